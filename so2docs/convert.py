@@ -1,0 +1,154 @@
+"""The door of the library: a dump in, documents out, as a file or as an iterator."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import orjson
+
+from so2docs.disk import disk_errors
+from so2docs.dump import open_dump
+from so2docs.errors import DumpError
+from so2docs.merge import AnswersBy
+from so2docs.paths import Names
+from so2docs.report import Report
+from so2docs.session import Options, Session
+
+
+def convert(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str] = "questions.jsonl.gz",
+    *,
+    jobs: int | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
+    keep_spill: bool = False,
+    force: bool = False,
+    restart: bool = False,
+    answers_by: AnswersBy = "id",
+    level: int = 2,
+    skip_malformed: bool = False,
+    chunk_bytes: int | None = None,
+    progress: bool = False,
+) -> Report:
+    """Convert a dump into one document per question, with its answers inside.
+
+    An interrupted conversion goes on where it was when called again in the same way, and ends with
+    the same bytes.
+
+    Args:
+        source: The `Posts.xml` of a Stack Exchange dump.
+        output: File for the documents, one JSON object a line, in ascending question id. Compressed
+            by gzip unless its name ends in `.jsonl`; `-` is standard output, uncompressed.
+        jobs: Worker processes; all cores if None, and one where the dump is too small to gain.
+        work_dir: Folder for the spill (about 0.4 times the dump); that of the output if None.
+        keep_spill: Keep the spill of a finished conversion, for another with other options.
+        force: Overwrite an existing output.
+        restart: Forget what an earlier, interrupted conversion did.
+        answers_by: `id`: answers in ascending `Id`. `votes`: the accepted one first, then falling
+            `Score`, then `Id`.
+        level: Of the gzip compression: 0 to 3 by ISA-L, 4 to 9 by zlib (smaller and far slower).
+        skip_malformed: Put rows that are not XML with the strays, instead of raising.
+        chunk_bytes: Bytes of the dump that one task of the first pass takes.
+        progress: Show progress bars, on stderr or in the notebook.
+
+    Returns:
+        Counts, bytes and seconds.
+
+    Raises:
+        OptionError: An option has a value that is not allowed.
+        DumpError: The dump is truncated, malformed, or changed meanwhile; the error says where.
+        OutputError: The output exists (without `force`) or cannot be written.
+        SpillError: The spill is in use, damaged, or was made from something else.
+        DiskFullError: There is not enough room.
+        WorkerDiedError: A worker process was killed.
+    """
+    options = Options(jobs, answers_by, level, skip_malformed, chunk_bytes, progress)
+    names = Names(os.fspath(output), None if work_dir is None else os.fspath(work_dir))
+    started = time.perf_counter()
+    try:
+        dump = open_dump(os.fspath(source))
+        names.check(dump, force=force)
+        with disk_errors():
+            spill = names.open_spill(restart=restart)
+            try:
+                report = Session(dump, spill, options, names).run()
+            except BaseException:
+                spill.close()
+                raise
+            if keep_spill:
+                spill.put("finished", True)
+                spill.close()
+            else:
+                spill.remove()
+    except DumpError as error:
+        names.save_excerpt(error)
+        raise
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+class Documents:
+    """An iterator over nested questions; `report` is complete when it has ended."""
+
+    def __init__(self, source: str, work_dir: str | None, options: Options) -> None:
+        self.report: Report | None = None
+        self._iterator = self._documents(source, Names("-", work_dir), options)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self._iterator
+
+    def __next__(self) -> dict[str, Any]:
+        return next(self._iterator)
+
+    def close(self) -> None:
+        """Stop early, and remove the spill."""
+        self._iterator.close()
+
+    def _documents(
+        self, source: str, names: Names, options: Options
+    ) -> Generator[dict[str, Any], None, None]:
+        dump = open_dump(source)
+        with disk_errors():
+            spill = names.open_spill(restart=False)
+            try:
+                session = Session(dump, spill, options, names)
+                for lines in session.documents():
+                    yield from map(orjson.loads, lines)
+                self.report = session.report
+            finally:
+                spill.remove()
+
+
+def documents(
+    source: str | os.PathLike[str],
+    *,
+    jobs: int | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
+    answers_by: AnswersBy = "id",
+    skip_malformed: bool = False,
+    progress: bool = False,
+) -> Documents:
+    """Nest the questions of a dump without writing an output.
+
+    Args:
+        source: The `Posts.xml` of a Stack Exchange dump.
+        jobs: Worker processes for reading the dump; all cores if None.
+        work_dir: Folder for the spill (about 0.4 times the dump), which is removed at the end; the
+            system's temporary folder if None.
+        answers_by: Order of the answers, as in `convert`.
+        skip_malformed: Leave out rows that are not XML, instead of raising.
+        progress: Show a progress bar.
+
+    Returns:
+        An iterator over the documents, in ascending question id.
+
+    Raises:
+        So2docsError: As `convert` does, when the iteration starts.
+    """
+    options = Options(
+        jobs=jobs, answers_by=answers_by, skip_malformed=skip_malformed, progress=progress
+    )
+    return Documents(os.fspath(source), None if work_dir is None else os.fspath(work_dir), options)

@@ -1,0 +1,124 @@
+"""Everything that can go wrong, said so that the reader knows what, where and what to do next.
+
+One base class, `So2docsError`, whose text is the one line that the command line prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class So2docsError(Exception):
+    """Base of every error that this package raises on purpose; its text is one line."""
+
+
+class OptionError(So2docsError):
+    """An option has a value that is not allowed, or two options contradict each other."""
+
+
+@dataclass(slots=True)
+class Place:
+    """Where in a dump something was found.
+
+    Attributes:
+        offset: Bytes from the start of the (decompressed) dump.
+        line: Line of that byte, counted from 1 by line feeds; None where it is not known.
+        last_id: `Id` of the last good row before it; None if there was none.
+    """
+
+    offset: int
+    line: int | None = None
+    last_id: int | None = None
+
+    def __str__(self) -> str:
+        line = "" if self.line is None else f", line {self.line:,}"
+        after = "before the first post" if self.last_id is None else f"after post {self.last_id}"
+        return f"at byte {self.offset:,}{line}, {after}"
+
+
+class DumpError(So2docsError):
+    """The dump cannot be converted as it is.
+
+    Attributes:
+        path: The dump's name.
+        problem: What was found, without the place.
+        place: Where it was found, or None where it concerns the whole file.
+        advice: What to do next.
+        excerpt: The raw bytes of a small dump that fails in the same way; None if there is none.
+        excerpt_path: Where `convert` saved the excerpt, or None.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        problem: str,
+        place: Place | None = None,
+        *,
+        advice: str = "",
+        excerpt: bytes | None = None,
+    ) -> None:
+        super().__init__(path, problem)
+        self.path = path
+        self.problem = problem
+        self.place = place
+        self.advice = advice
+        self.excerpt = excerpt
+        self.excerpt_path: str | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.place is None else f" {self.place}"
+        saved = (
+            ""
+            if self.excerpt_path is None
+            else f"; a small dump that shows it: {self.excerpt_path}"
+        )
+        advice = "" if not self.advice else f"; {self.advice}"
+        return f"{self.path}: {self.problem}{where}{advice}{saved}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword-only arguments do not survive the default pickling between processes.
+        return _from_fields, (type(self), {name: getattr(self, name) for name in _FIELDS})
+
+
+_FIELDS = ("path", "problem", "place", "advice", "excerpt")
+
+
+def _from_fields(kind: type[DumpError], fields: dict[str, Any]) -> DumpError:
+    return kind(**fields)
+
+
+class TruncatedDumpError(DumpError):
+    """The dump ends before its closing tag."""
+
+
+class MalformedDumpError(DumpError):
+    """The dump has bytes that are not rows of well-formed XML."""
+
+
+class StrictError(DumpError):
+    """`strict` was asked for, and something had to be repaired or left out."""
+
+
+class ChangedDumpError(DumpError):
+    """The dump was changed, shortened or replaced while it was being read."""
+
+
+class OutputError(So2docsError):
+    """The output cannot be written, or an output cannot be read back."""
+
+
+class SpillError(So2docsError):
+    """The spill cannot be used: in use by another process, made from something else, damaged."""
+
+
+class DiskFullError(So2docsError):
+    """There is not enough room on a disk."""
+
+
+class WorkerDiedError(So2docsError):
+    """A worker process ended without an answer, such as when the system ran out of memory."""
+
+
+class AccountingError(So2docsError):
+    """The counts of a conversion do not add up: a defect of this program."""

@@ -1,0 +1,259 @@
+"""Rows -> posts: types, tags, keys and final JSON bytes. Pure functions over plain bytes and lists.
+
+What a chunk becomes is a `Bucket` of bytes per range of question ids. A post stands in it as a
+record of four 64-bit integers in `keys` and as its JSON object in `json`, in the order of the dump.
+Whoever turns rows into posts keeps to that contract, so that a compiled step can stand beside this
+one and be checked against it.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import orjson
+
+BUCKET_BITS = 14
+"""A bucket holds 2^14 question ids: about 20 MB of JSON, what one worker sorts in memory."""
+
+QUESTION, ANSWER = 1, 2
+
+NUMBERS = frozenset(
+    {
+        "AcceptedAnswerId",
+        "AnswerCount",
+        "CommentCount",
+        "FavoriteCount",
+        "Id",
+        "LastEditorUserId",
+        "OwnerUserId",
+        "ParentId",
+        "PostTypeId",
+        "Score",
+        "ViewCount",
+    }
+)
+"""Attributes that are JSON numbers in a document."""
+
+TYPE_NAMES = {
+    3: "Wiki",
+    4: "TagWikiExcerpt",
+    5: "TagWiki",
+    6: "ModeratorNomination",
+    7: "WikiPlaceholder",
+    8: "PrivilegeWiki",
+    9: "Article",
+    10: "HelpArticle",
+    12: "Collection",
+    13: "ModeratorQuestionnaireResponse",
+    14: "Announcement",
+    15: "CollectiveDiscussion",
+    17: "CollectiveCollection",
+}
+"""Post types besides questions and answers: table PostTypes of the Stack Exchange Data Explorer."""
+
+KEY = struct.Struct("<qqqq")
+"""question id, post id, rank, size of the JSON << 4 | kind.
+
+The rank orders answers by votes: the `AcceptedAnswerId` of a question, the `Score` of an answer, 0
+where there is none.
+"""
+
+PAIR_BYTES = 16
+"""A key starts with question id and post id, which the check for repeated ids takes."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INT64 = 1 << 63
+_NESTED = {"1", "2"}
+_RESERVED = "Answers"
+
+
+class Bucket(NamedTuple):
+    """Posts of one range of question ids: keys, and JSON objects one after the other."""
+
+    keys: bytearray
+    json: bytearray
+
+
+def new_bucket() -> Bucket:
+    """An empty bucket."""
+    return Bucket(bytearray(), bytearray())
+
+
+@dataclass(slots=True)
+class Posts:
+    """What rows became, in the order of the dump.
+
+    Attributes:
+        buckets: Posts by `question id >> BUCKET_BITS`.
+        pairs: Question id and post id of every post, as 64-bit integers, in the order of the dump.
+        strays: Lines of rows that have no usable key.
+        stray_reasons: Their number by reason.
+        other_types: Number of rows by post type, of those that are neither questions nor answers.
+    """
+
+    buckets: dict[int, Bucket] = field(default_factory=dict)
+    pairs: bytearray = field(default_factory=bytearray)
+    strays: bytearray = field(default_factory=bytearray)
+    stray_reasons: Counter[str] = field(default_factory=Counter)
+    other_types: Counter[int] = field(default_factory=Counter)
+
+
+class _UnusableRowError(Exception):
+    """A row that cannot be keyed; its text is the reason that users see."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to do with rows that have these attribute names; the few combinations are cached."""
+
+    numbers: tuple[str, ...]
+    values: Callable[[dict[str, Any]], tuple[str, ...]]
+    has_tags: bool
+    is_reserved: bool
+
+
+@lru_cache(maxsize=4096)
+def _plan(names: tuple[str, ...]) -> _Plan:
+    numbers = tuple(name for name in names if name in NUMBERS)
+    values = (
+        itemgetter(*numbers) if len(numbers) > 1 else lambda row: tuple(row[n] for n in numbers)
+    )
+    return _Plan(numbers, values, "Tags" in names, _RESERVED in names)
+
+
+def number(text: str) -> int | str:
+    """A value as the integer that it spells, or as it is if that is none of 64 bits."""
+    if _INTEGER.fullmatch(text) and len(text) < 4000:
+        value = int(text)
+        if -_INT64 <= value < _INT64:
+            return value
+    return text
+
+
+def tags(text: str) -> list[str]:
+    """Tags of either form, `<a><b>` (until 2023) or `|a|b|`; any other text is one tag."""
+    if len(text) > 1:
+        if text[0] == "|" and text[-1] == "|":
+            return text[1:-1].split("|")
+        if text[0] == "<" and text[-1] == ">":
+            return text[1:-1].split("><")
+    return [text] if text else []
+
+
+def typed(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with numbers and tags in place of their texts."""
+    return {
+        name: number(value)
+        if name in NUMBERS
+        else tags(value)
+        if name == "Tags" and isinstance(value, str)
+        else value
+        for name, value in row.items()
+    }
+
+
+def stray_line(reason: str, row: dict[str, Any]) -> bytes:
+    """The line of the side file for a typed row that no document holds."""
+    return orjson.dumps({"reason": reason, "row": row}) + b"\n"
+
+
+def malformed_line(offset: int, raw: bytes) -> bytes:
+    """The line of the side file for a row that is not XML: its place in the dump, and its text."""
+    text = raw.decode(errors="replace")
+    return orjson.dumps({"reason": "malformed_row", "offset": offset, "text": text}) + b"\n"
+
+
+def add(posts: Posts, rows: list[dict[str, Any]]) -> None:
+    """Turn rows into posts.
+
+    Args:
+        posts: Where they go.
+        rows: Attributes of the rows, in the order of the dump; they are changed in place.
+    """
+    buckets, pairs, pack, dumps = posts.buckets, posts.pairs, KEY.pack, orjson.dumps
+    for row in rows:
+        kind = row.get("PostTypeId")
+        plan = _plan(tuple(row))
+        if kind not in _NESTED or plan.is_reserved:
+            _add_carefully(posts, row)
+            continue
+        values = plan.values(row)
+        digits = "".join(values)
+        try:
+            if not (digits.isdigit() and digits.isascii()):
+                raise ValueError
+            row.update(zip(plan.numbers, map(int, values), strict=True))
+            if plan.has_tags:
+                row["Tags"] = tags(row["Tags"])
+            post_id = row["Id"]
+            if kind == "1":
+                question_id, rank = post_id, row.get("AcceptedAnswerId", 0)
+            else:
+                question_id, rank = row["ParentId"], row.get("Score", 0)
+            json = dumps(row)
+            key = pack(question_id, post_id, rank, len(json) << 4 | row["PostTypeId"])
+        except (ValueError, KeyError, TypeError, struct.error):
+            # Negative scores are the usual reason, in one row of twenty.
+            row.update(zip(plan.numbers, values, strict=True))
+            _add_carefully(posts, row)
+            continue
+        bucket = buckets.get(question_id >> BUCKET_BITS)
+        if bucket is None:
+            bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()
+        bucket[0].extend(key)
+        bucket[1].extend(json)
+        pairs += key[:PAIR_BYTES]
+
+
+def _add_carefully(posts: Posts, row: dict[str, Any]) -> None:
+    """Add one row, whatever its attributes hold."""
+    as_typed = typed(row)
+    try:
+        key = _key(as_typed)
+    except _UnusableRowError as error:
+        posts.strays += stray_line(str(error), as_typed)
+        posts.stray_reasons[str(error)] += 1
+        return
+    if key is None:
+        posts.other_types[as_typed["PostTypeId"]] += 1
+        return
+    question_id, post_id, rank = key
+    json = orjson.dumps(as_typed)
+    record = KEY.pack(question_id, post_id, rank, len(json) << 4 | as_typed["PostTypeId"])
+    bucket = posts.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
+    bucket.keys.extend(record)
+    bucket.json.extend(json)
+    posts.pairs += record[:PAIR_BYTES]
+
+
+def _key(row: dict[str, Any]) -> tuple[int, int, int] | None:
+    """Question id, post id and rank of a typed row; None for a post of another type."""
+    kind = _required(row, "PostTypeId", "post_type_id")
+    if kind not in (QUESTION, ANSWER):
+        return None
+    post_id = _required(row, "Id", "id")
+    if _RESERVED in row:
+        raise _UnusableRowError("reserved_attribute")
+    rank = row.get("AcceptedAnswerId" if kind == QUESTION else "Score", 0)
+    rank = rank if isinstance(rank, int) else 0
+    if kind == QUESTION:
+        return post_id, post_id, rank
+    if "ParentId" not in row:
+        raise _UnusableRowError("answer_without_parent_id")
+    return _required(row, "ParentId", "parent_id"), post_id, rank
+
+
+def _required(row: dict[str, Any], name: str, label: str) -> int:
+    value = row.get(name)
+    if value is None:
+        raise _UnusableRowError(f"missing_{label}")
+    if not isinstance(value, int):
+        raise _UnusableRowError(f"invalid_{label}")
+    return value

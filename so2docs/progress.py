@@ -1,0 +1,39 @@
+"""Progress bars: tqdm's, for a terminal or a notebook, only where they were asked for."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+
+class Bar(Protocol):
+    """What the passes tell their progress to."""
+
+    def update(self, n: int) -> object:
+        """Go on by `n` bytes."""
+
+
+class _NoBar:
+    def update(self, n: int) -> None:
+        pass
+
+
+def bar(
+    description: str, total: int, done: int = 0, *, shown: bool = True
+) -> AbstractContextManager[Bar]:
+    """A bar in bytes, with rate and time left.
+
+    Args:
+        description: What is going on.
+        total: Bytes in all.
+        done: Bytes that an earlier session did.
+        shown: Without it, a bar that nobody sees.
+    """
+    if not shown:
+        return nullcontext(_NoBar())
+    from tqdm.auto import tqdm
+
+    made: AbstractContextManager[Bar] = tqdm(
+        desc=description, total=total, initial=done, unit="B", unit_scale=True, mininterval=0.2
+    )
+    return made

@@ -1,0 +1,123 @@
+"""What a conversion did: one object, and its views as text, JSON and HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from so2docs.errors import AccountingError
+
+
+@dataclass(slots=True)
+class Report:
+    """Counts, bytes and seconds of one conversion.
+
+    Attributes:
+        dump: Name of the dump.
+        output: Name of the output.
+        rows: Rows of the dump.
+        questions: Documents written.
+        answers: Answers nested in them.
+        strays: Rows that no document holds, by reason.
+        other_types: Rows of other post types, by name.
+        repaired_characters: Characters that XML forbids, replaced by U+FFFD.
+        strays_path: Side file with the strays; None if there are none.
+        dump_bytes: Size of the dump.
+        output_bytes: Size of the output.
+        spill_bytes: Size of the spill at its largest.
+        seconds: Wall time, of this session only if an earlier one was interrupted.
+        first_pass_seconds: Of that, reading the dump.
+        second_pass_seconds: Of that, nesting and writing.
+        peak_memory_bytes: Most resident memory, summed over all processes; 0 if not known.
+        jobs: Worker processes.
+        resumed: Whether an interrupted conversion was continued.
+    """
+
+    dump: str
+    output: str
+    rows: int = 0
+    questions: int = 0
+    answers: int = 0
+    strays: dict[str, int] = field(default_factory=dict)
+    other_types: dict[str, int] = field(default_factory=dict)
+    repaired_characters: int = 0
+    strays_path: str | None = None
+    dump_bytes: int = 0
+    output_bytes: int = 0
+    spill_bytes: int = 0
+    seconds: float = 0.0
+    first_pass_seconds: float = 0.0
+    second_pass_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    jobs: int = 1
+    resumed: bool = False
+
+    def check(self) -> None:
+        """Raise `AccountingError` unless every row of the dump went somewhere."""
+        placed = (
+            self.questions
+            + self.answers
+            + sum(self.strays.values())
+            + sum(self.other_types.values())
+        )
+        if placed != self.rows:
+            raise AccountingError(
+                f"{self.dump}: {self.rows:,} rows were read but {placed:,} accounted for; "
+                "this is a defect of so2docs, please report it"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Label and value of each line of the summary."""
+        yield "rows", f"{self.rows:,}"
+        yield "questions", f"{self.questions:,}"
+        yield "answers nested", f"{self.answers:,}"
+        yield (
+            "strays",
+            _by_name(self.strays) + (f" -> {self.strays_path}" if self.strays_path else ""),
+        )
+        yield "other types", _by_name(self.other_types)
+        yield "repaired characters", f"{self.repaired_characters:,}"
+        yield "dump", f"{_size(self.dump_bytes)}  {self.dump}"
+        yield "output", f"{_size(self.output_bytes)}  {self.output}"
+        yield "spill", _size(self.spill_bytes)
+        rate = self.dump_bytes / 1e6 / self.seconds if self.seconds else 0.0
+        jobs = f"{self.jobs} job{'s'[: self.jobs > 1]}"
+        going_on = ", going on from an earlier session" if self.resumed else ""
+        yield "time", f"{self.seconds:.2f} s ({rate:.0f} MB/s, {jobs}){going_on}"
+        if self.peak_memory_bytes:
+            yield "peak memory", f"{self.peak_memory_bytes / 2**20:.0f} MiB in all processes"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label:<20} {value}" for label, value in self.lines())
+
+    def __repr__(self) -> str:
+        return f"<Report\n{self}>"
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for label, value in self.lines()
+        )
+        return f"<table>{cells}</table>"
+
+
+def _by_name(counts: dict[str, int]) -> str:
+    total = sum(counts.values())
+    if not total:
+        return "0"
+    names = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+    return f"{total:,} ({names})"
+
+
+def _size(size: int) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.2f} {unit}"
+    return f"{size} B"

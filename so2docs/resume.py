@@ -1,0 +1,80 @@
+"""What a spill was made from: whether it belongs to the conversion that wants to go on with it."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+from so2docs import spill
+from so2docs.dump import Dump
+from so2docs.errors import SpillError
+from so2docs.spill import Spill
+
+_SAMPLES = 16
+_SAMPLE_BYTES = 4096
+
+_NAMES = {
+    "size": "size of the dump",
+    "modified": "modification time of the dump",
+    "content": "content of the dump",
+    "format": "format of the spill (another version of so2docs)",
+}
+
+
+def fingerprint(dump: Dump) -> dict[str, Any]:
+    """What tells a dump from another: size, time, and its bytes at 17 places."""
+    digest = blake2b(digest_size=16)
+    with open(dump.path, "rb") as file:
+        for part in range(_SAMPLES + 1):
+            file.seek(max(0, dump.size * part // _SAMPLES - _SAMPLE_BYTES))
+            digest.update(file.read(_SAMPLE_BYTES))
+    return {
+        "format": spill.FORMAT,
+        "size": dump.size,
+        "modified": dump.identity[1],
+        "content": digest.hexdigest(),
+    }
+
+
+def claim(found: Spill, dump: Dump, chunk_bytes: int, options: dict[str, Any]) -> int:
+    """Make sure that a spill was made from this dump with these options, or mark it so.
+
+    Args:
+        found: The spill, new or from an earlier session.
+        dump: The dump to convert.
+        chunk_bytes: Bytes of a chunk, where the spill is new.
+        options: What changes the output, by the name that users know.
+
+    Returns:
+        Bytes of a chunk.
+
+    Raises:
+        SpillError: It was made from something else.
+    """
+    source = fingerprint(dump)
+    made_from = found.get("source")
+    if made_from is None:
+        found.put("source", source)
+        found.put("options", options)
+        found.put("chunk_bytes", chunk_bytes)
+        return chunk_bytes
+    differences = [label for name, label in _NAMES.items() if made_from.get(name) != source[name]]
+    before = found.get("options")
+    # Chunks without malformed rows are the same with and without --skip-malformed, and of a
+    # finished conversion only the first pass is used again.
+    free = {"--skip-malformed"} if options["--skip-malformed"] else set()
+    free |= set(options) - {"--skip-malformed"} if found.get("finished") else set()
+    differences += [
+        name for name in options if name not in free and before.get(name) != options[name]
+    ]
+    if differences:
+        raise SpillError(
+            f"{found.folder}: was made for another conversion "
+            f"(different: {', '.join(sorted(differences))}); "
+            "run with --restart to start over, or choose another --work-dir"
+        )
+    found.put("options", options)
+    if found.get("finished"):
+        found.put("finished", False)
+        found.put("checkpoint", None)
+    return int(found.get("chunk_bytes"))

@@ -1,0 +1,53 @@
+"""Where the dumps of the tests are: the project's samples, and published dumps if there are any."""
+
+import gzip
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+SAMPLES = CHECKOUT / "samples"
+DUMPS = Path(os.environ.get("SO2DOCS_DUMPS", CHECKOUT.parent / "shared" / "dumps"))
+NO_DUMPS = f"no published dumps in {DUMPS}: set SO2DOCS_DUMPS to a folder that has them"
+
+
+def _real_dumps() -> Iterator[Any]:
+    """Every published ``Posts.xml`` as a parameter, or one that says why there is none."""
+    sources = sorted([*DUMPS.glob("**/Posts.xml.gz"), *DUMPS.glob("**/*.7z")])
+    for source in sources:
+        yield pytest.param(source, id=source.stem if source.suffix == ".7z" else source.parent.name)
+    if not sources:
+        yield pytest.param(None, id="none", marks=pytest.mark.skip(NO_DUMPS))
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """The folder of the dumps written for this project."""
+    return SAMPLES
+
+
+@pytest.fixture(scope="session")
+def dumps() -> Path:
+    """The folder of the published dumps."""
+    if not DUMPS.is_dir():
+        pytest.skip(NO_DUMPS)
+    return DUMPS
+
+
+@pytest.fixture(scope="session", params=_real_dumps())
+def real_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published ``Posts.xml``, unpacked; a test that asks for it runs once for each dump."""
+    source: Path = request.param
+    posts = tmp_path_factory.mktemp("dump") / "Posts.xml"
+    if source.suffix == ".7z":
+        py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {source.name}")
+        with py7zr.SevenZipFile(source) as archive:
+            archive.extract(path=posts.parent, targets=[posts.name])
+    else:
+        with gzip.open(source) as packed, posts.open("wb") as unpacked:
+            shutil.copyfileobj(packed, unpacked)
+    return posts
