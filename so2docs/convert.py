@@ -13,9 +13,10 @@ from so2docs.disk import disk_errors
 from so2docs.dump import open_dump
 from so2docs.errors import DumpError
 from so2docs.merge import AnswersBy
+from so2docs.options import Options
 from so2docs.paths import Names
 from so2docs.report import Report
-from so2docs.session import Options, Session
+from so2docs.session import Session
 
 
 def convert(

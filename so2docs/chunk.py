@@ -1,23 +1,19 @@
-"""What a worker does: a range of the dump -> blocks (first pass), a bucket -> pieces (second pass).
+"""What a worker of the first pass does: a range of the dump -> blocks of posts by bucket.
 
-Both functions take one plain object and return one, so that any engine can run them. Memory of the
-first is bounded by `_MOST_BUFFERED` and a slice, of the second by `PART_BYTES` or one document.
+One plain object in, one out, so that any engine can run it. Memory is bounded by a slice and
+`_MOST_BUFFERED`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from so2docs import merge, output, posts, repeats, rows
+from so2docs import posts, repeats, rows
 from so2docs.dump import Dump, slices
 from so2docs.errors import MalformedDumpError, Place
-from so2docs.merge import AnswersBy, Buffer, Tally
-from so2docs.output import PIECE_BYTES, Compression, Piece
-from so2docs.posts import BUCKET_BITS, Posts
-from so2docs.spill import Block, BlockReader, BlockWriter
-
-PART_BYTES = 64 * 1024 * 1024
-"""A bucket with more JSON than this is merged in parts, by ranges of question ids."""
+from so2docs.options import Options
+from so2docs.posts import Posts
+from so2docs.spill import Block, BlockWriter
 
 _FLUSH_EVERY = 4 * 1024 * 1024
 _FULL_BLOCK = 512 * 1024
@@ -34,7 +30,7 @@ class ChunkTask:
         start: Its first byte.
         end: The byte after it.
         path: File for its blocks.
-        skip_malformed: Whether rows that are not XML become strays instead of an error.
+        options: How to convert.
     """
 
     dump: Dump
@@ -42,7 +38,7 @@ class ChunkTask:
     start: int
     end: int
     path: str
-    skip_malformed: bool = False
+    options: Options
 
 
 @dataclass(slots=True)
@@ -106,7 +102,7 @@ def _add_slice(task: ChunkTask, offset: int, data: bytes, found: Posts, tally: C
     for part in rows.parse(data, task.dump.frame):
         if isinstance(part, rows.Malformed):
             at = offset + part.position
-            if not task.skip_malformed:
+            if not task.options.skip_malformed:
                 raise _malformed(task, at, tally, data, part)
             tally.rows += 1
             found.strays += posts.malformed_line(at, part.raw)
@@ -143,83 +139,3 @@ def _flush(found: Posts, writer: BlockWriter, least: int) -> None:
     if found.strays and len(found.strays) >= least:
         writer.write(None, bytearray(), found.strays)
         found.strays = bytearray()
-
-
-@dataclass(frozen=True, slots=True)
-class BucketTask:
-    """A range of question ids to nest.
-
-    Attributes:
-        ids: The question ids.
-        blocks: The blocks of their bucket in the order of the dump, each with its file.
-        answers_by: Order of the answers in a document.
-        owners: For post ids under several questions, the one that stays.
-        compression: Of the output.
-        level: Of the compression.
-    """
-
-    ids: range
-    blocks: list[tuple[str, Block]]
-    answers_by: AnswersBy
-    owners: dict[int, int]
-    compression: Compression
-    level: int
-
-
-@dataclass(slots=True)
-class BucketResult:
-    """Documents of a range of question ids, ready to be appended."""
-
-    ids: range
-    pieces: list[Piece]
-    strays: list[bytes]
-    tally: Tally
-
-
-def parts(bucket: int, json_bytes: int) -> list[range]:
-    """Ranges of question ids to merge a bucket in, each small enough for memory."""
-    share = 1 << BUCKET_BITS
-    while json_bytes > PART_BYTES and share > 1:
-        json_bytes //= 2
-        share //= 2
-    first = bucket << BUCKET_BITS
-    return [range(at, at + share) for at in range(first, first + (1 << BUCKET_BITS), share)]
-
-
-def nesting(task: BucketTask) -> merge.Nesting:
-    """Read the blocks of a bucket, sorted and ready to be nested."""
-    with BlockReader() as reader:
-        blocks = (reader.read(path, block) for path, block in task.blocks)
-        return merge.Nesting(merge.sorted_posts(blocks, task.ids), task.answers_by, task.owners)
-
-
-def merge_bucket(task: BucketTask) -> BucketResult:
-    """Nest a range of question ids, and compress the documents.
-
-    Raises:
-        SpillError: A block is damaged.
-    """
-    nested = nesting(task)
-    pieces: list[Piece] = []
-    lines: list[Buffer] = []
-    size = count = first_id = 0
-    for document in nested:
-        if not count:
-            first_id = document.question_id
-        lines += document.parts
-        size += document.size
-        count += 1
-        if size >= PIECE_BYTES:
-            pieces.append(
-                output.compress(b"".join(lines), task.compression, task.level, first_id, count)
-            )
-            lines, size, count = [], 0, 0
-    if count:
-        pieces.append(
-            output.compress(b"".join(lines), task.compression, task.level, first_id, count)
-        )
-    return BucketResult(task.ids, pieces, nested.strays, nested.tally)
-
-
-def _piece(task: BucketTask, lines: list[Buffer], first_id: int, documents: int) -> Piece:
-    return output.compress(b"".join(lines), task.compression, task.level, first_id, documents)

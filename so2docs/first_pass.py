@@ -1,0 +1,110 @@
+"""The first pass, seen from the main process: chunks of the dump -> blocks in the spill.
+
+Commits each chunk as it comes back, so that an interrupted pass goes on with the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from so2docs import repeats
+from so2docs.chunk import ChunkResult, ChunkTally, ChunkTask, spill_chunk
+from so2docs.dump import Dump
+from so2docs.errors import DumpError
+from so2docs.options import Options
+from so2docs.posts import TYPE_NAMES
+from so2docs.progress import bar
+from so2docs.report import Report
+from so2docs.spill import Spill
+from so2docs.workers import Workers
+
+
+class FirstPass:
+    """Reads a dump into a spill."""
+
+    def __init__(self, dump: Dump, spill: Spill, options: Options, chunk_bytes: int) -> None:
+        self.dump = dump
+        self.spill = spill
+        self.options = options
+        self.ranges = dump.ranges(chunk_bytes)
+
+    def run(self, workers: Workers, report: Report) -> dict[int, int]:
+        """Spill every chunk that is not yet committed.
+
+        Args:
+            workers: Where the chunks are parsed.
+            report: Gets the counts of this pass.
+
+        Returns:
+            For post ids that stand under several questions, the question id of the first in the
+            dump.
+        """
+        done = self.spill.tallies()
+        seen = repeats.SeenIds()
+        repeated: set[int] = set()
+        if done:
+            for _, keys in self.spill.all_keys():
+                pages, _ = repeats.of_chunk(repeats.pairs(keys))
+                repeated |= seen.add(pages)
+        size = sum(end - start for chunk, (start, end) in enumerate(self.ranges) if chunk in done)
+        with bar("reading", self.dump.size, size, shown=self.options.progress) as shown:
+            try:
+                for result in workers.run(spill_chunk, self.chunk_tasks(done)):
+                    self.commit(result)
+                    repeated |= seen.add(result.pages)
+                    shown.update(result.task.end - result.task.start)
+            except DumpError as error:
+                self.complete_place(error)
+                raise
+        self.dump.check_unchanged()
+        self.spill.index()
+        return self.take_stock(repeated, report)
+
+    def chunk_tasks(self, done: dict[int, dict[str, Any]]) -> Iterator[ChunkTask]:
+        """The chunks that are left to do."""
+        for chunk, (start, end) in enumerate(self.ranges):
+            if chunk not in done:
+                path = self.spill.new_file(chunk)
+                yield ChunkTask(self.dump, chunk, start, end, path, self.options)
+
+    def commit(self, result: ChunkResult) -> None:
+        """Make a chunk part of the spill."""
+        task = result.task
+        self.spill.commit(task.chunk, task.path, result.blocks, asdict(result.tally))
+
+    def complete_place(self, error: DumpError) -> None:
+        """Turn a place within a chunk into one within the dump."""
+        place = error.place
+        if place is None or place.line is None:
+            return
+        before = [ChunkTally(**tally) for tally in self.spill.tallies().values()]
+        place.line += self.dump.first_line + sum(tally.lines for tally in before)
+        if place.last_id is None:
+            ids = [tally.last_id for tally in before if tally.last_id is not None]
+            place.last_id = ids[-1] if ids else None
+
+    def take_stock(self, repeated: set[int], report: Report) -> dict[int, int]:
+        """Add the chunks' tallies up, and find which of several posts with one id stays."""
+        strays: Counter[str] = Counter()
+        types: Counter[str] = Counter()
+        within: dict[int, dict[int, int]] = {}
+        for chunk, values in self.spill.tallies().items():
+            tally = ChunkTally(**values)
+            report.rows += tally.rows
+            report.repaired_characters += tally.repaired
+            strays.update(tally.strays)
+            types.update(tally.other_types)
+            if tally.owners:
+                within[chunk] = {int(post_id): first for post_id, first in tally.owners.items()}
+        report.strays = dict(strays)
+        report.other_types = {
+            TYPE_NAMES.get(int(kind), f"PostTypeId {kind}"): count
+            for kind, count in sorted(types.items())
+        }
+        if not (repeated or within):
+            return {}
+        keys = self.spill.all_keys() if repeated else iter(())
+        return repeats.owners(keys, repeated, within)
