@@ -187,9 +187,13 @@ def add(posts: Posts, rows: list[dict[str, Any]]) -> None:
         values = plan.values(row)
         digits = "".join(values)
         try:
-            if not (digits.isdigit() and digits.isascii()):
+            # Of what is left, int() takes just the numbers of one leading minus sign.
+            if not (digits.isdigit() or digits.replace("-", "").isdigit()) or not digits.isascii():
                 raise ValueError
-            row.update(zip(plan.numbers, map(int, values), strict=True))
+            numbers = tuple(map(int, values))
+            if max(numbers) >= _INT64:  # orjson takes one bit more, and refuses what is below.
+                raise ValueError
+            row.update(zip(plan.numbers, numbers, strict=True))
             if plan.has_tags:
                 row["Tags"] = tags(row["Tags"])
             post_id = row["Id"]
@@ -200,7 +204,6 @@ def add(posts: Posts, rows: list[dict[str, Any]]) -> None:
             json = dumps(row)
             key = pack(question_id, post_id, rank, len(json) << 4 | row["PostTypeId"])
         except (ValueError, KeyError, TypeError, struct.error):
-            # Negative scores are the usual reason, in one row of twenty.
             row.update(zip(plan.numbers, values, strict=True))
             _add_carefully(posts, row)
             continue
