@@ -15,7 +15,7 @@ from so2docs.output import PIECE_BYTES, Compression, Piece
 from so2docs.posts import BUCKET_BITS
 from so2docs.spill import Block, BlockReader
 
-PART_BYTES = 64 * 1024 * 1024
+PART_BYTES = 32 * 1024 * 1024
 """A bucket with more JSON than this is merged in parts, by ranges of question ids."""
 
 

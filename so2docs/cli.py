@@ -90,7 +90,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     debug = "--debug" in sys.argv
     try:
-        sys.exit(cli.main(standalone_mode=False) or 0)
+        sys.exit(cli.main(prog_name="so2docs", standalone_mode=False) or 0)
     except click.exceptions.Abort:
         _interrupted()
     except KeyboardInterrupt:

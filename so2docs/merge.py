@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from so2docs.posts import ANSWER, KEY, QUESTION
+from so2docs.posts import ANSWER, BUCKET_BITS, KEY, QUESTION
 
 AnswersBy = Literal["id", "votes"]
 
@@ -62,12 +62,15 @@ def sorted_posts(blocks: Iterable[Block], ids: range) -> list[_Post]:
     """
     posts: list[_Post] = []
     low, high, order = ids.start, ids.stop, 0
+    is_part = len(ids) < 1 << BUCKET_BITS
     for keys, json in blocks:
         view, at = memoryview(json), 0
         for question_id, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
             end = at + (size_and_kind >> 4)
             if low <= question_id < high:
-                posts.append((question_id, post_id, order, rank, size_and_kind & 15, view[at:end]))
+                # Of a part, the rest of the block must not stay in memory.
+                post = memoryview(bytes(view[at:end])) if is_part else view[at:end]
+                posts.append((question_id, post_id, order, rank, size_and_kind & 15, post))
             order += 1
             at = end
     posts.sort()

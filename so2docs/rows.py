@@ -63,7 +63,10 @@ class _RowTarget:
             self.rows.append(attributes)
 
     def close(self) -> list[Row]:
-        return self.rows
+        # Parser and target hold each other until the garbage collector comes by; the rows must not
+        # wait for it.
+        rows, self.rows = self.rows, []
+        return rows
 
 
 class _CheckingTarget(_RowTarget):

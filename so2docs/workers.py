@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from so2docs.errors import WorkerDiedError
@@ -52,6 +53,12 @@ def _hidden_main() -> Iterator[None]:
 
 def peak_memory() -> int:
     """Most resident memory of this process so far, in bytes; 0 where the system does not tell."""
+    try:
+        # ru_maxrss would do, but counts what the parent held when it started this process.
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+    except (OSError, IndexError):
+        pass
     try:
         import resource
     except ImportError:  # Windows

@@ -1,0 +1,208 @@
+"""The command line: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+import so2docs
+
+
+def run(
+    *arguments: str | Path, cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "so2docs", *map(str, arguments)],
+        cwd=cwd,
+        env=os.environ | (env or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, samples: Path) -> Path:
+    (tmp_path / "Posts.xml").write_bytes((samples / "posts.xml").read_bytes())
+    return tmp_path
+
+
+def test_writes_questions_jsonl_gz_into_the_current_folder_by_default(
+    folder: Path, samples: Path
+) -> None:
+    done = run("convert", "Posts.xml", cwd=folder)
+    assert done.returncode == 0
+    with gzip.open(folder / "questions.jsonl.gz") as lines:
+        assert lines.read() == (samples / "posts.jsonl").read_bytes()
+    assert done.stdout == ""
+
+
+def test_summary_goes_to_stderr(folder: Path) -> None:
+    summary = run("convert", "Posts.xml", cwd=folder).stderr
+    assert "questions            8\n" in summary
+    assert "answers nested       11\n" in summary
+    assert "other types          3 (ModeratorNomination 1, TagWiki 1, TagWikiExcerpt 1)" in summary
+
+
+def test_quiet_prints_nothing(folder: Path) -> None:
+    done = run("convert", "Posts.xml", "--quiet", cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_dash_is_standard_output_uncompressed(folder: Path, samples: Path) -> None:
+    done = run("convert", "Posts.xml", "-", cwd=folder)
+    assert done.stdout == (samples / "posts.jsonl").read_text(encoding="utf-8")
+    assert [path.name for path in folder.iterdir()] == ["Posts.xml"]
+
+
+def test_jsonl_is_not_compressed(folder: Path, samples: Path) -> None:
+    assert run("convert", "Posts.xml", "out.jsonl", cwd=folder).returncode == 0
+    assert (folder / "out.jsonl").read_bytes() == (samples / "posts.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("level", ["0", "1", "3", "9"])
+def test_every_level_gives_the_same_documents(folder: Path, samples: Path, level: str) -> None:
+    assert run("convert", "Posts.xml", "q.gz", "--level", level, cwd=folder).returncode == 0
+    assert gzip.decompress((folder / "q.gz").read_bytes()) == (samples / "posts.jsonl").read_bytes()
+
+
+def test_the_gzip_stream_is_one_member_without_time_or_name(folder: Path) -> None:
+    run("convert", "Posts.xml", cwd=folder)
+    data = (folder / "questions.jsonl.gz").read_bytes()
+    assert data[:10] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+    import zlib
+
+    inflate = zlib.decompressobj(31)
+    inflate.decompress(data)
+    assert inflate.eof
+    assert inflate.unused_data == b""
+
+
+def test_report_is_json(folder: Path) -> None:
+    run("convert", "Posts.xml", "--report", "report.json", cwd=folder)
+    report = json.loads((folder / "report.json").read_text())
+    assert (report["rows"], report["questions"], report["answers"]) == (22, 8, 11)
+    assert report["output_bytes"] == (folder / "questions.jsonl.gz").stat().st_size
+    assert report["dump_bytes"] == (folder / "Posts.xml").stat().st_size
+
+
+def test_refuses_to_overwrite(folder: Path) -> None:
+    (folder / "questions.jsonl.gz").write_text("precious")
+    done = run("convert", "Posts.xml", cwd=folder)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "so2docs: questions.jsonl.gz: exists; choose another output, or overwrite with --force\n"
+    )
+    assert (folder / "questions.jsonl.gz").read_text() == "precious"
+
+
+def test_force_overwrites(folder: Path) -> None:
+    (folder / "questions.jsonl.gz").write_text("precious")
+    assert run("convert", "Posts.xml", "--force", cwd=folder).returncode == 0
+    assert sum(1 for _ in so2docs.read(folder / "questions.jsonl.gz")) == 8
+
+
+def test_a_missing_dump_is_one_line_and_exit_1(folder: Path) -> None:
+    done = run("convert", "Nope.xml", cwd=folder)
+    assert done.returncode == 1
+    assert done.stderr == "so2docs: Nope.xml: cannot be read: No such file or directory\n"
+
+
+def test_a_truncated_dump_says_where_and_leaves_no_output(folder: Path) -> None:
+    data = (folder / "Posts.xml").read_bytes()[:9000]
+    (folder / "Posts.xml").write_bytes(data)
+    done = run("convert", "Posts.xml", cwd=folder)
+    assert done.returncode == 1
+    assert "is cut off: it ends without </posts> at byte 9,000, line 19, after post 15" in (
+        done.stderr
+    )
+    assert "questions.error.xml" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["Posts.xml", "questions.error.xml"]
+
+
+def test_a_traceback_is_shown_only_for_debugging(folder: Path) -> None:
+    assert "Traceback" in run("convert", "Nope.xml", "--debug", cwd=folder).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["convert"], "Missing argument 'DUMP'"),
+        (["convert", "Posts.xml", "--jobs", "0"], "0 is not in the range x>=1"),
+        (["convert", "Posts.xml", "--answers-by", "age"], "'age' is not one of 'id', 'votes'"),
+        (["convert", "Posts.xml", "--level", "10"], "10 is not in the range 0<=x<=9"),
+        (["convert", "Posts.xml", "--nope"], "No such option"),
+        (["nope"], "No such command 'nope'"),
+    ],
+)
+def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str], message: str) -> None:
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_folder_that_does_not_exist(folder: Path) -> None:
+    done = run("convert", "Posts.xml", "nope/q.jsonl.gz", cwd=folder)
+    assert done.returncode == 1
+    assert "the folder nope does not exist; make it first" in done.stderr
+
+
+def test_version_and_short_help(folder: Path) -> None:
+    assert run("--version", cwd=folder).stdout.startswith(f"so2docs, version {so2docs.__version__}")
+    shown = run("convert", "-h", cwd=folder).stdout
+    assert "Example:" in shown
+    assert "--answers-by [id|votes]" in shown
+
+
+def test_without_a_command_it_shows_the_help(folder: Path) -> None:
+    done = run(cwd=folder)
+    assert "Usage: so2docs" in done.stdout + done.stderr
+
+
+def test_a_reader_that_closes_the_pipe_ends_it_quietly(folder: Path) -> None:
+    script = f"{sys.executable} -m so2docs convert Posts.xml - --quiet | head -c 10"
+    done = subprocess.run(script, shell=True, cwd=folder, capture_output=True, check=False)
+    assert done.stdout == b'{"Id":1,"P'
+    assert done.stderr == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_progress_bars_only_on_a_terminal(folder: Path) -> None:
+    assert "reading" not in run("convert", "Posts.xml", "a.jsonl", cwd=folder).stderr
+    outside, inside = pty.openpty()
+    termios.tcsetwinsize(inside, (24, 100))
+    subprocess.run(
+        [sys.executable, "-m", "so2docs", "convert", "Posts.xml", "b.jsonl"],
+        cwd=folder,
+        stderr=inside,
+        check=True,
+    )
+    os.close(inside)
+    shown = os.read(outside, 65536).decode()
+    os.close(outside)
+    assert "reading: " in shown
+    assert "writing:" in shown
+
+
+def test_the_command_does_not_import_what_a_small_dump_does_not_need(folder: Path) -> None:
+    script = (
+        "import sys; sys.argv = ['so2docs', 'convert', 'Posts.xml', '-q']\n"
+        "from so2docs.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = ('tqdm.auto', 'pandas', 'IPython', 'pyarrow')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

@@ -1,0 +1,208 @@
+"""The library: convert, documents, read, and the report."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from oracle import nest
+
+import so2docs
+
+
+def text_of(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes())
+
+
+def test_documents_are_those_that_convert_writes(samples: Path, tmp_path: Path) -> None:
+    so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl.gz")
+    assert list(so2docs.documents(samples / "posts.xml")) == list(
+        so2docs.read(tmp_path / "q.jsonl.gz")
+    )
+
+
+def test_documents_report_is_complete_at_the_end(samples: Path) -> None:
+    documents = so2docs.documents(samples / "strays.xml")
+    assert documents.report is None
+    assert len(list(documents)) == 2
+    assert documents.report is not None
+    assert sum(documents.report.strays.values()) == 18
+
+
+def test_documents_leave_no_spill_behind_when_stopped_early(samples: Path, tmp_path: Path) -> None:
+    documents = so2docs.documents(samples / "posts.xml", work_dir=tmp_path)
+    next(documents)
+    assert list(tmp_path.iterdir())
+    documents.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_answers_by_votes_needs_no_new_first_pass(samples: Path, tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl.gz"
+    so2docs.convert(samples / "votes.xml", output, keep_spill=True)
+    report = so2docs.convert(samples / "votes.xml", output, answers_by="votes", force=True)
+    assert report.resumed
+    assert text_of(output) == (samples / "votes.by-votes.jsonl").read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["q.jsonl.gz"]
+
+
+def test_report_reads_well(samples: Path, tmp_path: Path) -> None:
+    report = so2docs.convert(samples / "strays.xml", tmp_path / "q.jsonl.gz")
+    assert repr(report).startswith("<Report\nrows                 24\n")
+    assert json.loads(json.dumps(report.as_dict()))["rows"] == 24
+    html = report._repr_html_()
+    assert html.startswith("<table>")
+    assert "<th style='text-align:left'>questions</th><td style='text-align:left'>2</td>" in html
+    assert report.strays_path == str(tmp_path / "q.strays.jsonl.gz")
+
+
+def test_html_of_a_report_escapes_names() -> None:
+    report = so2docs.Report(dump="<script>.xml", output="q")
+    assert "<script>" not in report._repr_html_()
+
+
+def test_report_notices_a_row_that_went_nowhere() -> None:
+    with pytest.raises(so2docs.AccountingError, match="3 rows were read but 2 accounted for"):
+        so2docs.Report(dump="Posts.xml", output="q", rows=3, questions=1, answers=1).check()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs": 0}, "jobs is 0; it must be 1 or more"),
+        ({"level": 10}, "level is 10; it must be 0 to 9"),
+        ({"answers_by": "age"}, "answers_by is 'age'; it must be 'id' or 'votes'"),
+        ({"chunk_bytes": 0}, "chunk_bytes is 0; it must be 1 or more"),
+    ],
+)
+def test_options_are_checked_first(
+    tmp_path: Path, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(so2docs.OptionError, match=message):
+        so2docs.convert("Nope.xml", tmp_path / "q.jsonl.gz", **options)  # type: ignore[arg-type]
+
+
+def test_read_takes_files_compressed_or_not(samples: Path, tmp_path: Path) -> None:
+    so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl.gz")
+    expected = [json.loads(line) for line in (samples / "posts.jsonl").read_bytes().splitlines()]
+    assert list(so2docs.read(samples / "posts.jsonl")) == expected
+    with open(tmp_path / "q.jsonl.gz", "rb") as file:
+        assert list(so2docs.read(file)) == expected
+        assert not file.closed
+    assert list(so2docs.read(io.BytesIO((samples / "posts.jsonl").read_bytes()))) == expected
+
+
+def test_read_says_what_is_wrong(samples: Path, tmp_path: Path) -> None:
+    so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl.gz")
+    cut = tmp_path / "cut.jsonl.gz"
+    cut.write_bytes((tmp_path / "q.jsonl.gz").read_bytes()[:2000])
+    with pytest.raises(so2docs.OutputError, match=r"cut\.jsonl\.gz: is damaged or cut off"):
+        list(so2docs.read(cut))
+    (tmp_path / "no.jsonl").write_text('{"Id":1}\nnonsense\n')
+    with pytest.raises(so2docs.OutputError, match=r"no\.jsonl: line 2 is not JSON"):
+        list(so2docs.read(tmp_path / "no.jsonl"))
+    with pytest.raises(so2docs.OutputError, match="cannot be read: No such file"):
+        list(so2docs.read(tmp_path / "nope"))
+
+
+def test_a_script_without_a_main_guard_may_use_many_jobs(samples: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import so2docs\n"
+        "print('started')\n"
+        f"so2docs.convert({str(samples / 'posts.xml')!r}, 'q.jsonl.gz', jobs=2, chunk_bytes=3000)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("started\n", "")
+    assert text_of(tmp_path / "q.jsonl.gz") == (samples / "posts.jsonl").read_bytes()
+
+
+# Any text that XML can hold, as an attribute value of a row, comes out as the same JSON string.
+
+_TEXT = st.text(
+    st.characters(
+        exclude_categories=["Cs"],
+        exclude_characters=[chr(code) for code in range(32) if code not in (9, 10, 13)]
+        + ["\ufffe", "\uffff"],
+    ),
+    max_size=60,
+)
+
+
+def reference(text: str) -> str:
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return escaped.replace("\t", "&#x9;").replace("\n", "&#xA;").replace("\r", "&#13;")
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=_TEXT, title=_TEXT)
+def test_round_trip_of_any_text(tmp_path: Path, body: str, title: str) -> None:
+    dump = tmp_path / "Posts.xml"
+    dump.write_text(
+        f'<posts><row Id="1" PostTypeId="1" Body="{reference(body)}" Title="{reference(title)}"/>'
+        "</posts>",
+        encoding="utf-8",
+        newline="",
+    )
+    (question,) = so2docs.documents(dump)
+    assert question == {"Id": 1, "PostTypeId": 1, "Body": body, "Title": title, "Answers": []}
+
+
+@st.composite
+def _dumps(draw: st.DrawFn) -> list[str]:
+    rows = []
+    for _ in range(draw(st.integers(0, 25))):
+        post_id = draw(st.one_of(st.integers(1, 12), st.integers(16380, 16390)))
+        kind = draw(st.sampled_from([1, 1, 2, 2, 2, 5]))
+        parent = draw(st.one_of(st.integers(1, 12), st.integers(16380, 16390)))
+        score = draw(st.integers(-3, 3))
+        keys = f'Id="{post_id}" PostTypeId="{kind}"' + (
+            f' ParentId="{parent}"' if kind == 2 else ""
+        )
+        rows.append(f'<row {keys} Score="{score}" Body="row {len(rows)}" />')
+    return rows
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(rows=_dumps(), chunk_bytes=st.integers(1, 400), answers_by=st.sampled_from(["id", "votes"]))
+def test_any_rows_in_any_order_nest_as_in_memory(
+    tmp_path: Path, rows: list[str], chunk_bytes: int, answers_by: str
+) -> None:
+    dump, output = tmp_path / "Posts.xml", tmp_path / "q.jsonl"
+    dump.write_text("<posts>\n  " + "\n  ".join(rows) + "\n</posts>")
+    report = so2docs.convert(
+        dump, output, chunk_bytes=chunk_bytes, answers_by=answers_by, force=True, jobs=1
+    )  # type: ignore[arg-type]
+    expected = nest(dump, answers_by)  # type: ignore[arg-type]
+    assert output.read_bytes().splitlines(keepends=True) == expected.document_lines()
+    strays = tmp_path / "q.strays.jsonl"
+    found = list(so2docs.read(strays)) if strays.exists() else []
+    assert found == expected.strays
+    assert report.rows == len(rows)
+
+
+def test_no_processes_for_a_small_dump(samples: Path, tmp_path: Path) -> None:
+    assert so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl").jobs == 1
+
+
+@pytest.fixture
+def _nothing_printed(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    yield
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("_nothing_printed")
+def test_the_library_never_prints(samples: Path, tmp_path: Path) -> None:
+    so2docs.convert(samples / "posts.xml", tmp_path / "q.jsonl", jobs=2, chunk_bytes=2000)
