@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test format clean
+.PHONY: demo test format bench profile clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -29,6 +29,20 @@ $(VENV)/installed: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+# Measures against the floor and against others; SIZE=10GB for a larger dump. Takes minutes.
+SIZE ?= 1GB
+bench: $(VENV)/installed-bench
+	$(BIN)/python benchmarks/run.py --size $(SIZE) --json build/bench.json
+
+# Where the time of one worker goes in each pass.
+profile: $(VENV)/installed
+	@mkdir -p build && test -f build/profile.xml || $(BIN)/python benchmarks/make_dump.py build/profile.xml --size 300MB
+	$(BIN)/python benchmarks/profile_passes.py build/profile.xml
+
+$(VENV)/installed-bench: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
 
 clean:

@@ -1,0 +1,84 @@
+"""Runs a command and measures its process tree: wall and CPU time, peak memory."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_EVERY = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a command took.
+
+    Attributes:
+        wall: Seconds from start to end.
+        cpu: Seconds of CPU of all its processes, user and system.
+        memory: Most resident memory at one moment, summed over its processes, in bytes; shared
+            pages of files count once for each process.
+        stdout: What it printed.
+    """
+
+    wall: float
+    cpu: float
+    memory: int
+    stdout: str
+
+
+def run(command: list[str], cwd: Path | None = None) -> Measured:
+    """Run a command to its end.
+
+    Raises:
+        subprocess.CalledProcessError: It failed.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    peak = [0]
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(process.pid, peak, ended), daemon=True)
+    watcher.start()
+    stdout, stderr = process.communicate()
+    wall = time.perf_counter() - started
+    ended.set()
+    watcher.join()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, stdout, stderr)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Measured(wall, cpu, peak[0], stdout)
+
+
+def _watch(root: int, peak: list[int], ended: threading.Event) -> None:
+    while not ended.wait(_EVERY):
+        peak[0] = max(peak[0], _memory_of_tree(root))
+
+
+def _memory_of_tree(root: int) -> int:
+    """Resident bytes of a process and all below it."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                parent = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(entry))
+    total, pending = 0, [root]
+    while pending:
+        process = pending.pop()
+        pending += children.get(process, [])
+        try:
+            pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        except (OSError, IndexError):
+            continue
+        total += pages * os.sysconf("SC_PAGE_SIZE")
+    return total

@@ -1,0 +1,65 @@
+"""`make profile`: where the CPU time of one worker goes in each pass.
+
+Times the functions of the flow with the CPU clock, in one process. What is called inside another is
+also part of the other.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import so2docs
+from so2docs import bucket, chunk, first_pass, merge, posts, repeats, rows, second_pass, spill
+
+STEPS: list[tuple[Any, str, str]] = [
+    (first_pass, "spill_chunk", "first pass"),
+    (rows, "_parse", "  parse: lxml"),
+    (rows, "_is_plain", "  look for text between rows"),
+    (posts, "add", "  rows -> posts: types, JSON, buckets"),
+    (spill.BlockWriter, "write", "  blocks: zstd, write"),
+    (repeats, "of_chunk", "  repeated ids"),
+    (bucket, "merge_bucket", "second pass"),
+    (spill.BlockReader, "read", "  blocks: read, checksum, zstd"),
+    (merge, "sorted_posts", "  keys and sort (and the blocks)"),
+    (bucket, "_piece", "  join and compress pieces"),
+]
+
+
+def timed(
+    seconds: dict[str, float], label: str, function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """`function`, with its CPU time added up under `label`."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        started = time.process_time()
+        try:
+            return function(*arguments, **options)
+        finally:
+            seconds[label] += time.process_time() - started
+
+    return call
+
+
+def main() -> None:
+    """Convert the dump given and print the table."""
+    seconds: dict[str, float] = defaultdict(float)
+    for owner, name, label in STEPS:
+        setattr(owner, name, timed(seconds, label, getattr(owner, name)))
+    assert chunk and second_pass  # Imported before their names are replaced.
+    with tempfile.TemporaryDirectory(dir=Path(sys.argv[1]).parent) as folder:
+        started = time.process_time()
+        report = so2docs.convert(sys.argv[1], Path(folder) / "questions.jsonl.gz", jobs=1)
+        total = time.process_time() - started
+    for _, _, label in STEPS:
+        print(f"{label:<40} {seconds[label]:7.2f} s {seconds[label] / total:6.1%}")
+    print(f"{'all':<40} {total:7.2f} s of CPU for {report.dump_bytes / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""`make bench`: so2docs against the floor and against what people would use instead, in one run.
+
+Prints a table, each line also as a ratio to so2docs with all cores, and writes it as JSON.
+The floor is what no pure-Python converter of this design can beat: a bare lxml iterparse of the dump
+plus ISA-L level 2 over the documents, shared perfectly between the cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from contestants import CONTESTANTS, is_installed
+from make_dump import make_dump
+from make_dump import size as parse_size
+from measure import Measured, run
+
+HERE = Path(__file__).parent
+_GREEDY = {"in_memory", "clickhouse", "duckdb"}
+
+
+@dataclass(slots=True)
+class Line:
+    """One line of the table; seconds and bytes, None where it makes no sense."""
+
+    name: str
+    wall: float
+    cpu: float | None = None
+    memory: int | None = None
+    spill: int | None = None
+    output: int | None = None
+
+
+def so2docs_line(name: str, dump: Path, folder: Path, arguments: list[str]) -> Line:
+    """Convert the dump with the command, as a user would."""
+    output, report = folder / "so2docs.jsonl.gz", folder / "report.json"
+    command = [sys.executable, "-m", "so2docs", "convert", str(dump), str(output), "--force", "-q"]
+    took = run([*command, "--report", str(report), *arguments])
+    done = json.loads(report.read_text())
+    return Line(name, took.wall, took.cpu, took.memory, done["spill_bytes"], done["output_bytes"])
+
+
+def contestant(name: str, dump: Path, folder: Path) -> tuple[Line, Measured]:
+    """Run one of the others."""
+    output = folder / f"{name}.jsonl.gz"
+    took = run([sys.executable, str(HERE / "contestants.py"), name, str(dump), str(output)])
+    size = output.stat().st_size if output.exists() else None
+    output.unlink(missing_ok=True)
+    return Line(name, took.wall, took.cpu, took.memory, None, size), took
+
+
+def measure(dump: Path, folder: Path, names: list[str]) -> list[Line]:
+    """All lines, one after the other."""
+    cores = os.cpu_count() or 1
+    dump.read_bytes() if dump.stat().st_size < 2e9 else None  # Everybody finds it in memory.
+    lines = [so2docs_line(f"so2docs, {cores} jobs", dump, folder, [])]
+    lines.append(so2docs_line("so2docs, 1 job", dump, folder, ["--jobs", "1"]))
+    parse, _ = contestant("iterparse", dump, folder)
+    packing = float(contestant("compress", folder / "so2docs.jsonl.gz", folder)[1].stdout)
+    lines += [parse, Line("ISA-L 2 of the output", packing, packing)]
+    lines.append(Line(f"floor on {cores} cores", (parse.wall + packing) / cores))
+    for name in names:
+        if not is_installed(name):
+            print(f"{name}: not installed, left out (pip install chdb duckdb)", file=sys.stderr)
+            continue
+        lines.append(contestant(name, dump, folder)[0])
+    return lines
+
+
+def table(lines: list[Line], dump_bytes: int) -> str:
+    """The lines as a Markdown table."""
+
+    def size(value: int | None, unit: float) -> str:
+        return "" if value is None else f"{value / unit:.0f}"
+
+    rows = [
+        "| | wall s | ratio | CPU s | MB/s | peak MiB | spill MB | output MB |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for line in lines:
+        cpu = "" if line.cpu is None else f"{line.cpu:.1f}"
+        rows.append(
+            f"| {line.name} | {line.wall:.1f} | {line.wall / lines[0].wall:.2f} | {cpu} "
+            f"| {dump_bytes / 1e6 / line.wall:.0f} | {size(line.memory, 2**20)} "
+            f"| {size(line.spill, 1e6)} | {size(line.output, 1e6)} |"
+        )
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Make the dump, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", default="1GB", help="of the generated dump")
+    parser.add_argument("--order", default="sorted", choices=["sorted", "grouped", "shuffled"])
+    parser.add_argument("--folder", default="build/bench", type=Path)
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--only-so2docs", action="store_true", help="leave out the others")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    dump = options.folder / f"{options.size}-{options.order}.xml"
+    if not dump.exists():
+        make_dump(dump, parse_size(options.size), order=options.order)
+    names = [] if options.only_so2docs else [name for name in CONTESTANTS if name in _GREEDY]
+    lines = measure(dump, options.folder, names)
+    print(f"{dump.stat().st_size / 1e9:.2f} GB, {options.order}; {os.cpu_count()} cores, ", end="")
+    print(f"{platform.machine()}, Python {platform.python_version()}\n")
+    print(table(lines, dump.stat().st_size))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(line) for line in lines], indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
