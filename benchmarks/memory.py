@@ -20,9 +20,8 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     small = parse_size(options.size)
-    print(
-        "| order | MB | peak MiB | MB/s | spill / dump | output / dump |\n|---|---:|---:|---:|---:|---:|"
-    )
+    print("| order | MB | peak MiB | MB/s | spill / dump | output / dump |")
+    print("|---|---:|---:|---:|---:|---:|")
     for order in ("sorted", "grouped", "shuffled"):
         for size in (small, small * options.times):
             dump = options.folder / f"memory-{order}.xml"

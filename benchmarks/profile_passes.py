@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import so2docs
-from so2docs import bucket, chunk, first_pass, merge, posts, repeats, rows, second_pass, spill
+from so2docs import bucket, first_pass, merge, posts, repeats, rows, spill
 
 STEPS: list[tuple[Any, str, str]] = [
     (first_pass, "spill_chunk", "first pass"),
@@ -51,7 +51,6 @@ def main() -> None:
     seconds: dict[str, float] = defaultdict(float)
     for owner, name, label in STEPS:
         setattr(owner, name, timed(seconds, label, getattr(owner, name)))
-    assert chunk and second_pass  # Imported before their names are replaced.
     with tempfile.TemporaryDirectory(dir=Path(sys.argv[1]).parent) as folder:
         started = time.process_time()
         report = so2docs.convert(sys.argv[1], Path(folder) / "questions.jsonl.gz", jobs=1)

@@ -1,8 +1,8 @@
 """`make bench`: so2docs against the floor and against what people would use instead, in one run.
 
 Prints a table, each line also as a ratio to so2docs with all cores, and writes it as JSON.
-The floor is what no pure-Python converter of this design can beat: a bare lxml iterparse of the dump
-plus ISA-L level 2 over the documents, shared perfectly between the cores.
+The floor is a bare lxml iterparse of the dump plus ISA-L level 2 over the documents, shared
+perfectly between the cores.
 """
 
 from __future__ import annotations
