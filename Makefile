@@ -23,7 +23,9 @@ format: $(VENV)/installed-test
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: $(VENV)/bin/python pyproject.toml
+CORE := setup.py $(wildcard so2docs/*.c so2docs/*.h)
+
+$(VENV)/installed: $(VENV)/bin/python pyproject.toml $(CORE)
 	$(BIN)/python -m pip install --quiet --editable .
 	@mkdir -p build && touch $@
 
