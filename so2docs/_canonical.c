@@ -38,7 +38,9 @@
 #define MOST_ATTRIBUTES 64 /* Of a row: 22 are known. */
 #define MOST_DIGITS 18     /* Of a number: always fits 64 bits. */
 #define BLOCK 16           /* Bytes that are copied at a time. */
+#ifndef FIRST_CAPACITY
 #define FIRST_CAPACITY ((size_t)64 * 1024)
+#endif
 
 #define TRY(step)                             \
     do {                                      \

@@ -81,26 +81,26 @@ static int64_t bucket_number(const char *key, int bucket_bits)
 /* Append the posts to their buckets, those in a row that share one at a time. */
 static int append_posts(const Posts *posts, PyObject *buckets, PyObject *new_bucket, int bucket_bits)
 {
-    const char *key = posts->keys.bytes, *json = posts->json.bytes;
-    const char *end = key + posts->keys.size;
-    while (key < end) {
-        const char *first = key;
-        size_t json_size = 0;
-        int64_t number = bucket_number(first, bucket_bits);
+    const Buffer *keys = &posts->keys;
+    size_t at = 0, json_at = 0;
+    while (at < keys->size) {
+        size_t first = at, json_size = 0;
+        int64_t number = bucket_number(keys->bytes + at, bucket_bits);
         do {
-            json_size += (size_t)(key_integer(key + 24) >> 4);
-            key += KEY_BYTES;
-        } while (key < end && bucket_number(key, bucket_bits) == number);
+            json_size += (size_t)(key_integer(keys->bytes + at + 24) >> 4);
+            at += KEY_BYTES;
+        } while (at < keys->size && bucket_number(keys->bytes + at, bucket_bits) == number);
         PyObject *bucket = find_bucket(buckets, number, new_bucket);
         if (bucket == NULL) {
             return -1;
         }
-        int failed = append_to_bucket(bucket, first, (size_t)(key - first), json, json_size);
+        int failed = append_to_bucket(bucket, keys->bytes + first, at - first,
+                                      posts->json.bytes + json_at, json_size);
         Py_DECREF(bucket);
         if (failed) {
             return -1;
         }
-        json += json_size;
+        json_at += json_size;
     }
     return 0;
 }

@@ -13,7 +13,7 @@ import pytest
 from conftest import CHECKOUT, SAMPLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twins import FRAME, Outcome, by_compiled, by_reference, is_taken
+from twins import FRAME, LEFT, ROW, TAKEN, Outcome, by_compiled, by_reference, is_taken, slice_of
 
 import so2docs
 from so2docs import core
@@ -25,12 +25,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 EXAMPLES = int(os.environ.get("SO2DOCS_EXAMPLES", "100"))
-ROW = '<row Id="7" PostTypeId="1" %s />'
-
-
-def slice_of(sample: Path) -> bytes:
-    dump = open_dump(str(sample))
-    return sample.read_bytes()[dump.start : dump.end]
 
 
 def test_a_row_of_a_dump() -> None:
@@ -42,75 +36,6 @@ def test_a_row_of_a_dump() -> None:
     json = b'{"Id":5,"PostTypeId":2,"ParentId":4,"Score":-3,"Body":"<p>a\\n\\""}'
     assert bytes(outcome.posts.buckets[0].json) == json
     assert (outcome.rows, outcome.last_id) == (1, 5)
-
-
-# What may stand in a row, and whether it is canonical.
-TAKEN = [
-    "",
-    'Body=""',
-    'Body="> \' ]]> --> /> = \x7f \x85 \ufffd \ufeff \U0010ffff \U0001fffe \ufdd0"',
-    'Body="&lt;&gt;&amp;&quot;&apos;"',
-    'Body="&amp;lt; &amp;#60; &#38;lt; &#60;b&#62; &#38;#38;"',
-    'Body="&#9;&#10;&#13;&#xA;&#xD;&#x9;&#xa;&#0000009;&#x00000D7;&#x1F600;&#x10FFFF;&#xe9;"',
-    'Body="&#34;&#92;&#x5C;\\ \\\\ \\n /"',
-    'Body="a\tb\nc\rd\r\ne\n\rf\r\r\n"',
-    'Body="é日本😀 ünï"',
-    'Body="' + "x" * 100_000 + '"',
-    'Body="' + "é\\" * 70_000 + '"',
-    'New="1" _a.b-c9="2" A="x" a="y"',
-    'Score="-1" ViewCount="0" FavoriteCount="999999999999999999"',
-    'OwnerUserId="-999999999999999999"',
-    *(f'Tags="{tags}"' for tags in ("", "|", "||", "|||", "|a|b|", "|a||b|", "a|b", "|a", "a|")),
-    *(
-        f'Tags="{tags}"'
-        for tags in ("&lt;", "&gt;", "&lt;&gt;", "&lt;a&gt;&lt;b&gt;", "&lt;a>&#60;b>")
-    ),
-    *(
-        f'Tags="{tags}"'
-        for tags in ("&lt;a&gt;&gt;&lt;b&gt;", "&lt;&gt;&lt;&gt;", "|\\|&quot;|", "&lt;é|b>", "x")
-    ),
-]
-LEFT = [
-    'Body="<"',
-    'Body="&"',
-    'Body="&lt"',
-    'Body="&LT;"',
-    'Body="&nbsp;"',
-    'Body="&#;"',
-    'Body="&#x;"',
-    'Body="&#X9;"',
-    'Body="&#xG;"',
-    'Body="&# 9;"',
-    'Body="&#-9;"',
-    'Body="&#00000009;"',
-    'Body="&#99999999999999999999;"',
-    *(f'Body="&#{code};"' for code in ("0", "1", "8", "31", "x0", "x1F", "xB", "xC", "xE")),
-    *(f'Body="&#{code};"' for code in ("xD800", "xDFFF", "xFFFE", "xFFFF", "x110000", "1114112")),
-    *(f'Body="{raw}"' for raw in ("\0", "\x01", "\x0b", "\x0c", "\x1f", "\ufffe", "\uffff")),
-    "Body='x'",
-    'Body = "x"',
-    "Body=x",
-    "Body",
-    'Body=""x=""',
-    'Body="" Body=""',
-    'Id="7"',
-    'xml="1"',
-    'XMLnew="1"',
-    'xmlns="x"',
-    'xml:space="preserve"',
-    'x:y="1"',
-    'é="1"',
-    '1="1"',
-    '-a="1"',
-    '="1"',
-    'Answers="x"',
-    *(
-        f'Score="{score}"'
-        for score in ("", "+1", "01", "-0", "-01", "-", "1 ", "1.0", "é", "&#49;")
-    ),
-    'Score="1000000000000000000"',
-    " ".join(f'a{number}="1"' for number in range(63)),
-]
 
 
 @pytest.mark.parametrize("attributes", TAKEN)
