@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test format bench profile clean
+.PHONY: demo test format bench profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -20,10 +20,45 @@ format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The compiled core under the sanitizers: with SSE2 and without, and each request for memory refused.
+SANITIZED := build/sanitized
+SANITIZERS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+INCLUDE = -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
+SOURCES := so2docs/_core.c so2docs/_canonical.c
+
+$(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*)
+	rm -rf $@ && mkdir -p $@ && cp so2docs/*.py $@
+
+sanitize: $(SANITIZED)/so2docs
+	$(BIN)/python tests/twins.py $(SANITIZED)/seeds
+	gcc $(SANITIZERS) -DREPLAY tests/fuzz_canonical.c -o $(SANITIZED)/replay
+	$(SANITIZED)/replay $(SANITIZED)/seeds/*
+	for variant in "" -DSO2DOCS_PORTABLE; do \
+	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</_core.abi3.so && \
+	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 SO2DOCS_EXAMPLES=500 \
+	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/test_core.py || exit 1; \
+	done
+
+# Twenty minutes of coverage-guided fuzzing: the C alone, then both cores side by side.
+FUZZ_SECONDS ?= 600
+FUZZ := -dict=tests/fuzz_core.dict -timeout=20 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1
+
+fuzz-core: $(SANITIZED)/so2docs
+	$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python tests/twins.py $(SANITIZED)/corpus
+	clang $(SANITIZERS) -fsanitize=fuzzer tests/fuzz_canonical.c -o $(SANITIZED)/fuzz
+	$(SANITIZED)/fuzz $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
+	clang -shared -fPIC $(SANITIZERS) -fsanitize=fuzzer-no-link $(INCLUDE) $(SOURCES) -o $</_core.abi3.so
+	LD_PRELOAD=$$($(BIN)/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so \
+	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED):tests \
+	  $(BIN)/python tests/fuzz_core.py $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: $(VENV)/bin/python pyproject.toml
+CORE := setup.py $(wildcard so2docs/*.c so2docs/*.h)
+
+$(VENV)/installed: $(VENV)/bin/python pyproject.toml $(CORE)
 	$(BIN)/python -m pip install --quiet --editable .
 	@mkdir -p build && touch $@
 

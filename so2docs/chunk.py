@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from so2docs import posts, repeats, rows
+from so2docs import core, posts, repeats, rows
 from so2docs.dump import Dump, slices
 from so2docs.errors import MalformedDumpError, Place
 from so2docs.options import Options
@@ -99,6 +99,13 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
 
 
 def _add_slice(task: ChunkTask, offset: int, data: bytes, found: Posts, tally: ChunkTally) -> None:
+    added = None
+    if task.options.core == "compiled":
+        added = core.add_canonical(data, task.dump.frame, found)
+    if added is not None:
+        tally.rows += added.rows
+        tally.last_id = tally.last_id if added.last_id is None else added.last_id
+        return
     for part in rows.parse(data, task.dump.frame):
         if isinstance(part, rows.Malformed):
             at = offset + part.position

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 import so2docs
+from so2docs import core
 from so2docs.errors import OptionError, So2docsError
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
@@ -25,7 +26,9 @@ Example:
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
-@click.version_option(so2docs.__version__, prog_name="so2docs")
+@click.version_option(
+    so2docs.__version__, prog_name="so2docs", message=f"%(prog)s %(version)s ({core.built()} core)"
+)
 def cli() -> None:
     """Questions with their answers inside, from the Posts.xml of a Stack Exchange dump."""
 
@@ -60,6 +63,14 @@ def cli() -> None:
 )
 @click.option(
     "--skip-malformed", is_flag=True, help="Put rows that are not XML with the strays and go on."
+)
+@click.option(
+    "--core",
+    type=click.Choice(core.CORES),
+    default="auto",
+    show_default=True,
+    help="What turns rows into JSON; the output is the same. auto: what SO2DOCS_CORE says, else "
+    "compiled if it was built.",
 )
 @click.option("--report", metavar="FILE", help="Write the report as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from so2docs.core import Core
 from so2docs.disk import disk_errors
 from so2docs.dump import open_dump
 from so2docs.errors import DumpError
@@ -33,6 +34,7 @@ def convert(
     skip_malformed: bool = False,
     chunk_bytes: int | None = None,
     progress: bool = False,
+    core: Core = "auto",
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
 
@@ -54,6 +56,9 @@ def convert(
         skip_malformed: Put rows that are not XML with the strays, instead of raising.
         chunk_bytes: Bytes of the dump that one task of the first pass takes.
         progress: Show progress bars, on stderr or in the notebook.
+        core: What turns rows into JSON: `compiled` (built where a C compiler was at installation),
+            `python`, or `auto`: what the environment variable `SO2DOCS_CORE` says, else compiled if
+            there is one. The documents are the same.
 
     Returns:
         Counts, bytes and seconds.
@@ -66,7 +71,7 @@ def convert(
         DiskFullError: There is not enough room.
         WorkerDiedError: A worker process was killed.
     """
-    options = Options(jobs, answers_by, level, skip_malformed, chunk_bytes, progress)
+    options = Options(jobs, answers_by, level, skip_malformed, chunk_bytes, progress, core)
     names = Names(os.fspath(output), None if work_dir is None else os.fspath(work_dir))
     started = time.perf_counter()
     try:
@@ -131,6 +136,7 @@ def documents(
     answers_by: AnswersBy = "id",
     skip_malformed: bool = False,
     progress: bool = False,
+    core: Core = "auto",
 ) -> Documents:
     """Nest the questions of a dump without writing an output.
 
@@ -142,6 +148,7 @@ def documents(
         answers_by: Order of the answers, as in `convert`.
         skip_malformed: Leave out rows that are not XML, instead of raising.
         progress: Show a progress bar.
+        core: What turns rows into JSON, as in `convert`.
 
     Returns:
         An iterator over the documents, in ascending question id.
@@ -150,6 +157,10 @@ def documents(
         So2docsError: As `convert` does, when the iteration starts.
     """
     options = Options(
-        jobs=jobs, answers_by=answers_by, skip_malformed=skip_malformed, progress=progress
+        jobs=jobs,
+        answers_by=answers_by,
+        skip_malformed=skip_malformed,
+        progress=progress,
+        core=core,
     )
     return Documents(os.fspath(source), None if work_dir is None else os.fspath(work_dir), options)

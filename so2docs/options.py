@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from so2docs.core import Core, resolve
 from so2docs.errors import OptionError
 from so2docs.merge import AnswersBy
 
@@ -22,6 +23,7 @@ class Options:
     skip_malformed: bool = False
     chunk_bytes: int | None = None
     progress: bool = False
+    core: Core = "auto"
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -32,6 +34,8 @@ class Options:
             raise OptionError(f"level is {self.level}; it must be 0 to 9")
         if self.chunk_bytes is not None and self.chunk_bytes < 1:
             raise OptionError(f"chunk_bytes is {self.chunk_bytes}; it must be 1 or more")
+        # Decided here, once: what the variable or the installation says may differ in a worker.
+        object.__setattr__(self, "core", resolve(self.core))
 
     def that_change_the_output(self) -> dict[str, Any]:
         """Options under the names of the command line, for the spill to remember."""

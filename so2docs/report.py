@@ -33,6 +33,7 @@ class Report:
         peak_memory_bytes: Most resident memory, summed over all processes; 0 if not known.
         jobs: Worker processes.
         resumed: Whether an interrupted conversion was continued.
+        core: Which core turned rows into posts, `compiled` or `python`.
     """
 
     dump: str
@@ -53,6 +54,7 @@ class Report:
     peak_memory_bytes: int = 0
     jobs: int = 1
     resumed: bool = False
+    core: str = "python"
 
     def check(self) -> None:
         """Raise `AccountingError` unless every row of the dump went somewhere."""
@@ -89,7 +91,7 @@ class Report:
         rate = self.dump_bytes / 1e6 / self.seconds if self.seconds else 0.0
         jobs = f"{self.jobs} job{'s'[: self.jobs > 1]}"
         going_on = ", going on from an earlier session" if self.resumed else ""
-        yield "time", f"{self.seconds:.2f} s ({rate:.0f} MB/s, {jobs}){going_on}"
+        yield "time", f"{self.seconds:.2f} s ({rate:.0f} MB/s, {jobs}, {self.core} core){going_on}"
         if self.peak_memory_bytes:
             yield "peak memory", f"{self.peak_memory_bytes / 2**20:.0f} MiB in all processes"
 

@@ -35,7 +35,9 @@ class Session:
         self.first_pass = FirstPass(dump, spill, options, chunk_bytes)
         jobs = options.jobs or (os.cpu_count() or 1 if dump.size >= _WORTH_A_PROCESS else 1)
         self.jobs = min(jobs, max(1, len(self.first_pass.ranges)))
-        self.report = Report(dump.path, names.output, dump_bytes=dump.size, jobs=self.jobs)
+        self.report = Report(
+            dump.path, names.output, dump_bytes=dump.size, jobs=self.jobs, core=options.core
+        )
 
     def run(self) -> Report:
         """Both passes, into files."""

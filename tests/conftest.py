@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from so2docs import core as cores
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 SAMPLES = CHECKOUT / "samples"
 DUMPS = Path(os.environ.get("SO2DOCS_DUMPS", CHECKOUT.parent / "shared" / "dumps"))
@@ -36,6 +38,17 @@ def dumps() -> Path:
     if not DUMPS.is_dir():
         pytest.skip(NO_DUMPS)
     return DUMPS
+
+
+@pytest.fixture(scope="session", params=["compiled", "python"])
+def core(request: pytest.FixtureRequest) -> Iterator[cores.Core]:
+    """Run what asks for it with either core, in this process and in those it starts."""
+    name: cores.Core = request.param
+    if name == "compiled" and cores.built() == "python":
+        pytest.skip("the compiled core is not built: no C compiler")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(cores.VARIABLE, name)
+        yield name
 
 
 @pytest.fixture(scope="session", params=_real_dumps())

@@ -11,6 +11,7 @@ import pytest
 from oracle import AnswersBy, Oracle, nest
 
 import so2docs
+from so2docs.core import Core, built
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,15 @@ class Converted:
 
 @pytest.fixture(scope="module", params=["id", "votes"])
 def converted(
-    request: pytest.FixtureRequest, real_dump: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    core: Core,
+    real_dump: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Converted:
     answers_by: AnswersBy = request.param
     output = tmp_path_factory.mktemp("converted") / "questions.jsonl.gz"
     report = so2docs.convert(real_dump, output, jobs=2, answers_by=answers_by)
+    assert report.core == core
     return Converted(output, report, nest(real_dump, answers_by))
 
 
@@ -71,13 +76,20 @@ def test_every_count(converted: Converted) -> None:
     assert report.repaired_characters == oracle.repaired_characters
 
 
-def test_same_bytes_for_any_jobs_and_chunks(real_dump: Path, tmp_path: Path) -> None:
+def test_same_bytes_for_any_jobs_chunks_and_core(real_dump: Path, tmp_path: Path) -> None:
     found = set()
-    for number, (jobs, chunk_bytes) in enumerate(
-        [(1, None), (2, None), (1, 65_536), (2, 10_007), (2, 1_000_003)]
-    ):
+    fastest = built()
+    ways: list[tuple[int, int | None, Core]] = [
+        (1, None, "python"),
+        (1, None, fastest),
+        (2, None, fastest),
+        (1, 65_536, fastest),
+        (2, 10_007, fastest),
+        (2, 1_000_003, "python"),
+    ]
+    for number, (jobs, chunk_bytes, core) in enumerate(ways):
         output = tmp_path / str(number) / "questions.jsonl.gz"
         output.parent.mkdir()
-        so2docs.convert(real_dump, output, jobs=jobs, chunk_bytes=chunk_bytes)
+        so2docs.convert(real_dump, output, jobs=jobs, chunk_bytes=chunk_bytes, core=core)
         found.add(tuple((path.name, path.read_bytes()) for path in sorted(output.parent.iterdir())))
     assert len(found) == 1

@@ -12,6 +12,8 @@ from oracle import AnswersBy, nest
 
 import so2docs
 
+pytestmark = pytest.mark.usefixtures("core")
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 SAMPLES = CHECKOUT / "samples"
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))

@@ -1,0 +1,91 @@
+/* Fuzzing of `_canonical.c` alone (`make fuzz-core`), and every seed with every request for memory
+   refused in turn (`make sanitize`, with REPLAY).
+
+   Each input stands in memory of exactly its size, so that the sanitizer sees a read of one byte too
+   many. Its first byte says which request for memory fails. */
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static unsigned requests_until_failure;
+
+static void *failing_realloc(void *bytes, size_t size)
+{
+    return requests_until_failure > 0 && --requests_until_failure == 0 ? NULL
+                                                                       : realloc(bytes, size);
+}
+
+#define realloc failing_realloc
+#define FIRST_CAPACITY ((size_t)32) /* Memory grows often. */
+#include "../so2docs/_canonical.c"
+
+static void require(int condition, const char *what)
+{
+    if (!condition) {
+        fprintf(stderr, "not so: %s\n", what);
+        abort();
+    }
+}
+
+/* What every key and every size must be, whatever the rows hold. */
+static void check(const Posts *posts)
+{
+    size_t rows = posts->keys.size / KEY_BYTES, json_size = 0;
+    require(posts->keys.size % KEY_BYTES == 0, "keys are whole");
+    for (size_t at = 0; at < posts->keys.size; at += KEY_BYTES) {
+        int64_t size_and_kind = key_integer(posts->keys.bytes + at + 24);
+        require((size_and_kind & 15) == QUESTION || (size_and_kind & 15) == ANSWER, "kind is known");
+        require(posts->json.bytes[json_size] == '{', "an object starts");
+        json_size += (size_t)(size_and_kind >> 4);
+        require(json_size <= posts->json.size, "an object ends in the buffer");
+        require(posts->json.bytes[json_size - 1] == '}', "an object ends");
+    }
+    for (size_t i = 0; i < posts->other_types_count; i++) {
+        rows += posts->other_types[i].rows;
+    }
+    require(json_size == posts->json.size, "all JSON belongs to a key");
+    require(rows == posts->rows, "all rows are accounted for");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1) {
+        return 0;
+    }
+    Posts posts = {0};
+    requests_until_failure = data[0];
+    if (convert_rows((const char *)data + 1, size - 1, &posts) == CANONICAL) {
+        check(&posts);
+    }
+    free_posts(&posts);
+    return 0;
+}
+
+#ifdef REPLAY
+static void replay(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    require(file != NULL, "a seed can be opened");
+    static uint8_t bytes[1 << 16];
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    uint8_t *data = malloc(size);
+    require(data != NULL && size > 0, "a seed can be read");
+    memcpy(data, bytes, size);
+    for (int failure = 0; failure < 64; failure++) {
+        data[0] = (uint8_t)failure;
+        LLVMFuzzerTestOneInput(data, size);
+    }
+    free(data);
+}
+
+int main(int count, char **paths)
+{
+    for (int i = 1; i < count; i++) {
+        replay(paths[i]);
+    }
+    printf("%d seeds, each with 64 ways to run out of memory\n", count - 1);
+    return 0;
+}
+#endif

@@ -1,0 +1,155 @@
+"""Both cores on the same bytes: what the compiled one takes must come out as the reference has it.
+
+Shared by the tests and the fuzzers. As a script it writes their seeds into a folder.
+"""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from so2docs import core, posts, rows
+from so2docs.dump import open_dump
+from so2docs.posts import Posts
+
+SAMPLES = Path(__file__).resolve().parents[1] / "samples"
+FRAME = b"<posts>", b"</posts>"
+ROW = '<row Id="7" PostTypeId="1" %s />'
+
+# What may stand in a row, and whether it is canonical.
+TAKEN = [
+    "",
+    'Body=""',
+    'Body="> \' ]]> --> /> = \x7f \x85 \ufffd \ufeff \U0010ffff \U0001fffe \ufdd0"',
+    'Body="&lt;&gt;&amp;&quot;&apos;"',
+    'Body="&amp;lt; &amp;#60; &#38;lt; &#60;b&#62; &#38;#38;"',
+    'Body="&#9;&#10;&#13;&#xA;&#xD;&#x9;&#xa;&#0000009;&#x00000D7;&#x1F600;&#x10FFFF;&#xe9;"',
+    'Body="&#34;&#92;&#x5C;\\ \\\\ \\n /"',
+    'Body="a\tb\nc\rd\r\ne\n\rf\r\r\n"',
+    'Body="é日本😀 ünï"',
+    'Body="' + "x" * 100_000 + '"',
+    'Body="' + "é\\" * 70_000 + '"',
+    'New="1" _a.b-c9="2" A="x" a="y"',
+    'Score="-1" ViewCount="0" FavoriteCount="999999999999999999"',
+    'OwnerUserId="-999999999999999999"',
+    *(f'Tags="{tags}"' for tags in ("", "|", "||", "|||", "|a|b|", "|a||b|", "a|b", "|a", "a|")),
+    *(
+        f'Tags="{tags}"'
+        for tags in ("&lt;", "&gt;", "&lt;&gt;", "&lt;a&gt;&lt;b&gt;", "&lt;a>&#60;b>")
+    ),
+    *(
+        f'Tags="{tags}"'
+        for tags in ("&lt;a&gt;&gt;&lt;b&gt;", "&lt;&gt;&lt;&gt;", "|\\|&quot;|", "&lt;é|b>", "x")
+    ),
+]
+LEFT = [
+    'Body="<"',
+    'Body="&"',
+    'Body="&lt"',
+    'Body="&LT;"',
+    'Body="&nbsp;"',
+    'Body="&#;"',
+    'Body="&#x;"',
+    'Body="&#X9;"',
+    'Body="&#xG;"',
+    'Body="&# 9;"',
+    'Body="&#-9;"',
+    'Body="&#00000009;"',
+    'Body="&#99999999999999999999;"',
+    *(f'Body="&#{code};"' for code in ("0", "1", "8", "31", "x0", "x1F", "xB", "xC", "xE")),
+    *(f'Body="&#{code};"' for code in ("xD800", "xDFFF", "xFFFE", "xFFFF", "x110000", "1114112")),
+    *(f'Body="{raw}"' for raw in ("\0", "\x01", "\x0b", "\x0c", "\x1f", "\ufffe", "\uffff")),
+    "Body='x'",
+    'Body = "x"',
+    "Body=x",
+    "Body",
+    'Body=""x=""',
+    'Body="" Body=""',
+    'Id="7"',
+    'xml="1"',
+    'XMLnew="1"',
+    'xmlns="x"',
+    'xml:space="preserve"',
+    'x:y="1"',
+    'é="1"',
+    '1="1"',
+    '-a="1"',
+    '="1"',
+    'Answers="x"',
+    *(
+        f'Score="{score}"'
+        for score in ("", "+1", "01", "-0", "-01", "-", "1 ", "1.0", "é", "&#49;")
+    ),
+    'Score="1000000000000000000"',
+    " ".join(f'a{number}="1"' for number in range(63)),
+]
+
+
+def slice_of(sample: Path) -> bytes:
+    dump = open_dump(str(sample))
+    return sample.read_bytes()[dump.start : dump.end]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What slices became, and what a chunk notes about them."""
+
+    posts: Posts = field(default_factory=Posts)
+    rows: int = 0
+    last_id: int | None = None
+    repaired: int = 0
+    malformed: int = 0
+
+
+def by_reference(outcome: Outcome, data: bytes, frame: tuple[bytes, bytes] = FRAME) -> None:
+    for part in rows.parse(data, frame):
+        if isinstance(part, rows.Malformed):
+            outcome.malformed += 1
+        elif part.rows:
+            outcome.rows += len(part.rows)
+            outcome.repaired += part.repaired
+            last_id = rows.row_id(part.rows[-1])
+            outcome.last_id = outcome.last_id if last_id is None else last_id
+            posts.add(outcome.posts, part.rows)
+
+
+def by_compiled(outcome: Outcome, data: bytes, frame: tuple[bytes, bytes] = FRAME) -> bool:
+    """Whether the compiled core took the slice; if not, nothing may have changed."""
+    added = core.add_canonical(data, frame, outcome.posts)
+    if added is None:
+        return False
+    outcome.rows += added.rows
+    outcome.last_id = outcome.last_id if added.last_id is None else added.last_id
+    return True
+
+
+def is_taken(data: bytes, frame: tuple[bytes, bytes] = FRAME) -> bool:
+    """Whether the compiled core takes a slice; asserts that it does as the reference."""
+    compiled, reference = Outcome(), Outcome()
+    if not by_compiled(compiled, data, frame):
+        assert compiled == Outcome(), data
+        return False
+    by_reference(reference, data, frame)
+    assert compiled == reference, data
+    assert list(compiled.posts.buckets) == list(reference.posts.buckets), data
+    assert list(compiled.posts.other_types) == list(reference.posts.other_types), data
+    return True
+
+
+def write_seeds(folder: Path) -> None:
+    """One file for each input of the tests and each row of the samples.
+
+    The first byte says to the fuzzers what the others are: 0 a slice, 1 attributes.
+    """
+    short = [attributes.encode() for attributes in TAKEN + LEFT if len(attributes) < 4096]
+    seeds = [b"\1" + attributes for attributes in short]
+    seeds += [b"\0" + ROW.encode() % attributes for attributes in short]
+    for sample in sorted(SAMPLES.glob("*.xml")):
+        data = slice_of(sample)
+        seeds += [b"\0" + data[:4096], *(b"\0" + row for row in data.splitlines())]
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(seeds):
+        (folder / f"seed-{number}").write_bytes(seed)
+
+
+if __name__ == "__main__":
+    write_seeds(Path(sys.argv[1]))
