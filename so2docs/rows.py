@@ -115,7 +115,7 @@ def _is_plain(data: bytes, count: int) -> bool:
     before it, leave no room for anything else. Looking from one `<` to the next takes a quarter of
     the time of counting the gaps.
     """
-    if not data.startswith(b"<row") or not data[-_TAIL:].rstrip().endswith(b"/>"):
+    if not (count and data.startswith(b"<row") and data[-_TAIL:].rstrip().endswith(b"/>")):
         return False
     gap = _GAP.search(data)
     before = gap[1] if gap else b"/>"

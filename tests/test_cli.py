@@ -157,7 +157,7 @@ def test_a_folder_that_does_not_exist(folder: Path) -> None:
 
 
 def test_version_and_short_help(folder: Path) -> None:
-    assert run("--version", cwd=folder).stdout.startswith(f"so2docs, version {so2docs.__version__}")
+    assert run("--version", cwd=folder).stdout.startswith(f"so2docs {so2docs.__version__} (")
     shown = run("convert", "-h", cwd=folder).stdout
     assert "Example:" in shown
     assert "--answers-by [id|votes]" in shown
