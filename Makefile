@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test format bench profile sanitize fuzz-core clean
+.PHONY: demo test format docs bench profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -52,6 +52,9 @@ fuzz-core: $(SANITIZED)/so2docs
 	LD_PRELOAD=$$($(BIN)/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED):tests \
 	  $(BIN)/python tests/fuzz_core.py $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
+
+docs: $(VENV)/installed-test
+	$(BIN)/python -m cogapp -r -I tests README.md
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

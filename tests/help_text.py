@@ -1,0 +1,22 @@
+"""The help of the commands as the README shows it; `make docs` writes it there."""
+
+from __future__ import annotations
+
+import click
+
+from so2docs.cli import cli
+
+
+def block(*path: str) -> str:
+    """The help of a command in a fenced block.
+
+    Args:
+        path: Its name, and that of a command within it.
+    """
+    command: click.Command = cli
+    context = click.Context(cli, info_name="so2docs", max_content_width=80, terminal_width=80)
+    for name in path:
+        assert isinstance(command, click.Group)
+        command = command.commands[name]
+        context = click.Context(command, parent=context, info_name=name, terminal_width=80)
+    return f"```console\n$ {context.command_path} --help\n{command.get_help(context)}\n```"
