@@ -13,7 +13,6 @@ import struct
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -71,6 +70,8 @@ PAIR_BYTES = 16
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64 = 1 << 63
 _NESTED = {"1", "2"}
+_STRICT_INTEGER = orjson.OPT_STRICT_INTEGER
+"""Refuses numbers of more than 53 bits, which go the careful way: cheaper than to look at each."""
 _RESERVED = "Answers"
 
 
@@ -109,9 +110,8 @@ class _UnusableRowError(Exception):
     """A row that cannot be keyed; its text is the reason that users see."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What to do with rows that have these attribute names; the few combinations are cached."""
+class _Plan(NamedTuple):
+    """What to do with rows that have these attribute names."""
 
     numbers: tuple[str, ...]
     values: Callable[[dict[str, Any]], tuple[str, ...]]
@@ -119,13 +119,22 @@ class _Plan:
     is_reserved: bool
 
 
-@lru_cache(maxsize=4096)
-def _plan(names: tuple[str, ...]) -> _Plan:
+_plans: dict[tuple[str, ...], _Plan] = {}
+"""The plans so far: a dump has a few dozen combinations of names."""
+
+_MOST_PLANS = 4096
+
+
+def _make_plan(names: tuple[str, ...]) -> _Plan:
     numbers = tuple(name for name in names if name in NUMBERS)
+    values: Callable[[dict[str, Any]], tuple[str, ...]]
     values = (
         itemgetter(*numbers) if len(numbers) > 1 else lambda row: tuple(row[n] for n in numbers)
     )
-    return _Plan(numbers, values, "Tags" in names, _RESERVED in names)
+    if len(_plans) >= _MOST_PLANS:
+        _plans.clear()
+    plan = _plans[names] = _Plan(numbers, values, "Tags" in names, _RESERVED in names)
+    return plan
 
 
 def number(text: str) -> int | str:
@@ -178,40 +187,43 @@ def add(posts: Posts, rows: list[dict[str, Any]]) -> None:
         rows: Attributes of the rows, in the order of the dump; they are changed in place.
     """
     buckets, pairs, pack, dumps = posts.buckets, posts.pairs, KEY.pack, orjson.dumps
+    known_plan = _plans.get
+    last_bucket, keys, jsons = None, bytearray(), bytearray()
     for row in rows:
+        names = tuple(row)
+        number_names, values_of, has_tags, is_reserved = known_plan(names) or _make_plan(names)
         kind = row.get("PostTypeId")
-        plan = _plan(tuple(row))
-        if kind not in _NESTED or plan.is_reserved:
+        if kind not in _NESTED or is_reserved:
             _add_carefully(posts, row)
             continue
-        values = plan.values(row)
+        values = values_of(row)
         digits = "".join(values)
         try:
             # Of what is left, int() takes just the numbers of one leading minus sign.
             if not (digits.isdigit() or digits.replace("-", "").isdigit()) or not digits.isascii():
                 raise ValueError
-            numbers = tuple(map(int, values))
-            if max(numbers) >= _INT64:  # orjson takes one bit more, and refuses what is below.
-                raise ValueError
-            row.update(zip(plan.numbers, numbers, strict=True))
-            if plan.has_tags:
+            row.update(zip(number_names, map(int, values)))  # noqa: B905
+            if has_tags:
                 row["Tags"] = tags(row["Tags"])
             post_id = row["Id"]
             if kind == "1":
-                question_id, rank = post_id, row.get("AcceptedAnswerId", 0)
+                question_id, rank, kind = post_id, row.get("AcceptedAnswerId", 0), QUESTION
             else:
-                question_id, rank = row["ParentId"], row.get("Score", 0)
-            json = dumps(row)
-            key = pack(question_id, post_id, rank, len(json) << 4 | row["PostTypeId"])
+                question_id, rank, kind = row["ParentId"], row.get("Score", 0), ANSWER
+            json = dumps(row, None, _STRICT_INTEGER)
+            key = pack(question_id, post_id, rank, len(json) << 4 | kind)
         except (ValueError, KeyError, TypeError, struct.error):
-            row.update(zip(plan.numbers, values, strict=True))
+            row.update(zip(number_names, values, strict=True))
             _add_carefully(posts, row)
             continue
-        bucket = buckets.get(question_id >> BUCKET_BITS)
-        if bucket is None:
-            bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()
-        bucket[0].extend(key)
-        bucket[1].extend(json)
+        number = question_id >> BUCKET_BITS
+        if number != last_bucket:
+            bucket = buckets.get(number)
+            if bucket is None:
+                bucket = buckets[number] = new_bucket()
+            last_bucket, (keys, jsons) = number, bucket
+        keys += key
+        jsons += json
         pairs += key[:PAIR_BYTES]
 
 

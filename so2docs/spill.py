@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import sqlite_utils
 import zstandard
 from isal.isal_zlib import crc32
 
@@ -186,6 +185,8 @@ class Spill:
             ) from error
 
     def _prepare(self) -> None:
+        import sqlite_utils  # Takes 80 ms, which workers need not wait for.
+
         run = self._database.execute
         run("PRAGMA page_size=32768")
         run("PRAGMA locking_mode=EXCLUSIVE")
