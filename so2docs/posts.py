@@ -129,7 +129,7 @@ def _make_plan(names: tuple[str, ...]) -> _Plan:
     numbers = tuple(name for name in names if name in NUMBERS)
     values: Callable[[dict[str, Any]], tuple[str, ...]]
     values = (
-        itemgetter(*numbers) if len(numbers) > 1 else lambda row: tuple(row[n] for n in numbers)
+        itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
     )
     if len(_plans) >= _MOST_PLANS:
         _plans.clear()
