@@ -19,7 +19,9 @@ setup(
         Extension(
             "so2docs._core",
             sources=["so2docs/_core.c", "so2docs/_canonical.c"],
-            depends=["so2docs/_canonical.h"],
+            depends=[
+                f"so2docs/_{part}.h" for part in ("bytes", "canonical", "characters", "values")
+            ],
             py_limited_api=True,
             optional=True,
         )

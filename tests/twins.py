@@ -29,6 +29,8 @@ TAKEN = [
     'Body="' + "x" * 100_000 + '"',
     'Body="' + "é\\" * 70_000 + '"',
     'New="1" _a.b-c9="2" A="x" a="y"',
+    "n" * 256 + '="1"',
+    " ".join(f'a{number}="1"' for number in range(62)),
     'Score="-1" ViewCount="0" FavoriteCount="999999999999999999"',
     'OwnerUserId="-999999999999999999"',
     *(f'Tags="{tags}"' for tags in ("", "|", "||", "|||", "|a|b|", "|a||b|", "a|b", "|a", "a|")),
@@ -80,6 +82,7 @@ LEFT = [
         for score in ("", "+1", "01", "-0", "-01", "-", "1 ", "1.0", "é", "&#49;")
     ),
     'Score="1000000000000000000"',
+    "n" * 257 + '="1"',
     " ".join(f'a{number}="1"' for number in range(63)),
 ]
 
