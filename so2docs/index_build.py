@@ -105,13 +105,29 @@ def _plain_cuts(file: BinaryIO, shown: Bar) -> Iterator[_Cut]:
 
 
 def _gzip_cuts(name: str, file: BinaryIO, size: int, shown: Bar) -> Iterator[_Cut]:
+    """The pieces of a gzip output."""
+    before: _Cut | None = None
+    for cut in _flushed(name, file, size):
+        shown.update(cut.end - cut.offset)
+        if before is not None and not cut.raw:
+            # Now and then ISA-L flushes twice; the second one still belongs to the piece.
+            before = before._replace(end=cut.end)
+            continue
+        if before is not None:
+            yield before
+        before = cut
+    if before is not None:
+        yield before
+
+
+def _flushed(name: str, file: BinaryIO, size: int) -> Iterator[_Cut]:
     """What stands between the places where the compressor flushed."""
     file.seek(0)
     if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
         raise _foreign(name)
     offset, searched, held = len(GZIP_HEADER), 0, bytearray()
     left = size - len(LAST_BLOCK) - _TRAILER.size - offset
-    while True:
+    while len(held) <= _LARGEST_PIECE:
         at = held.find(_MARK, searched)
         if at < 0:
             searched = max(0, len(held) - len(_MARK) + 1)
@@ -121,32 +137,30 @@ def _gzip_cuts(name: str, file: BinaryIO, size: int, shown: Bar) -> Iterator[_Cu
             held += more
             left -= len(more)
             continue
-        at += len(_MARK)
-        raw = _inflated(bytes(held[:at]))
-        if raw is not None:
-            yield _Cut(offset, offset + at, raw)
-            shown.update(at)
-            offset += at
-            del held[:at]
-            searched = 0
-        elif at > _LARGEST_PIECE:
-            break
-        else:
-            searched = at - len(_MARK) + 1
+        end = at + len(_MARK)
+        raw = _inflated(bytes(held[:end]))
+        if raw is None:
+            searched = at + 1
+            continue
+        yield _Cut(offset, offset + end, raw)
+        offset += end
+        searched = 0
+        del held[:end]
+    if len(held) > _LARGEST_PIECE and offset == len(GZIP_HEADER):
+        raise _foreign(name)
     if held or left:
-        if offset == len(GZIP_HEADER) and at > _LARGEST_PIECE:
-            raise _foreign(name)
         raise _damaged(name, f"after byte {offset:,}")
 
 
 def _inflated(data: bytes) -> bytes | None:
-    """What a piece holds; None if the bytes are no whole piece."""
+    """What a piece holds, which may be nothing; None if the bytes are no whole piece."""
     stream = isal_zlib.decompressobj(-15)
     try:
         raw = stream.decompress(data + _EMPTY_LAST_BLOCK)
     except _INFLATE_ERROR:
         return None
-    return raw if stream.eof and not stream.unused_data and raw.endswith(b"\n") else None
+    is_whole = stream.eof and not stream.unused_data and raw[-1:] in b"\n"
+    return raw if is_whole else None
 
 
 def _check_trailer(name: str, file: BinaryIO, size: int, crc: int) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 import os
-import re
 import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -20,9 +20,6 @@ from so2docs.index_build import build
 from so2docs.pieces import PieceReader
 
 _CACHE_BYTES = 32 * 1024 * 1024
-
-# As other programs write it, with white space.
-_LOOSE_ID = re.compile(rb'"Id"(?:\s|:\s)')
 
 Notify = Callable[[str], object]
 
@@ -93,7 +90,9 @@ class Collection:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for entry in self.entries():
-            yield from map(orjson.loads, self._pieces.read(entry).splitlines())
+            lines = self._pieces.read(entry)
+            with self._bad_lines(entry):
+                yield from map(orjson.loads, lines.splitlines())
 
     def __contains__(self, question_id: object) -> bool:
         try:
@@ -132,7 +131,20 @@ class Collection:
 
     def _find(self, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
         piece = self.index.find(question_id)
-        return None if piece is None else find_line(self._lines(piece), question_id)
+        if piece is None:
+            return None
+        lines = self._lines(piece)
+        with self._bad_lines(self.index[piece]):
+            return find_line(lines, question_id)
+
+    @contextmanager
+    def _bad_lines(self, entry: Entry) -> Iterator[None]:
+        try:
+            yield
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise OutputError(
+                f"{self.path}: after byte {entry.offset:,}, a line is no document with an Id"
+            ) from None
 
     def _lines(self, piece: int) -> bytes:
         """The documents of a piece, from the cache if they are there."""
@@ -159,13 +171,12 @@ def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | 
         end = lines.find(b"\n", at)
         end = end if end >= 0 else len(lines)
         # Not the start of a longer number, nor the id of an answer.
-        if lines[at + len(key)] in b",}":
+        if lines[at + len(key) : at + len(key) + 1] in (b",", b"}"):
             document = orjson.loads(lines[start:end])
             if document["Id"] == question_id:
                 return lines[start:end], document
         at = lines.find(key, at + 1)
-    if not _LOOSE_ID.search(lines):
-        return None
+    # Not there, or written by another program, with white space.
     for line in lines.splitlines():
         document = orjson.loads(line)
         if document["Id"] == question_id:
