@@ -33,6 +33,7 @@ from so2docs.report import Report
 
 if TYPE_CHECKING:
     from so2docs.library import Collection, IndexWarning, open  # noqa: A004, F401
+    from so2docs.statistics import Scores, Stats, stats
 
 # `open` is left out, so that `from so2docs import *` does not hide the builtin.
 __all__ = [
@@ -49,8 +50,10 @@ __all__ = [
     "OutputError",
     "Place",
     "Report",
+    "Scores",
     "So2docsError",
     "SpillError",
+    "Stats",
     "StrictError",
     "TruncatedDumpError",
     "WorkerDiedError",
@@ -58,12 +61,16 @@ __all__ = [
     "convert",
     "documents",
     "read",
+    "stats",
 ]
 
 _LOADED_WHEN_USED = {
     "Collection": "so2docs.library",
     "IndexWarning": "so2docs.library",
+    "Scores": "so2docs.statistics",
+    "Stats": "so2docs.statistics",
     "open": "so2docs.library",
+    "stats": "so2docs.statistics",
 }
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import sys
+from typing import Any
 
 import click
 
@@ -14,6 +16,13 @@ _SHOW_EPILOG = """\b
 Example:
   so2docs show questions.jsonl.gz 11227809
   so2docs show questions.jsonl.gz 4 6 9 | jq -r .Title
+"""
+
+
+_STATS_EPILOG = """\b
+Example:
+  so2docs stats questions.jsonl.gz
+  so2docs stats questions.jsonl.gz --html questions.html
 """
 
 
@@ -71,4 +80,43 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None, debug: bool) -
         raise missing
 
 
-COMMANDS = (show,)
+@click.command(epilog=_STATS_EPILOG)
+@click.argument("output")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    help="Write a page with plots, in one file that needs nothing else, instead of printing.",
+)
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
+)
+@click.option("--quiet", "-q", is_flag=True, help="No progress, only errors.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def stats(output: str, as_json: bool, html_file: str | None, debug: bool, **options: Any) -> None:
+    """Count what OUTPUT holds: questions by year, answers, scores, tags, longest bodies."""
+    from so2docs.statistics import stats as count
+    from so2docs.stats_html import write_page
+    from so2docs.stats_text import as_text
+
+    _any_encoding()
+    shows_progress = not options["quiet"] and sys.stderr.isatty()
+    found = count(output, jobs=options["jobs"], notify=_say, progress=shows_progress)
+    if html_file is not None:
+        write_page(found, html_file)
+    if as_json:
+        click.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+    elif html_file is None:
+        click.echo(as_text(found, ascii_only=not _draws_blocks()))
+
+
+def _draws_blocks() -> bool:
+    try:
+        "█▏".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+COMMANDS = (show, stats)

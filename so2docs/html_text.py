@@ -20,7 +20,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 
 def harmless(text: str) -> str:
     """Text without characters that a terminal obeys."""
-    return _CONTROL.sub("\ufffd", text)
+    return _CONTROL.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def as_text(body: str, width: int = 80) -> str:
