@@ -18,7 +18,7 @@ from so2docs.workers import Workers
 _TASK_BYTES = 16 * 1024 * 1024
 _WORTH_A_PROCESS = 64 * 1024 * 1024
 _MOST_FREQUENT = 100
-_SCORE_STEPS = (0, 1, 2, 3, 5, 10, 20, 50, 100)
+_SCORE_STEPS = (0, 1, 2, 3, 5, 10, 25, 100)
 
 
 @dataclass(slots=True, frozen=True)

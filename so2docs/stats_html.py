@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from so2docs import svg
 from so2docs.errors import OutputError
+from so2docs.html_text import harmless
 from so2docs.report import _size as as_size
-from so2docs.stats_text import answers_per_question, longest
+from so2docs.stats_text import answers_per_question
 
 if TYPE_CHECKING:
     from so2docs.statistics import Scores, Stats
 
-_TAGS = 15
+_TAGS = 30
 _YEARS = 24
 
 _STYLE = """
@@ -35,7 +36,7 @@ _STYLE = """
   overflow-wrap: anywhere; }
 .so2docs-stats p { margin: 0 0 16px; color: var(--muted); }
 .so2docs-stats .tiles { display: grid; gap: 12px; margin: 0 0 12px; padding: 0;
-  grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); }
+  grid-template-columns: repeat(4, 1fr); }
 .so2docs-stats .plots { display: grid; gap: 12px;
   grid-template-columns: repeat(auto-fit, minmax(min(340px, 100%), 1fr)); }
 .so2docs-stats .tile, .so2docs-stats section { background: var(--card); min-width: 0;
@@ -51,6 +52,17 @@ _STYLE = """
 .so2docs-stats svg .grid { stroke: var(--line); }
 .so2docs-stats .first { fill: var(--first); }
 .so2docs-stats .second { fill: var(--second); }
+.so2docs-stats svg .tick { font-size: 10px; }
+.so2docs-stats .beside { display: grid; gap: 0 16px;
+  grid-template-columns: repeat(auto-fit, minmax(min(300px, 100%), 1fr)); }
+.so2docs-stats table { width: 100%; border-collapse: collapse; font-size: 13px;
+  font-variant-numeric: tabular-nums; background: none; color: inherit; }
+.so2docs-stats th { color: var(--muted); font-weight: 400; }
+.so2docs-stats th, .so2docs-stats td { padding: 4px 2px; text-align: right;
+  border-bottom: 1px solid var(--line); background: none; }
+.so2docs-stats th:first-child, .so2docs-stats td:first-child { text-align: left; }
+@media (min-width: 1120px) { .so2docs-stats .wide { grid-column: span 2; } }
+@media (max-width: 640px) { .so2docs-stats .tiles { grid-template-columns: repeat(2, 1fr); } }
 .so2docs-stats .legend { color: var(--muted); font-size: 13px; margin: 0 0 6px; }
 .so2docs-stats .legend svg { display: inline; width: 10px; margin: 0 4px 0 0; }
 .so2docs-stats .legend span { margin-right: 14px; white-space: nowrap; }
@@ -73,7 +85,7 @@ def write_page(stats: Stats, path: str) -> None:
 
 def as_page(stats: Stats) -> str:
     """A whole page."""
-    title = html.escape(os.path.basename(stats.path))
+    title = html.escape(harmless(os.path.basename(stats.path)))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8" />\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1" />\n'
@@ -90,7 +102,7 @@ def as_fragment(stats: Stats) -> str:
     size = f"{as_size(stats.file_bytes)}, {as_size(stats.json_bytes)} of JSON"
     return (
         f'<div class="so2docs-stats"><style>{_STYLE}</style><main>\n'
-        f"<h1>{html.escape(os.path.basename(stats.path))}</h1>\n<p>{dates} · {size}</p>\n"
+        f"<h1>{html.escape(harmless(os.path.basename(stats.path)))}</h1>\n<p>{dates} · {size}</p>\n"
         f"{_tiles(stats)}\n"
         f'<div class="plots">\n{"".join(_plots(stats))}</div>\n</main></div>'
     )
@@ -99,13 +111,14 @@ def as_fragment(stats: Stats) -> str:
 def _tiles(stats: Stats) -> str:
     per_question = stats.answers / stats.questions if stats.questions else 0.0
     tiles = [
-        ("questions", f"{stats.questions:,}", ""),
+        ("questions", f"{stats.questions:,}", "documents"),
         ("answers", f"{stats.answers:,}", f"{per_question:.2f} a question"),
         ("accepted answer", f"{stats.accepted_share:.1%}", f"{stats.accepted:,} questions"),
         ("no answer", f"{stats.unanswered_share:.1%}", f"{stats.unanswered:,} questions"),
-        ("question scores", *_score_texts(stats.question_scores)),
-        ("answer scores", *_score_texts(stats.answer_scores)),
-        ("tags", f"{stats.distinct_tags:,}", ""),
+        ("mean question score", *_score_texts(stats.question_scores)),
+        ("mean answer score", *_score_texts(stats.answer_scores)),
+        ("most answers", f"{max(stats.answers_per_question, default=0):,}", "to one question"),
+        ("tags", f"{stats.distinct_tags:,}", "different ones"),
     ]
     inside = "".join(
         f'<div class="tile"><dt>{label}</dt><dd>{value}<small>{more}</small></dd></div>'
@@ -141,19 +154,35 @@ def _plots(stats: Stats) -> Iterable[str]:
     labels = [label.replace("below 0", "<0") for label in bins]
     scores = [_values(of_questions, bins), _values(of_answers, bins)]
     yield _card("Scores", svg.columns(labels, scores, both), both)
-    yield _card("Most frequent tags", svg.rows(list(stats.tags.items())[:_TAGS]))
-    yield _card("Longest bodies, in characters", svg.rows(longest(stats)))
+    tags = [(harmless(tag), count) for tag, count in list(stats.tags.items())[:_TAGS]]
+    most = max(stats.tags.values(), default=1)
+    width = max((len(tag) for tag, _ in tags), default=0)
+    half = -(-len(tags) // 2)
+    halves = [svg.rows(part, most, width) for part in (tags[:half], tags[half:]) if part]
+    beside = f'<div class="beside">{"".join(halves)}</div>'
+    yield _card("Most frequent tags, in questions", beside, kind="wide")
+    yield _card("Longest bodies", _longest(stats))
+
+
+def _longest(stats: Stats) -> str:
+    rows = "".join(
+        f"<tr><td>{'question' if post['id'] == post['question_id'] else 'answer'}</td>"
+        f"<td>{post['id']}</td><td>{post['question_id']}</td><td>{post['characters']:,}</td></tr>"
+        for post in stats.longest
+    )
+    names = "".join(f"<th>{name}</th>" for name in ("post", "id", "of question", "characters"))
+    return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _values(counts: Mapping[str, int], names: Iterable[str]) -> list[int]:
     return [counts.get(name, 0) for name in names]
 
 
-def _card(title: str, plot: str, series: tuple[str, ...] = ()) -> str:
+def _card(title: str, plot: str, series: tuple[str, ...] = (), kind: str = "") -> str:
     legend = "".join(
         f'<span><svg viewBox="0 0 10 10"><rect width="10" height="10" rx="2" class="{colour}" />'
         f"</svg>{name}</span>"
         for name, colour in zip(series, svg.COLOURS, strict=False)
     )
     legend = f'<div class="legend">{legend}</div>' if legend else ""
-    return f"<section><h2>{title}</h2>{legend}{plot}</section>\n"
+    return f'<section class="{kind}"><h2>{title}</h2>{legend}{plot}</section>\n'

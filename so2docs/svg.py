@@ -14,8 +14,9 @@ _WIDTH = 340
 _HEIGHT = 190
 _LEFT, _TOP, _BOTTOM = 38, 8, 20
 _ROW = 21
-_LABEL_CHARACTERS = 22
-_CHARACTER = 6.3
+_LABEL_CHARACTERS = 20
+_CHARACTER = 7.0
+_TICK_CHARACTER = 5.8
 
 
 def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Sequence[str]) -> str:
@@ -40,7 +41,7 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
         )
     group = (_WIDTH - _LEFT) / max(1, len(labels))
     width = group * 0.8 / len(series)
-    widest = max((len(label) for label in labels), default=1) * _CHARACTER + 2
+    widest = max((len(label) for label in labels), default=1) * _TICK_CHARACTER + 1
     every = max(1, -(-int(widest) // max(1, int(group))))
     for place, label in enumerate(labels):
         x = _LEFT + group * place
@@ -54,18 +55,22 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
             )
         if place % every == 0:
             parts.append(
-                f'<text class="muted" x="{x + group / 2:.1f}" y="{_HEIGHT - 5}" '
+                f'<text class="muted tick" x="{x + group / 2:.1f}" y="{_HEIGHT - 5}" '
                 f'text-anchor="middle">{html.escape(label)}</text>'
             )
     return _svg(_HEIGHT, " and ".join(names), parts)
 
 
-def rows(values: Sequence[tuple[str, int]]) -> str:
-    """A bar for each value, its label before it and its number after it."""
-    most = max((value for _, value in values), default=0) or 1
-    longest = max((len(label) for label, _ in values), default=0)
+def rows(values: Sequence[tuple[str, int]], most: int, longest: int) -> str:
+    """A bar for each value, its label before it and its number after it.
+
+    Args:
+        values: Labels and values.
+        most: Value of a bar of full length.
+        longest: Characters of the longest label; both are given so that plots can be alike.
+    """
     left = min(longest, _LABEL_CHARACTERS) * _CHARACTER + 8
-    right = max((len(f"{value:,}") for _, value in values), default=0) * _CHARACTER + 10
+    right = len(f"{most:,}") * _CHARACTER + 10
     parts = []
     for place, (label, value) in enumerate(values):
         y = _ROW * place
