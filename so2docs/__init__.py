@@ -2,7 +2,13 @@
 
 >>> report = so2docs.convert("Posts.xml", "questions.jsonl.gz")
 >>> for question in so2docs.read("questions.jsonl.gz"): ...
+>>> so2docs.open("questions.jsonl.gz")[11227809]
+>>> so2docs.stats("questions.jsonl.gz")
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from so2docs._version import __version__
 from so2docs.convert import Documents, convert, documents
@@ -10,6 +16,7 @@ from so2docs.errors import (
     AccountingError,
     ChangedDumpError,
     DiskFullError,
+    DocumentNotFoundError,
     DumpError,
     MalformedDumpError,
     OptionError,
@@ -24,19 +31,29 @@ from so2docs.errors import (
 from so2docs.reading import read
 from so2docs.report import Report
 
+if TYPE_CHECKING:
+    from so2docs.library import Collection, IndexWarning, open  # noqa: A004, F401
+    from so2docs.statistics import Scores, Stats, stats
+
+# `open` is left out, so that `from so2docs import *` does not hide the builtin.
 __all__ = [
     "AccountingError",
     "ChangedDumpError",
+    "Collection",
     "DiskFullError",
+    "DocumentNotFoundError",
     "Documents",
     "DumpError",
+    "IndexWarning",
     "MalformedDumpError",
     "OptionError",
     "OutputError",
     "Place",
     "Report",
+    "Scores",
     "So2docsError",
     "SpillError",
+    "Stats",
     "StrictError",
     "TruncatedDumpError",
     "WorkerDiedError",
@@ -44,4 +61,27 @@ __all__ = [
     "convert",
     "documents",
     "read",
+    "stats",
 ]
+
+_LOADED_WHEN_USED = {
+    "Collection": "so2docs.library",
+    "IndexWarning": "so2docs.library",
+    "Scores": "so2docs.statistics",
+    "Stats": "so2docs.statistics",
+    "open": "so2docs.library",
+    "stats": "so2docs.statistics",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what a conversion does not need when it is first used."""
+    if name not in _LOADED_WHEN_USED:
+        raise AttributeError(f"module 'so2docs' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LOADED_WHEN_USED[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LOADED_WHEN_USED})

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 import so2docs
-from so2docs import core
+from so2docs import cli_reading, core
 from so2docs.errors import OptionError, So2docsError
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
@@ -21,6 +21,7 @@ EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 _EPILOG = """\b
 Example:
   so2docs convert Posts.xml questions.jsonl.gz
+  so2docs show questions.jsonl.gz 11227809
   zcat questions.jsonl.gz | head -1
 """
 
@@ -81,8 +82,10 @@ def convert(
     """Convert DUMP (a Posts.xml) into OUTPUT: one question a line, with its answers inside.
 
     OUTPUT is compressed by gzip unless its name ends in .jsonl; - is standard output, uncompressed.
-    It gets its name only when it is whole. Rows that no document holds go to a side file with the
-    reason. The same command after an interruption goes on where it was.
+    It gets its name only when it is whole. Beside it goes a small OUTPUT.index, which tells
+    `so2docs show` where each question stands; it is made again if it is missing. Rows that no
+    document holds go to a side file with the reason. The same command after an interruption goes on
+    where it was.
     """
     shows_progress = not quiet and sys.stderr.isatty()
     done = so2docs.convert(dump, output, progress=shows_progress, **options)
@@ -90,6 +93,10 @@ def convert(
         Path(report).write_text(json.dumps(done.as_dict(), indent=2) + "\n", encoding="utf-8")
     if not quiet:
         click.echo(str(done), err=True)
+
+
+for _command in cli_reading.COMMANDS:
+    cli.add_command(_command)
 
 
 def _stop(number: int, frame: object) -> None:

@@ -108,6 +108,14 @@ class OutputError(So2docsError):
     """The output cannot be written, or an output cannot be read back."""
 
 
+class DocumentNotFoundError(So2docsError, KeyError):
+    """An output has no question with this id."""
+
+    def __str__(self) -> str:
+        # A KeyError would show its text in quotes.
+        return str(self.args[0])
+
+
 class SpillError(So2docsError):
     """The spill cannot be used: in use by another process, made from something else, damaged."""
 

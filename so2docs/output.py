@@ -5,7 +5,8 @@ in order. The gzip stream (RFC 1952) is one member: raw deflate data (RFC 1951) 
 on a byte boundary by a full flush, an empty final block, and the CRC-32 of all joined from those of
 the pieces. Some readers stop after the first member of a file, so there is only one.
 
-The file grows under `NAME.part` and gets its final name when it is whole.
+The file grows under `NAME.part` and gets its final name when it is whole. An index grows beside it
+and gets its name first, so that no output stands there without.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import struct
 import sys
 import zlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -21,6 +23,8 @@ from typing import BinaryIO, Literal
 from isal import isal_zlib
 
 from so2docs.errors import OutputError
+from so2docs.index import Builder, UnusableIndexError
+from so2docs.index_writer import Writer
 
 Compression = Literal["gzip", "none"]
 
@@ -28,8 +32,8 @@ PIECE_BYTES = 1024 * 1024
 """A piece of the output is about this long before compression."""
 
 # No file name, no time, "unknown" operating system: the bytes depend on the documents only.
-_GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-_LAST_BLOCK = b"\x03\x00"
+GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+LAST_BLOCK = b"\x03\x00"
 _ISAL_LEVELS = 3
 
 
@@ -89,11 +93,17 @@ class Progress:
         size: Bytes in the `.part` file.
         raw_size: Bytes before compression.
         crc: CRC-32 of those.
+        pieces: Pieces in the index.
+        documents: Documents in those.
+        index_crc: CRC-32 of the index so far.
     """
 
     size: int = 0
     raw_size: int = 0
     crc: int = 0
+    pieces: int = 0
+    documents: int = 0
+    index_crc: int = 0
 
 
 class Output:
@@ -103,6 +113,7 @@ class Output:
         path: The final name.
         compression: `gzip` or `none`.
         resume: A checkpoint of an earlier session, to go on from there.
+        indexed: Whether an index is written beside it; never for standard output.
 
     Raises:
         OutputError: The folder is missing or not writable, or the `.part` file is not what the
@@ -110,13 +121,20 @@ class Output:
     """
 
     def __init__(
-        self, path: str, compression: Compression, resume: dict[str, int] | None = None
+        self,
+        path: str,
+        compression: Compression,
+        resume: dict[str, int] | None = None,
+        *,
+        indexed: bool = False,
     ) -> None:
         self.path = path
         self.part = f"{path}.part"
         self.progress = Progress(**resume) if resume else Progress()
         self._compression = compression
         self._file: BinaryIO | None = None
+        self._indexed = indexed and path != "-"
+        self._index: Writer | None = None
         try:
             if path == "-":
                 self._file = sys.stdout.buffer
@@ -129,6 +147,7 @@ class Output:
                     )
                 self._file.seek(self.progress.size)
                 self._file.truncate()
+                self._start_index()
         except OSError as error:
             raise _output_error(self.part, error) from error
 
@@ -140,23 +159,42 @@ class Output:
         done = self.progress
         done.crc = isal_zlib.crc32_combine(done.crc, piece.crc, piece.raw_size)
         done.raw_size += piece.raw_size
+        if self._index is not None:
+            offset = done.size - len(piece.data)
+            self._index.add(piece.first_id, offset, piece.raw_size, piece.documents, piece.crc)
 
     def checkpoint(self) -> dict[str, int]:
         """Hand all bytes to the system, and say how far the file has come."""
         if self._file is not None:
             self._file.flush()
+        if self._index is not None:
+            self._index.flush()
+            done = self._index.builder
+            self.progress.pieces, self.progress.documents = done.pieces, done.documents
+            self.progress.index_crc = done.crc
         return asdict(self.progress)
 
     def _start(self) -> None:
         try:
             self._file = open(self.part, "wb")  # noqa: SIM115
+            self._start_index()
         except OSError as error:
             raise _output_error(self.part, error) from error
+
+    def _start_index(self) -> None:
+        if not self._indexed:
+            return
+        done = self.progress
+        go_on = done.size > 0
+        begun = (done.pieces, done.documents, done.index_crc) if go_on else ()
+        # An index that was lost does not fail the conversion: whoever opens the output makes it.
+        with suppress(UnusableIndexError):
+            self._index = Writer(self.path, Builder(*begun), go_on=go_on)
 
     def _write(self, data: bytes) -> None:
         assert self._file is not None
         if self.progress.size == 0 and self._compression == "gzip":
-            data = _GZIP_HEADER + data
+            data = GZIP_HEADER + data
         self._file.write(data)
         self.progress.size += len(data)
 
@@ -169,13 +207,17 @@ class Output:
         if self._file is None:
             self._start()
         assert self._file is not None
+        last = b""
         if self._compression == "gzip":
             trailer = struct.pack("<II", self.progress.crc, self.progress.raw_size & 0xFFFFFFFF)
-            self._write(_LAST_BLOCK + trailer)
+            last = LAST_BLOCK + trailer
+            self._write(last)
         self._file.flush()
         if self.path != "-":
             os.fsync(self._file.fileno())
             self._file.close()
+            if self._index is not None:
+                self._index.finish(self.progress.size - len(last), self.part, self.progress.size)
             os.replace(self.part, self.path)
         return self.progress.size
 
@@ -185,9 +227,13 @@ class Output:
     def __exit__(self, *exception: object) -> None:
         if self._file is not None and self.path != "-" and not self._file.closed:
             self._file.close()
+        if self._index is not None:
+            self._index.close()
 
     def discard(self) -> None:
         """Remove what was written under the `.part` name."""
+        if self._index is not None:
+            self._index.discard()
         if self.path != "-":
             self.__exit__()
             Path(self.part).unlink(missing_ok=True)

@@ -8,6 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from so2docs import index
 from so2docs.dump import Dump
 from so2docs.errors import DumpError, OutputError, SpillError
 from so2docs.output import Compression, compression_of
@@ -41,6 +42,11 @@ class Names:
         return compression_of(self.strays)
 
     @property
+    def index(self) -> str:
+        """The index beside the output."""
+        return index.path_of(self.output)
+
+    @property
     def compression(self) -> Compression:
         """How the output is compressed."""
         return compression_of(self.output)
@@ -54,11 +60,13 @@ class Names:
             raise OutputError(f"{self.output}: the folder {folder} does not exist; make it first")
         if not os.access(folder, os.W_OK):
             raise OutputError(f"{self.output}: the folder {folder} is not writable")
-        for path in (self.output, self.strays):
+        for path in (self.output, self.strays, self.index):
             if os.path.isdir(path):
                 raise OutputError(f"{path}: is a folder; give the name of a file")
             if os.path.exists(path) and os.path.samefile(path, dump.path):
                 raise OutputError(f"{path}: is the dump itself; choose another output")
+            if path == self.index and os.path.exists(path) and index.is_index(path):
+                continue  # Left by an output that is gone; it can always be made again.
             if os.path.exists(path) and not force:
                 raise OutputError(
                     f"{path}: exists; choose another output, or overwrite with --force"

@@ -128,9 +128,7 @@ _MOST_PLANS = 4096
 def _make_plan(names: tuple[str, ...]) -> _Plan:
     numbers = tuple(name for name in names if name in NUMBERS)
     values: Callable[[dict[str, Any]], tuple[str, ...]]
-    values = (
-        itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
-    )
+    values = itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
     if len(_plans) >= _MOST_PLANS:
         _plans.clear()
     plan = _plans[names] = _Plan(numbers, values, "Tags" in names, _RESERVED in names)

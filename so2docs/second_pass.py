@@ -42,7 +42,7 @@ class SecondPass:
         buckets = self.spill.buckets()
         scale = report.dump_bytes / (sum(size for _, size in buckets) or 1)
         with (
-            Output(names.output, names.compression, state.output) as output,
+            Output(names.output, names.compression, state.output, indexed=True) as output,
             Output(names.strays, names.strays_compression, state.strays) as strays,
             bar("writing", report.dump_bytes, shown=self.options.progress) as shown,
         ):

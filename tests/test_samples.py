@@ -110,7 +110,8 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
         }
         if (strays := SAMPLES / f"{name}.strays.jsonl").exists():
             expected[strays_of(output)] = strays
-        assert sorted(output.parent.iterdir()) == sorted(expected)
+        index = output.with_name(f"{output.name}.index")
+        assert sorted(output.parent.iterdir()) == sorted([*expected, index])
         for found, wanted in expected.items():
             assert unpacked(found).splitlines(True) == wanted.read_bytes().splitlines(True)
 
