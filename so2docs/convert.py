@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Any
 
 import orjson
 
 from so2docs.disk import disk_errors
-from so2docs.dump import open_dump
 from so2docs.errors import DumpError
 from so2docs.merge import AnswersBy
 from so2docs.options import Options
 from so2docs.paths import Names
 from so2docs.report import Report
 from so2docs.session import Session
+from so2docs.sources.opening import open_source
 
 
 def convert(
@@ -70,9 +71,8 @@ def convert(
     names = Names(os.fspath(output), None if work_dir is None else os.fspath(work_dir))
     started = time.perf_counter()
     try:
-        dump = open_dump(os.fspath(source))
-        names.check(dump, force=force)
-        with disk_errors():
+        with closing(open_source(os.fspath(source))) as dump, disk_errors():
+            names.check(dump, force=force)
             spill = names.open_spill(restart=restart)
             try:
                 report = Session(dump, spill, options, names).run()
@@ -111,8 +111,7 @@ class Documents:
     def _documents(
         self, source: str, names: Names, options: Options
     ) -> Generator[dict[str, Any], None, None]:
-        dump = open_dump(source)
-        with disk_errors():
+        with closing(open_source(source)) as dump, disk_errors():
             spill = names.open_spill(restart=False)
             try:
                 session = Session(dump, spill, options, names)

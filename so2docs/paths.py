@@ -8,10 +8,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from so2docs.dump import Dump
 from so2docs.errors import DumpError, OutputError, SpillError
 from so2docs.output import Compression, compression_of
 from so2docs.spill import Spill
+from so2docs.stream import AnyDump
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Names:
         """How the output is compressed."""
         return compression_of(self.output)
 
-    def check(self, dump: Dump, *, force: bool) -> None:
+    def check(self, dump: AnyDump, *, force: bool) -> None:
         """Refuse to overwrite anything, unless forced, or to write where that cannot be."""
         if self.output == "-":
             return
@@ -57,7 +57,7 @@ class Names:
         for path in (self.output, self.strays):
             if os.path.isdir(path):
                 raise OutputError(f"{path}: is a folder; give the name of a file")
-            if os.path.exists(path) and os.path.samefile(path, dump.path):
+            if dump.file and os.path.exists(path) and os.path.samefile(path, dump.file):
                 raise OutputError(f"{path}: is the dump itself; choose another output")
             if os.path.exists(path) and not force:
                 raise OutputError(
