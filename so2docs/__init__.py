@@ -8,6 +8,7 @@ from so2docs._version import __version__
 from so2docs.convert import Documents, convert, documents
 from so2docs.errors import (
     AccountingError,
+    ArchiveError,
     ChangedDumpError,
     DiskFullError,
     DumpError,
@@ -26,6 +27,7 @@ from so2docs.report import Report
 
 __all__ = [
     "AccountingError",
+    "ArchiveError",
     "ChangedDumpError",
     "DiskFullError",
     "Documents",

@@ -17,11 +17,12 @@ from so2docs.options import Options
 from so2docs.paths import Names
 from so2docs.report import Report
 from so2docs.session import Session
-from so2docs.sources.opening import open_source
+from so2docs.sources.opening import Given, open_source
+from so2docs.stream import AnyDump
 
 
 def convert(
-    source: str | os.PathLike[str],
+    source: Given,
     output: str | os.PathLike[str] = "questions.jsonl.gz",
     *,
     jobs: int | None = None,
@@ -71,9 +72,9 @@ def convert(
     names = Names(os.fspath(output), None if work_dir is None else os.fspath(work_dir))
     started = time.perf_counter()
     try:
-        with closing(open_source(os.fspath(source))) as dump, disk_errors():
+        with disk_errors(), _opened(source, options, names) as dump:
             names.check(dump, force=force)
-            spill = names.open_spill(restart=restart)
+            spill = names.open_spill(restart=restart or dump.file is None)
             try:
                 report = Session(dump, spill, options, names).run()
             except BaseException:
@@ -91,10 +92,14 @@ def convert(
     return report
 
 
+def _opened(source: Given, options: Options, names: Names) -> closing[AnyDump]:
+    return closing(open_source(source, threads=options.threads, work_dir=names.work_folder))
+
+
 class Documents:
     """An iterator over nested questions; `report` is complete when it has ended."""
 
-    def __init__(self, source: str, work_dir: str | None, options: Options) -> None:
+    def __init__(self, source: Given, work_dir: str | None, options: Options) -> None:
         self.report: Report | None = None
         self._iterator = self._documents(source, Names("-", work_dir), options)
 
@@ -109,9 +114,9 @@ class Documents:
         self._iterator.close()
 
     def _documents(
-        self, source: str, names: Names, options: Options
+        self, source: Given, names: Names, options: Options
     ) -> Generator[dict[str, Any], None, None]:
-        with closing(open_source(source)) as dump, disk_errors():
+        with disk_errors(), _opened(source, options, names) as dump:
             spill = names.open_spill(restart=False)
             try:
                 session = Session(dump, spill, options, names)
@@ -123,7 +128,7 @@ class Documents:
 
 
 def documents(
-    source: str | os.PathLike[str],
+    source: Given,
     *,
     jobs: int | None = None,
     work_dir: str | os.PathLike[str] | None = None,
@@ -151,4 +156,4 @@ def documents(
     options = Options(
         jobs=jobs, answers_by=answers_by, skip_malformed=skip_malformed, progress=progress
     )
-    return Documents(os.fspath(source), None if work_dir is None else os.fspath(work_dir), options)
+    return Documents(source, None if work_dir is None else os.fspath(work_dir), options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,11 @@ class Options:
             raise OptionError(f"level is {self.level}; it must be 0 to 9")
         if self.chunk_bytes is not None and self.chunk_bytes < 1:
             raise OptionError(f"chunk_bytes is {self.chunk_bytes}; it must be 1 or more")
+
+    @property
+    def threads(self) -> int:
+        """How many threads may decompress."""
+        return self.jobs or os.cpu_count() or 1
 
     def that_change_the_output(self) -> dict[str, Any]:
         """Options under the names of the command line, for the spill to remember."""

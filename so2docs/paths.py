@@ -45,6 +45,13 @@ class Names:
         """How the output is compressed."""
         return compression_of(self.output)
 
+    @property
+    def work_folder(self) -> str | None:
+        """The folder for the spill; None for the system's temporary folder."""
+        if self.output == "-":
+            return self.work_dir
+        return self.work_dir or os.path.dirname(self.output) or "."
+
     def check(self, dump: AnyDump, *, force: bool) -> None:
         """Refuse to overwrite anything, unless forced, or to write where that cannot be."""
         if self.output == "-":
@@ -68,7 +75,7 @@ class Names:
         """The spill of this output; one of its own for each conversion to standard output."""
         if self.output == "-":
             return Spill(tempfile.mkdtemp(prefix="so2docs-", dir=self.work_dir))
-        folder = Path(self.work_dir or os.path.dirname(self.output) or ".")
+        folder = Path(self.work_folder or ".")
         if not folder.is_dir():
             raise SpillError(f"{folder}: the folder for the spill does not exist; make it first")
         path = folder / f"{os.path.basename(self.output)}.spill"

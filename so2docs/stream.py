@@ -99,7 +99,6 @@ class Rows:
                 raise MalformedDumpError(
                     self._path,
                     f"has no start of a row in {MOST_ROW_BYTES >> 20} MiB",
-                    Place(0, 0),
                     advice="check that this is the Posts.xml of a Stack Exchange dump",
                 )
             more = self._read(BLOCK_BYTES)
@@ -109,7 +108,6 @@ class Rows:
                 raise TruncatedDumpError(
                     self._path,
                     f"is cut off: it ends without {self._name}",
-                    Place(0, 0),
                     advice="download it again, or the part that is missing",
                 )
             self._data += more
@@ -144,7 +142,6 @@ class Rows:
                 "has content after its empty root element"
                 if self._is_empty
                 else f"has content after its closing {self._name}",
-                Place(0, 0),
                 advice="are these two files in one? convert them one by one",
             )
 
@@ -229,8 +226,7 @@ class StreamDump:
                 number += 1
             self._rows.check_rest()
         except DumpError as error:
-            if error.place is not None and not error.place.offset:
-                error.place.offset = offset
+            error.place = error.place or Place(offset)
             self._error = error
             return
         self.size = offset + len(self.frame[1])
