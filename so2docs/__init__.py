@@ -24,11 +24,13 @@ from so2docs.errors import (
 )
 from so2docs.reading import read
 from so2docs.report import Report
+from so2docs.several import Conversion, convert_all
 
 __all__ = [
     "AccountingError",
     "ArchiveError",
     "ChangedDumpError",
+    "Conversion",
     "DiskFullError",
     "Documents",
     "DumpError",
@@ -44,6 +46,7 @@ __all__ = [
     "WorkerDiedError",
     "__version__",
     "convert",
+    "convert_all",
     "documents",
     "read",
 ]

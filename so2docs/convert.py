@@ -35,6 +35,7 @@ def convert(
     skip_malformed: bool = False,
     chunk_bytes: int | None = None,
     progress: bool = False,
+    site_field: tuple[str, str] | None = None,
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
 
@@ -42,7 +43,9 @@ def convert(
     the same bytes.
 
     Args:
-        source: The `Posts.xml` of a Stack Exchange dump.
+        source: The `Posts.xml` of a Stack Exchange dump, as it is or compressed (7z, zip, gzip,
+            bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
+            which is left open. What can be read only once cannot be gone on with.
         output: File for the documents, one JSON object a line, in ascending question id. Compressed
             by gzip unless its name ends in `.jsonl`; `-` is standard output, uncompressed.
         jobs: Worker processes; all cores if None, and one where the dump is too small to gain.
@@ -56,6 +59,8 @@ def convert(
         skip_malformed: Put rows that are not XML with the strays, instead of raising.
         chunk_bytes: Bytes of the dump that one task of the first pass takes.
         progress: Show progress bars, on stderr or in the notebook.
+        site_field: Name and value of a field to add to each document before its answers, such as
+            `("Site", "beer")`: post ids are unique per site only.
 
     Returns:
         Counts, bytes and seconds.
@@ -68,7 +73,7 @@ def convert(
         DiskFullError: There is not enough room.
         WorkerDiedError: A worker process was killed.
     """
-    options = Options(jobs, answers_by, level, skip_malformed, chunk_bytes, progress)
+    options = Options(jobs, answers_by, level, skip_malformed, chunk_bytes, progress, site_field)
     names = Names(os.fspath(output), None if work_dir is None else os.fspath(work_dir))
     started = time.perf_counter()
     try:
@@ -78,7 +83,10 @@ def convert(
             try:
                 report = Session(dump, spill, options, names).run()
             except BaseException:
-                spill.close()
+                if dump.file is None:
+                    spill.remove()
+                else:
+                    spill.close()
                 raise
             if keep_spill:
                 spill.put("finished", True)
@@ -139,7 +147,9 @@ def documents(
     """Nest the questions of a dump without writing an output.
 
     Args:
-        source: The `Posts.xml` of a Stack Exchange dump.
+        source: The `Posts.xml` of a Stack Exchange dump, as it is or compressed (7z, zip, gzip,
+            bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
+            which is left open. What can be read only once cannot be gone on with.
         jobs: Worker processes for reading the dump; all cores if None.
         work_dir: Folder for the spill (about 0.4 times the dump), which is removed at the end; the
             system's temporary folder if None.

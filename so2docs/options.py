@@ -8,6 +8,15 @@ from typing import Any
 
 from so2docs.errors import OptionError
 from so2docs.merge import AnswersBy
+from so2docs.posts import NUMBERS
+
+KNOWN_NAMES = (
+    *NUMBERS,
+    *("Answers", "Body", "ClosedDate", "CommunityOwnedDate", "ContentLicense", "CreationDate"),
+    *("LastActivityDate", "LastEditDate", "LastEditorDisplayName", "OwnerDisplayName"),
+    *("Tags", "Title"),
+)
+"""Names that documents have already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +32,7 @@ class Options:
     skip_malformed: bool = False
     chunk_bytes: int | None = None
     progress: bool = False
+    site_field: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -33,6 +43,11 @@ class Options:
             raise OptionError(f"level is {self.level}; it must be 0 to 9")
         if self.chunk_bytes is not None and self.chunk_bytes < 1:
             raise OptionError(f"chunk_bytes is {self.chunk_bytes}; it must be 1 or more")
+
+        if self.site_field is not None and self.site_field[0] in ("", *KNOWN_NAMES):
+            raise OptionError(
+                f"site_field is {self.site_field[0]!r}; it must be a name that posts do not have"
+            )
 
     @property
     def threads(self) -> int:
@@ -45,4 +60,5 @@ class Options:
             "--answers-by": self.answers_by,
             "--level": self.level,
             "--skip-malformed": self.skip_malformed,
+            "--site-field": None if self.site_field is None else list(self.site_field),
         }

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from so2docs.dump import ROW_START, Chunk, Dump, identity, last_good_row
-from so2docs.errors import DumpError, MalformedDumpError, Place, TruncatedDumpError
+from so2docs.errors import ArchiveError, DumpError, MalformedDumpError, Place, TruncatedDumpError
 from so2docs.prolog import HEAD_LIMIT, MISC, Frame, read_prolog
 from so2docs.sources.source import BLOCK_BYTES, Source
 
@@ -263,7 +263,8 @@ class StreamDump:
                 tail = (tail + data)[-_EXCERPT_BYTES:]
         last_id, start = last_good_row(tail, self.frame) or (None, -_EXCERPT_BYTES // 16)
         error.place = Place(offset + length, lines, last_id)
-        error.excerpt = self.frame[0] + b"\n" + tail[start:]
+        if not isinstance(error, ArchiveError):
+            error.excerpt = self.frame[0] + b"\n" + tail[start:]
 
     def progress_total(self, size: int, done: Collection[int]) -> tuple[int | None, int]:
         """Bytes of the given file in all, and what an earlier session did: that is read again."""

@@ -19,7 +19,7 @@ from so2docs.sources.kinds import kind_of
 from so2docs.sources.members import listed, posts_among
 from so2docs.sources.read_ahead import ReadAhead
 from so2docs.sources.seven_zip import open_7z
-from so2docs.sources.source import BLOCK_BYTES, Guarded, Peekable, Reader, Source
+from so2docs.sources.source import BLOCK_BYTES, Counted, Guarded, Peekable, Reader, Source
 from so2docs.sources.zipped import open_zip
 from so2docs.stream import AnyDump, StreamDump
 
@@ -47,9 +47,13 @@ def open_source(given: Given, *, threads: int = 1, work_dir: str | None = None) 
         path = os.fspath(given)
         if path != STANDARD_INPUT:
             return _open_path(path, threads, work_dir)
-        source = Source("standard input", sys.stdin.buffer)
+        # Past the buffer: its lock, held by a reading thread, would not let the interpreter end.
+        counted = Counted(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
+        source = Source("standard input", counted, position=lambda: counted.count)
     else:
-        source = Source(str(getattr(given, "name", "the open file")), given)
+        counted = Counted(given)
+        name = str(getattr(given, "name", "the open file"))
+        source = Source(name, counted, position=lambda: counted.count)
     return _opened(source, threads, work_dir)
 
 

@@ -13,6 +13,7 @@ from so2docs.sources.source import BLOCK_BYTES, Reader
 
 _BLOCKS = 8
 _PATIENCE = 0.2
+_LONGEST_WAIT = 2.0
 
 
 class ReadAhead:
@@ -64,4 +65,5 @@ class ReadAhead:
         """End the thread."""
         self._stopped.set()
         if self._thread is not None:
-            self._thread.join()
+            # A pipe may keep it waiting for ever; it ends with the process.
+            self._thread.join(_LONGEST_WAIT)

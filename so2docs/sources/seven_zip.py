@@ -26,6 +26,7 @@ from so2docs.sources.zipped import one_of
 
 _COPY, _DEFLATE, _BZIP2 = b"\x00", b"\x04\x01\x08", b"\x04\x02\x02"
 _LZMA, _LZMA2 = b"\x03\x01\x01", b"\x21"
+_PPMD = b"\x03\x04\x01"
 _LARGEST_DICTIONARY = 1 << 30
 _FEED = 32 * 1024
 _PATIENCE = 100
@@ -133,6 +134,9 @@ def _folder(name: str, file: BinaryIO, archive: Any, folder: Any, threads: int) 
             return Streams(packed, lambda: IgzipDecompressor(flag=DECOMP_DEFLATE), b"")
         if method in (_LZMA, _LZMA2):
             return Streams(packed, _lzma(name, method, properties, unpacked), b"")
+    if any(coder["method"] == _PPMD for coder in folder.coders):
+        # pyppmd 1.3 crashes the process on damaged data.
+        raise ArchiveError(name, "is compressed by PPMd", advice="unpack it first")
     return _Py7zr(packed, folder, size)
 
 

@@ -59,6 +59,24 @@ class Peekable:
         return self._reader.read(size)
 
 
+class Counted:
+    """A reader that counts, for what cannot tell where it stands.
+
+    Attributes:
+        count: Bytes read so far.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.count = 0
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end."""
+        data = self._reader.read(size)
+        self.count += len(data)
+        return data
+
+
 class Guarded:
     """A reader that says what is wrong with the data in words of this program."""
 
