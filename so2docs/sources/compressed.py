@@ -6,6 +6,7 @@ Output is bounded at every step, so that a bomb takes time and no memory.
 from __future__ import annotations
 
 import lzma
+import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -17,6 +18,9 @@ from so2docs.sources.source import BLOCK_BYTES, Reader
 
 _XZ_MEMORY = 1 << 30
 """Most memory for the dictionary of an xz file; `xz -9` needs 65 MiB."""
+
+
+_STEP_BYTES = 64 * 1024
 
 
 class Decompressor(Protocol):
@@ -84,8 +88,7 @@ class Streams:
 def open_gzip(reader: Reader, threads: int) -> Reader:
     """Several members too, checksums checked; ISA-L is three times as fast as zlib."""
     library: Any = igzip
-    found: Reader = library.IGzipFile(fileobj=_Readable(reader), mode="rb")
-    return found
+    return _Careful(library.IGzipFile(fileobj=_Readable(reader), mode="rb"))
 
 
 def open_bzip2(reader: Reader, threads: int) -> Reader:
@@ -104,6 +107,29 @@ def open_zstd(reader: Reader, threads: int) -> Reader:
     """Several frames too. A window over 128 MiB (`--long=28` and more) is refused."""
     file: Any = _Readable(reader)
     return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+
+
+class _Careful:
+    """A file read in small steps: what stands before an error is handed on before it is raised."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._error: Exception | None = None
+
+    def read(self, size: int, /) -> bytes:
+        if self._error is not None:
+            raise self._error
+        found = bytearray()
+        try:
+            while len(found) < size and (
+                data := self._file.read(min(_STEP_BYTES, size - len(found)))
+            ):
+                found += data
+        except (EOFError, OSError, zlib.error) as error:
+            if not found:
+                raise
+            self._error = error
+        return bytes(found)
 
 
 class _Readable:

@@ -13,7 +13,7 @@ from so2docs.sources.source import BLOCK_BYTES, Reader
 
 _BLOCKS = 8
 _PATIENCE = 0.2
-_LONGEST_WAIT = 2.0
+_LONGEST_WAIT = 0.5
 
 
 class ReadAhead:
