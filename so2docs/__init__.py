@@ -14,6 +14,7 @@ from so2docs._version import __version__
 from so2docs.convert import Documents, convert, documents
 from so2docs.errors import (
     AccountingError,
+    ArchiveError,
     ChangedDumpError,
     DiskFullError,
     DocumentNotFoundError,
@@ -30,6 +31,7 @@ from so2docs.errors import (
 )
 from so2docs.reading import read
 from so2docs.report import Report
+from so2docs.several import Conversion, convert_all
 
 if TYPE_CHECKING:
     from so2docs.library import Collection, IndexWarning, open  # noqa: A004, F401
@@ -38,8 +40,10 @@ if TYPE_CHECKING:
 # `open` is left out, so that `from so2docs import *` does not hide the builtin.
 __all__ = [
     "AccountingError",
+    "ArchiveError",
     "ChangedDumpError",
     "Collection",
+    "Conversion",
     "DiskFullError",
     "DocumentNotFoundError",
     "Documents",
@@ -59,6 +63,7 @@ __all__ = [
     "WorkerDiedError",
     "__version__",
     "convert",
+    "convert_all",
     "documents",
     "read",
     "stats",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import orjson
+
 from so2docs import merge, output
 from so2docs.merge import Buffer, Tally
 from so2docs.options import Options
@@ -63,8 +65,16 @@ def nesting(task: BucketTask) -> merge.Nesting:
     with BlockReader() as reader:
         blocks = (reader.read(path, block) for path, block in task.blocks)
         return merge.Nesting(
-            merge.sorted_posts(blocks, task.ids), task.options.answers_by, task.owners
+            merge.sorted_posts(blocks, task.ids),
+            task.options.answers_by,
+            task.owners,
+            _extra(task.options),
         )
+
+
+def _extra(options: Options) -> bytes:
+    """The site's field, if it was asked for."""
+    return b"" if options.site_field is None else orjson.dumps(dict([options.site_field]))[1:-1]
 
 
 def merge_bucket(task: BucketTask) -> BucketResult:

@@ -15,13 +15,17 @@ import click
 import so2docs
 from so2docs import cli_reading, core
 from so2docs.errors import OptionError, So2docsError
+from so2docs.several import Conversion, site_of, summary
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+_DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst")
 
 _EPILOG = """\b
 Example:
   so2docs convert Posts.xml questions.jsonl.gz
   so2docs show questions.jsonl.gz 11227809
+  so2docs convert *.7z --output-dir questions --site-field Site
   zcat questions.jsonl.gz | head -1
 """
 
@@ -35,8 +39,15 @@ def cli() -> None:
 
 
 @cli.command(epilog=_EPILOG)
-@click.argument("dump")
-@click.argument("output", default="questions.jsonl.gz")
+@click.argument("paths", nargs=-1, required=True, metavar="DUMP [OUTPUT]")
+@click.option(
+    "--output-dir", metavar="DIR", help="Convert several DUMPs, each into DIR/SITE.jsonl.gz."
+)
+@click.option(
+    "--site-field",
+    metavar="NAME",
+    help="Add the site's name to each document, as field NAME: ids are unique per site only.",
+)
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
 )
@@ -77,22 +88,73 @@ def cli() -> None:
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def convert(
-    dump: str, output: str, report: str | None, quiet: bool, debug: bool, **options: Any
+    *,
+    paths: tuple[str, ...],
+    output_dir: str | None,
+    site_field: str | None,
+    report: str | None,
+    quiet: bool,
+    debug: bool,
+    **options: Any,
 ) -> None:
-    """Convert DUMP (a Posts.xml) into OUTPUT: one question a line, with its answers inside.
+    """Convert DUMP into OUTPUT: one question a line, with its answers inside.
 
     OUTPUT is compressed by gzip unless its name ends in .jsonl; - is standard output, uncompressed.
     It gets its name only when it is whole. Beside it goes a small OUTPUT.index, which tells
     `so2docs show` where each question stands; it is made again if it is missing. Rows that no
     document holds go to a side file with the reason. The same command after an interruption goes on
     where it was.
+    DUMP is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
+    or - for standard input. Nothing is unpacked to disk. OUTPUT is questions.jsonl.gz if not given;
+    it is compressed by gzip unless its name ends in .jsonl; - is standard output, uncompressed.
+    It gets its name only when it is whole. Rows that no document holds go to a side file with the
+    reason. The same command after an interruption goes on where it was.
     """
-    shows_progress = not quiet and sys.stderr.isatty()
-    done = so2docs.convert(dump, output, progress=shows_progress, **options)
-    if report is not None:
-        Path(report).write_text(json.dumps(done.as_dict(), indent=2) + "\n", encoding="utf-8")
+    options["progress"] = not quiet and sys.stderr.isatty()
+    if output_dir is not None:
+        done = so2docs.convert_all(
+            paths,
+            output_dir,
+            site_field=site_field,
+            when_done=lambda done: _show(done, quiet),
+            **options,
+        )
+        _write_report(report, [conversion.as_dict() for conversion in done])
+        if not quiet:
+            click.echo(f"\n{summary(done)}", err=True)
+        sys.exit(EXIT_FAILED if any(conversion.error is not None for conversion in done) else 0)
+    dump, output = _dump_and_output(paths)
+    if site_field is not None:
+        options["site_field"] = site_field, site_of(dump)
+    try:
+        one = so2docs.convert(dump, output, **options)
+    except KeyboardInterrupt:
+        if dump == "-":
+            raise KeyboardInterrupt(
+                "standard input cannot be read again; the same command starts over"
+            ) from None
+        raise
+    _write_report(report, one.as_dict())
     if not quiet:
-        click.echo(str(done), err=True)
+        click.echo(str(one), err=True)
+
+
+def _write_report(path: str | None, report: object) -> None:
+    if path is not None:
+        Path(path).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _show(done: Conversion, quiet: bool) -> None:
+    if done.error is not None or not quiet:
+        click.echo(f"so2docs: {done}", err=True)
+
+
+def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str]:
+    """DUMP and OUTPUT; several dumps without a folder for their outputs are refused."""
+    dump, output = paths[0], paths[1] if len(paths) > 1 else "questions.jsonl.gz"
+    if len(paths) > 2 or output.lower().endswith(_DUMP_EXTENSIONS):
+        raise click.UsageError("for several dumps, give a folder for the outputs: --output-dir DIR")
+    return dump, output
 
 
 for _command in cli_reading.COMMANDS:
@@ -109,10 +171,10 @@ def main() -> None:
     debug = "--debug" in sys.argv
     try:
         sys.exit(cli.main(prog_name="so2docs", standalone_mode=False) or 0)
-    except click.exceptions.Abort:
-        _interrupted()
-    except KeyboardInterrupt:
-        _interrupted()
+    except click.exceptions.Abort as abort:
+        _interrupted(str(abort.__cause__ or ""))
+    except KeyboardInterrupt as interrupt:
+        _interrupted(str(interrupt))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -133,6 +195,6 @@ def main() -> None:
         sys.exit(EXIT_FAILED)
 
 
-def _interrupted() -> None:
-    click.echo("so2docs: interrupted; run the same command again to go on", err=True)
+def _interrupted(advice: str = "") -> None:
+    click.echo(f"so2docs: interrupted; {advice or 'run the same command again to go on'}", err=True)
     sys.exit(EXIT_INTERRUPTED)

@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Any
 
 import orjson
 
 from so2docs.core import Core
 from so2docs.disk import disk_errors
-from so2docs.dump import open_dump
 from so2docs.errors import DumpError
 from so2docs.merge import AnswersBy
 from so2docs.options import Options
 from so2docs.paths import Names
 from so2docs.report import Report
 from so2docs.session import Session
+from so2docs.sources.opening import Given, open_source
+from so2docs.stream import AnyDump
 
 
 def convert(
-    source: str | os.PathLike[str],
+    source: Given,
     output: str | os.PathLike[str] = "questions.jsonl.gz",
     *,
     jobs: int | None = None,
@@ -35,6 +37,7 @@ def convert(
     chunk_bytes: int | None = None,
     progress: bool = False,
     core: Core = "auto",
+    site_field: tuple[str, str] | None = None,
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
 
@@ -42,7 +45,9 @@ def convert(
     the same bytes.
 
     Args:
-        source: The `Posts.xml` of a Stack Exchange dump.
+        source: The `Posts.xml` of a Stack Exchange dump, as it is or compressed (7z, zip, gzip,
+            bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
+            which is left open. What can be read only once cannot be gone on with.
         output: File for the documents, one JSON object a line, in ascending question id. Compressed
             by gzip unless its name ends in `.jsonl`; `-` is standard output, uncompressed.
         jobs: Worker processes; all cores if None, and one where the dump is too small to gain.
@@ -59,6 +64,8 @@ def convert(
         core: What turns rows into JSON: `compiled` (built where a C compiler was at installation),
             `python`, or `auto`: what the environment variable `SO2DOCS_CORE` says, else compiled if
             there is one. The documents are the same.
+        site_field: Name and value of a field to add to each document before its answers, such as
+            `("Site", "beer")`: post ids are unique per site only.
 
     Returns:
         Counts, bytes and seconds.
@@ -71,18 +78,29 @@ def convert(
         DiskFullError: There is not enough room.
         WorkerDiedError: A worker process was killed.
     """
-    options = Options(jobs, answers_by, level, skip_malformed, chunk_bytes, progress, core)
+    options = Options(
+        jobs=jobs,
+        answers_by=answers_by,
+        level=level,
+        skip_malformed=skip_malformed,
+        chunk_bytes=chunk_bytes,
+        progress=progress,
+        core=core,
+        site_field=site_field,
+    )
     names = Names(os.fspath(output), None if work_dir is None else os.fspath(work_dir))
     started = time.perf_counter()
     try:
-        dump = open_dump(os.fspath(source))
-        names.check(dump, force=force)
-        with disk_errors():
-            spill = names.open_spill(restart=restart)
+        with disk_errors(), _opened(source, options, names) as dump:
+            names.check(dump, force=force)
+            spill = names.open_spill(restart=restart or dump.file is None)
             try:
                 report = Session(dump, spill, options, names).run()
             except BaseException:
-                spill.close()
+                if dump.file is None:
+                    spill.remove()
+                else:
+                    spill.close()
                 raise
             if keep_spill:
                 spill.put("finished", True)
@@ -96,10 +114,14 @@ def convert(
     return report
 
 
+def _opened(source: Given, options: Options, names: Names) -> closing[AnyDump]:
+    return closing(open_source(source, threads=options.threads, work_dir=names.work_folder))
+
+
 class Documents:
     """An iterator over nested questions; `report` is complete when it has ended."""
 
-    def __init__(self, source: str, work_dir: str | None, options: Options) -> None:
+    def __init__(self, source: Given, work_dir: str | None, options: Options) -> None:
         self.report: Report | None = None
         self._iterator = self._documents(source, Names("-", work_dir), options)
 
@@ -114,10 +136,9 @@ class Documents:
         self._iterator.close()
 
     def _documents(
-        self, source: str, names: Names, options: Options
+        self, source: Given, names: Names, options: Options
     ) -> Generator[dict[str, Any], None, None]:
-        dump = open_dump(source)
-        with disk_errors():
+        with disk_errors(), _opened(source, options, names) as dump:
             spill = names.open_spill(restart=False)
             try:
                 session = Session(dump, spill, options, names)
@@ -129,7 +150,7 @@ class Documents:
 
 
 def documents(
-    source: str | os.PathLike[str],
+    source: Given,
     *,
     jobs: int | None = None,
     work_dir: str | os.PathLike[str] | None = None,
@@ -141,7 +162,9 @@ def documents(
     """Nest the questions of a dump without writing an output.
 
     Args:
-        source: The `Posts.xml` of a Stack Exchange dump.
+        source: The `Posts.xml` of a Stack Exchange dump, as it is or compressed (7z, zip, gzip,
+            bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
+            which is left open. What can be read only once cannot be gone on with.
         jobs: Worker processes for reading the dump; all cores if None.
         work_dir: Folder for the spill (about 0.4 times the dump), which is removed at the end; the
             system's temporary folder if None.
@@ -163,4 +186,4 @@ def documents(
         progress=progress,
         core=core,
     )
-    return Documents(os.fspath(source), None if work_dir is None else os.fspath(work_dir), options)
+    return Documents(source, None if work_dir is None else os.fspath(work_dir), options)

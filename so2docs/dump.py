@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from so2docs import rows
 from so2docs.errors import (
@@ -24,42 +25,25 @@ from so2docs.errors import (
     Place,
     TruncatedDumpError,
 )
+from so2docs.prolog import HEAD_LIMIT, MISC, Frame, read_prolog
 
 SLICE_BYTES = 256 * 1024
 """Rows are parsed in slices of this size: the fastest of 64 KiB to 1 MiB, and small in memory."""
 
 ROW_START = re.compile(rb"<row[\s/>]")
 _ROW_START_BYTES = 5
-_HEAD_LIMIT = 16 * 1024 * 1024
 _WINDOW = 64 * 1024
-_UTF8_BOM = b"\xef\xbb\xbf"
-
-# What may stand before the first row: XML 1.0, [22] prolog, then the root's start tag.
-_PROLOG = re.compile(
-    rb"""(?:\xef\xbb\xbf)?
-    (?: \s++ | <\?.*?\?> | <!--.*?-->
-      | <!DOCTYPE (?: [^\[<>"'] | "[^"]*" | '[^']*' )*+
-          (?: \[ (?: <!--.*?--> | <\?.*?\?> | "[^"]*" | '[^']*' | [^\]"'] )*+ \] \s* )? >
-    )*+
-    (?P<tag> < (?P<root> [^\s/>!?<]++ )
-        (?: \s+ [^\s=<>]+ \s*=\s* (?: "[^"<]*" | '[^'<]*' ) )*+ \s* )
-    (?P<empty>/)? >""",
-    re.DOTALL | re.VERBOSE,
-)
-_ENCODING = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
-_MISC = re.compile(rb"(?:\s|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
-_PACKED = {
-    b"\x1f\x8b": "gzip",
-    b"7z\xbc\xaf\x27\x1c": "7z",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-}
+_SMALLEST_CHUNK = 8 * 1024 * 1024
+_MOST_CHUNKS = 400
 
 
-Frame = tuple[bytes, bytes]
-"""The start and closing tags to put around a slice of rows."""
+class Chunk(NamedTuple):
+    """Where one task of the first pass reads: what `slices` takes."""
+
+    number: int
+    dump: Dump
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +57,8 @@ class Dump:
         end: Offset of the root's closing tag.
         first_line: Line of the byte at `start`, from 1.
         frame: The root's start and closing tags, to put around a slice of rows.
+        location: Where the bytes are, if not in `path`: a piece of a stream.
+        base: Offset in the stream of the first byte of that piece.
     """
 
     path: str
@@ -81,16 +67,28 @@ class Dump:
     end: int
     first_line: int
     frame: Frame
+    location: str = ""
+    base: int = 0
+
+    @property
+    def file(self) -> str:
+        """The file to read."""
+        return self.location or self.path
 
     @property
     def size(self) -> int:
         """Bytes of the file."""
         return self.identity[0]
 
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk where nobody says otherwise."""
+        return max(_SMALLEST_CHUNK, -(-self.size // _MOST_CHUNKS))
+
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
         """Raise `ChangedDumpError` if the file (an open one, or the path) is another by now."""
         try:
-            found = _identity(os.stat(self.path) if file is None else os.fstat(file.fileno()))
+            found = identity(os.stat(self.file) if file is None else os.fstat(file.fileno()))
         except OSError as error:
             raise ChangedDumpError(
                 self.path, f"is gone while being read ({error.strerror})"
@@ -102,12 +100,44 @@ class Dump:
                 advice="wait until it is complete and run the command again with --restart",
             )
 
-    def ranges(self, size: int) -> list[tuple[int, int]]:
-        """Cut the rows into consecutive ranges of `size` bytes; `slices` finds the whole rows."""
-        return [(at, min(at + size, self.end)) for at in range(self.start, self.end, size)]
+    def check_end(self) -> None:
+        """Raise what is wrong with the dump as a whole, once all its chunks are done."""
+        self.check_unchanged()
+
+    def chunks(self, size: int, done: Collection[int], folder: Path) -> Iterator[Chunk]:
+        """Cut the rows into consecutive ranges of `size` bytes; `slices` finds the whole rows.
+
+        Args:
+            size: Bytes of a range.
+            done: Numbers of the chunks to leave out.
+            folder: For files that chunks need; a range of a file needs none.
+        """
+        for number, start in enumerate(range(self.start, self.end, size)):
+            if number not in done:
+                yield Chunk(number, self, start, min(start + size, self.end))
+
+    def progress_total(self, size: int, done: Collection[int]) -> tuple[int | None, int]:
+        """Bytes of the given file in all, and those that the chunks of `done` stand for."""
+        before = sum(min(size, self.end - self.start - chunk * size) for chunk in done)
+        return self.size, before
+
+    def progress(self, chunk: Chunk) -> int:
+        """Bytes of the given file that a finished chunk stands for."""
+        return chunk.end - chunk.start
+
+    @property
+    def end_state(self) -> None:
+        """Nothing is found out by reading to the end."""
+
+    def go_on(self, state: dict[str, int] | None) -> None:
+        """Nothing is to be taken over from an earlier session."""
+
+    def close(self) -> None:
+        """A dump that is a file is opened by those who read it."""
 
 
-def _identity(status: os.stat_result) -> tuple[int, int, int]:
+def identity(status: os.stat_result) -> tuple[int, int, int]:
+    """Size, modification time and inode: what shows that a file is another."""
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
@@ -127,64 +157,16 @@ def open_dump(path: str) -> Dump:
 
 
 def _inspect(path: str, file: BinaryIO) -> Dump:
-    identity = _identity(os.fstat(file.fileno()))
-    size = identity[0]
-    head, match = _read_prolog(path, file)
-    start, frame = match.end(), (match["tag"] + b">", b"</" + match["root"] + b">")
-    first_line = 1 + head.count(b"\n", 0, start)
-    _check_encoding(path, head)
-    try:
-        rows.check_prolog(head[:start] if match["empty"] else head[:start] + frame[1])
-    except rows.RowError as error:
-        raise MalformedDumpError(
-            path,
-            f"is not well-formed XML before its first row: {error}",
-            Place(0, 1),
-            excerpt=head[:start],
-        ) from None
-    if match["empty"]:
+    found = identity(os.fstat(file.fileno()))
+    prolog = read_prolog(path, file.read)
+    start, frame = prolog.start, prolog.frame
+    if prolog.is_empty:
         file.seek(start)
-        if not _MISC.fullmatch(file.read(_HEAD_LIMIT)):
+        if not MISC.fullmatch(file.read(HEAD_LIMIT)):
             raise MalformedDumpError(path, "has content after its empty root element", Place(start))
-        return Dump(path, identity, start, start, first_line, frame)
-    if match["root"] == b"row":
-        raise MalformedDumpError(
-            path, "starts with <row>; expected <posts> around the rows", Place(0, 1)
-        )
-    end = _find_closing_tag(path, file, start, size, frame)
-    return Dump(path, identity, start, end, first_line, frame)
-
-
-def _read_prolog(path: str, file: BinaryIO) -> tuple[bytes, re.Match[bytes]]:
-    head = b""
-    while len(head) < _HEAD_LIMIT:
-        more = file.read(_WINDOW if not head else len(head))
-        head += more
-        if match := _PROLOG.match(head):
-            return head, match
-        if not more:
-            break
-    if not head:
-        raise DumpError(path, "is empty", advice="download it again")
-    for magic, name in _PACKED.items():
-        if head.startswith(magic):
-            raise DumpError(path, f"is a {name} file, not XML", advice="unpack it first")
-    raise MalformedDumpError(
-        path,
-        f"is not a Posts.xml: no root element such as <posts> in its first {len(head):,} bytes",
-        Place(0, 1),
-        advice="check that this is the Posts.xml of a Stack Exchange dump, and that it is complete",
-        excerpt=head[:_WINDOW],
-    )
-
-
-def _check_encoding(path: str, head: bytes) -> None:
-    found = _ENCODING.match(head.removeprefix(_UTF8_BOM))
-    name = found[1].decode().lower() if found else "utf-8"
-    if name not in {"utf-8", "utf8", "ascii", "us-ascii"}:
-        raise DumpError(
-            path, f"is encoded as {name}, not UTF-8", advice="convert it to UTF-8 first"
-        )
+        return Dump(path, found, start, start, prolog.first_line, frame)
+    end = _find_closing_tag(path, file, start, found[0], frame)
+    return Dump(path, found, start, end, prolog.first_line, frame)
 
 
 def _find_closing_tag(path: str, file: BinaryIO, start: int, size: int, frame: Frame) -> int:
@@ -196,7 +178,7 @@ def _find_closing_tag(path: str, file: BinaryIO, start: int, size: int, frame: F
         file.seek(begin)
         tail = file.read(size - begin)
         for found in reversed(list(closing.finditer(tail))):
-            if _MISC.fullmatch(tail, found.end()):
+            if MISC.fullmatch(tail, found.end()):
                 return begin + found.start()
             raise MalformedDumpError(
                 path,
@@ -204,8 +186,8 @@ def _find_closing_tag(path: str, file: BinaryIO, start: int, size: int, frame: F
                 Place(begin + found.end()),
                 advice="are these two files in one? convert them one by one",
             )
-        last = _last_good_row(tail, frame)
-        if last is not None or begin == start or window >= _HEAD_LIMIT:
+        last = last_good_row(tail, frame)
+        if last is not None or begin == start or window >= HEAD_LIMIT:
             break
         window *= 4
     last_id, row_start = last if last is not None else (None, max(0, len(tail) - _WINDOW))
@@ -219,7 +201,7 @@ def _find_closing_tag(path: str, file: BinaryIO, start: int, size: int, frame: F
     )
 
 
-def _last_good_row(tail: bytes, frame: Frame) -> tuple[int | None, int] | None:
+def last_good_row(tail: bytes, frame: Frame) -> tuple[int | None, int] | None:
     """`Id` and position of the last complete row in `tail`; None if no row in it is complete."""
     ends = [len(tail)]
     for found in reversed(list(ROW_START.finditer(tail))):
@@ -264,12 +246,12 @@ def slices(
         size: Bytes of a slice, about; a longer row makes a longer slice.
 
     Yields:
-        The offset of a slice in the file, and its bytes.
+        The offset of a slice in the dump, and its bytes.
 
     Raises:
         ChangedDumpError: The file is not the one that `open_dump` saw.
     """
-    with open(dump.path, "rb", buffering=0) as file:
+    with open(dump.file, "rb", buffering=0) as file:
         dump.check_unchanged(file)
         at = start if start == dump.start else _find_row(file, start, dump.end)
         stop = dump.end if end >= dump.end else _find_row(file, end, dump.end)
@@ -288,10 +270,10 @@ def slices(
             cut = _last_row_start(rest, searched)
             searched = len(rest) - _ROW_START_BYTES if cut <= 0 else 0
             if cut > 0:
-                yield at, rest[:cut]
+                yield dump.base + at, rest[:cut]
                 at, rest = at + cut, rest[cut:]
         if rest:
-            yield at, rest
+            yield dump.base + at, rest
 
 
 def _last_row_start(data: bytes, searched: int) -> int:

@@ -96,6 +96,10 @@ class MalformedDumpError(DumpError):
     """The dump has bytes that are not rows of well-formed XML."""
 
 
+class ArchiveError(DumpError):
+    """An archive or a compressed file is damaged, encrypted, or holds no posts."""
+
+
 class StrictError(DumpError):
     """`strict` was asked for, and something had to be repaired or left out."""
 

@@ -12,24 +12,25 @@ from typing import Any
 
 from so2docs import repeats
 from so2docs.chunk import ChunkResult, ChunkTally, ChunkTask, spill_chunk
-from so2docs.dump import Dump
+from so2docs.dump import Chunk
 from so2docs.errors import DumpError
 from so2docs.options import Options
 from so2docs.posts import TYPE_NAMES
 from so2docs.progress import bar
 from so2docs.report import Report
 from so2docs.spill import Spill
+from so2docs.stream import AnyDump
 from so2docs.workers import Workers
 
 
 class FirstPass:
     """Reads a dump into a spill."""
 
-    def __init__(self, dump: Dump, spill: Spill, options: Options, chunk_bytes: int) -> None:
+    def __init__(self, dump: AnyDump, spill: Spill, options: Options, chunk_bytes: int) -> None:
         self.dump = dump
         self.spill = spill
         self.options = options
-        self.ranges = dump.ranges(chunk_bytes)
+        self.chunk_bytes = chunk_bytes
 
     def run(self, workers: Workers, report: Report) -> dict[int, int]:
         """Spill every chunk that is not yet committed.
@@ -43,32 +44,35 @@ class FirstPass:
             dump.
         """
         done = self.spill.tallies()
+        self.dump.go_on(self.spill.get("end"))
         seen = repeats.SeenIds()
         repeated: set[int] = set()
         if done:
             for _, keys in self.spill.all_keys():
                 pages, _ = repeats.of_chunk(repeats.pairs(keys))
                 repeated |= seen.add(pages)
-        size = sum(end - start for chunk, (start, end) in enumerate(self.ranges) if chunk in done)
-        with bar("reading", self.dump.size, size, shown=self.options.progress) as shown:
+        total, before = self.dump.progress_total(self.chunk_bytes, done)
+        with bar("reading", total, before, shown=self.options.progress) as shown:
             try:
                 for result in workers.run(spill_chunk, self.chunk_tasks(done)):
                     self.commit(result)
                     repeated |= seen.add(result.pages)
-                    shown.update(result.task.end - result.task.start)
+                    shown.update(self.dump.progress(_chunk(result.task)))
+                self.dump.check_end()
             except DumpError as error:
                 self.complete_place(error)
                 raise
-        self.dump.check_unchanged()
+        self.spill.put("end", self.dump.end_state)
         self.spill.index()
+        report.dump_bytes = self.dump.size
+        report.repaired_characters = (self.dump.end_state or {}).get("repaired", 0)
         return self.take_stock(repeated, report)
 
     def chunk_tasks(self, done: dict[int, dict[str, Any]]) -> Iterator[ChunkTask]:
         """The chunks that are left to do."""
-        for chunk, (start, end) in enumerate(self.ranges):
-            if chunk not in done:
-                path = self.spill.new_file(chunk)
-                yield ChunkTask(self.dump, chunk, start, end, path, self.options)
+        for number, dump, start, end in self.dump.chunks(self.chunk_bytes, done, self.spill.folder):
+            path = self.spill.new_file(number)
+            yield ChunkTask(dump, number, start, end, path, self.options)
 
     def commit(self, result: ChunkResult) -> None:
         """Make a chunk part of the spill."""
@@ -108,3 +112,7 @@ class FirstPass:
             return {}
         keys = self.spill.all_keys() if repeated else iter(())
         return repeats.owners(keys, repeated, within)
+
+
+def _chunk(task: ChunkTask) -> Chunk:
+    return Chunk(task.chunk, task.dump, task.start, task.end)

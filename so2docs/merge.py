@@ -85,6 +85,7 @@ class Nesting:
         answers_by: Order of the answers in a document.
         owners: For post ids that stand under several questions, the question id of the first one in
             the dump: the only one that stays.
+        extra: Fields to put before the answers of each document, `"Name":value`, or nothing.
     """
 
     def __init__(
@@ -92,12 +93,14 @@ class Nesting:
         posts: list[_Post],
         answers_by: AnswersBy = "id",
         owners: Mapping[int, int] | None = None,
+        extra: bytes = b"",
     ) -> None:
         self.tally = Tally()
         self.strays: list[bytes] = []
         self._posts = posts
         self._by_votes = answers_by == "votes"
         self._owners = owners or {}
+        self._open = b"," + extra + _OPEN if extra else _OPEN
 
     def __iter__(self) -> Iterator[Document]:
         group: list[_Post] = []
@@ -129,7 +132,7 @@ class Nesting:
         self.tally.questions += 1
         self.tally.answers += len(answers)
         json = question[5]
-        parts: list[Buffer] = [json[:-1], _OPEN]
+        parts: list[Buffer] = [json[:-1], self._open]
         size = len(json)
         for post in answers:
             parts += (post[5], _COMMA)

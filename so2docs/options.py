@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 from so2docs.core import Core, resolve
 from so2docs.errors import OptionError
 from so2docs.merge import AnswersBy
+from so2docs.posts import NUMBERS
+
+KNOWN_NAMES = (
+    *NUMBERS,
+    *("Answers", "Body", "ClosedDate", "CommunityOwnedDate", "ContentLicense", "CreationDate"),
+    *("LastActivityDate", "LastEditDate", "LastEditorDisplayName", "OwnerDisplayName"),
+    *("Tags", "Title"),
+)
+"""Names that documents have already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,7 @@ class Options:
     chunk_bytes: int | None = None
     progress: bool = False
     core: Core = "auto"
+    site_field: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -37,10 +48,21 @@ class Options:
         # Decided here, once: what the variable or the installation says may differ in a worker.
         object.__setattr__(self, "core", resolve(self.core))
 
+        if self.site_field is not None and self.site_field[0] in ("", *KNOWN_NAMES):
+            raise OptionError(
+                f"site_field is {self.site_field[0]!r}; it must be a name that posts do not have"
+            )
+
+    @property
+    def threads(self) -> int:
+        """How many threads may decompress."""
+        return self.jobs or os.cpu_count() or 1
+
     def that_change_the_output(self) -> dict[str, Any]:
         """Options under the names of the command line, for the spill to remember."""
         return {
             "--answers-by": self.answers_by,
             "--level": self.level,
             "--skip-malformed": self.skip_malformed,
+            "--site-field": None if self.site_field is None else list(self.site_field),
         }

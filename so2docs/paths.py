@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from so2docs import index
-from so2docs.dump import Dump
 from so2docs.errors import DumpError, OutputError, SpillError
 from so2docs.output import Compression, compression_of
 from so2docs.spill import Spill
+from so2docs.stream import AnyDump
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,14 @@ class Names:
         """How the output is compressed."""
         return compression_of(self.output)
 
-    def check(self, dump: Dump, *, force: bool) -> None:
+    @property
+    def work_folder(self) -> str | None:
+        """The folder for the spill; None for the system's temporary folder."""
+        if self.output == "-":
+            return self.work_dir
+        return self.work_dir or os.path.dirname(self.output) or "."
+
+    def check(self, dump: AnyDump, *, force: bool) -> None:
         """Refuse to overwrite anything, unless forced, or to write where that cannot be."""
         if self.output == "-":
             return
@@ -63,7 +70,7 @@ class Names:
         for path in (self.output, self.strays, self.index):
             if os.path.isdir(path):
                 raise OutputError(f"{path}: is a folder; give the name of a file")
-            if os.path.exists(path) and os.path.samefile(path, dump.path):
+            if dump.file and os.path.exists(path) and os.path.samefile(path, dump.file):
                 raise OutputError(f"{path}: is the dump itself; choose another output")
             if path == self.index and os.path.exists(path) and index.is_index(path):
                 continue  # Left by an output that is gone; it can always be made again.
@@ -76,7 +83,7 @@ class Names:
         """The spill of this output; one of its own for each conversion to standard output."""
         if self.output == "-":
             return Spill(tempfile.mkdtemp(prefix="so2docs-", dir=self.work_dir))
-        folder = Path(self.work_dir or os.path.dirname(self.output) or ".")
+        folder = Path(self.work_folder or ".")
         if not folder.is_dir():
             raise SpillError(f"{folder}: the folder for the spill does not exist; make it first")
         path = folder / f"{os.path.basename(self.output)}.spill"

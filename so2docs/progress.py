@@ -19,13 +19,13 @@ class _NoBar:
 
 
 def bar(
-    description: str, total: int, done: int = 0, *, shown: bool = True
+    description: str, total: int | None, done: int = 0, *, shown: bool = True
 ) -> AbstractContextManager[Bar]:
     """A bar in bytes, with rate and time left.
 
     Args:
         description: What is going on.
-        total: Bytes in all.
+        total: Bytes in all; None if that is not known.
         done: Bytes that an earlier session did.
         shown: Without it, a bar that nobody sees.
     """

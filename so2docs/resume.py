@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from secrets import token_hex
 from typing import Any
 
 from so2docs import spill
-from so2docs.dump import Dump
 from so2docs.errors import SpillError
 from so2docs.spill import Spill
+from so2docs.stream import AnyDump
 
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096
@@ -21,22 +22,26 @@ _NAMES = {
 }
 
 
-def fingerprint(dump: Dump) -> dict[str, Any]:
+def fingerprint(dump: AnyDump) -> dict[str, Any]:
     """What tells a dump from another: size, time, and its bytes at 17 places."""
+    if dump.file is None:
+        # What can be read only once is like nothing else.
+        return {"format": spill.FORMAT, "size": 0, "modified": 0, "content": token_hex(16)}
     digest = blake2b(digest_size=16)
-    with open(dump.path, "rb") as file:
+    size = dump.identity[0]
+    with open(dump.file, "rb") as file:
         for part in range(_SAMPLES + 1):
-            file.seek(max(0, dump.size * part // _SAMPLES - _SAMPLE_BYTES))
+            file.seek(max(0, size * part // _SAMPLES - _SAMPLE_BYTES))
             digest.update(file.read(_SAMPLE_BYTES))
     return {
         "format": spill.FORMAT,
-        "size": dump.size,
+        "size": size,
         "modified": dump.identity[1],
         "content": digest.hexdigest(),
     }
 
 
-def claim(found: Spill, dump: Dump, chunk_bytes: int, options: dict[str, Any]) -> int:
+def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: dict[str, Any]) -> int:
     """Make sure that a spill was made from this dump with these options, or mark it so.
 
     Args:

@@ -133,7 +133,12 @@ def check_prolog(document: bytes) -> None:
         etree.fromstring(
             document,
             etree.XMLParser(
-                resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True
+                # A stream of another encoding comes as UTF-8, whatever its declaration says.
+                encoding="utf-8",
+                resolve_entities=False,
+                no_network=True,
+                load_dtd=False,
+                huge_tree=True,
             ),
         )
     except etree.XMLSyntaxError as error:

@@ -8,33 +8,33 @@ from collections.abc import Iterator
 
 from so2docs import resume
 from so2docs.disk import check_room
-from so2docs.dump import Dump
 from so2docs.first_pass import FirstPass
 from so2docs.options import Options
 from so2docs.paths import Names
 from so2docs.report import Report
 from so2docs.second_pass import SecondPass
 from so2docs.spill import Spill
+from so2docs.stream import AnyDump
 from so2docs.workers import Workers, peak_memory
 
-_SMALLEST_CHUNK = 8 * 1024 * 1024
-_MOST_CHUNKS = 400
 _WORTH_A_PROCESS = 32 * 1024 * 1024
 
 
 class Session:
     """A dump, the spill between the passes, and where the documents go."""
 
-    def __init__(self, dump: Dump, spill: Spill, options: Options, names: Names) -> None:
+    def __init__(self, dump: AnyDump, spill: Spill, options: Options, names: Names) -> None:
         self.dump = dump
         self.spill = spill
         self.options = options
         self.names = names
-        wanted = options.chunk_bytes or max(_SMALLEST_CHUNK, -(-dump.size // _MOST_CHUNKS))
+        wanted = options.chunk_bytes or dump.chunk_bytes
         chunk_bytes = resume.claim(spill, dump, wanted, options.that_change_the_output())
         self.first_pass = FirstPass(dump, spill, options, chunk_bytes)
-        jobs = options.jobs or (os.cpu_count() or 1 if dump.size >= _WORTH_A_PROCESS else 1)
-        self.jobs = min(jobs, max(1, len(self.first_pass.ranges)))
+        is_small = 0 < dump.size < _WORTH_A_PROCESS
+        self.jobs = options.jobs or (1 if is_small else os.cpu_count() or 1)
+        if dump.size and chunk_bytes:
+            self.jobs = min(self.jobs, -(-dump.size // chunk_bytes))
         self.report = Report(
             dump.path, names.output, dump_bytes=dump.size, jobs=self.jobs, core=options.core
         )

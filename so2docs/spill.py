@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +43,23 @@ _SCHEMA: dict[str, dict[str, type]] = {
         "crc": int,
     },
 }
+
+
+def _import_sqlite_utils() -> Any:
+    """Import it when the index is made: it takes 80 ms, which workers need not wait for.
+
+    Where pandas is installed it imports that too, which it only needs for data frames, and takes
+    half a second.
+    """
+    had_pandas = "pandas" in sys.modules
+    if not had_pandas:
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        import sqlite_utils
+    finally:
+        if not had_pandas:
+            del sys.modules["pandas"]
+    return sqlite_utils
 
 
 class Block(NamedTuple):
@@ -185,8 +203,7 @@ class Spill:
             ) from error
 
     def _prepare(self) -> None:
-        import sqlite_utils  # Takes 80 ms, which workers need not wait for.
-
+        sqlite_utils = _import_sqlite_utils()
         run = self._database.execute
         run("PRAGMA page_size=32768")
         run("PRAGMA locking_mode=EXCLUSIVE")

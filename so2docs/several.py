@@ -1,0 +1,158 @@
+"""Several dumps in one go: one output each, named after the site."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from so2docs.convert import convert
+from so2docs.errors import OptionError, So2docsError
+from so2docs.report import Report
+
+_EXTENSION = re.compile(r"\.(?:7z|zip|gz|bz2|xz|zst|xml)$", re.IGNORECASE)
+_TABLE = re.compile(r"(?:^|[-_.])posts$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What became of one of several dumps.
+
+    Attributes:
+        source: The dump.
+        site: The site's name, from that of the dump.
+        output: File for its documents.
+        report: Of the conversion; None if there was none.
+        error: Why it failed; None if it did not.
+    """
+
+    source: str
+    site: str
+    output: str
+    report: Report | None = None
+    error: Exception | None = None
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            text = str(self.error)
+            return text if text.startswith(self.source) else f"{self.source}: {text}"
+        if self.report is None:
+            return f"{self.output}: exists, left as it is; --force converts {self.source} again"
+        report = self.report
+        counts = f"{report.questions:,} questions, {report.answers:,} answers"
+        return f"{self.source}: {counts} -> {self.output}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return {
+            "source": self.source,
+            "site": self.site,
+            "output": self.output,
+            "report": None if self.report is None else self.report.as_dict(),
+            "error": None if self.error is None else str(self.error),
+        }
+
+
+def site_of(source: str | os.PathLike[str]) -> str:
+    """The site that a dump is of, as far as its name tells.
+
+    `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` are of
+    `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` is of `stackoverflow.com`.
+
+    Raises:
+        OptionError: It is standard input, which has no name.
+    """
+    if source == "-":
+        raise OptionError("standard input has no name; give the name of a file")
+    path = Path(source)
+    if path.is_dir():
+        return path.resolve().name
+    name = path.name
+    while shorter := _EXTENSION.sub("", name):
+        if shorter == name:
+            break
+        name = shorter
+    return _TABLE.sub("", name) or path.resolve().parent.name
+
+
+def convert_all(
+    sources: Iterable[str | os.PathLike[str]],
+    output_dir: str | os.PathLike[str],
+    *,
+    site_field: str | None = None,
+    force: bool = False,
+    when_done: Callable[[Conversion], object] | None = None,
+    **options: Any,
+) -> list[Conversion]:
+    """Convert dump after dump, and go on with the next where one fails.
+
+    Outputs that exist are left as they are, so that the same call after an interruption goes on
+    with the first that is missing.
+
+    Args:
+        sources: The dumps, each in any form that `convert` takes a path of.
+        output_dir: Folder for the outputs, `SITE.jsonl.gz`; made if it does not exist.
+        site_field: Name of a field to add to each document, with the name of the site.
+        force: Overwrite existing outputs.
+        when_done: Called with each conversion as soon as it has ended.
+        options: As those of `convert`.
+
+    Returns:
+        What became of each dump, in their order.
+
+    Raises:
+        OptionError: Two dumps would have the same output, or an option is not allowed.
+    """
+    planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir))
+    os.makedirs(output_dir, exist_ok=True)
+    done: list[Conversion] = []
+    for source, site, output in planned:
+        report, failure = None, None
+        if force or not os.path.exists(output):
+            field = None if site_field is None else (site_field, site)
+            try:
+                report = convert(source, output, site_field=field, force=force, **options)
+            except OptionError:
+                raise
+            except (So2docsError, OSError) as error:
+                failure = error
+        done.append(Conversion(source, site, output, report, failure))
+        if when_done is not None:
+            when_done(done[-1])
+    return done
+
+
+def _plan(sources: list[str], folder: str) -> list[tuple[str, str, str]]:
+    """Source, site and output of each dump, or an `OptionError` if two would be the same."""
+    planned: dict[str, tuple[str, str, str]] = {}
+    for source in sources:
+        site = site_of(source)
+        output = os.path.join(folder, f"{site}.jsonl.gz")
+        other = planned.setdefault(output.lower(), (source, site, output))
+        if other[0] != source:
+            raise OptionError(
+                f"{source}: would have the same output as {other[0]} ({output}); "
+                "convert one of them alone"
+            )
+    return list(planned.values())
+
+
+def summary(done: list[Conversion]) -> str:
+    """A table with a line for each dump, and their number."""
+    width = max(len("site"), *(len(conversion.site) for conversion in done))
+    lines = [f"{'site':<{width}} {'questions':>12} {'answers':>12} {'strays':>9} {'seconds':>9}"]
+    for conversion in done:
+        report = conversion.report
+        what = f"{'existed' if conversion.error is None else 'failed':>12}"
+        if report is not None:
+            strays = sum(report.strays.values())
+            what = f"{report.questions:>12,} {report.answers:>12,} {strays:>9,}"
+            what += f" {report.seconds:>9.1f}"
+        lines.append(f"{conversion.site:<{width}} {what}")
+    failed = sum(conversion.error is not None for conversion in done)
+    converted = sum(conversion.report is not None for conversion in done)
+    lines.append(f"{converted} of {len(done)} dumps converted, {failed} failed")
+    return "\n".join(lines)

@@ -1,0 +1,163 @@
+"""From what the user gave to a dump that the passes can read.
+
+Layers are taken off one by one, such as a gzip file with a 7z archive in it; what each is, its
+first bytes say. A plain file of UTF-8 is read in ranges, everything else as a stream.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from typing import BinaryIO
+
+from so2docs.dump import identity, open_dump
+from so2docs.errors import ArchiveError, DumpError
+from so2docs.sources.encodings import HEAD_BYTES, Decoded, encoding_of
+from so2docs.sources.kinds import kind_of
+from so2docs.sources.members import listed, posts_among
+from so2docs.sources.read_ahead import ReadAhead
+from so2docs.sources.seven_zip import open_7z
+from so2docs.sources.source import BLOCK_BYTES, Counted, Guarded, Peekable, Reader, Source
+from so2docs.sources.zipped import open_zip
+from so2docs.stream import AnyDump, StreamDump
+
+STANDARD_INPUT = "-"
+_MOST_LAYERS = 5
+
+Given = str | os.PathLike[str] | BinaryIO
+"""What a user may give: a path, `-` for standard input, or an open binary file."""
+
+
+def open_source(given: Given, *, threads: int = 1, work_dir: str | None = None) -> AnyDump:
+    """Find out what a source is, and read the start of the dump in it.
+
+    Args:
+        given: A `Posts.xml`, an archive or compressed file, a folder with one of them, `-` for
+            standard input, or an open binary file, which is left open.
+        threads: How many may decompress.
+        work_dir: Folder for an archive that has to be unpacked from another, or saved from
+            standard input; the system's temporary folder if None.
+
+    Raises:
+        DumpError: It cannot be read, or there is no dump in it.
+    """
+    if isinstance(given, str | os.PathLike):
+        path = os.fspath(given)
+        if path != STANDARD_INPUT:
+            return _open_path(path, threads, work_dir)
+        # Past the buffer: its lock, held by a reading thread, would not let the interpreter end.
+        counted = Counted(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
+        source = Source("standard input", counted, position=lambda: counted.count)
+    else:
+        counted = Counted(given)
+        name = str(getattr(given, "name", "the open file"))
+        source = Source(name, counted, position=lambda: counted.count)
+    return _opened(source, threads, work_dir)
+
+
+def _open_path(path: str, threads: int, work_dir: str | None) -> AnyDump:
+    if os.path.isdir(path):
+        path = posts_in_folder(path)
+    try:
+        file = open(path, "rb", buffering=0)  # noqa: SIM115
+    except OSError as error:
+        raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
+    status = os.fstat(file.fileno())
+    source = Source(path, file, closers=[file.close])
+    if stat.S_ISREG(status.st_mode):
+        head = file.read(HEAD_BYTES)
+        file.seek(0)
+        try:
+            is_plain = kind_of(head) is None and encoding_of(path, head) is None
+        except DumpError:
+            file.close()
+            raise
+        if is_plain:
+            file.close()
+            return open_dump(path)
+        source.file, source.identity = path, identity(status)
+        source.position, source.total = file.tell, status.st_size
+    return _opened(source, threads, work_dir)
+
+
+def posts_in_folder(path: str) -> str:
+    """The file in a folder that holds the posts.
+
+    Raises:
+        ArchiveError: There is none, or it is not clear which.
+    """
+    names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
+    found = posts_among(names)
+    if len(found) == 1:
+        return os.path.join(path, found[0])
+    problem = "holds several dumps" if found else "is a folder without a Posts.xml"
+    raise ArchiveError(
+        path,
+        f"{problem}; it holds {listed(found or names)}",
+        advice="name the file to convert",
+    )
+
+
+def _opened(source: Source, threads: int, work_dir: str | None) -> AnyDump:
+    try:
+        found = _unwrapped(source, threads, work_dir)
+        encoding = encoding_of(source.name, found.peek(HEAD_BYTES))
+        source.reader = found
+        if encoding is not None:
+            decoded = Decoded(found, encoding)
+            source.reader, source.repaired = decoded, lambda: decoded.repaired
+            if source.expected is not None:
+                source.expected //= len("<".encode(encoding))
+        ahead = ReadAhead(source.reader)
+        source.reader = ahead
+        source.closers.append(ahead.close)
+    except BaseException:
+        source.close()
+        raise
+    return StreamDump(source)
+
+
+def _unwrapped(source: Source, threads: int, work_dir: str | None) -> Peekable:
+    """Take off one layer after the other, until there is XML."""
+    reader: Reader = source.reader
+    source.expected = source.total
+    found = Peekable(reader)
+    for layer in range(_MOST_LAYERS):
+        kind = kind_of(found.peek(HEAD_BYTES))
+        if kind is None:
+            return found
+        if kind.refused:
+            raise DumpError(source.name, f"is {kind.name}, not XML", advice="unpack it first")
+        if kind.open is not None:
+            unpacked = kind.open(found, threads)
+            if source.expected is not None:
+                source.expected = int(source.expected * kind.ratio)
+        else:
+            file = _seekable(source, found, layer, work_dir)
+            unpacked, source.expected = (
+                open_zip(source.name, file)
+                if kind.name == "a zip archive"
+                else open_7z(source.name, file, threads)
+            )
+        if close := getattr(unpacked, "close", None):
+            source.closers.append(close)
+        found = Peekable(Guarded(source.name, kind.name, unpacked))
+    raise DumpError(source.name, "is packed more than five times", advice="unpack it first")
+
+
+def _seekable(source: Source, found: Peekable, layer: int, work_dir: str | None) -> BinaryIO:
+    """The file that an archive is; one that comes as a stream is saved first."""
+    given = source.reader
+    if layer == 0 and source.file is not None:
+        given.seek(0)  # type: ignore[attr-defined]
+        return given  # type: ignore[return-value]
+    saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
+    source.closers.append(saved.close)
+    while data := found.read(BLOCK_BYTES):
+        saved.write(data)
+    source.total = saved.tell()
+    source.position = saved.tell
+    saved.seek(0)
+    return saved

@@ -1,0 +1,172 @@
+"""What every kind of source comes down to: a name, and bytes to read from start to end."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from zipfile import BadZipFile
+
+import zstandard
+from isal import isal_zlib
+
+from so2docs.dump import identity
+from so2docs.errors import ArchiveError, ChangedDumpError, TruncatedDumpError
+
+BLOCK_BYTES = 1024 * 1024
+"""Streams are handed on in blocks of about this size."""
+
+
+_isal_error: Any = isal_zlib.error
+_DAMAGES: tuple[type[Exception], ...] = (
+    lzma.LZMAError,
+    zlib.error,
+    _isal_error,
+    zstandard.ZstdError,
+    BadZipFile,
+    ValueError,
+)
+
+
+class Reader(Protocol):
+    """Where bytes come from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end."""
+
+
+class Peekable:
+    """A reader whose next bytes can be looked at before they are read."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._held = b""
+
+    def peek(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only at the end."""
+        while len(self._held) < size and (more := self._reader.read(size - len(self._held))):
+            self._held += more
+        return self._held[:size]
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end."""
+        if self._held:
+            data, self._held = self._held[:size], self._held[size:]
+            return data
+        return self._reader.read(size)
+
+
+class Counted:
+    """A reader that counts, for what cannot tell where it stands.
+
+    Attributes:
+        count: Bytes read so far.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.count = 0
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end."""
+        data = self._reader.read(size)
+        self.count += len(data)
+        return data
+
+
+class Guarded:
+    """A reader that says what is wrong with the data in words of this program."""
+
+    def __init__(self, name: str, kind: str, reader: Reader) -> None:
+        self._name = name
+        self._kind = kind
+        self._reader = reader
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end.
+
+        Raises:
+            TruncatedDumpError: The data ends too early.
+            ArchiveError: It is damaged.
+        """
+        try:
+            return self._reader.read(size)
+        except EOFError:
+            raise TruncatedDumpError(
+                self._name,
+                f"is {self._kind} that is cut off",
+                advice="download it again, or the part that is missing",
+            ) from None
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise self._damaged(error) from error
+        except _DAMAGES as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> ArchiveError:
+        return ArchiveError(
+            self._name,
+            f"is {self._kind} that is damaged ({error})",
+            advice="download it again",
+        )
+
+
+def _nothing() -> int:
+    return 0
+
+
+@dataclass(slots=True)
+class Source:
+    """A dump as a stream of UTF-8.
+
+    Attributes:
+        name: What the user called it, for messages.
+        reader: Gives the decompressed bytes.
+        file: The file that it comes from; None if it can be read only once.
+        identity: Of that file, to notice a change.
+        position: Tells how many bytes of what was given have been read.
+        total: How many there are; None if that is not known.
+        expected: Bytes of the decompressed dump, known or guessed; None if that cannot be.
+        repaired: Tells how many characters had to be replaced.
+        closers: What is to be called at the end.
+    """
+
+    name: str
+    reader: Reader
+    file: str | None = None
+    identity: tuple[int, int, int] = (0, 0, 0)
+    position: Callable[[], int] = _nothing
+    total: int | None = None
+    expected: int | None = None
+    repaired: Callable[[], int] = _nothing
+    closers: list[Callable[[], object]] = field(default_factory=list)
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end."""
+        return self.reader.read(size)
+
+    def check_unchanged(self) -> None:
+        """Raise `ChangedDumpError` if the file is another by now."""
+        if self.file is None:
+            return
+        try:
+            found = identity(os.stat(self.file))
+        except OSError as error:
+            raise ChangedDumpError(
+                self.name, f"is gone while being read ({error.strerror})"
+            ) from None
+        if found != self.identity:
+            raise ChangedDumpError(
+                self.name,
+                "changed while being read",
+                advice="wait until it is complete and run the command again with --restart",
+            )
+
+    def close(self) -> None:
+        """Close what was opened, last things first."""
+        while self.closers:
+            self.closers.pop()()

@@ -1,0 +1,116 @@
+"""Several dumps in one go: one output each, going on where one fails."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import so2docs
+from so2docs.several import site_of
+
+SAMPLES = Path(__file__).resolve().parents[1] / "samples"
+PLAIN = (SAMPLES / "posts.xml").read_bytes()
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Path:
+    """A compressed dump, one that is cut off, and a folder."""
+    (tmp_path / "beer.stackexchange.com.xml.gz").write_bytes(gzip.compress(PLAIN))
+    (tmp_path / "broken.gz").write_bytes(gzip.compress(PLAIN)[:2000])
+    (tmp_path / "coffee").mkdir()
+    (tmp_path / "coffee" / "Posts.xml").write_bytes(PLAIN)
+    return tmp_path
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "so2docs", "convert", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "site"),
+    [
+        ("beer.stackexchange.com.7z", "beer.stackexchange.com"),
+        ("stackoverflow.com-Posts.7z", "stackoverflow.com"),
+        ("dumps/beer/Posts.xml", "beer"),
+        ("dumps/beer/posts.XML.gz", "beer"),
+        ("beer-posts.xml.bz2", "beer"),
+        ("beer.xml", "beer"),
+        ("beer", "beer"),
+    ],
+)
+def test_site_of(name: str, site: str) -> None:
+    assert site_of(name) == site
+
+
+def test_goes_on_and_sums_up(dumps: Path) -> None:
+    given = [dumps / "beer.stackexchange.com.xml.gz", dumps / "broken.gz", dumps / "coffee"]
+    out = dumps / "out"
+    report = dumps / "report.json"
+    done = run(*given, "--output-dir", out, "--report", report, "--jobs", "1")
+    assert done.returncode == 1
+    assert "broken.gz: is a gzip file that is cut off" in done.stderr
+    assert "2 of 3 dumps converted, 1 failed" in done.stderr
+    assert sorted(path.name for path in out.glob("*.jsonl.gz")) == [
+        "beer.stackexchange.com.jsonl.gz",
+        "coffee.jsonl.gz",
+    ]
+    for path in out.glob("*.jsonl.gz"):
+        assert gzip.decompress(path.read_bytes()) == (SAMPLES / "posts.jsonl").read_bytes()
+    reports = json.loads(report.read_text(encoding="utf-8"))
+    assert [bool(of_one["error"]) for of_one in reports] == [False, True, False]
+
+
+def test_what_is_there_is_left(dumps: Path) -> None:
+    coffee = dumps / "coffee"
+    first, again, forced = (
+        so2docs.convert_all([coffee], dumps / "out", jobs=1, force=force)[0]
+        for force in (False, False, True)
+    )
+    assert first.report is not None
+    assert again.report is None
+    assert again.error is None
+    assert forced.report is not None
+
+
+def test_site_field(dumps: Path) -> None:
+    done = so2docs.convert_all([dumps / "coffee"], dumps / "out", site_field="Site", jobs=1)
+    found = list(so2docs.read(done[0].output))
+    plain = list(so2docs.documents(SAMPLES / "posts.xml", jobs=1))
+    for with_site, without in zip(found, plain, strict=True):
+        assert list(with_site)[-2:] == ["Site", "Answers"]
+        assert with_site.pop("Site") == "coffee"
+        assert with_site == without
+
+
+def test_site_field_of_one_dump(dumps: Path) -> None:
+    output = dumps / "coffee.jsonl"
+    assert run(dumps / "coffee", output, "--site-field", "Site", "--jobs", "1").returncode == 0
+    assert {document["Site"] for document in so2docs.read(output)} == {"coffee"}
+
+
+def test_site_field_that_posts_have(dumps: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match="'Title'"):
+        so2docs.convert_all([dumps / "coffee"], dumps / "out", site_field="Title")
+
+
+def test_same_output_twice(dumps: Path) -> None:
+    (dumps / "coffee.gz").write_bytes(gzip.compress(PLAIN))
+    with pytest.raises(so2docs.OptionError, match="same output"):
+        so2docs.convert_all([dumps / "coffee", dumps / "coffee.gz"], dumps / "out")
+    assert not (dumps / "out").exists()
+
+
+@pytest.mark.parametrize("names", [("a.7z", "b.7z"), ("a", "b", "c")])
+def test_several_dumps_without_a_folder(names: tuple[str, ...]) -> None:
+    done = run(*names)
+    assert done.returncode == 2
+    assert "--output-dir" in done.stderr
