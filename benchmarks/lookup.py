@@ -124,9 +124,8 @@ def index_figures(path: str) -> None:
         )
     index.unlink()
     wall, used = timed(lambda: so2docs.open(path, notify=str).close())
-    print(
-        f"index made again in {wall:.1f} s, {used:.1f} s processor, same bytes: {index.read_bytes() == written}"
-    )
+    same = index.read_bytes() == written
+    print(f"index made again in {wall:.1f} s, {used:.1f} s processor, same bytes: {same}")
 
 
 def resident(process: int) -> int:
@@ -196,7 +195,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.convert:
         if options.without_index:
-            second_pass.Output = WithoutIndex  # type: ignore[misc]
+            setattr(second_pass, "Output", WithoutIndex)  # noqa: B010
         with scratch() as output:
             so2docs.convert(options.convert, output)
         return
