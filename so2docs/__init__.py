@@ -34,7 +34,8 @@ from so2docs.report import Report
 from so2docs.several import Conversion, convert_all
 
 if TYPE_CHECKING:
-    from so2docs.library import Collection, IndexWarning, open  # noqa: A004, F401
+    from so2docs.library import Collection, IndexWarning
+    from so2docs.library import open as open  # noqa: A004
     from so2docs.statistics import Scores, Stats, stats
 
 # `open` is left out, so that `from so2docs import *` does not hide the builtin.

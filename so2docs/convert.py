@@ -49,7 +49,8 @@ def convert(
             bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
             which is left open. What can be read only once cannot be gone on with.
         output: File for the documents, one JSON object a line, in ascending question id. Compressed
-            by gzip unless its name ends in `.jsonl`; `-` is standard output, uncompressed.
+            by gzip unless its name ends in `.jsonl`; `-` is standard output, uncompressed. Beside
+            a file goes a small `OUTPUT.index`, with which `open` finds single documents.
         jobs: Worker processes; all cores if None, and one where the dump is too small to gain.
         work_dir: Folder for the spill (about 0.4 times the dump); that of the output if None.
         keep_spill: Keep the spill of a finished conversion, for another with other options.

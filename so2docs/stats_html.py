@@ -32,8 +32,8 @@ _STYLE = """
   --line: #2b333e; --text: #e5e9ef; --muted: #9aa5b2; --first: #6ea2ff; --second: #f0a45c; } }
 .so2docs-stats * { box-sizing: border-box; }
 .so2docs-stats main { max-width: 1180px; margin: 0 auto; }
-.so2docs-stats h1 { font-size: 22px; line-height: 1.25; margin: 8px 0 2px; color: var(--text);
-  overflow-wrap: anywhere; }
+.so2docs-stats h1 { font-size: 22px; font-weight: 700; line-height: 1.25; margin: 8px 0 2px;
+  color: var(--text); overflow-wrap: anywhere; }
 .so2docs-stats p { margin: 0 0 16px; color: var(--muted); }
 .so2docs-stats .tiles { display: grid; gap: 12px; margin: 0 0 12px; padding: 0;
   grid-template-columns: repeat(4, 1fr); }
@@ -41,11 +41,9 @@ _STYLE = """
   grid-template-columns: repeat(auto-fit, minmax(min(340px, 100%), 1fr)); }
 .so2docs-stats .tile, .so2docs-stats section { background: var(--card); min-width: 0;
   border: 1px solid var(--line); border-radius: 10px; padding: 12px 14px; }
-.so2docs-stats .tile dt { color: var(--muted); font-size: 13px; font-weight: 400; }
-.so2docs-stats .tile dd { margin: 0; font-size: 22px; font-weight: 600; }
-.so2docs-stats .tile dd small { display: block; font-size: 13px; font-weight: 400;
-  color: var(--muted); }
-.so2docs-stats h2 { font-size: 15px; margin: 0 0 8px; color: var(--text); }
+.so2docs-stats .tile span { display: block; color: var(--muted); font-size: 13px; }
+.so2docs-stats .tile strong { display: block; font-size: 22px; font-weight: 600; }
+.so2docs-stats h2 { font-size: 15px; font-weight: 700; margin: 0 0 8px; color: var(--text); }
 .so2docs-stats svg { display: block; width: 100%; max-width: 460px; height: auto; margin: 0 auto; }
 .so2docs-stats svg text { font: 11.5px system-ui, sans-serif; fill: var(--text); }
 .so2docs-stats svg .muted { fill: var(--muted); }
@@ -60,6 +58,7 @@ _STYLE = """
 .so2docs-stats th { color: var(--muted); font-weight: 400; }
 .so2docs-stats th, .so2docs-stats td { padding: 4px 2px; text-align: right;
   border-bottom: 1px solid var(--line); background: none; }
+.so2docs-stats main tbody tr:nth-child(n) { background: none; }
 .so2docs-stats th:first-child, .so2docs-stats td:first-child { text-align: left; }
 @media (min-width: 1120px) { .so2docs-stats .wide { grid-column: span 2; } }
 @media (max-width: 640px) { .so2docs-stats .tiles { grid-template-columns: repeat(2, 1fr); } }
@@ -113,18 +112,26 @@ def _tiles(stats: Stats) -> str:
     tiles = [
         ("questions", f"{stats.questions:,}", "documents"),
         ("answers", f"{stats.answers:,}", f"{per_question:.2f} a question"),
-        ("accepted answer", f"{stats.accepted_share:.1%}", f"{stats.accepted:,} questions"),
-        ("no answer", f"{stats.unanswered_share:.1%}", f"{stats.unanswered:,} questions"),
+        (
+            "accepted answer",
+            f"{stats.accepted_share:.1%}",
+            f"{stats.accepted:,} of {stats.questions:,}",
+        ),
+        (
+            "no answer",
+            f"{stats.unanswered_share:.1%}",
+            f"{stats.unanswered:,} of {stats.questions:,}",
+        ),
         ("mean question score", *_score_texts(stats.question_scores)),
         ("mean answer score", *_score_texts(stats.answer_scores)),
         ("most answers", f"{max(stats.answers_per_question, default=0):,}", "to one question"),
         ("tags", f"{stats.distinct_tags:,}", "different ones"),
     ]
     inside = "".join(
-        f'<div class="tile"><dt>{label}</dt><dd>{value}<small>{more}</small></dd></div>'
+        f'<div class="tile"><span>{label}</span><strong>{value}</strong><span>{more}</span></div>'
         for label, value, more in tiles
     )
-    return f'<dl class="tiles">{inside}</dl>'
+    return f'<div class="tiles">{inside}</div>'
 
 
 def _score_texts(scores: Scores) -> tuple[str, str]:
