@@ -35,7 +35,7 @@ sanitize: $(SANITIZED)/so2docs
 	$(SANITIZED)/replay $(SANITIZED)/seeds/*
 	for variant in "" -DSO2DOCS_PORTABLE; do \
 	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</_core.abi3.so && \
-	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 SO2DOCS_EXAMPLES=500 \
+	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SO2DOCS_EXAMPLES=500 \
 	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/test_core.py || exit 1; \
 	done
 

@@ -1,5 +1,5 @@
-/* Fuzzing of `_canonical.c` alone (`make fuzz-core`), and every seed with every request for memory
-   refused in turn (`make sanitize`, with REPLAY).
+/* Fuzzing of `_canonical.c` alone (`make fuzz-core`), and every seed cut at every byte and with every
+   request for memory refused in turn (`make sanitize`, with REPLAY).
 
    Each input stands in memory of exactly its size, so that the sanitizer sees a read of one byte too
    many. Its first byte says which request for memory fails. */
@@ -63,29 +63,32 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifdef REPLAY
-static void replay(const char *path)
+static void run(const uint8_t *bytes, size_t size, int failure)
 {
-    FILE *file = fopen(path, "rb");
-    require(file != NULL, "a seed can be opened");
-    static uint8_t bytes[1 << 16];
-    size_t size = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
     uint8_t *data = malloc(size);
-    require(data != NULL && size > 0, "a seed can be read");
+    require(data != NULL, "there is memory for a seed");
     memcpy(data, bytes, size);
-    for (int failure = 0; failure < 64; failure++) {
-        data[0] = (uint8_t)failure;
-        LLVMFuzzerTestOneInput(data, size);
-    }
+    data[0] = (uint8_t)failure;
+    LLVMFuzzerTestOneInput(data, size);
     free(data);
 }
 
 int main(int count, char **paths)
 {
+    static uint8_t bytes[1 << 16];
     for (int i = 1; i < count; i++) {
-        replay(paths[i]);
+        FILE *file = fopen(paths[i], "rb");
+        require(file != NULL, "a seed can be opened");
+        size_t size = fread(bytes, 1, sizeof bytes, file);
+        fclose(file);
+        for (int failure = 0; failure < 64; failure++) {
+            run(bytes, size, failure);
+        }
+        for (size_t cut = 1; cut < size; cut++) {
+            run(bytes, cut, 0);
+        }
     }
-    printf("%d seeds, each with 64 ways to run out of memory\n", count - 1);
+    printf("%d seeds, each cut at every byte and with 64 ways to run out of memory\n", count - 1);
     return 0;
 }
 #endif

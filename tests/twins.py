@@ -29,6 +29,8 @@ TAKEN = [
     'Body="' + "x" * 100_000 + '"',
     'Body="' + "é\\" * 70_000 + '"',
     'New="1" _a.b-c9="2" A="x" a="y"',
+    # The second name is the start of the first, and both have the same hash.
+    'aD="1" a="2"',
     "n" * 256 + '="1"',
     " ".join(f'a{number}="1"' for number in range(62)),
     'Score="-1" ViewCount="0" FavoriteCount="999999999999999999"',
@@ -53,6 +55,8 @@ LEFT = [
     'Body="&#x;"',
     'Body="&#X9;"',
     'Body="&#xG;"',
+    'Body="&#x4G;"',
+    'Body="&#4A;"',
     'Body="&# 9;"',
     'Body="&#-9;"',
     'Body="&#00000009;"',
