@@ -423,3 +423,65 @@ def test_interrupted_pipe_starts_over(output: Path) -> None:
         assert running.wait(timeout=60) == 130
         assert b"starts over" in running.stderr.read()
     assert not list(output.parent.iterdir())
+
+
+KILLED = """
+import sys, so2docs
+so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000)
+"""
+
+
+def test_goes_on_after_being_killed(bad_row: Path, output: Path) -> None:
+    whole = gzip.decompress(bad_row.read_bytes()).replace(b"/>", b'"/>').replace(b'""', b'"')
+    rows = whole.removeprefix(b"<posts>\n").removesuffix(b"</posts>")
+    bad_row.write_bytes(gzip.compress(b"<posts>\n" + rows * 4 + b"</posts>", 1))
+    running = subprocess.Popen([sys.executable, "-c", KILLED, str(bad_row), str(output)])
+    while len(list(output.parent.glob("*.spill/*.blocks"))) < 8:
+        assert running.poll() is None
+    running.kill()
+    running.wait()
+    report = so2docs.convert(bad_row, output, jobs=1)
+    assert report.resumed
+    again = output.parent / "again.jsonl.gz"
+    so2docs.convert(bad_row, again, jobs=1)
+    assert output.read_bytes() == again.read_bytes()
+    assert not list(output.parent.glob("*.spill"))
+
+
+BOMB = """
+import resource, sys, so2docs
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    so2docs.convert(sys.argv[1], sys.argv[2], jobs=1)
+except so2docs.DumpError as error:
+    print(error.problem)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    ("pack", "start", "problem"),
+    [
+        (gzip.compress, b"", "is not a Posts.xml: no root element such as <posts> in its first"),
+        (gzip.compress, b'<posts><row Id="1" Body="', "has no start of a row in 128 MiB"),
+        (bz2.compress, b'<posts><row Id="1" Body="', "has no start of a row in 128 MiB"),
+        (gzip.compress, b"<posts></posts>", ""),
+        (gzip.compress, b"<posts></posts><!--", "has content after its closing </posts>"),
+    ],
+)
+def test_bombs_take_no_memory(
+    pack: Pack, start: bytes, problem: str, tmp_path: Path, output: Path
+) -> None:
+    bomb = tmp_path / "bomb"
+    bomb.write_bytes(pack(start) + pack(b" " * 50_000_000) * 4)
+    done = subprocess.run(
+        [sys.executable, "-c", BOMB, str(bomb), str(output)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    *found, mebibytes = done.stdout.splitlines()
+    assert "".join(found).startswith(problem)
+    assert len(found) == bool(problem)
+    assert int(mebibytes) < 150
