@@ -45,7 +45,8 @@ class StreamDump:
         frame: The root's start and closing tags.
         first_line: Line of the first byte after the start tag, from 1.
         chunk_bytes: 0, for pieces that grow with the stream.
-        size: Bytes of the decompressed dump: expected at first, true at the end; 0 if not known.
+        size: Bytes of the decompressed dump up to its closing tag: expected at first, true at the
+            end; 0 if not known.
         end_state: What is known once it has been read to its end, for a spill to remember.
     """
 
@@ -117,7 +118,7 @@ class StreamDump:
                 number += 1
             self._rows.check_rest()
         except DumpError as error:
-            error.place = error.place or Place(offset)
+            error.place = error.place or Place(offset, 0)
             self._error = error
             return
         self.size = offset + len(self.frame[1])

@@ -298,8 +298,23 @@ def test_place_where_the_dump_in_an_archive_ends(
 
 
 def test_two_dumps_in_one(given: Callable[[bytes], Path], output: Path) -> None:
-    with pytest.raises(so2docs.MalformedDumpError, match="content after its closing </posts>"):
-        so2docs.convert(given(gzip.compress(PLAIN + PLAIN)), output, jobs=1)
+    with pytest.raises(so2docs.MalformedDumpError, match="after its closing </posts>") as failed:
+        so2docs.convert(given(gzip.compress(PLAIN + PLAIN)), output, jobs=1, chunk_bytes=1000)
+    place = failed.value.place
+    assert place is not None
+    assert place.offset == PLAIN.index(b"</posts>")
+    assert place.line == 1 + PLAIN.count(b"\n", 0, place.offset)
+    assert place.last_id == 22
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+def test_named_pipe(tmp_path: Path, output: Path, expected: dict[str, bytes]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(command(pipe, output, "--jobs", "1", "--quiet")) as running:
+        pipe.write_bytes(gzip.compress(PLAIN))
+        assert running.wait(timeout=60) == 0
+    assert everything(output.parent) == expected
 
 
 @pytest.mark.parametrize(
