@@ -298,8 +298,23 @@ def test_place_where_the_dump_in_an_archive_ends(
 
 
 def test_two_dumps_in_one(given: Callable[[bytes], Path], output: Path) -> None:
-    with pytest.raises(so2docs.MalformedDumpError, match="content after its closing </posts>"):
-        so2docs.convert(given(gzip.compress(PLAIN + PLAIN)), output, jobs=1)
+    with pytest.raises(so2docs.MalformedDumpError, match="after its closing </posts>") as failed:
+        so2docs.convert(given(gzip.compress(PLAIN + PLAIN)), output, jobs=1, chunk_bytes=1000)
+    place = failed.value.place
+    assert place is not None
+    assert place.offset == PLAIN.index(b"</posts>")
+    assert place.line == 1 + PLAIN.count(b"\n", 0, place.offset)
+    assert place.last_id == 22
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+def test_named_pipe(tmp_path: Path, output: Path, expected: dict[str, bytes]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(command(pipe, output, "--jobs", "1", "--quiet")) as running:
+        pipe.write_bytes(gzip.compress(PLAIN))
+        assert running.wait(timeout=60) == 0
+    assert everything(output.parent) == expected
 
 
 @pytest.mark.parametrize(
@@ -423,3 +438,65 @@ def test_interrupted_pipe_starts_over(output: Path) -> None:
         assert running.wait(timeout=60) == 130
         assert b"starts over" in running.stderr.read()
     assert not list(output.parent.iterdir())
+
+
+KILLED = """
+import sys, so2docs
+so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000)
+"""
+
+
+def test_goes_on_after_being_killed(bad_row: Path, output: Path) -> None:
+    whole = gzip.decompress(bad_row.read_bytes()).replace(b"/>", b'"/>').replace(b'""', b'"')
+    rows = whole.removeprefix(b"<posts>\n").removesuffix(b"</posts>")
+    bad_row.write_bytes(gzip.compress(b"<posts>\n" + rows * 4 + b"</posts>", 1))
+    running = subprocess.Popen([sys.executable, "-c", KILLED, str(bad_row), str(output)])
+    while len(list(output.parent.glob("*.spill/*.blocks"))) < 8:
+        assert running.poll() is None
+    running.kill()
+    running.wait()
+    report = so2docs.convert(bad_row, output, jobs=1)
+    assert report.resumed
+    again = output.parent / "again.jsonl.gz"
+    so2docs.convert(bad_row, again, jobs=1)
+    assert output.read_bytes() == again.read_bytes()
+    assert not list(output.parent.glob("*.spill"))
+
+
+BOMB = """
+import resource, sys, so2docs
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    so2docs.convert(sys.argv[1], sys.argv[2], jobs=1)
+except so2docs.DumpError as error:
+    print(error.problem)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    ("pack", "start", "problem"),
+    [
+        (gzip.compress, b"", "is not a Posts.xml: no root element such as <posts> in its first"),
+        (gzip.compress, b'<posts><row Id="1" Body="', "has no start of a row in 128 MiB"),
+        (bz2.compress, b'<posts><row Id="1" Body="', "has no start of a row in 128 MiB"),
+        (gzip.compress, b"<posts></posts>", ""),
+        (gzip.compress, b"<posts></posts><!--", "has content after its closing </posts>"),
+    ],
+)
+def test_bombs_take_no_memory(
+    pack: Pack, start: bytes, problem: str, tmp_path: Path, output: Path
+) -> None:
+    bomb = tmp_path / "bomb"
+    bomb.write_bytes(pack(start) + pack(b" " * 50_000_000) * 4)
+    done = subprocess.run(
+        [sys.executable, "-c", BOMB, str(bomb), str(output)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    *found, mebibytes = done.stdout.splitlines()
+    assert "".join(found).startswith(problem)
+    assert len(found) == bool(problem)
+    assert int(mebibytes) < 150

@@ -79,6 +79,9 @@ def _open_path(path: str, threads: int, work_dir: str | None) -> AnyDump:
             return open_dump(path)
         source.file, source.identity = path, identity(status)
         source.position, source.total = file.tell, status.st_size
+    else:
+        counted = Counted(file)
+        source.reader, source.position = counted, lambda: counted.count
     return _opened(source, threads, work_dir)
 
 
