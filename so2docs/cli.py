@@ -13,9 +13,9 @@ from typing import Any
 import click
 
 import so2docs
-from so2docs.errors import OptionError, So2docsError
+from so2docs.errors import OptionError, OutputError, So2docsError
 
-EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 _EPILOG = """\b
 Example:
@@ -61,6 +61,9 @@ def cli() -> None:
 @click.option(
     "--skip-malformed", is_flag=True, help="Put rows that are not XML with the strays and go on."
 )
+@click.option(
+    "--strict", is_flag=True, help="Fail where a character is to be repaired or a row left out."
+)
 @click.option("--report", metavar="FILE", help="Write the report as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -72,27 +75,65 @@ def convert(
     OUTPUT is compressed by gzip unless its name ends in .jsonl; - is standard output, uncompressed.
     It gets its name only when it is whole. Rows that no document holds go to a side file with the
     reason. The same command after an interruption goes on where it was.
+
+    Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
+    terminated.
     """
-    shows_progress = not quiet and sys.stderr.isatty()
-    done = so2docs.convert(dump, output, progress=shows_progress, **options)
     if report is not None:
-        Path(report).write_text(json.dumps(done.as_dict(), indent=2) + "\n", encoding="utf-8")
+        _check_report(report, dump, output)
+    shows_progress = not quiet and sys.stderr.isatty()
+    notify = None if quiet else _notify
+    done = so2docs.convert(dump, output, progress=shows_progress, notify=notify, **options)
+    if report is not None:
+        _write_report(report, done)
     if not quiet:
         click.echo(str(done), err=True)
 
 
+def _notify(message: str) -> None:
+    click.echo(f"so2docs: {message}", err=True)
+
+
+def _check_report(report: str, dump: str, output: str) -> None:
+    """Find out before the conversion, not after, that its report cannot be written."""
+    folder = os.path.dirname(report) or "."
+    target = report if os.path.exists(report) else folder
+    if os.path.isdir(report) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
+        raise OutputError(f"{report}: the report cannot be written there; choose another --report")
+    for taken in (dump, output):
+        if os.path.realpath(report) == os.path.realpath(taken) or (
+            os.path.exists(report) and os.path.exists(taken) and os.path.samefile(report, taken)
+        ):
+            raise OutputError(f"{report}: is {taken}; choose another --report")
+
+
+def _write_report(report: str, done: so2docs.Report) -> None:
+    try:
+        Path(report).write_text(json.dumps(done.as_dict(), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"{report}: the report cannot be written ({error.strerror}); {done.output} is complete"
+        ) from error
+
+
+class _Terminated(BaseException):
+    """SIGTERM; no `except Exception` may catch it by mistake."""
+
+
 def _stop(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
+    raise _Terminated
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 or 143 interrupted."""
     signal.signal(signal.SIGTERM, _stop)
     debug = "--debug" in sys.argv
     try:
         sys.exit(cli.main(standalone_mode=False) or 0)
     except click.exceptions.Abort:
         _interrupted()
+    except _Terminated:
+        _interrupted("terminated", EXIT_TERMINATED)
     except KeyboardInterrupt:
         _interrupted()
     except click.ClickException as error:
@@ -115,6 +156,6 @@ def main() -> None:
         sys.exit(EXIT_FAILED)
 
 
-def _interrupted() -> None:
-    click.echo("so2docs: interrupted; run the same command again to go on", err=True)
-    sys.exit(EXIT_INTERRUPTED)
+def _interrupted(how: str = "interrupted", code: int = EXIT_INTERRUPTED) -> None:
+    click.echo(f"so2docs: {how}; run the same command again to go on", err=True)
+    sys.exit(code)

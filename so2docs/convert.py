@@ -15,6 +15,7 @@ from so2docs.errors import DumpError
 from so2docs.merge import AnswersBy
 from so2docs.options import Options
 from so2docs.paths import Names
+from so2docs.progress import Notify, silent
 from so2docs.report import Report
 from so2docs.session import Session
 
@@ -33,6 +34,8 @@ def convert(
     skip_malformed: bool = False,
     chunk_bytes: int | None = None,
     progress: bool = False,
+    strict: bool = False,
+    notify: Notify | None = None,
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
 
@@ -54,6 +57,8 @@ def convert(
         skip_malformed: Put rows that are not XML with the strays, instead of raising.
         chunk_bytes: Bytes of the dump that one task of the first pass takes.
         progress: Show progress bars, on stderr or in the notebook.
+        strict: Raise where a character has to be repaired or a row left out.
+        notify: Takes messages such as how much an interrupted conversion had done.
 
     Returns:
         Counts, bytes and seconds.
@@ -61,29 +66,31 @@ def convert(
     Raises:
         OptionError: An option has a value that is not allowed.
         DumpError: The dump is truncated, malformed, or changed meanwhile; the error says where.
+        StrictError: With `strict`, something would have to be repaired or left out.
         OutputError: The output exists (without `force`) or cannot be written.
         SpillError: The spill is in use, damaged, or was made from something else.
         DiskFullError: There is not enough room.
         WorkerDiedError: A worker process was killed.
     """
-    options = Options(jobs, answers_by, level, skip_malformed, chunk_bytes, progress)
+    options = Options(jobs, answers_by, level, skip_malformed, chunk_bytes, progress, strict)
     names = Names(os.fspath(output), None if work_dir is None else os.fspath(work_dir))
     started = time.perf_counter()
     try:
         dump = open_dump(os.fspath(source))
-        names.check(dump, force=force)
         with disk_errors():
+            names.check(dump)
+            if restart or not names.has_spill():
+                names.refuse_existing(force=force)
             spill = names.open_spill(restart=restart)
             try:
-                report = Session(dump, spill, options, names).run()
-            except BaseException:
-                spill.close()
-                raise
-            if keep_spill:
-                spill.put("finished", True)
-                spill.close()
-            else:
-                spill.remove()
+                session = Session(dump, spill, options, names, notify or silent)
+                report = session.run(force=force)
+                if keep_spill:
+                    spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
+                else:
+                    spill.remove()
+            finally:
+                names.leave_spill(spill)
     except DumpError as error:
         names.save_excerpt(error)
         raise
@@ -131,6 +138,7 @@ def documents(
     answers_by: AnswersBy = "id",
     skip_malformed: bool = False,
     progress: bool = False,
+    strict: bool = False,
 ) -> Documents:
     """Nest the questions of a dump without writing an output.
 
@@ -142,6 +150,7 @@ def documents(
         answers_by: Order of the answers, as in `convert`.
         skip_malformed: Leave out rows that are not XML, instead of raising.
         progress: Show a progress bar.
+        strict: Raise where a character has to be repaired or a row left out.
 
     Returns:
         An iterator over the documents, in ascending question id.
@@ -150,6 +159,10 @@ def documents(
         So2docsError: As `convert` does, when the iteration starts.
     """
     options = Options(
-        jobs=jobs, answers_by=answers_by, skip_malformed=skip_malformed, progress=progress
+        jobs=jobs,
+        answers_by=answers_by,
+        skip_malformed=skip_malformed,
+        progress=progress,
+        strict=strict,
     )
     return Documents(os.fspath(source), None if work_dir is None else os.fspath(work_dir), options)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -32,6 +33,8 @@ ROW_START = re.compile(rb"<row[\s/>]")
 _ROW_START_BYTES = 5
 _HEAD_LIMIT = 16 * 1024 * 1024
 _WINDOW = 64 * 1024
+# Beyond, the line of a cut is worth less than the minute of reading that it takes to tell.
+_MOST_COUNTED = 8 * 1024 * 1024 * 1024
 _UTF8_BOM = b"\xef\xbb\xbf"
 
 # What may stand before the first row: XML 1.0, [22] prolog, then the root's start tag.
@@ -120,6 +123,11 @@ def open_dump(path: str) -> Dump:
         DumpError: It cannot be opened, is empty, or is compressed.
     """
     try:
+        # Opening a pipe would wait for its other end.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise DumpError(
+                path, "is not a file", advice="give the path of the Posts.xml of a dump"
+            )
         with open(path, "rb") as file:
             return _inspect(path, file)
     except OSError as error:
@@ -142,15 +150,19 @@ def _inspect(path: str, file: BinaryIO) -> Dump:
             Place(0, 1),
             excerpt=head[:start],
         ) from None
+    if match["root"] == b"row":
+        raise MalformedDumpError(
+            path,
+            "starts with <row>; expected <posts> around the rows",
+            Place(match.start("tag"), first_line),
+            advice="check that this is the whole Posts.xml of a Stack Exchange dump",
+            excerpt=head[:_WINDOW],
+        )
     if match["empty"]:
         file.seek(start)
         if not _MISC.fullmatch(file.read(_HEAD_LIMIT)):
             raise MalformedDumpError(path, "has content after its empty root element", Place(start))
         return Dump(path, identity, start, start, first_line, frame)
-    if match["root"] == b"row":
-        raise MalformedDumpError(
-            path, "starts with <row>; expected <posts> around the rows", Place(0, 1)
-        )
     end = _find_closing_tag(path, file, start, size, frame)
     return Dump(path, identity, start, end, first_line, frame)
 
@@ -213,7 +225,7 @@ def _find_closing_tag(path: str, file: BinaryIO, start: int, size: int, frame: F
     raise TruncatedDumpError(
         path,
         f"is cut off: it ends without {frame[1].decode(errors='replace')}",
-        Place(size, _count_lines(file, size), last_id),
+        Place(size, _count_lines(file, size) if size <= _MOST_COUNTED else None, last_id),
         advice="download it again, or the part that is missing",
         excerpt=frame[0] + b"\n" + tail[row_start:],
     )

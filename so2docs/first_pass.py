@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from so2docs import repeats
+from so2docs import repeats, strict
 from so2docs.chunk import ChunkResult, ChunkTally, ChunkTask, spill_chunk
 from so2docs.dump import Dump
 from so2docs.errors import DumpError
 from so2docs.options import Options
 from so2docs.posts import TYPE_NAMES
-from so2docs.progress import bar
+from so2docs.progress import Notify, bar, silent
 from so2docs.report import Report
 from so2docs.spill import Spill
 from so2docs.workers import Workers
@@ -25,10 +25,18 @@ from so2docs.workers import Workers
 class FirstPass:
     """Reads a dump into a spill."""
 
-    def __init__(self, dump: Dump, spill: Spill, options: Options, chunk_bytes: int) -> None:
+    def __init__(
+        self,
+        dump: Dump,
+        spill: Spill,
+        options: Options,
+        chunk_bytes: int,
+        notify: Notify = silent,
+    ) -> None:
         self.dump = dump
         self.spill = spill
         self.options = options
+        self.notify = notify
         self.ranges = dump.ranges(chunk_bytes)
 
     def run(self, workers: Workers, report: Report) -> dict[int, int]:
@@ -43,6 +51,8 @@ class FirstPass:
             dump.
         """
         done = self.spill.tallies()
+        if self.options.strict:
+            strict.check_tallies(self.dump, {self.ranges[chunk]: done[chunk] for chunk in done})
         seen = repeats.SeenIds()
         repeated: set[int] = set()
         if done:
@@ -50,6 +60,11 @@ class FirstPass:
                 pages, _ = repeats.of_chunk(repeats.pairs(keys))
                 repeated |= seen.add(pages)
         size = sum(end - start for chunk, (start, end) in enumerate(self.ranges) if chunk in done)
+        if done and len(done) < len(self.ranges):
+            percent = 100 * size // (self.dump.end - self.dump.start)
+            self.notify(f"going on: {percent} % of the dump is already spilled")
+        elif done:
+            self.notify("going on: all of the dump is already spilled")
         with bar("reading", self.dump.size, size, shown=self.options.progress) as shown:
             try:
                 for result in workers.run(spill_chunk, self.chunk_tasks(done)):
@@ -57,6 +72,8 @@ class FirstPass:
                     repeated |= seen.add(result.pages)
                     shown.update(result.task.end - result.task.start)
             except DumpError as error:
+                # A dump that was overwritten looks malformed, but is not to be downloaded again.
+                self.dump.check_unchanged()
                 self.complete_place(error)
                 raise
         self.dump.check_unchanged()

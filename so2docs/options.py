@@ -22,6 +22,7 @@ class Options:
     skip_malformed: bool = False
     chunk_bytes: int | None = None
     progress: bool = False
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -32,6 +33,8 @@ class Options:
             raise OptionError(f"level is {self.level}; it must be 0 to 9")
         if self.chunk_bytes is not None and self.chunk_bytes < 1:
             raise OptionError(f"chunk_bytes is {self.chunk_bytes}; it must be 1 or more")
+        if self.strict and self.skip_malformed:
+            raise OptionError("--strict and --skip-malformed contradict each other; give one")
 
     def that_change_the_output(self) -> dict[str, Any]:
         """Options under the names of the command line, for the spill to remember."""
