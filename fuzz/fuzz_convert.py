@@ -24,7 +24,17 @@ from xml.etree import ElementTree
 CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / "tests")]
 FINDINGS = CHECKOUT / "build" / "fuzz"
-TOKENS = [b"<row ", b"/>", b"<posts>", b"</posts>", b"<!--", b"-->", b"<![CDATA[", b"]]>", b"<?x ?>"]
+TOKENS = [
+    b"<row ",
+    b"/>",
+    b"<posts>",
+    b"</posts>",
+    b"<!--",
+    b"-->",
+    b"<![CDATA[",
+    b"]]>",
+    b"<?x ?>",
+]
 TOKENS += [b"&#0;", b"&#xFFFF;", b"&#55296;", b"&amp;", b"&lol;", b"\x00", b"\xff", b"\xed\xa0\x80"]
 TOKENS += [b'Id="1"', b' Id="2"', b'PostTypeId="1"', b'ParentId="', b'Answers="', b"\xef\xbf\xbf"]
 TOKENS += [b"<!DOCTYPE posts [", b'<!ENTITY a "b">', b"]>", b"&#x110000;", b"9" * 20, b"-", b'"']
@@ -32,8 +42,9 @@ TOKENS += [b"<!DOCTYPE posts [", b'<!ENTITY a "b">', b"]>", b"&#x110000;", b"9" 
 
 def check(data: bytes, folder: Path) -> str:
     """Convert `data` in one and in many pieces, and say what came out; anything odd raises."""
-    import so2docs
     from oracle import nest
+
+    import so2docs
 
     dump, output = folder / "Posts.xml", folder / "questions.jsonl.gz"
     dump.write_bytes(data)

@@ -54,11 +54,10 @@ class FirstPass:
         if self.options.strict:
             strict.check_tallies(self.dump, {self.ranges[chunk]: done[chunk] for chunk in done})
         seen = repeats.SeenIds()
-        repeated: set[int] = set()
         if done:
             for _, keys in self.spill.all_keys():
                 pages, _ = repeats.of_chunk(repeats.pairs(keys))
-                repeated |= seen.add(pages)
+                seen.add(pages)
         size = sum(end - start for chunk, (start, end) in enumerate(self.ranges) if chunk in done)
         if done and len(done) < len(self.ranges):
             percent = 100 * size // (self.dump.end - self.dump.start)
@@ -69,7 +68,7 @@ class FirstPass:
             try:
                 for result in workers.run(spill_chunk, self.chunk_tasks(done)):
                     self.commit(result)
-                    repeated |= seen.add(result.pages)
+                    seen.add(result.pages)
                     shown.update(result.task.end - result.task.start)
             except DumpError as error:
                 # A dump that was overwritten looks malformed, but is not to be downloaded again.
@@ -78,7 +77,7 @@ class FirstPass:
                 raise
         self.dump.check_unchanged()
         self.spill.index()
-        return self.take_stock(repeated, report)
+        return self.take_stock(seen.repeated, report)
 
     def chunk_tasks(self, done: dict[int, dict[str, Any]]) -> Iterator[ChunkTask]:
         """The chunks that are left to do."""
@@ -103,7 +102,7 @@ class FirstPass:
             ids = [tally.last_id for tally in before if tally.last_id is not None]
             place.last_id = ids[-1] if ids else None
 
-    def take_stock(self, repeated: set[int], report: Report) -> dict[int, int]:
+    def take_stock(self, repeated: repeats.Pages, report: Report) -> dict[int, int]:
         """Add the chunks' tallies up, and find which of several posts with one id stays."""
         strays: Counter[str] = Counter()
         types: Counter[str] = Counter()
@@ -121,7 +120,4 @@ class FirstPass:
             TYPE_NAMES.get(int(kind), f"PostTypeId {kind}"): count
             for kind, count in sorted(types.items())
         }
-        if not (repeated or within):
-            return {}
-        keys = self.spill.all_keys() if repeated else iter(())
-        return repeats.owners(keys, repeated, within)
+        return repeats.owners(self.spill.all_keys, repeated, within)

@@ -78,7 +78,11 @@ class Names:
 
     def has_spill(self) -> bool:
         """Whether there is a spill to go on with."""
-        return self.output != "-" and self.spill.exists()
+        if self.output == "-":
+            return False
+        with suppress(OSError):
+            self.spill.rmdir()  # Empty, it is what a kill at the very last step left.
+        return self.spill.exists()
 
     def open_spill(self, *, restart: bool) -> Spill:
         """The spill of this output; one of its own for each conversion to standard output."""

@@ -109,8 +109,7 @@ class _UnusableRowError(Exception):
     """A row that cannot be keyed; its text is the reason that users see."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(NamedTuple):
     """What to do with rows that have these attribute names; the few combinations are cached."""
 
     numbers: tuple[str, ...]
@@ -119,13 +118,16 @@ class _Plan:
     is_reserved: bool
 
 
-@lru_cache(maxsize=4096)
-def _plan(names: tuple[str, ...]) -> _Plan:
+def _new_plan(names: tuple[str, ...]) -> _Plan:
     numbers = tuple(name for name in names if name in NUMBERS)
     values = (
         itemgetter(*numbers) if len(numbers) > 1 else lambda row: tuple(row[n] for n in numbers)
     )
     return _Plan(numbers, values, "Tags" in names, _RESERVED in names)
+
+
+_plan = lru_cache(maxsize=4096)(_new_plan)
+_WIDEST_KEPT = 64
 
 
 def number(text: str) -> int | str:
@@ -180,7 +182,8 @@ def add(posts: Posts, rows: list[dict[str, Any]]) -> None:
     buckets, pairs, pack, dumps = posts.buckets, posts.pairs, KEY.pack, orjson.dumps
     for row in rows:
         kind = row.get("PostTypeId")
-        plan = _plan(tuple(row))
+        # Rows as wide as an attack are not kept in the cache.
+        plan = _plan(tuple(row)) if len(row) <= _WIDEST_KEPT else _new_plan(tuple(row))
         if kind not in _NESTED or plan.is_reserved:
             _add_carefully(posts, row)
             continue

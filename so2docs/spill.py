@@ -128,6 +128,8 @@ class Spill:
         chunk, file, tally, crc = row
         if checksum(chunk, file, tally, blocks) != crc:
             raise self._database.damaged(f"chunk {chunk}")
+        if self.get("sealed"):
+            return  # A session that had all written was deleting the files.
         path = self.folder / file
         size = sum(block.keys_size + block.json_size for block in blocks)
         found = path.stat().st_size if path.exists() else -1
@@ -184,7 +186,7 @@ def clear(folder: Path) -> None:
     if not folder.exists():
         return
     ours = (path for path in folder.iterdir() if _is_ours(path.name))
-    for path in sorted(ours, key=lambda path: path.name.startswith(_INDEX)):
+    for path in sorted(ours, key=lambda path: path.name == _INDEX):
         path.unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()
