@@ -125,10 +125,10 @@ def finish(dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
 
 
 @pytest.fixture
-def output(tmp_path: Path) -> Iterator[Path]:
+def output(tmp_path: Path) -> Path:
     folder = tmp_path / "out"
     folder.mkdir()
-    yield folder / "questions.jsonl.gz"
+    return folder / "questions.jsonl.gz"
 
 
 @pytest.mark.parametrize("seed", range(40 if LONG else 2))
