@@ -118,7 +118,9 @@ class Database:
     def rows(self, sql: str, values: Iterable[Any] = ()) -> Iterator[Row]:
         """The rows of a query, one at a time."""
         with self._explained():
-            yield from self._connection.execute(sql, tuple(values))
+            # `yield from` would close the cursor of a generator that is left, perhaps too late.
+            for row in self._connection.execute(sql, tuple(values)):  # noqa: UP028
+                yield row
 
     def run(self, *statements: tuple[str, list[Row]]) -> None:
         """Run statements, each for a list of rows, in one transaction."""

@@ -283,6 +283,7 @@ def slices(
     Raises:
         ChangedDumpError: The file is not the one that `open_dump` saw.
     """
+    dump.check_unchanged()
     with open(dump.path, "rb", buffering=0) as file:
         dump.check_unchanged(file)
         at = start if start == dump.start else _find_row(file, start, dump.end)

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -37,15 +38,25 @@ def write_dump(path: Path, *rows: bytes) -> Path:
     return path
 
 
-def some_rows(count: int, seed: int = 1, body_bytes: int = 100) -> list[bytes]:
-    """Questions and answers far apart over several buckets, with strays; poorly compressible."""
+def some_rows(
+    count: int, seed: int = 1, body_bytes: int = 100, *, dense: bool = False
+) -> list[bytes]:
+    """Questions and answers far apart over several buckets, with strays.
+
+    Args:
+        count: Questions and answers.
+        seed: For the same rows again.
+        body_bytes: Bytes of each body.
+        dense: Bodies compress worse than any text does.
+    """
     rng = random.Random(seed)
     ids = rng.sample(range(1, 40 * count), count)
     questions = ids[: count // 3]
     rows = [question(i, Body=rng.randbytes(body_bytes // 2).hex()) for i in questions]
     for post_id in ids[count // 3 :]:
         parent = rng.choice(questions) if rng.random() < 0.95 else 10**7
-        rows.append(answer(post_id, parent, Score=rng.randint(-3, 9), Body="b" * body_bytes))
+        body = b64encode(rng.randbytes(body_bytes)).decode() if dense else "b" * body_bytes
+        rows.append(answer(post_id, parent, Score=rng.randint(-3, 9), Body=body))
     rows += [row(Id=7, PostTypeId=2), row(PostTypeId=1), row(Id=8, PostTypeId=5)]
     rng.shuffle(rows)
     return rows
