@@ -108,6 +108,12 @@ class Database:
                     f"{self._folder}: the disk is full; "
                     "free some room and run the same command again to go on"
                 ) from error
+            if "unable to open" in str(error):
+                # Which it also says of a path of more than 512 bytes.
+                raise SpillError(
+                    f"{self._folder}: no index of the spill can be made there ({error}); "
+                    "choose another --work-dir, with a shorter path if it is a long one"
+                ) from error
             if isinstance(error, sqlite3.OperationalError):
                 raise SpillError(
                     f"{self._folder}: the index of the spill cannot be used ({error}); "

@@ -32,7 +32,7 @@ pytestmark = NEEDS_POSIX
 
 @pytest.fixture(scope="module")
 def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    count = 90_000 if LONG else 20_000
+    count = 60_000 if LONG else 20_000
     return write_dump(
         tmp_path_factory.mktemp("dump") / "Posts.xml", *some_rows(count, body_bytes=400)
     )
@@ -131,7 +131,7 @@ def output(tmp_path: Path) -> Path:
     return folder / "questions.jsonl.gz"
 
 
-@pytest.mark.parametrize("seed", range(40 if LONG else 2))
+@pytest.mark.parametrize("seed", range(24 if LONG else 2))
 def test_killed_at_any_moment(
     seed: int, dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
 ) -> None:
