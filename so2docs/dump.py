@@ -234,8 +234,8 @@ def _find_closing_tag(path: str, file: BinaryIO, start: int, size: int, frame: F
 def _last_good_row(tail: bytes, frame: Frame) -> tuple[int | None, int] | None:
     """`Id` and position of the last complete row in `tail`; None if no row in it is complete."""
     # The cut may have left only the `<ro` of a row, or the `</po` of the root.
-    last = tail.rfind(b"<")
-    ends = [len(tail) if last < 0 or ROW_START.match(tail, last) else last]
+    opened = tail.rfind(b"<")
+    ends = [len(tail) if opened < 0 or ROW_START.match(tail, opened) else opened]
     for found in reversed(list(ROW_START.finditer(tail))):
         last = rows.last_id(tail[found.start() : ends[-1]], frame)
         if last is not None:
