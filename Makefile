@@ -1,9 +1,10 @@
 # make demo: install, convert a sample, show what came out.   make test: install, lint, types, tests.
+# make fuzz: damaged dumps for ten minutes.   SO2DOCS_LONG=1 make test: the long attacks.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test format docs bench profile sanitize fuzz-core clean
+.PHONY: demo test fuzz format docs bench profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -15,6 +16,12 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+# As long as SECONDS says, steered by coverage where atheris can be installed.
+SECONDS ?= 600
+fuzz: $(VENV)/installed-test
+	-$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python fuzz/fuzz_convert.py --seconds $(SECONDS)
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import orjson
 
 from so2docs import merge, output
+from so2docs.blocks import Block, BlockReader
 from so2docs.merge import Buffer, Tally
 from so2docs.options import Options
 from so2docs.output import PIECE_BYTES, Compression, Piece
 from so2docs.posts import BUCKET_BITS
-from so2docs.spill import Block, BlockReader
 
 PART_BYTES = 32 * 1024 * 1024
 """A bucket with more JSON than this is merged in parts, by ranges of question ids."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from so2docs import core, posts, repeats, rows
+from so2docs import core, posts, repeats, rows, strict
+from so2docs.blocks import Block, BlockWriter
 from so2docs.dump import Dump, slices
 from so2docs.errors import MalformedDumpError, Place
 from so2docs.options import Options
 from so2docs.posts import Posts
-from so2docs.spill import Block, BlockWriter
 
 _FLUSH_EVERY = 4 * 1024 * 1024
 _FULL_BLOCK = 512 * 1024
@@ -79,12 +79,16 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
 
     Raises:
         MalformedDumpError: A row is not XML; lines in it count from the start of the chunk.
+        StrictError: Something is to be repaired or left out, and `strict` forbids it.
         ChangedDumpError: The dump is not what it was.
     """
-    found, tally, held = Posts(), ChunkTally(), 0
+    found, tally, held, last_id = Posts(), ChunkTally(), 0, None
     with BlockWriter(task.path) as writer:
         for offset, data in slices(task.dump, task.start, task.end):
             _add_slice(task, offset, data, found, tally)
+            if task.options.strict and (tally.repaired or found.stray_reasons):
+                raise strict.in_slice(task.dump, data, Place(offset, tally.lines, last_id))
+            last_id = tally.last_id
             tally.lines += data.count(b"\n")
             held += len(data)
             if held >= _FLUSH_EVERY:
@@ -114,9 +118,10 @@ def _add_slice(task: ChunkTask, offset: int, data: bytes, found: Posts, tally: C
             tally.rows += 1
             found.strays += posts.malformed_line(at, part.raw)
             found.stray_reasons["malformed_row"] += 1
-        elif part.rows:
+            continue
+        tally.repaired += part.repaired
+        if part.rows:
             tally.rows += len(part.rows)
-            tally.repaired += part.repaired
             last_id = rows.row_id(part.rows[-1])
             tally.last_id = tally.last_id if last_id is None else last_id
             posts.add(found, part.rows)

@@ -8,16 +8,16 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 import so2docs
 from so2docs import cli_reading, core
-from so2docs.errors import OptionError, So2docsError
+from so2docs.errors import OptionError, OutputError, So2docsError
 from so2docs.several import Conversion, site_of, summary
 
-EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst")
 
@@ -77,6 +77,9 @@ def cli() -> None:
     "--skip-malformed", is_flag=True, help="Put rows that are not XML with the strays and go on."
 )
 @click.option(
+    "--strict", is_flag=True, help="Fail where a character is to be repaired or a row left out."
+)
+@click.option(
     "--core",
     type=click.Choice(core.CORES),
     default="auto",
@@ -109,8 +112,14 @@ def convert(
     it is compressed by gzip unless its name ends in .jsonl; - is standard output, uncompressed.
     It gets its name only when it is whole. Rows that no document holds go to a side file with the
     reason. The same command after an interruption goes on where it was.
+
+    Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
+    terminated.
     """
     options["progress"] = not quiet and sys.stderr.isatty()
+    options["notify"] = None if quiet else _notify
+    if report is not None:
+        _check_report(report, paths)
     if output_dir is not None:
         done = so2docs.convert_all(
             paths,
@@ -140,8 +149,14 @@ def convert(
 
 
 def _write_report(path: str | None, report: object) -> None:
-    if path is not None:
+    if path is None:
+        return
+    try:
         Path(path).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"{path}: the report cannot be written ({error.strerror}); the output is complete"
+        ) from error
 
 
 def _show(done: Conversion, quiet: bool) -> None:
@@ -161,20 +176,43 @@ for _command in cli_reading.COMMANDS:
     cli.add_command(_command)
 
 
+def _notify(message: str) -> None:
+    click.echo(f"so2docs: {message}", err=True)
+
+
+def _check_report(report: str, paths: tuple[str, ...]) -> None:
+    """Find out before the conversion, not after, that its report cannot be written."""
+    folder = os.path.dirname(report) or "."
+    target = report if os.path.exists(report) else folder
+    if os.path.isdir(report) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
+        raise OutputError(f"{report}: the report cannot be written there; choose another --report")
+    for taken in paths:
+        if os.path.realpath(report) == os.path.realpath(taken) or (
+            os.path.exists(report) and os.path.exists(taken) and os.path.samefile(report, taken)
+        ):
+            raise OutputError(f"{report}: is {taken}; choose another --report")
+
+
+class _Terminated(BaseException):
+    """SIGTERM; no `except Exception` may catch it by mistake."""
+
+
 def _stop(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
+    raise _Terminated
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 or 143 interrupted."""
     signal.signal(signal.SIGTERM, _stop)
     debug = "--debug" in sys.argv
     try:
         sys.exit(cli.main(prog_name="so2docs", standalone_mode=False) or 0)
     except click.exceptions.Abort as abort:
-        _interrupted(str(abort.__cause__ or ""))
+        _interrupted(advice=str(abort.__cause__ or ""))
+    except _Terminated:
+        _interrupted("terminated", EXIT_TERMINATED)
     except KeyboardInterrupt as interrupt:
-        _interrupted(str(interrupt))
+        _interrupted(advice=str(interrupt))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -195,6 +233,9 @@ def main() -> None:
         sys.exit(EXIT_FAILED)
 
 
-def _interrupted(advice: str = "") -> None:
-    click.echo(f"so2docs: interrupted; {advice or 'run the same command again to go on'}", err=True)
-    sys.exit(EXIT_INTERRUPTED)
+def _interrupted(
+    how: str = "interrupted", code: int = EXIT_INTERRUPTED, advice: str = ""
+) -> NoReturn:
+    advice = advice or "run the same command again to go on"
+    click.echo(f"so2docs: {how}; {advice}", err=True)
+    sys.exit(code)

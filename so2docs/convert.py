@@ -16,6 +16,7 @@ from so2docs.errors import DumpError
 from so2docs.merge import AnswersBy
 from so2docs.options import Options
 from so2docs.paths import Names
+from so2docs.progress import Notify, silent
 from so2docs.report import Report
 from so2docs.session import Session
 from so2docs.sources.opening import Given, open_source
@@ -38,6 +39,8 @@ def convert(
     progress: bool = False,
     core: Core = "auto",
     site_field: tuple[str, str] | None = None,
+    strict: bool = False,
+    notify: Notify | None = None,
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
 
@@ -67,6 +70,8 @@ def convert(
             there is one. The documents are the same.
         site_field: Name and value of a field to add to each document before its answers, such as
             `("Site", "beer")`: post ids are unique per site only.
+        strict: Raise where a character has to be repaired or a row left out.
+        notify: Takes messages such as how much an interrupted conversion had done.
 
     Returns:
         Counts, bytes and seconds.
@@ -74,6 +79,7 @@ def convert(
     Raises:
         OptionError: An option has a value that is not allowed.
         DumpError: The dump is truncated, malformed, or changed meanwhile; the error says where.
+        StrictError: With `strict`, something would have to be repaired or left out.
         OutputError: The output exists (without `force`) or cannot be written.
         SpillError: The spill is in use, damaged, or was made from something else.
         DiskFullError: There is not enough room.
@@ -88,26 +94,26 @@ def convert(
         progress=progress,
         core=core,
         site_field=site_field,
+        strict=strict,
     )
     names = Names(os.fspath(output), None if work_dir is None else os.fspath(work_dir))
     started = time.perf_counter()
     try:
         with disk_errors(), _opened(source, options, names) as dump:
-            names.check(dump, force=force)
-            spill = names.open_spill(restart=restart or dump.file is None)
+            is_fresh = restart or dump.file is None
+            names.check(dump)
+            if is_fresh or not names.has_spill():
+                names.refuse_existing(force=force)
+            spill = names.open_spill(restart=is_fresh)
             try:
-                report = Session(dump, spill, options, names).run()
-            except BaseException:
-                if dump.file is None:
-                    spill.remove()
+                session = Session(dump, spill, options, names, notify or silent)
+                report = session.run(force=force)
+                if keep_spill:
+                    spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
                 else:
-                    spill.close()
-                raise
-            if keep_spill:
-                spill.put("finished", True)
-                spill.close()
-            else:
-                spill.remove()
+                    spill.remove()
+            finally:
+                names.leave_spill(spill, for_good=dump.file is None)
     except DumpError as error:
         names.save_excerpt(error)
         raise
@@ -159,6 +165,7 @@ def documents(
     skip_malformed: bool = False,
     progress: bool = False,
     core: Core = "auto",
+    strict: bool = False,
 ) -> Documents:
     """Nest the questions of a dump without writing an output.
 
@@ -173,6 +180,7 @@ def documents(
         skip_malformed: Leave out rows that are not XML, instead of raising.
         progress: Show a progress bar.
         core: What turns rows into JSON, as in `convert`.
+        strict: Raise where a character has to be repaired or a row left out.
 
     Returns:
         An iterator over the documents, in ascending question id.
@@ -186,5 +194,6 @@ def documents(
         skip_malformed=skip_malformed,
         progress=progress,
         core=core,
+        strict=strict,
     )
     return Documents(source, None if work_dir is None else os.fspath(work_dir), options)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from so2docs.errors import DiskFullError
+from so2docs.errors import DiskFullError, So2docsError
 
 # Shares of the dump's size, measured on published and generated dumps, with some room to spare.
 _SPILL_SHARE = 0.38
@@ -19,50 +18,56 @@ _OUTPUT_SHARE = {"gzip": 0.36, "none": 1.0}
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
-def check_room(dump_bytes: int, spill: Path, output: str, compression: str, done: int = 0) -> None:
+def is_full(error: OSError) -> bool:
+    """Whether an error says that a disk, or a user's share of it, is full."""
+    return error.errno in _FULL
+
+
+def check_room(dump_bytes: int, spill: Path, output: str, compression: str) -> None:
     """Raise `DiskFullError` if spill and output will not fit where they go.
 
     Args:
         dump_bytes: Bytes of the dump.
-        spill: Folder of the spill.
+        spill: Folder of the spill; what an earlier session left there needs no more room.
         output: Path of the output; `-` takes no room.
         compression: Of the output.
-        done: Bytes of spill that are there already.
     """
-    needed: dict[int, tuple[Path, float]] = {}
-    wanted = [(spill, max(0.0, dump_bytes * _SPILL_SHARE - done))]
+    spilled = sum(path.stat().st_size for path in spill.iterdir())
+    wanted = [("the spill", spill, dump_bytes * _SPILL_SHARE - spilled)]
     if output != "-":
-        wanted.append((Path(output).parent, dump_bytes * _OUTPUT_SHARE[compression]))
-    for folder, size in wanted:
+        part = Path(f"{output}.part")
+        written = part.stat().st_size if part.exists() else 0
+        share = dump_bytes * _OUTPUT_SHARE[compression]
+        wanted.append(("the output", part.parent, share - written))
+    needed: dict[int, tuple[list[str], Path, float]] = {}
+    for what, folder, size in wanted:
         device = os.stat(folder).st_dev
-        needed[device] = (folder, needed.get(device, (folder, 0.0))[1] + size)
-    for folder, size in needed.values():
+        names, _, others = needed.get(device, ([], folder, 0.0))
+        needed[device] = ([*names, what], folder, others + max(0.0, size))
+    for names, folder, size in needed.values():
         free = shutil.disk_usage(folder).free
         if free < size:
             raise DiskFullError(
-                f"{folder}: about {size / 1e9:.1f} GB are needed for a dump of "
-                f"{dump_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; "
+                f"{folder}: about {_readable(size)} are needed for {' and '.join(names)} of a dump "
+                f"of {_readable(dump_bytes)}, and {_readable(free)} are free; "
                 "free some, or put the spill elsewhere with --work-dir"
             )
 
 
+def _readable(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
+
+
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Turn "no space left" from any place into a `DiskFullError`."""
+    """Turn what the system says of any file into an error of this package, with what to do next."""
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        raise _full(error.filename) from error
-    except sqlite3.OperationalError as error:
-        if "full" not in str(error):
-            raise
-        raise _full(None) from error
-
-
-def _full(path: object) -> DiskFullError:
-    where = f"{path}: " if path else ""
-    return DiskFullError(
-        f"{where}the disk is full; free some room and run the same command again to go on"
-    )
+        where = f"{error.filename}: " if error.filename else ""
+        again = "run the same command again to go on"
+        if is_full(error):
+            raise DiskFullError(f"{where}the disk is full; free some room and {again}") from error
+        raise So2docsError(f"{where}{error.strerror or error}; see to it and {again}") from error

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ _ROW_START_BYTES = 5
 _WINDOW = 64 * 1024
 _SMALLEST_CHUNK = 8 * 1024 * 1024
 _MOST_CHUNKS = 400
+# Beyond, the line of a cut is worth less than the minute of reading that it takes to tell.
+_MOST_COUNTED = 8 * 1024 * 1024 * 1024
 
 
 class Chunk(NamedTuple):
@@ -150,6 +153,11 @@ def open_dump(path: str) -> Dump:
         DumpError: It cannot be opened, is empty, or is compressed.
     """
     try:
+        # Opening a pipe would wait for its other end.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise DumpError(
+                path, "is not a file", advice="give the path of the Posts.xml of a dump"
+            )
         with open(path, "rb") as file:
             return _inspect(path, file)
     except OSError as error:
@@ -195,7 +203,7 @@ def _find_closing_tag(path: str, file: BinaryIO, start: int, size: int, frame: F
     raise TruncatedDumpError(
         path,
         f"is cut off: it ends without {frame[1].decode(errors='replace')}",
-        Place(size, _count_lines(file, size), last_id),
+        Place(size, _count_lines(file, size) if size <= _MOST_COUNTED else None, last_id),
         advice="download it again, or the part that is missing",
         excerpt=frame[0] + b"\n" + tail[row_start:],
     )
@@ -203,7 +211,9 @@ def _find_closing_tag(path: str, file: BinaryIO, start: int, size: int, frame: F
 
 def last_good_row(tail: bytes, frame: Frame) -> tuple[int | None, int] | None:
     """`Id` and position of the last complete row in `tail`; None if no row in it is complete."""
-    ends = [len(tail)]
+    # The cut may have left only the `<ro` of a row, or the `</po` of the root.
+    opened = tail.rfind(b"<")
+    ends = [len(tail) if opened < 0 or ROW_START.match(tail, opened) else opened]
     for found in reversed(list(ROW_START.finditer(tail))):
         last = rows.last_id(tail[found.start() : ends[-1]], frame)
         if last is not None:
@@ -251,6 +261,7 @@ def slices(
     Raises:
         ChangedDumpError: The file is not the one that `open_dump` saw.
     """
+    dump.check_unchanged()
     with open(dump.file, "rb", buffering=0) as file:
         dump.check_unchanged(file)
         at = start if start == dump.start else _find_row(file, start, dump.end)

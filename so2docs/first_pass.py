@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from so2docs import repeats
+from so2docs import repeats, strict
 from so2docs.chunk import ChunkResult, ChunkTally, ChunkTask, spill_chunk
-from so2docs.dump import Chunk
+from so2docs.dump import Chunk, Dump
 from so2docs.errors import DumpError
 from so2docs.options import Options
 from so2docs.posts import TYPE_NAMES
-from so2docs.progress import bar
+from so2docs.progress import Notify, bar, silent
 from so2docs.report import Report
 from so2docs.spill import Spill
 from so2docs.stream import AnyDump
@@ -26,10 +26,18 @@ from so2docs.workers import Workers
 class FirstPass:
     """Reads a dump into a spill."""
 
-    def __init__(self, dump: AnyDump, spill: Spill, options: Options, chunk_bytes: int) -> None:
+    def __init__(
+        self,
+        dump: AnyDump,
+        spill: Spill,
+        options: Options,
+        chunk_bytes: int,
+        notify: Notify = silent,
+    ) -> None:
         self.dump = dump
         self.spill = spill
         self.options = options
+        self.notify = notify
         self.chunk_bytes = chunk_bytes
 
     def run(self, workers: Workers, report: Report) -> dict[int, int]:
@@ -45,28 +53,35 @@ class FirstPass:
         """
         done = self.spill.tallies()
         self.dump.go_on(self.spill.get("end"))
+        if self.options.strict:
+            strict.check_tallies(self.dump.path, done)
         seen = repeats.SeenIds()
-        repeated: set[int] = set()
         if done:
             for _, keys in self.spill.all_keys():
                 pages, _ = repeats.of_chunk(repeats.pairs(keys))
-                repeated |= seen.add(pages)
+                seen.add(pages)
         total, before = self.dump.progress_total(self.chunk_bytes, done)
+        if done:
+            part = f"{100 * before // total} %" if total and before < total else "all"
+            self.notify(f"going on: {part} of the dump is already spilled")
         with bar("reading", total, before, shown=self.options.progress) as shown:
             try:
                 for result in workers.run(spill_chunk, self.chunk_tasks(done)):
                     self.commit(result)
-                    repeated |= seen.add(result.pages)
+                    seen.add(result.pages)
                     shown.update(self.dump.progress(_chunk(result.task)))
                 self.dump.check_end()
             except DumpError as error:
+                # A dump that was overwritten looks malformed, but is not to be downloaded again.
+                if isinstance(self.dump, Dump):
+                    self.dump.check_unchanged()
                 self.complete_place(error)
                 raise
         self.spill.put("end", self.dump.end_state)
         self.spill.index()
         report.dump_bytes = self.dump.size
         report.repaired_characters = (self.dump.end_state or {}).get("repaired", 0)
-        return self.take_stock(repeated, report)
+        return self.take_stock(seen.repeated, report)
 
     def chunk_tasks(self, done: dict[int, dict[str, Any]]) -> Iterator[ChunkTask]:
         """The chunks that are left to do."""
@@ -90,7 +105,7 @@ class FirstPass:
             ids = [tally.last_id for tally in before if tally.last_id is not None]
             place.last_id = ids[-1] if ids else None
 
-    def take_stock(self, repeated: set[int], report: Report) -> dict[int, int]:
+    def take_stock(self, repeated: repeats.Pages, report: Report) -> dict[int, int]:
         """Add the chunks' tallies up, and find which of several posts with one id stays."""
         strays: Counter[str] = Counter()
         types: Counter[str] = Counter()
@@ -108,10 +123,7 @@ class FirstPass:
             TYPE_NAMES.get(int(kind), f"PostTypeId {kind}"): count
             for kind, count in sorted(types.items())
         }
-        if not (repeated or within):
-            return {}
-        keys = self.spill.all_keys() if repeated else iter(())
-        return repeats.owners(keys, repeated, within)
+        return repeats.owners(self.spill.all_keys, repeated, within)
 
 
 def _chunk(task: ChunkTask) -> Chunk:

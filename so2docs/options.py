@@ -35,6 +35,7 @@ class Options:
     progress: bool = False
     core: Core = "auto"
     site_field: tuple[str, str] | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -45,13 +46,14 @@ class Options:
             raise OptionError(f"level is {self.level}; it must be 0 to 9")
         if self.chunk_bytes is not None and self.chunk_bytes < 1:
             raise OptionError(f"chunk_bytes is {self.chunk_bytes}; it must be 1 or more")
-        # Decided here, once: what the variable or the installation says may differ in a worker.
-        object.__setattr__(self, "core", resolve(self.core))
-
+        if self.strict and self.skip_malformed:
+            raise OptionError("--strict and --skip-malformed contradict each other; give one")
         if self.site_field is not None and self.site_field[0] in ("", *KNOWN_NAMES):
             raise OptionError(
                 f"site_field is {self.site_field[0]!r}; it must be a name that posts do not have"
             )
+        # Decided here, once: what the variable or the installation says may differ in a worker.
+        object.__setattr__(self, "core", resolve(self.core))
 
     @property
     def threads(self) -> int:

@@ -15,14 +15,17 @@ import os
 import struct
 import sys
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 from isal import isal_zlib
 
-from so2docs.errors import OutputError
+from so2docs.disk import is_full
+from so2docs.errors import DiskFullError, OutputError, So2docsError
 from so2docs.index import Builder, UnusableIndexError
 from so2docs.index_writer import Writer
 
@@ -91,6 +94,7 @@ class Progress:
 
     Attributes:
         size: Bytes in the `.part` file.
+        file_crc: CRC-32 of those.
         raw_size: Bytes before compression.
         crc: CRC-32 of those.
         pieces: Pieces in the index.
@@ -99,6 +103,7 @@ class Progress:
     """
 
     size: int = 0
+    file_crc: int = 0
     raw_size: int = 0
     crc: int = 0
     pieces: int = 0
@@ -112,12 +117,12 @@ class Output:
     Args:
         path: The final name.
         compression: `gzip` or `none`.
-        resume: A checkpoint of an earlier session, to go on from there.
+        resume: A checkpoint of an earlier session that `is_as_left` finds true, to go on from.
         indexed: Whether an index is written beside it; never for standard output.
 
     Raises:
-        OutputError: The folder is missing or not writable, or the `.part` file is not what the
-            checkpoint says.
+        OutputError: The folder is missing or not writable.
+        DiskFullError: The disk is full.
     """
 
     def __init__(
@@ -132,29 +137,30 @@ class Output:
         self.part = f"{path}.part"
         self.progress = Progress(**resume) if resume else Progress()
         self._compression = compression
-        self._file: BinaryIO | None = None
+        self._file: RawIOBase | BinaryIO | None = None
         self._indexed = indexed and path != "-"
         self._index: Writer | None = None
-        try:
+        with self._explained():
             if path == "-":
                 self._file = sys.stdout.buffer
-            elif resume and resume["size"]:
-                self._file = open(self.part, "r+b")  # noqa: SIM115
-                if self._file.seek(0, os.SEEK_END) < self.progress.size:
-                    raise OutputError(
-                        f"{self.part}: is shorter than the checkpoint says; "
-                        "run again with --restart"
-                    )
+            elif self.progress.size:
+                self._file = open(self.part, "r+b", buffering=0)  # noqa: SIM115
                 self._file.seek(self.progress.size)
                 self._file.truncate()
                 self._start_index()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what the system says into what a user can act on."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
         except OSError as error:
-            raise _output_error(self.part, error) from error
+            raise output_error(self.path if self.path == "-" else self.part, error) from error
 
     def append(self, piece: Piece) -> None:
         """Append a piece."""
-        if self._file is None:
-            self._start()
         self._write(piece.data)
         done = self.progress
         done.crc = isal_zlib.crc32_combine(done.crc, piece.crc, piece.raw_size)
@@ -164,22 +170,13 @@ class Output:
             self._index.add(piece.first_id, offset, piece.raw_size, piece.documents, piece.crc)
 
     def checkpoint(self) -> dict[str, int]:
-        """Hand all bytes to the system, and say how far the file has come."""
-        if self._file is not None:
-            self._file.flush()
+        """How far the file has come: all of that is in the hands of the system."""
         if self._index is not None:
             self._index.flush()
             done = self._index.builder
             self.progress.pieces, self.progress.documents = done.pieces, done.documents
             self.progress.index_crc = done.crc
         return asdict(self.progress)
-
-    def _start(self) -> None:
-        try:
-            self._file = open(self.part, "wb")  # noqa: SIM115
-            self._start_index()
-        except OSError as error:
-            raise _output_error(self.part, error) from error
 
     def _start_index(self) -> None:
         if not self._indexed:
@@ -192,33 +189,39 @@ class Output:
             self._index = Writer(self.path, Builder(*begun), go_on=go_on)
 
     def _write(self, data: bytes) -> None:
-        assert self._file is not None
         if self.progress.size == 0 and self._compression == "gzip":
             data = GZIP_HEADER + data
-        self._file.write(data)
+        with self._explained():
+            if self._file is None:
+                self._file = open(self.part, "wb", buffering=0)  # noqa: SIM115
+                self._start_index()
+            view = memoryview(data)
+            while view:  # A raw file may take less than it is given, such as when the disk is full.
+                view = view[self._file.write(view) or 0 :]
         self.progress.size += len(data)
+        self.progress.file_crc = isal_zlib.crc32(data, self.progress.file_crc)
 
-    def finish(self) -> int:
-        """End the stream and give the file its name.
+    def seal(self) -> int:
+        """End the stream: what is left to do is to give the file its name.
 
         Returns:
             Its bytes.
         """
-        if self._file is None:
-            self._start()
-        assert self._file is not None
         last = b""
         if self._compression == "gzip":
-            trailer = struct.pack("<II", self.progress.crc, self.progress.raw_size & 0xFFFFFFFF)
-            last = LAST_BLOCK + trailer
-            self._write(last)
-        self._file.flush()
-        if self.path != "-":
-            os.fsync(self._file.fileno())
-            self._file.close()
-            if self._index is not None:
-                self._index.finish(self.progress.size - len(last), self.part, self.progress.size)
-            os.replace(self.part, self.path)
+            done = self.progress
+            last = LAST_BLOCK + struct.pack("<II", done.crc, done.raw_size & 0xFFFFFFFF)
+        self._write(last)
+        assert self._file is not None
+        with self._explained():
+            if self.path == "-":
+                self._file.flush()
+            else:
+                os.fsync(self._file.fileno())
+                self._file.close()
+                if self._index is not None:
+                    end = self.progress.size - len(last)
+                    self._index.finish(end, self.part, self.progress.size)
         return self.progress.size
 
     def __enter__(self) -> Output:
@@ -239,5 +242,51 @@ class Output:
             Path(self.part).unlink(missing_ok=True)
 
 
-def _output_error(path: str, error: OSError) -> OutputError:
-    return OutputError(f"{path}: cannot be written: {error.strerror or error}")
+def is_as_left(path: str, checkpoint: dict[str, int] | None) -> bool:
+    """Whether the `.part` file of an output begins with what a checkpoint says that it has.
+
+    Reads it, at the speed of the disk: far less than writing it again, and the length alone would
+    not show a byte that changed, nor what a power cut left unwritten.
+    """
+    left = checkpoint["size"] if checkpoint else 0
+    if not checkpoint or not left:
+        return True
+    crc = 0
+    try:
+        with open(f"{path}.part", "rb", buffering=0) as file:
+            while left and (data := file.read(min(left, 4 * PIECE_BYTES))):
+                crc = isal_zlib.crc32(data, crc)
+                left -= len(data)
+    except OSError:
+        return False
+    return not left and crc == checkpoint["file_crc"]
+
+
+def publish(path: str, size: int) -> bool:
+    """Give a sealed file its name, unless an earlier session already did.
+
+    Returns:
+        Whether a file of that size has it.
+    """
+    if path == "-":
+        return True
+    try:
+        if os.path.exists(f"{path}.part"):
+            os.replace(f"{path}.part", path)
+        return os.path.getsize(path) == size
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise output_error(path, error) from error
+
+
+def output_error(path: str, error: OSError) -> So2docsError:
+    """The error for a file that the system will not write."""
+    if is_full(error):
+        return DiskFullError(
+            f"{path}: the disk is full; free some room and run the same command again to go on"
+        )
+    return OutputError(
+        f"{path}: cannot be written: {error.strerror or error}; "
+        "see to it and run the same command again to go on"
+    )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from so2docs import index
 from so2docs.errors import DumpError, OutputError, SpillError
 from so2docs.output import Compression, compression_of
-from so2docs.spill import Spill
+from so2docs.spill import Spill, clear
 from so2docs.stream import AnyDump
 
 
@@ -58,51 +58,87 @@ class Names:
             return self.work_dir
         return self.work_dir or os.path.dirname(self.output) or "."
 
-    def check(self, dump: AnyDump, *, force: bool) -> None:
-        """Refuse to overwrite anything, unless forced, or to write where that cannot be."""
+    def check(self, dump: AnyDump) -> None:
+        """Refuse to write where that cannot be, or over the dump."""
         if self.output == "-":
             return
         folder = os.path.dirname(self.output) or "."
         if not os.path.isdir(folder):
             raise OutputError(f"{self.output}: the folder {folder} does not exist; make it first")
         if not os.access(folder, os.W_OK):
-            raise OutputError(f"{self.output}: the folder {folder} is not writable")
-        for path in (self.output, self.strays, self.index):
+            raise OutputError(
+                f"{self.output}: the folder {folder} is not writable; choose another output"
+            )
+        parts = (f"{self.output}.part", f"{self.strays}.part")
+        for path in (self.output, self.strays, self.index, *parts):
             if os.path.isdir(path):
                 raise OutputError(f"{path}: is a folder; give the name of a file")
-            if dump.file and os.path.exists(path) and os.path.samefile(path, dump.file):
+            if dump.file and _is_same(path, dump.file):
                 raise OutputError(f"{path}: is the dump itself; choose another output")
+
+    def refuse_existing(self, *, force: bool) -> None:
+        """Refuse to overwrite anything, unless forced."""
+        if force or self.output == "-":
+            return
+        for path in (self.output, self.strays, self.index):
             if path == self.index and os.path.exists(path) and index.is_index(path):
                 continue  # Left by an output that is gone; it can always be made again.
-            if os.path.exists(path) and not force:
+            if os.path.exists(path):
                 raise OutputError(
                     f"{path}: exists; choose another output, or overwrite with --force"
                 )
 
+    @property
+    def spill(self) -> Path:
+        """The folder of the spill, where the output is a file."""
+        folder = self.work_dir or os.path.dirname(self.output) or "."
+        return Path(folder, f"{os.path.basename(self.output)}.spill")
+
+    def has_spill(self) -> bool:
+        """Whether there is a spill to go on with."""
+        if self.output == "-":
+            return False
+        with suppress(OSError):
+            self.spill.rmdir()  # Empty, it is what a kill at the very last step left.
+        return self.spill.exists()
+
     def open_spill(self, *, restart: bool) -> Spill:
         """The spill of this output; one of its own for each conversion to standard output."""
-        if self.output == "-":
-            return Spill(tempfile.mkdtemp(prefix="so2docs-", dir=self.work_dir))
-        folder = Path(self.work_folder or ".")
-        if not folder.is_dir():
+        folder = self.work_folder
+        if folder is not None and not os.path.isdir(folder):
             raise SpillError(f"{folder}: the folder for the spill does not exist; make it first")
-        path = folder / f"{os.path.basename(self.output)}.spill"
-        if restart and path.exists():
+        if self.output == "-":
+            return Spill(tempfile.mkdtemp(prefix="so2docs-", dir=folder))
+        if restart and self.spill.exists():
             try:
-                Spill(path).remove()
+                Spill(self.spill).remove()
             except SpillError as error:
                 if "another so2docs" in str(error) or "no spill" in str(error):
                     raise
-                shutil.rmtree(path)
-        return Spill(path)
+                clear(self.spill)
+        return Spill(self.spill)
+
+    def leave_spill(self, spill: Spill, *, for_good: bool) -> None:
+        """Close a spill for another session to go on with; if none ever can, remove it."""
+        if self.output == "-" or for_good:
+            spill.remove()
+        else:
+            spill.close()
 
     def save_excerpt(self, error: DumpError) -> None:
         """Save the bytes that show what is wrong with a dump."""
-        if error.excerpt is None:
-            return
         path = f"{self.stem}.error.xml"
+        if error.excerpt is None or _is_same(path, error.path):
+            return
         try:
             Path(path).write_bytes(error.excerpt)
         except OSError:
+            with suppress(OSError):
+                os.unlink(path)
             return
         error.excerpt_path = path
+
+
+def _is_same(path: str, dump: str) -> bool:
+    """Whether two names are of one file, which hard and symbolic links can bring about."""
+    return os.path.exists(path) and os.path.exists(dump) and os.path.samefile(path, dump)

@@ -123,15 +123,18 @@ _plans: dict[tuple[str, ...], _Plan] = {}
 """The plans so far: a dump has a few dozen combinations of names."""
 
 _MOST_PLANS = 4096
+_WIDEST_KEPT = 64
 
 
 def _make_plan(names: tuple[str, ...]) -> _Plan:
     numbers = tuple(name for name in names if name in NUMBERS)
     values: Callable[[dict[str, Any]], tuple[str, ...]]
     values = itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
-    if len(_plans) >= _MOST_PLANS:
-        _plans.clear()
-    plan = _plans[names] = _Plan(numbers, values, "Tags" in names, _RESERVED in names)
+    plan = _Plan(numbers, values, "Tags" in names, _RESERVED in names)
+    if len(names) <= _WIDEST_KEPT:  # Rows as wide as an attack are not kept.
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        _plans[names] = plan
     return plan
 
 

@@ -1,9 +1,17 @@
-"""Progress bars: tqdm's, for a terminal or a notebook, only where they were asked for."""
+"""What a user may see while it works: tqdm's bars, and messages, only where they were asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
+
+Notify = Callable[[str], object]
+"""Takes messages such as how much an interrupted conversion had done."""
+
+
+def silent(message: str) -> None:
+    """Take a message and show nothing."""
 
 
 class Bar(Protocol):

@@ -9,12 +9,14 @@ that the main process only combines them.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 
 from so2docs.posts import KEY
 
 _PAGE_BITS = 12
 _PAGE = 1 << _PAGE_BITS
+_AT_ONCE = 1_000_000
 
 Pages = dict[int, int]
 """Bits of the ids by `id >> 12`."""
@@ -66,52 +68,65 @@ def pairs(keys: bytes) -> bytearray:
 
 
 class SeenIds:
-    """The ids of all chunks so far."""
+    """The ids of all chunks so far.
+
+    Attributes:
+        repeated: Those that several chunks had.
+    """
 
     def __init__(self) -> None:
         self._pages: Pages = {}
+        self.repeated: Pages = {}
 
-    def add(self, pages: Pages) -> set[int]:
-        """Add the ids of a chunk.
-
-        Returns:
-            Those that an earlier chunk had.
-        """
-        repeated: set[int] = set()
+    def add(self, pages: Pages) -> None:
+        """Add the ids of a chunk."""
         for page, bits in pages.items():
             seen = self._pages.get(page, 0)
             if common := seen & bits:
-                repeated.update(_ids(page, common))
+                self.repeated[page] = self.repeated.get(page, 0) | common
             self._pages[page] = seen | bits
-        return repeated
 
 
-def _ids(page: int, bits: int) -> Iterable[int]:
-    while bits:
-        lowest = bits & -bits
-        yield page << _PAGE_BITS | lowest.bit_length() - 1
-        bits ^= lowest
+def _ids(pages: Pages) -> Iterator[int]:
+    for page, bits in sorted(pages.items()):
+        left = bits
+        while left:
+            lowest = left & -left
+            yield page << _PAGE_BITS | lowest.bit_length() - 1
+            left ^= lowest
 
 
 def owners(
-    keys: Iterable[tuple[int, bytes]], repeated: set[int], within: Mapping[int, Mapping[int, int]]
+    all_keys: Callable[[], Iterable[tuple[int, bytes]]],
+    repeated: Pages,
+    within: Mapping[int, Mapping[int, int]],
+    at_once: int = _AT_ONCE,
 ) -> dict[int, int]:
-    """The first question in the dump of each post id that stands in several chunks.
+    """The first question in the dump of each post id that stands under several questions.
 
     Args:
-        keys: The keys of all blocks, each with its chunk, in the order of the chunks.
+        all_keys: Gives the keys of all blocks, each with its chunk, in the order of the chunks.
         repeated: The post ids that stand in several chunks.
         within: By chunk, what `of_chunk` says of ids under several questions of that chunk.
+        at_once: Ids to look at in one run over the keys, which bounds the memory.
 
     Returns:
-        Question ids by post id, also for the ids of `within`.
+        Question ids by post id.
     """
-    first: dict[int, int] = {}
-    for chunk, packed in keys:
-        for question_id, post_id, _, _ in KEY.iter_unpack(packed):
-            if post_id in repeated and post_id not in first:
-                first[post_id] = within.get(chunk, {}).get(post_id, question_id)
+    found: dict[int, int] = {}
     for _, of_one in sorted(within.items()):
         for post_id, question_id in of_one.items():
-            first.setdefault(post_id, question_id)
-    return first
+            found.setdefault(post_id, question_id)
+    ids = _ids(repeated)
+    while some := set(islice(ids, at_once)):
+        first: dict[int, int] = {}
+        for chunk, packed in all_keys():
+            of_chunk = within.get(chunk, {})
+            for question_id, post_id, _, _ in KEY.iter_unpack(packed):
+                if post_id not in some:
+                    continue
+                question = of_chunk.get(post_id, question_id)
+                # Repeats under one question meet in their bucket: they need no owner.
+                if first.setdefault(post_id, question) != question or post_id in found:
+                    found[post_id] = first[post_id]
+    return found

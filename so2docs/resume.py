@@ -59,10 +59,9 @@ def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: dict[str, Any]
     source = fingerprint(dump)
     made_from = found.get("source")
     if made_from is None:
-        found.put("source", source)
-        found.put("options", options)
-        found.put("chunk_bytes", chunk_bytes)
+        found.put_all({"source": source, "options": options, "chunk_bytes": chunk_bytes})
         return chunk_bytes
+    found.check()
     differences = [label for name, label in _NAMES.items() if made_from.get(name) != source[name]]
     before = found.get("options")
     # Chunks without malformed rows are the same with and without --skip-malformed, and of a
@@ -78,8 +77,5 @@ def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: dict[str, Any]
             f"(different: {', '.join(sorted(differences))}); "
             "run with --restart to start over, or choose another --work-dir"
         )
-    found.put("options", options)
-    if found.get("finished"):
-        found.put("finished", False)
-        found.put("checkpoint", None)
+    found.put_all({"options": options, "finished": False})
     return int(found.get("chunk_bytes"))

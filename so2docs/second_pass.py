@@ -10,16 +10,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from so2docs import bucket
+from so2docs import bucket, strict
+from so2docs.blocks import BlockReader
 from so2docs.bucket import BucketTask
 from so2docs.merge import Tally
 from so2docs.options import Options
-from so2docs.output import PIECE_BYTES, Output, Piece, compress
+from so2docs.output import PIECE_BYTES, Output, Piece, compress, is_as_left, publish
 from so2docs.paths import Names
-from so2docs.progress import bar
+from so2docs.posts import BUCKET_BITS
+from so2docs.progress import Notify, bar, silent
 from so2docs.report import Report
-from so2docs.spill import BlockReader, Spill
+from so2docs.spill import Spill
 from so2docs.workers import Workers
 
 
@@ -27,31 +30,38 @@ class SecondPass:
     """Writes a spill as documents."""
 
     def __init__(
-        self, spill: Spill, options: Options, names: Names, owners: dict[int, int]
+        self,
+        spill: Spill,
+        options: Options,
+        names: Names,
+        owners: dict[int, int],
+        notify: Notify = silent,
     ) -> None:
         self.spill = spill
         self.options = options
         self.names = names
         self.owners = owners
+        self.notify = notify
 
     def run(self, workers: Workers, report: Report) -> None:
         """Nest every bucket after the last checkpoint, in ascending order."""
         names = self.names
-        saved = None if names.output == "-" else self.spill.get("checkpoint")
-        state = _Checkpoint(**saved) if saved else _Checkpoint()
         buckets = self.spill.buckets()
+        saved, state = self.checkpoint(buckets)
         scale = report.dump_bytes / (sum(size for _, size in buckets) or 1)
         with (
             Output(names.output, names.compression, state.output, indexed=True) as output,
             Output(names.strays, names.strays_compression, state.strays) as strays,
             bar("writing", report.dump_bytes, shown=self.options.progress) as shown,
         ):
-            if saved is None:
+            if not saved:
                 for piece in self.pieces_of_lines(self.keyless_strays()):
                     strays.append(piece)
             for result in workers.run(
                 bucket.merge_bucket, self.bucket_tasks(buckets, state.next_id)
             ):
+                if self.options.strict:
+                    strict.check_lines(report.dump, result.strays)
                 for piece in result.pieces:
                     output.append(piece)
                     shown.update(int(piece.raw_size * scale))
@@ -61,7 +71,24 @@ class SecondPass:
                 state.next_id = result.ids.stop
                 state.output, state.strays = output.checkpoint(), strays.checkpoint()
                 self.spill.put("checkpoint", asdict(state))
-            self.finish(state, report, output, strays)
+            self.seal(state, report, output, strays)
+
+    def checkpoint(self, buckets: list[tuple[int, int]]) -> tuple[bool, _Checkpoint]:
+        """Whether an earlier session wrote documents to go on from, and how far it came."""
+        names = self.names
+        saved = None if names.output == "-" else self.spill.get("checkpoint")
+        if not saved:
+            return False, _Checkpoint()
+        state = _Checkpoint(**saved)
+        for path, written in ((names.output, state.output), (names.strays, state.strays)):
+            if not is_as_left(path, written):
+                self.notify(f"{path}.part is not as it was left; writing again from the spill")
+                return False, _Checkpoint()
+        size = sum(size for _, size in buckets) or 1
+        first_left = (state.next_id or 0) >> BUCKET_BITS
+        done = sum(size for number, size in buckets if number < first_left)
+        self.notify(f"going on: {100 * done // size} % of the documents are written")
+        return True, state
 
     def documents(self, report: Report) -> Iterator[Iterator[bytes]]:
         """Nest every bucket in this process: the lines of one range of question ids a time."""
@@ -70,18 +97,25 @@ class SecondPass:
             nested = bucket.nesting(task)
             yield (b"".join(document.parts) for document in nested)
             state.add(nested.tally)
+            if self.options.strict:
+                strict.check_lines(report.dump, nested.strays)
         state.complete(report)
 
-    def finish(self, state: _Checkpoint, report: Report, output: Output, strays: Output) -> None:
-        """Check that every row went somewhere, and give the files their names."""
+    def seal(self, state: _Checkpoint, report: Report, output: Output, strays: Output) -> None:
+        """Check that every row went somewhere, and end the files.
+
+        The spill remembers it before the files get their names, so that a kill between the two
+        names leaves nothing that would have to be forced.
+        """
         state.complete(report)
+        stray_bytes = 0
         if report.strays:
-            strays.finish()
+            stray_bytes = strays.seal()
             report.strays_path = strays.path
         else:
             strays.discard()
-            Path(strays.path).unlink(missing_ok=True)
-        report.output_bytes = output.finish()
+        report.output_bytes = output.seal()
+        self.spill.put("sealed", {"report": report.as_dict(), "stray_bytes": stray_bytes})
 
     def bucket_tasks(
         self, buckets: list[tuple[int, int]], next_id: int | None
@@ -111,6 +145,30 @@ class SecondPass:
                 held, size = [], 0
         if held:
             yield compress(b"".join(held), self.names.strays_compression, self.options.level)
+
+
+def published(sealed: dict[str, Any] | None, names: Names) -> Report | None:
+    """Give the files of a finished second pass their names.
+
+    Args:
+        sealed: What the spill remembers of it; None if it did not finish.
+        names: Where the conversion writes.
+
+    Returns:
+        Its report; None if it did not finish, or if what it wrote is there no longer.
+    """
+    if not sealed:
+        return None
+    report = Report(**sealed["report"])
+    strays = sealed["stray_bytes"]
+    if strays and not publish(names.strays, strays):
+        return None
+    if not publish(names.output, report.output_bytes):
+        return None
+    if not strays and names.output != "-":
+        # Strays of an earlier conversion, which this one replaces.
+        Path(names.strays).unlink(missing_ok=True)
+    return report
 
 
 @dataclass(slots=True)

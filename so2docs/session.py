@@ -11,8 +11,9 @@ from so2docs.disk import check_room
 from so2docs.first_pass import FirstPass
 from so2docs.options import Options
 from so2docs.paths import Names
+from so2docs.progress import Notify, silent
 from so2docs.report import Report
-from so2docs.second_pass import SecondPass
+from so2docs.second_pass import SecondPass, published
 from so2docs.spill import Spill
 from so2docs.stream import AnyDump
 from so2docs.workers import Workers, peak_memory
@@ -23,14 +24,22 @@ _WORTH_A_PROCESS = 32 * 1024 * 1024
 class Session:
     """A dump, the spill between the passes, and where the documents go."""
 
-    def __init__(self, dump: AnyDump, spill: Spill, options: Options, names: Names) -> None:
+    def __init__(
+        self,
+        dump: AnyDump,
+        spill: Spill,
+        options: Options,
+        names: Names,
+        notify: Notify = silent,
+    ) -> None:
         self.dump = dump
         self.spill = spill
         self.options = options
         self.names = names
+        self.notify = notify
         wanted = options.chunk_bytes or dump.chunk_bytes
         chunk_bytes = resume.claim(spill, dump, wanted, options.that_change_the_output())
-        self.first_pass = FirstPass(dump, spill, options, chunk_bytes)
+        self.first_pass = FirstPass(dump, spill, options, chunk_bytes, notify)
         is_small = 0 < dump.size < _WORTH_A_PROCESS
         self.jobs = options.jobs or (1 if is_small else os.cpu_count() or 1)
         if dump.size and chunk_bytes:
@@ -39,21 +48,35 @@ class Session:
             dump.path, names.output, dump_bytes=dump.size, jobs=self.jobs, core=options.core
         )
 
-    def run(self) -> Report:
-        """Both passes, into files."""
+    def run(self, *, force: bool) -> Report:
+        """Both passes, into files.
+
+        Args:
+            force: Overwrite an existing output.
+        """
+        sealed = self.spill.get("sealed")
+        if sealed and (done := published(sealed, self.names)):
+            self.notify("going on: the documents were all written")
+            done.resumed = True
+            return done
+        self.names.refuse_existing(force=force)
         report = self.report
         report.resumed = bool(self.spill.tallies())
         check_room(self.dump.size, self.spill.folder, self.names.output, self.names.compression)
+        self.spill.put("sealed", None)
         self.spill.start_run()
         with Workers(self.jobs) as workers:
             begun = time.perf_counter()
             owners = self.first_pass.run(workers, report)
             report.spill_bytes = self.spill.size()
             between = time.perf_counter()
-            SecondPass(self.spill, self.options, self.names, owners).run(workers, report)
+            second = SecondPass(self.spill, self.options, self.names, owners, self.notify)
+            second.run(workers, report)
             report.first_pass_seconds = between - begun
             report.second_pass_seconds = time.perf_counter() - between
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
+        self.spill.put("sealed", {**self.spill.get("sealed"), "report": report.as_dict()})
+        published(self.spill.get("sealed"), self.names)
         return report
 
     def documents(self) -> Iterator[Iterator[bytes]]:

@@ -1,38 +1,32 @@
 """Blocks of posts on disk between the two passes, and how far a conversion has come.
 
 A chunk's blocks go, one after the other, into a file of its own: every byte is written in sequence
-by the worker that made it and none travels to another process. An SQLite index says where the
-blocks of a bucket stand and which chunks are committed; its rows are only ever appended. Nothing of
-a chunk counts before its row is committed, so a killed process leaves bytes that nobody refers to.
-
-The only user of SQLite. The index is opened in exclusive mode: its lock ends with the process that
-holds it, however that ends.
+by the worker that made it and none travels to another process. An index says where the blocks of a
+bucket stand and which chunks are committed; its rows are only ever appended. Nothing of a chunk
+counts before its row is committed, so a killed process leaves bytes that nobody refers to.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import sqlite3
-import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import zstandard
-from isal.isal_zlib import crc32
-
+from so2docs.blocks import Block, BlockReader
+from so2docs.database import AGAIN, Database, checksum
 from so2docs.errors import SpillError
 
-FORMAT = 1
+FORMAT = 2
 """Version of what stands in the index and in the block files."""
 
-_ZSTD_LEVEL = 1
-
+_INDEX = "index.sqlite"
 _SCHEMA: dict[str, dict[str, type]] = {
-    "state": {"name": str, "value": str},
-    "chunks": {"chunk": int, "file": str, "tally": str},
+    "chunks": {"chunk": int, "file": str, "tally": str, "crc": int},
     "blocks": {
         "bucket": int,
         "chunk": int,
@@ -43,127 +37,7 @@ _SCHEMA: dict[str, dict[str, type]] = {
         "crc": int,
     },
 }
-
-
-def _import_sqlite_utils() -> Any:
-    """Import it when the index is made: it takes 80 ms, which workers need not wait for.
-
-    Where pandas is installed it imports that too, which it only needs for data frames, and takes
-    half a second.
-    """
-    had_pandas = "pandas" in sys.modules
-    if not had_pandas:
-        sys.modules["pandas"] = None  # type: ignore[assignment]
-    try:
-        import sqlite_utils
-    finally:
-        if not had_pandas:
-            del sys.modules["pandas"]
-    return sqlite_utils
-
-
-class Block(NamedTuple):
-    """Where a block stands in its chunk's file.
-
-    Attributes:
-        bucket: The bucket; None for a block of stray lines.
-        offset: Bytes from the start of the file.
-        keys_size: Compressed bytes of its keys.
-        json_size: Compressed bytes of its JSON, which follow.
-        raw_size: Bytes of the JSON.
-        crc: CRC-32 of the compressed bytes.
-    """
-
-    bucket: int | None
-    offset: int
-    keys_size: int
-    json_size: int
-    raw_size: int
-    crc: int
-
-
-class BlockWriter:
-    """Appends compressed blocks to the file of a chunk."""
-
-    def __init__(self, path: str) -> None:
-        self._file = open(path, "wb", buffering=0)  # noqa: SIM115
-        self._compress = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress
-        self._offset = 0
-        self.blocks: list[Block] = []
-
-    def __enter__(self) -> BlockWriter:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
-
-    def write(self, bucket: int | None, keys: bytearray, json: bytearray) -> None:
-        """Compress the posts of a bucket and append them."""
-        packed_keys, packed_json = self._compress(keys), self._compress(json)
-        crc = crc32(packed_json, crc32(packed_keys))
-        self.blocks.append(
-            Block(bucket, self._offset, len(packed_keys), len(packed_json), len(json), crc)
-        )
-        for data in (packed_keys, packed_json):
-            view = memoryview(data)
-            while view:  # A raw file may take less than it is given, such as when the disk is full.
-                view = view[self._file.write(view) :]
-        self._offset += len(packed_keys) + len(packed_json)
-
-
-class BlockReader:
-    """Reads blocks back, in the worker that merges them; keeps the files open."""
-
-    _MOST_FILES = 200
-
-    def __init__(self) -> None:
-        self._files: dict[str, int] = {}
-        self._decompress = zstandard.ZstdDecompressor().decompress
-
-    def __enter__(self) -> BlockReader:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for file in self._files.values():
-            os.close(file)
-        self._files.clear()
-
-    def read(self, path: str, block: Block) -> tuple[bytes, bytes]:
-        """Keys and JSON of a block.
-
-        Raises:
-            SpillError: The bytes are not those that were written.
-        """
-        data = self._bytes(path, block.offset, block.keys_size + block.json_size)
-        if crc32(data) != block.crc:
-            raise SpillError(
-                f"{path}: the spill is damaged at byte {block.offset:,}; "
-                "run the command again with --restart"
-            )
-        return (
-            self._decompress(data[: block.keys_size]),
-            self._decompress(data[block.keys_size :]) if block.raw_size else b"",
-        )
-
-    def read_keys(self, path: str, block: Block) -> bytes:
-        """Keys of a block only, without a check."""
-        return self._decompress(self._bytes(path, block.offset, block.keys_size))
-
-    def _bytes(self, path: str, offset: int, size: int) -> bytes:
-        try:
-            file = self._files.get(path)
-            if file is None:
-                if len(self._files) >= self._MOST_FILES:
-                    os.close(self._files.pop(next(iter(self._files))))
-                file = self._files[path] = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            if hasattr(os, "pread"):
-                return os.pread(file, size, offset)
-            os.lseek(file, offset, os.SEEK_SET)
-            return os.read(file, size)
-        except OSError as error:
-            raise SpillError(
-                f"{path}: the spill cannot be read ({error.strerror}); run again with --restart"
-            ) from error
+_BLOCK = "bucket, offset, keys_size, json_size, raw_size, blocks.crc"
 
 
 class Spill:
@@ -173,71 +47,38 @@ class Spill:
         """Open the spill in `folder`, or start one there.
 
         Raises:
-            SpillError: Another process is using it, or it is not a spill.
+            SpillError: Another process is using it, it is damaged, or it is not a spill.
         """
         self.folder = Path(folder)
-        is_new = not (self.folder / "index.sqlite").exists()
-        if is_new and self.folder.exists() and any(self.folder.iterdir()):
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            is_ours = all(_is_ours(path.name) for path in self.folder.iterdir())
+        except OSError as error:
+            raise SpillError(
+                f"{self.folder}: the folder for the spill cannot be made ({error.strerror}); "
+                "choose another --work-dir"
+            ) from error
+        if not is_ours:
             raise SpillError(
                 f"{self.folder}: is no spill, and not empty; choose another --work-dir"
             )
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._database = sqlite3.connect(
-            self.folder / "index.sqlite", timeout=0, isolation_level=None
-        )
-        try:
-            self._prepare()
-        except sqlite3.OperationalError as error:
-            self._database.close()
-            if "locked" in str(error):
-                raise SpillError(
-                    f"{self.folder}: another so2docs is working on this conversion; "
-                    "let it finish or stop it"
-                ) from None
-            raise SpillError(f"{self.folder}: the spill cannot be used ({error})") from error
-        except sqlite3.DatabaseError as error:
-            self._database.close()
-            raise SpillError(
-                f"{self.folder}: the index of the spill is damaged ({error}); "
-                "run the command again with --restart"
-            ) from error
+        self._database = Database(self.folder / _INDEX, _SCHEMA, {"chunks": "chunk"})
+        self.get, self.put_all = self._database.get, self._database.put
 
-    def _prepare(self) -> None:
-        sqlite_utils = _import_sqlite_utils()
-        run = self._database.execute
-        run("PRAGMA page_size=32768")
-        run("PRAGMA locking_mode=EXCLUSIVE")
-        # Against a killed process the page cache is safe without syncing; a power cut is not
-        # survived, and shows as a damaged index or a failing checksum.
-        run("PRAGMA synchronous=OFF")
-        run("PRAGMA journal_mode=PERSIST")
-        run("BEGIN EXCLUSIVE")
-        tables = sqlite_utils.Database(self._database)
-        for name, columns in _SCHEMA.items():
-            pk = {"state": "name", "chunks": "chunk"}.get(name)
-            tables.table(name).create(columns, pk=pk, if_not_exists=True)
-        if self._database.in_transaction:
-            run("COMMIT")
+    def put(self, name: str, value: Any) -> None:
+        """Keep a JSON value under `name`, committed at once."""
+        self.put_all({name: value})
 
     def close(self) -> None:
         """Give the spill up for others to go on with."""
         self._database.close()
 
     def remove(self) -> None:
-        """Close and delete it."""
+        """Close and delete it: the index last, so that what a kill leaves is still a spill."""
+        for path in self.folder.glob("*.blocks"):
+            path.unlink(missing_ok=True)
         self.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def get(self, name: str) -> Any:
-        """A JSON value kept under `name`; None if there is none."""
-        found = self._database.execute("SELECT value FROM state WHERE name=?", (name,)).fetchone()
-        return None if found is None else json.loads(found[0])
-
-    def put(self, name: str, value: Any) -> None:
-        """Keep a JSON value under `name`, committed at once."""
-        self._database.execute(
-            "INSERT OR REPLACE INTO state (name, value) VALUES (?, ?)", (name, json.dumps(value))
-        )
+        clear(self.folder)
 
     def new_file(self, chunk: int) -> str:
         """A path for the blocks of a chunk that no process has ever written to."""
@@ -247,43 +88,74 @@ class Spill:
     def start_run(self) -> None:
         """Begin a session: what an earlier one left uncommitted is removed."""
         self.put("run", (self.get("run") or 0) + 1)
-        kept = {name for (name,) in self._database.execute("SELECT file FROM chunks")}
+        kept = {name for (name,) in self._database.rows("SELECT file FROM chunks")}
         for path in self.folder.glob("*.blocks"):
             if path.name not in kept:
                 path.unlink(missing_ok=True)
 
     def commit(self, chunk: int, path: str, blocks: list[Block], tally: dict[str, Any]) -> None:
         """Make a finished chunk part of the spill, in one transaction."""
-        run = self._database.execute
-        run("BEGIN")
-        run(
-            "INSERT INTO chunks VALUES (?, ?, ?)",
-            (chunk, os.path.basename(path), json.dumps(tally)),
+        file, text = os.path.basename(path), json.dumps(tally)
+        row = (chunk, file, text, checksum(chunk, file, text, blocks))
+        self._database.run(
+            ("INSERT INTO chunks VALUES (?, ?, ?, ?)", [row]),
+            (
+                "INSERT INTO blocks (bucket, offset, keys_size, json_size, raw_size, crc, chunk) "
+                f"VALUES (?, ?, ?, ?, ?, ?, {int(chunk)})",
+                list(blocks),
+            ),
         )
-        self._database.executemany(
-            "INSERT INTO blocks (bucket, offset, keys_size, json_size, raw_size, crc, chunk) "
-            f"VALUES (?, ?, ?, ?, ?, ?, {chunk})",
-            blocks,
-        )
-        run("COMMIT")
+
+    def check(self) -> None:
+        """Look an earlier session's index over, and whether the files are as long as they should.
+
+        The blocks themselves are checked when they are read.
+
+        Raises:
+            SpillError: Something was changed, shortened or is missing.
+        """
+        self._database.check()
+        chunks = {row[0]: row for row in self._database.rows("SELECT * FROM chunks")}
+        rows = self._database.rows(f"SELECT chunk, {_BLOCK} FROM blocks ORDER BY rowid")
+        for chunk, of_chunk in groupby(rows, itemgetter(0)):
+            self._check_chunk(
+                chunks.pop(chunk, (chunk, "", "", 0)), [Block(*row[1:]) for row in of_chunk]
+            )
+        for row in chunks.values():
+            self._check_chunk(row, [])
+
+    def _check_chunk(self, row: tuple[Any, ...], blocks: list[Block]) -> None:
+        chunk, file, tally, crc = row
+        if checksum(chunk, file, tally, blocks) != crc:
+            raise self._database.damaged(f"chunk {chunk}")
+        if self.get("sealed"):
+            return  # A session that had all written was deleting the files.
+        path = self.folder / file
+        size = sum(block.keys_size + block.json_size for block in blocks)
+        found = path.stat().st_size if path.exists() else -1
+        if found != size:
+            state = "is missing" if found < 0 else f"has {found:,} bytes instead of {size:,}"
+            raise SpillError(f"{path}: this file of the spill {state}; {AGAIN}")
 
     def tallies(self) -> dict[int, dict[str, Any]]:
         """The tallies of the committed chunks."""
-        rows = self._database.execute("SELECT chunk, tally FROM chunks ORDER BY chunk")
+        rows = self._database.rows("SELECT chunk, tally FROM chunks ORDER BY chunk")
         return {chunk: json.loads(tally) for chunk, tally in rows}
 
     def index(self) -> None:
         """Make the blocks of a bucket quick to find; called once, after the last chunk."""
-        self._database.execute(
-            "CREATE INDEX IF NOT EXISTS blocks_by_bucket ON blocks (bucket, chunk, offset)"
-        )
+        sql = "CREATE INDEX IF NOT EXISTS blocks_by_bucket ON blocks (bucket, chunk, offset)"
+        list(self._database.rows(sql))
 
     def buckets(self) -> list[tuple[int, int]]:
         """All buckets in ascending order, each with the bytes of its JSON."""
-        return self._database.execute(
-            "SELECT bucket, sum(raw_size) FROM blocks WHERE bucket IS NOT NULL "
-            "GROUP BY bucket ORDER BY bucket"
-        ).fetchall()
+        return [
+            (bucket, size)
+            for bucket, size in self._database.rows(
+                "SELECT bucket, sum(raw_size) FROM blocks WHERE bucket IS NOT NULL "
+                "GROUP BY bucket ORDER BY bucket"
+            )
+        ]
 
     def blocks(self, bucket: int | None) -> list[tuple[str, Block]]:
         """The blocks of a bucket in the order of the dump, each with its file."""
@@ -296,10 +168,10 @@ class Spill:
                 yield chunk, reader.read_keys(path, block)
 
     def _blocks(self, condition: str, bucket: int | None) -> Iterator[tuple[int, str, Block]]:
-        rows = self._database.execute(
-            "SELECT chunk, file, bucket, offset, keys_size, json_size, raw_size, crc "
-            f"FROM blocks JOIN chunks USING (chunk) WHERE {condition} ORDER BY chunk, offset",
-            (bucket,),
+        rows = self._database.rows(
+            f"SELECT chunk, file, {_BLOCK} FROM blocks JOIN chunks USING (chunk) "
+            f"WHERE {condition} ORDER BY chunk, offset",
+            [bucket],
         )
         for chunk, file, *block in rows:
             yield chunk, str(self.folder / file), Block(*block)
@@ -307,3 +179,18 @@ class Spill:
     def size(self) -> int:
         """Bytes on disk."""
         return sum(path.stat().st_size for path in self.folder.iterdir())
+
+
+def clear(folder: Path) -> None:
+    """Delete a spill that nobody uses, and nothing else that may stand in its folder."""
+    if not folder.exists():
+        return
+    ours = (path for path in folder.iterdir() if _is_ours(path.name))
+    for path in sorted(ours, key=lambda path: path.name == _INDEX):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _is_ours(name: str) -> bool:
+    return name.endswith(".blocks") or name.startswith(_INDEX)

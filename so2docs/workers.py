@@ -30,7 +30,9 @@ Result = TypeVar("Result")
 
 
 def _start_worker() -> None:
+    # Who stops a service signals all of its processes; the caller decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -46,12 +48,19 @@ def _start_worker() -> None:
 
 @contextmanager
 def _hidden_main() -> Iterator[None]:
-    """Keep `spawn` from importing the caller's script again, which would run it once a worker."""
+    """Keep `spawn` from importing the caller's script again, which would run it once a worker.
+
+    Meanwhile signals wait, so that a Ctrl-C finds no worker that does not ignore it yet.
+    """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
+    blocks = getattr(signal, "pthread_sigmask", None)  # Not on Windows.
+    before = blocks(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM}) if blocks else None
     try:
         yield
     finally:
+        if blocks:
+            blocks(signal.SIG_SETMASK, before)
         sys.modules["__main__"] = main
 
 
@@ -98,7 +107,7 @@ class Workers:
         if kind is not None:
             # Do not wait for tasks whose results nobody wants.
             for process in list(self._processes().values()):
-                process.terminate()
+                process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._pool = None
 

@@ -136,7 +136,7 @@ def test_a_traceback_is_shown_only_for_debugging(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["convert"], "Missing argument 'DUMP'"),
+        (["convert"], "Missing argument 'DUMP"),
         (["convert", "Posts.xml", "--jobs", "0"], "0 is not in the range x>=1"),
         (["convert", "Posts.xml", "--answers-by", "age"], "'age' is not one of 'id', 'votes'"),
         (["convert", "Posts.xml", "--level", "10"], "10 is not in the range 0<=x<=9"),

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import so2docs
-from so2docs.output import Output, compress
+from so2docs.output import Output, compress, publish
 from so2docs.spill import Spill
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
@@ -152,7 +152,7 @@ def test_rebuilt_index_is_the_one_that_was_written(level: int, large: Path, tmp_
             raw = "".join(line + "\n" for line in lines[start : start + 100]).encode()
             first_id = json.loads(lines[start])["Id"]
             output.append(compress(raw, "gzip", level, first_id, raw.count(b"\n")))
-        output.finish()
+        publish(str(path), output.seal())
     written = index_of(path).read_bytes()
     index_of(path).unlink()
     with pytest.warns(so2docs.IndexWarning, match="there is no index beside it"):
@@ -367,7 +367,7 @@ def test_index_is_there_whenever_the_output_is(tmp_path: Path) -> None:
     with Output(str(whole), "gzip", indexed=True) as output:
         for piece in pieces:
             output.append(piece)
-        output.finish()
+        publish(str(path), output.seal())
     again = tmp_path / "again.jsonl.gz"
     output = Output(str(again), "gzip", indexed=True)
     for piece in pieces[:5]:
@@ -378,7 +378,7 @@ def test_index_is_there_whenever_the_output_is(tmp_path: Path) -> None:
     with Output(str(again), "gzip", state, indexed=True) as output:
         for piece in pieces[5:]:
             output.append(piece)
-        output.finish()
+        publish(str(path), output.seal())
     assert index_of(again).read_bytes() == index_of(whole).read_bytes()
     assert again.read_bytes() == whole.read_bytes()
 
@@ -393,7 +393,7 @@ def test_lost_index_does_not_fail_the_conversion(tmp_path: Path) -> None:
     Path(f"{index_of(path)}.part").write_bytes(b"so2docs index 1\nnot what was written")
     with Output(str(path), "gzip", state, indexed=True) as output:
         output.append(pieces[1])
-        output.finish()
+        publish(str(path), output.seal())
     assert not index_of(path).exists()
     with pytest.warns(so2docs.IndexWarning), so2docs.open(path) as docs:
         assert [document["Id"] for document in docs] == [1, 2]

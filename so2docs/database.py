@@ -1,0 +1,181 @@
+"""An SQLite file that belongs to one process at a time, and says what is wrong in plain words.
+
+The only user of SQLite. The file is opened in exclusive mode: its lock ends with the process that
+holds it, however that ends. SQLite has no checksums, so what stands in the file brings its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from isal.isal_zlib import crc32
+
+from so2docs.errors import DiskFullError, SpillError
+
+AGAIN = "run the command again with --restart"
+
+_STATE = {"name": str, "value": str, "crc": int}
+
+Row = tuple[Any, ...]
+
+
+def checksum(*values: Any) -> int:
+    """CRC-32 of values of JSON types, to keep beside them."""
+    return crc32(json.dumps(values, default=repr).encode())
+
+
+def _sqlite_utils() -> Any:
+    """The package, when an index is made: it takes 80 ms, which workers need not wait for.
+
+    Without pandas, which it loads where that is installed, in half a second, for data frames only.
+    """
+    hidden = "pandas" not in sys.modules
+    if hidden:
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        import sqlite_utils
+    finally:
+        if hidden:
+            del sys.modules["pandas"]
+    return sqlite_utils
+
+
+class Database:
+    """Tables, and a table `state` of named JSON values."""
+
+    def __init__(
+        self, path: Path, schema: dict[str, dict[str, type]], keys: dict[str, str]
+    ) -> None:
+        """Open the file, or make it with these tables.
+
+        Args:
+            path: The file; its folder is what messages name.
+            schema: Columns and their types by table.
+            keys: Primary keys by table.
+
+        Raises:
+            SpillError: Another process has it, it is damaged, or it has other tables.
+        """
+        self._folder = path.parent
+        self._schema = {"state": _STATE, **schema}
+        with self._explained():
+            self._connection = sqlite3.connect(
+                path, timeout=0, isolation_level=None, check_same_thread=False
+            )
+        # A damaged text is for the checksum to find, not for the decoder.
+        self._connection.text_factory = lambda text: text.decode(errors="replace")
+        try:
+            with self._explained():
+                self._prepare({"state": "name", **keys})
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, keys: dict[str, str]) -> None:
+        run = self._connection.execute
+        run("PRAGMA page_size=32768")
+        run("PRAGMA locking_mode=EXCLUSIVE")
+        # Against a killed process the page cache is safe without syncing; a power cut is not
+        # survived, and shows as a damaged index or a failing checksum.
+        run("PRAGMA synchronous=OFF")
+        run("PRAGMA journal_mode=PERSIST")
+        run("BEGIN EXCLUSIVE")
+        tables = _sqlite_utils().Database(self._connection)
+        found = {table.name: [column.name for column in table.columns] for table in tables.tables}
+        if not found:
+            for name, columns in self._schema.items():
+                tables.table(name).create(columns, pk=keys.get(name))
+        elif found != {name: list(columns) for name, columns in self._schema.items()}:
+            raise SpillError(
+                f"{self._folder}: the index of the spill is of another program or another version "
+                f"of so2docs; {AGAIN}"
+            )
+        if self._connection.in_transaction:
+            run("COMMIT")
+
+    def close(self) -> None:
+        """Give the file up for others to go on with."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+    def damaged(self, problem: str) -> SpillError:
+        """The error for something that is not what was written."""
+        return SpillError(f"{self._folder}: the index of the spill is damaged ({problem}); {AGAIN}")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what SQLite says into what a user can act on."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if "locked" in str(error):
+                raise SpillError(
+                    f"{self._folder}: another so2docs is working on this conversion; "
+                    "let it finish or stop it"
+                ) from None
+            if "full" in str(error):
+                raise DiskFullError(
+                    f"{self._folder}: the disk is full; "
+                    "free some room and run the same command again to go on"
+                ) from error
+            if "unable to open" in str(error):
+                # Which it also says of a path of more than 512 bytes.
+                raise SpillError(
+                    f"{self._folder}: no index of the spill can be made there ({error}); "
+                    "choose another --work-dir, with a shorter path if it is a long one"
+                ) from error
+            if isinstance(error, sqlite3.OperationalError):
+                raise SpillError(
+                    f"{self._folder}: the index of the spill cannot be used ({error}); "
+                    "check the disk and run the same command again to go on"
+                ) from error
+            raise self.damaged(str(error)) from error
+
+    def rows(self, sql: str, values: Iterable[Any] = ()) -> Iterator[Row]:
+        """The rows of a query, one at a time."""
+        with self._explained():
+            # `yield from` would close the cursor of a generator that is left, perhaps too late.
+            for row in self._connection.execute(sql, tuple(values)):  # noqa: UP028
+                yield row
+
+    def run(self, *statements: tuple[str, list[Row]]) -> None:
+        """Run statements, each for a list of rows, in one transaction."""
+        run = self._connection.execute
+        with self._explained():
+            run("BEGIN")
+            try:
+                for sql, rows in statements:
+                    self._connection.executemany(sql, rows)
+                run("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    run("ROLLBACK")
+                raise
+
+    def check(self) -> None:
+        """Raise `SpillError` if the file is not sound as a whole."""
+        (problem,) = next(self.rows("PRAGMA integrity_check(1)"))
+        if problem != "ok":
+            raise self.damaged(problem.splitlines()[-1])
+
+    def get(self, name: str) -> Any:
+        """A JSON value kept under `name`; None if there is none."""
+        found = list(self.rows("SELECT value, crc FROM state WHERE name=?", [name]))
+        if not found:
+            return None
+        value, crc = found[0]
+        if checksum(name, value) != crc:
+            raise self.damaged(f"the value of {name}")
+        return json.loads(value)
+
+    def put(self, values: dict[str, Any]) -> None:
+        """Keep JSON values under their names, committed at once and together."""
+        texts = {name: json.dumps(value) for name, value in values.items()}
+        sql = "INSERT OR REPLACE INTO state (name, value, crc) VALUES (?, ?, ?)"
+        self.run((sql, [(name, text, checksum(name, text)) for name, text in texts.items()]))

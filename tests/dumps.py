@@ -1,0 +1,75 @@
+"""Small dumps made row by row, and what a conversion leaves of them."""
+
+import gzip
+import random
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+START = b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n'
+END = b"</posts>"
+
+
+def row(**attributes: Any) -> bytes:
+    """A row as dumps have it, with its line end."""
+    written = "".join(f' {name}="{_escaped(str(value))}"' for name, value in attributes.items())
+    return f"  <row{written} />\r\n".encode()
+
+
+def _escaped(text: str) -> str:
+    return escape(text, {'"': "&quot;", "\n": "&#xA;"})
+
+
+def question(post_id: int, **attributes: Any) -> bytes:
+    return row(Id=post_id, PostTypeId=1, **attributes)
+
+
+def answer(post_id: int, parent_id: int, **attributes: Any) -> bytes:
+    return row(Id=post_id, PostTypeId=2, ParentId=parent_id, **attributes)
+
+
+def dump_of(*rows: bytes) -> bytes:
+    return START + b"".join(rows) + END
+
+
+def write_dump(path: Path, *rows: bytes) -> Path:
+    path.write_bytes(dump_of(*rows))
+    return path
+
+
+def some_rows(
+    count: int, seed: int = 1, body_bytes: int = 100, *, dense: bool = False
+) -> list[bytes]:
+    """Questions and answers far apart over several buckets, with strays.
+
+    Args:
+        count: Questions and answers.
+        seed: For the same rows again.
+        body_bytes: Bytes of each body.
+        dense: Bodies compress worse than any text does.
+    """
+    rng = random.Random(seed)
+    ids = rng.sample(range(1, 40 * count), count)
+    questions = ids[: count // 3]
+    rows = [question(i, Body=rng.randbytes(body_bytes // 2).hex()) for i in questions]
+    for post_id in ids[count // 3 :]:
+        parent = rng.choice(questions) if rng.random() < 0.95 else 10**7
+        body = b64encode(rng.randbytes(body_bytes)).decode() if dense else "b" * body_bytes
+        rows.append(answer(post_id, parent, Score=rng.randint(-3, 9), Body=body))
+    rows += [row(Id=7, PostTypeId=2), row(PostTypeId=1), row(Id=8, PostTypeId=5)]
+    rng.shuffle(rows)
+    return rows
+
+
+def left_by(output: Path) -> dict[str, bytes]:
+    """All files in the folder of an output, but the dump and what is not the conversion's."""
+    return {
+        str(path.relative_to(output.parent)): path.read_bytes()
+        for path in sorted(output.parent.rglob("*"))
+        if path.is_file()
+    }
+
+
+def unpacked(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.exists() else b""

@@ -1,0 +1,82 @@
+"""Nesting of posts in any order of their rows, against the oracle's."""
+
+import json
+import re
+from itertools import pairwise
+from typing import Any
+
+from dumps import answer, dump_of, question
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import AnswersBy, nest
+
+from so2docs import merge, posts, repeats
+
+SMALL = st.integers(1, 9)
+ROWS = st.lists(
+    st.one_of(
+        st.builds(question, SMALL, AcceptedAnswerId=SMALL),
+        st.builds(question, SMALL),
+        st.builds(answer, SMALL, SMALL, Score=st.integers(-2, 2)),
+    ),
+    max_size=25,
+)
+
+
+def as_posts(rows: list[bytes]) -> posts.Posts:
+    """The posts of a chunk that has these rows."""
+    found = posts.Posts()
+    attributes = [dict(re.findall(r'(\w+)="([^"]*)"', row.decode())) for row in rows]
+    posts.add(found, attributes)
+    return found
+
+
+def nested(
+    rows: list[bytes], cuts: list[int], answers_by: AnswersBy, parts: int
+) -> tuple[list[Any], list[Any], merge.Tally]:
+    """Documents and strays of rows that came in several chunks, merged in several parts."""
+    edges = [0, *sorted(cut % (len(rows) + 1) for cut in cuts), len(rows)]
+    chunks = [as_posts(rows[a:b]) for a, b in pairwise(edges)]
+    seen, within = repeats.SeenIds(), {}
+    for number, chunk in enumerate(chunks):
+        pages, owners = repeats.of_chunk(chunk.pairs)
+        seen.add(pages)
+        if owners:
+            within[number] = owners
+    keys = [(n, bytes(b.keys)) for n, c in enumerate(chunks) for b in c.buckets.values()]
+    owners = repeats.owners(lambda: keys, seen.repeated, within, at_once=2)
+    documents, strays, tally = [], [], merge.Tally()
+    for part in range(parts):
+        ids = range(part * 10 // parts, (part + 1) * 10 // parts)
+        blocks = [(bytes(b.keys), bytes(b.json)) for c in chunks for b in c.buckets.values()]
+        nesting = merge.Nesting(merge.sorted_posts(blocks, ids), answers_by, owners)
+        for document in nesting:
+            line = b"".join(document.parts)
+            assert line.endswith(b"]}\n")
+            assert document.question_id in ids
+            documents.append(json.loads(line))
+        strays += map(json.loads, nesting.strays)
+        tally.questions += nesting.tally.questions
+        tally.answers += nesting.tally.answers
+        tally.strays += nesting.tally.strays
+    return documents, strays, tally
+
+
+@given(ROWS, st.lists(st.integers(0, 30), max_size=4), st.sampled_from(["id", "votes"]), SMALL)
+def test_any_rows_in_any_chunks(
+    rows: list[bytes], cuts: list[int], answers_by: AnswersBy, parts: int
+) -> None:
+    oracle = nest(dump_of(*rows), answers_by)
+    documents, strays, tally = nested(rows, cuts, answers_by, parts)
+    assert documents == oracle.documents
+    assert strays == oracle.strays
+    assert (tally.questions, tally.answers) == (oracle.questions, oracle.answers)
+    assert dict(tally.strays) == oracle.strays_by_reason
+    assert len(rows) == tally.questions + tally.answers + tally.strays.total()
+
+
+def test_a_document_is_its_rows_joined() -> None:
+    rows = [answer(3, 1), question(1, Title="t"), answer(2, 1)]
+    (document,), _, _ = nested(rows, [], "id", 1)
+    assert list(document) == ["Id", "PostTypeId", "Title", "Answers"]
+    assert [found["Id"] for found in document["Answers"]] == [2, 3]

@@ -1,0 +1,159 @@
+"""Pieces -> one file: a gzip stream that every reader takes, whole under its name or not there."""
+
+import gzip
+import io
+import os
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from so2docs import output
+from so2docs.errors import DiskFullError, OutputError
+from so2docs.output import Output, compress, is_as_left, publish
+
+RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
+
+
+def write(path: Path, raws: list[bytes], level: int = 2) -> bytes:
+    compression = output.compression_of(str(path))
+    with Output(str(path), compression) as file:
+        for raw in raws:
+            file.append(compress(raw, compression, level))
+        size = file.seal()
+    assert not path.exists()
+    assert publish(str(path), size)
+    assert path.stat().st_size == size
+    assert not Path(f"{path}.part").exists()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("level", range(10))
+def test_one_member_that_every_reader_takes(level: int, tmp_path: Path) -> None:
+    data = write(tmp_path / "x.jsonl.gz", RAWS, level)
+    assert gzip.decompress(data) == b"".join(RAWS)
+    inflate = zlib.decompressobj(31)
+    assert inflate.decompress(data) == b"".join(RAWS)
+    assert inflate.eof
+    assert inflate.unused_data == b""
+    assert data[4:8] == bytes(4)
+    assert not data[3]
+    done = subprocess.run(["gzip", "-dc"], input=data, capture_output=True, check=True)
+    assert done.stdout == b"".join(RAWS)
+
+
+@given(st.lists(st.binary(max_size=50), max_size=4), st.integers(0, 9))
+def test_any_pieces(raws: list[bytes], level: int) -> None:
+    pieces = [compress(raw, "gzip", level) for raw in raws]
+    for piece, raw in zip(pieces, raws, strict=True):
+        assert zlib.decompressobj(-15).decompress(piece.data) == raw
+        assert (piece.raw_size, piece.crc) == (len(raw), zlib.crc32(raw))
+    body = b"".join(piece.data for piece in pieces)
+    crc = zlib.crc32(b"".join(raws)).to_bytes(4, "little")
+    size = sum(map(len, raws)).to_bytes(4, "little")
+    head = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+    assert gzip.decompress(head + body + b"\x03\x00" + crc + size) == b"".join(raws)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.ndjson", "x.json"])
+def test_not_compressed(name: str, tmp_path: Path) -> None:
+    assert write(tmp_path / name, RAWS) == b"".join(RAWS)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
+def test_nothing_to_write(name: str, tmp_path: Path) -> None:
+    data = write(tmp_path / name, [])
+    assert (gzip.decompress(data) if name.endswith(".gz") else data) == b""
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
+@pytest.mark.parametrize("after", range(len(RAWS) + 1))
+@pytest.mark.parametrize("more", [b"", b"not committed"])
+def test_going_on_from_every_checkpoint(name: str, after: int, more: bytes, tmp_path: Path) -> None:
+    expected = write(tmp_path / f"expected-{name}", RAWS)
+    path = str(tmp_path / name)
+    compression = output.compression_of(path)
+    with Output(path, compression) as file:
+        for raw in RAWS[:after]:
+            file.append(compress(raw, compression, 2))
+        checkpoint = file.checkpoint()
+    if more:
+        with open(f"{path}.part", "ab") as part:
+            part.write(more)
+    assert is_as_left(path, checkpoint)
+    with Output(path, compression, checkpoint) as file:
+        for raw in RAWS[after:]:
+            file.append(compress(raw, compression, 2))
+        assert publish(path, file.seal())
+    assert Path(path).read_bytes() == expected
+
+
+def test_is_as_left(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.jsonl")
+    with Output(path, "none") as file:
+        file.append(compress(b"documents\n", "none", 2))
+        checkpoint = file.checkpoint()
+    assert is_as_left(path, None)
+    assert is_as_left(path, {**checkpoint, "size": 0})
+    part = Path(f"{path}.part")
+    for data in (b"documentz\n", b"documents", b""):
+        part.write_bytes(data)
+        assert not is_as_left(path, checkpoint)
+    part.unlink()
+    assert not is_as_left(path, checkpoint)
+
+
+def test_publish_after_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    assert not publish(str(path), 3)
+    Path(f"{path}.part").write_bytes(b"abc")
+    assert publish(str(path), 3)
+    assert publish(str(path), 3)
+    assert not publish(str(path), 4)
+    assert publish("-", 0)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").touch()
+    Path(f"{tmp_path / 'folder'}.part").touch()
+    with pytest.raises(OutputError, match="folder: cannot be written: Is a directory; see to it"):
+        publish(str(tmp_path / "folder"), 0)
+
+
+def test_discard(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.jsonl")
+    with Output(path, "none") as file:
+        file.append(compress(b"x", "none", 2))
+        file.discard()
+    assert not os.listdir(tmp_path)
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"missing/x.part: cannot be written: No such file"):
+        write(tmp_path / "missing" / "x", [b"x"])
+    if os.path.exists("/dev/full"):
+        os.symlink("/dev/full", tmp_path / "x.part")
+        with pytest.raises(DiskFullError, match=r"x.part: the disk is full; free some room and"):
+            write(tmp_path / "x", [b"x"])
+
+
+class Slow(io.RawIOBase):
+    """Takes one byte a time, as a raw file may."""
+
+    def __init__(self) -> None:
+        self.taken = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: memoryview) -> int:  # type: ignore[override]
+        self.taken += data[:1]
+        return 1
+
+
+def test_a_file_that_takes_less_than_it_is_given(tmp_path: Path) -> None:
+    with Output(str(tmp_path / "x.jsonl"), "none") as file:
+        slow = file._file = Slow()
+        file.append(compress(b"documents\n", "none", 2))
+        assert slow.taken == b"documents\n"

@@ -1,0 +1,65 @@
+"""Repeated ids, against plain sets; and what memory they take."""
+
+import tracemalloc
+from array import array
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from so2docs import repeats
+from so2docs.posts import KEY
+
+IDS = st.one_of(st.integers(0, 20), st.integers(4090, 4100), st.integers(-(2**63), 2**63 - 1))
+PAIRS = st.lists(st.tuples(st.integers(1, 5), IDS), max_size=30)
+
+
+def packed(pairs: list[tuple[int, int]]) -> bytearray:
+    return bytearray(array("q", [value for pair in pairs for value in pair]).tobytes())
+
+
+def keys_of(pairs: list[tuple[int, int]]) -> bytes:
+    return b"".join(KEY.pack(question_id, post_id, 0, 0) for question_id, post_id in pairs)
+
+
+@given(PAIRS)
+def test_pairs_of_keys(pairs: list[tuple[int, int]]) -> None:
+    assert repeats.pairs(keys_of(pairs)) == packed(pairs)
+
+
+@given(st.lists(PAIRS, max_size=5), st.integers(1, 4))
+def test_owners_are_the_first_questions(chunks: list[list[tuple[int, int]]], at_once: int) -> None:
+    seen, within = repeats.SeenIds(), {}
+    for number, pairs in enumerate(chunks):
+        pages, owners = repeats.of_chunk(packed(pairs))
+        seen.add(pages)
+        if owners:
+            within[number] = owners
+    # The blocks of a chunk stand by bucket, not in the order of the dump.
+    keys = [(number, keys_of(sorted(pairs))) for number, pairs in enumerate(chunks)]
+    found = repeats.owners(lambda: keys, seen.repeated, within, at_once)
+    first: dict[int, int] = {}
+    several: set[int] = set()
+    for question_id, post_id in [pair for pairs in chunks for pair in pairs]:
+        if first.setdefault(post_id, question_id) != question_id:
+            several.add(post_id)
+    assert found == {post_id: first[post_id] for post_id in several}
+
+
+def test_a_dump_that_repeats_all_its_ids_takes_bounded_memory() -> None:
+    """One bit an id, and of the questions only as many as are looked at in one run."""
+    count = 20_000
+    pages, _ = repeats.of_chunk(packed([(post_id, post_id) for post_id in range(count)]))
+    keys = keys_of([(post_id, post_id) for post_id in range(count)])
+
+    def peak(at_once: int) -> int:
+        seen = repeats.SeenIds()
+        tracemalloc.start()
+        try:
+            seen.add(pages)
+            seen.add(dict(pages))
+            assert not repeats.owners(lambda: [(0, keys), (1, keys)], seen.repeated, {}, at_once)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(count // 10) < peak(count) / 4

@@ -1,0 +1,140 @@
+"""Blocks by bucket on disk: committed or not there, checked when read."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from so2docs.blocks import BlockReader, BlockWriter
+from so2docs.errors import DiskFullError, SpillError
+from so2docs.spill import Spill
+
+
+def fill(spill: Spill, chunk: int, buckets: dict[int | None, tuple[bytes, bytes]]) -> str:
+    path = spill.new_file(chunk)
+    with BlockWriter(path) as writer:
+        for bucket, (keys, json) in buckets.items():
+            writer.write(bucket, bytearray(keys), bytearray(json))
+    spill.commit(chunk, path, writer.blocks, {"rows": len(buckets)})
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "x.spill"
+
+
+def test_what_goes_in_comes_out(folder: Path) -> None:
+    spill = Spill(folder)
+    fill(spill, 0, {5: (b"k" * 32, b"{}"), -3: (b"l" * 32, b"[]"), None: (b"", b"stray\n")})
+    fill(spill, 2, {5: (b"m" * 32, b"{}{}")})
+    spill.close()
+    spill = Spill(folder)
+    spill.index()
+    assert spill.buckets() == [(-3, 2), (5, 6)]
+    with BlockReader() as reader:
+        assert [reader.read(*found) for found in spill.blocks(5)] == [
+            (b"k" * 32, b"{}"),
+            (b"m" * 32, b"{}{}"),
+        ]
+        assert [reader.read(*found) for found in spill.blocks(None)] == [(b"", b"stray\n")]
+    assert list(spill.all_keys()) == [(0, b"k" * 32), (0, b"l" * 32), (2, b"m" * 32)]
+    assert spill.tallies() == {0: {"rows": 3}, 2: {"rows": 1}}
+    assert spill.size() > 0
+    spill.check()
+    spill.remove()
+    assert not folder.exists()
+
+
+def test_more_files_than_are_kept_open(folder: Path) -> None:
+    spill = Spill(folder)
+    for chunk in range(BlockReader._MOST_FILES + 5):
+        fill(spill, chunk, {1: (b"k" * 32, b"%d" % chunk)})
+    with BlockReader() as reader:
+        found = [reader.read(*block)[1] for block in spill.blocks(1) * 2]
+    assert found == [b"%d" % chunk for chunk in range(BlockReader._MOST_FILES + 5)] * 2
+    spill.close()
+
+
+def test_what_is_not_committed_is_removed(folder: Path) -> None:
+    spill = Spill(folder)
+    kept = fill(spill, 0, {1: (b"k" * 32, b"{}")})
+    Path(spill.new_file(1)).write_bytes(b"half")
+    before = spill.new_file(2)
+    spill.start_run()
+    assert sorted(folder.glob("*.blocks")) == [Path(kept)]
+    assert spill.new_file(2) != before
+    spill.close()
+
+
+def test_a_transaction_is_whole_or_not_there(folder: Path) -> None:
+    spill = Spill(folder)
+    path = fill(spill, 0, {1: (b"k" * 32, b"{}")})
+    with pytest.raises(SpillError, match="the index of the spill is damaged"):
+        spill.commit(0, path, [], {})
+    spill.put_all({"a": [1], "b": None})
+    assert (spill.get("a"), spill.get("b"), spill.get("c")) == ([1], None, None)
+    spill.check()
+    spill.close()
+
+
+def test_every_byte_of_a_block_is_checked(folder: Path) -> None:
+    spill = Spill(folder)
+    path = Path(fill(spill, 0, {1: (bytes(range(64)), b'{"Id":1}')}))
+    ((_, block),) = spill.blocks(1)
+    data = path.read_bytes()
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with BlockReader() as reader:
+            with pytest.raises(SpillError, match=r"the spill is damaged at byte 0; run the"):
+                reader.read(str(path), block)
+            if at < block.keys_size:
+                with pytest.raises(SpillError, match="the spill is damaged at byte 0"):
+                    reader.read_keys(str(path), block)
+    path.unlink()
+    with BlockReader() as reader, pytest.raises(SpillError, match=r"cannot be read .No such file"):
+        reader.read(str(path), block)
+    spill.close()
+
+
+def test_one_owner(folder: Path) -> None:
+    spill = Spill(folder)
+    with pytest.raises(SpillError, match="another so2docs is working on this conversion; let it"):
+        Spill(folder)
+    spill.close()
+    Spill(folder).close()
+
+
+def test_blocks_on_a_full_disk(folder: Path) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    with BlockWriter("/dev/full") as writer, pytest.raises(OSError, match="No space") as caught:
+        writer.write(1, bytearray(32), bytearray(2))
+    assert caught.value.filename == "/dev/full"
+
+
+def test_an_index_that_cannot_grow(folder: Path) -> None:
+    spill = Spill(folder)
+    run = spill._database._connection.execute
+    (pages,) = run("PRAGMA page_count").fetchone()
+    run(f"PRAGMA max_page_count={pages + 1}")
+    with pytest.raises(DiskFullError, match=r"x.spill: the disk is full; free some room and run"):
+        spill.put("big", "x" * 300_000)
+    spill.put("small", 1)
+    spill.close()
+
+
+def test_what_is_ours_is_removed_and_nothing_else(folder: Path) -> None:
+    spill = Spill(folder)
+    fill(spill, 0, {1: (b"k" * 32, b"{}")})
+    (folder / "thesis.txt").touch()
+    spill.remove()
+    assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
+    with pytest.raises(SpillError, match="is no spill, and not empty; choose another --work-dir"):
+        Spill(folder)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SpillError, match=r"the folder for the spill cannot be made .Not a direct"):
+        Spill(tmp_path / "file" / "x.spill")
