@@ -108,7 +108,8 @@ def convert(
     document holds go to a side file with the reason. The same command after an interruption goes on
     where it was.
     DUMP is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
-    or - for standard input. Nothing is unpacked to disk. OUTPUT is questions.jsonl.gz if not given;
+    or - for standard input. An archive is not unpacked first. OUTPUT is questions.jsonl.gz if not
+    given;
     it is compressed by gzip unless its name ends in .jsonl; - is standard output, uncompressed.
     It gets its name only when it is whole. Rows that no document holds go to a side file with the
     reason. The same command after an interruption goes on where it was.

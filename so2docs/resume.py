@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import blake2b
-from secrets import token_hex
 from typing import Any
 
 from so2docs import spill
@@ -26,7 +26,7 @@ def fingerprint(dump: AnyDump) -> dict[str, Any]:
     """What tells a dump from another: size, time, and its bytes at 17 places."""
     if dump.file is None:
         # What can be read only once is like nothing else.
-        return {"format": spill.FORMAT, "size": 0, "modified": 0, "content": token_hex(16)}
+        return {"format": spill.FORMAT, "size": 0, "modified": 0, "content": os.urandom(16).hex()}
     digest = blake2b(digest_size=16)
     size = dump.identity[0]
     with open(dump.file, "rb") as file:

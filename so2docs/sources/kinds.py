@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-
-from so2docs.sources.compressed import open_bzip2, open_gzip, open_xz, open_zstd
-from so2docs.sources.source import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,24 +11,21 @@ class Kind:
 
     Attributes:
         name: For messages, with an article.
-        open: Makes a reader of what is inside, from a reader and a number of threads; None for an
-            archive, which has to be searched.
         ratio: Bytes of a dump for each byte, about, where the form does not say.
         refused: Whether this program does not unpack it.
     """
 
     name: str
-    open: Callable[[Reader, int], Reader] | None = None
     ratio: float = 1.0
     refused: bool = False
 
 
 # Ratios of published dumps.
 _KINDS: dict[bytes, Kind] = {
-    b"\x1f\x8b\x08": Kind("a gzip file", open_gzip, 4.0),
-    b"BZh": Kind("a bzip2 file", open_bzip2, 5.5),
-    b"\xfd7zXZ\x00": Kind("an xz file", open_xz, 5.5),
-    b"\x28\xb5\x2f\xfd": Kind("a zstd file", open_zstd, 4.5),
+    b"\x1f\x8b\x08": Kind("a gzip file", 4.0),
+    b"BZh": Kind("a bzip2 file", 5.5),
+    b"\xfd7zXZ\x00": Kind("an xz file", 5.5),
+    b"\x28\xb5\x2f\xfd": Kind("a zstd file", 4.5),
     b"7z\xbc\xaf\x27\x1c": Kind("a 7z archive"),
     b"PK\x03\x04": Kind("a zip archive"),
     b"PK\x05\x06": Kind("a zip archive"),

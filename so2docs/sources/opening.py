@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 from typing import BinaryIO
 
 from so2docs.dump import identity, open_dump
@@ -18,13 +17,10 @@ from so2docs.sources.encodings import HEAD_BYTES, Decoded, encoding_of
 from so2docs.sources.kinds import kind_of
 from so2docs.sources.members import listed, posts_among
 from so2docs.sources.read_ahead import ReadAhead
-from so2docs.sources.seven_zip import open_7z
-from so2docs.sources.source import BLOCK_BYTES, Counted, Guarded, Peekable, Reader, Source
-from so2docs.sources.zipped import open_zip
+from so2docs.sources.source import Counted, Source
 from so2docs.stream import AnyDump, StreamDump
 
 STANDARD_INPUT = "-"
-_MOST_LAYERS = 5
 
 Given = str | os.PathLike[str] | BinaryIO
 """What a user may give: a path, `-` for standard input, or an open binary file."""
@@ -104,8 +100,11 @@ def posts_in_folder(path: str) -> str:
 
 
 def _opened(source: Source, threads: int, work_dir: str | None) -> AnyDump:
+    # A plain file needs none of what decompresses: it takes 40 ms to import.
+    from so2docs.sources.unwrapping import unwrapped
+
     try:
-        found = _unwrapped(source, threads, work_dir)
+        found = unwrapped(source, threads, work_dir)
         encoding = encoding_of(source.name, found.peek(HEAD_BYTES))
         source.reader = found
         if encoding is not None:
@@ -120,47 +119,3 @@ def _opened(source: Source, threads: int, work_dir: str | None) -> AnyDump:
         source.close()
         raise
     return StreamDump(source)
-
-
-def _unwrapped(source: Source, threads: int, work_dir: str | None) -> Peekable:
-    """Take off one layer after the other, until there is XML."""
-    reader: Reader = source.reader
-    source.expected = source.total
-    found = Peekable(reader)
-    for layer in range(_MOST_LAYERS):
-        kind = kind_of(found.peek(HEAD_BYTES))
-        if kind is None:
-            return found
-        if kind.refused:
-            raise DumpError(source.name, f"is {kind.name}, not XML", advice="unpack it first")
-        if kind.open is not None:
-            unpacked = kind.open(found, threads)
-            if source.expected is not None:
-                source.expected = int(source.expected * kind.ratio)
-        else:
-            file = _seekable(source, found, layer, work_dir)
-            unpacked, source.expected = (
-                open_zip(source.name, file)
-                if kind.name == "a zip archive"
-                else open_7z(source.name, file, threads)
-            )
-        if close := getattr(unpacked, "close", None):
-            source.closers.append(close)
-        found = Peekable(Guarded(source.name, kind.name, unpacked))
-    raise DumpError(source.name, "is packed more than five times", advice="unpack it first")
-
-
-def _seekable(source: Source, found: Peekable, layer: int, work_dir: str | None) -> BinaryIO:
-    """The file that an archive is; one that comes as a stream is saved first."""
-    given = source.reader
-    if layer == 0 and source.file is not None:
-        given.seek(0)  # type: ignore[attr-defined]
-        return given  # type: ignore[return-value]
-    saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
-    source.closers.append(saved.close)
-    while data := found.read(BLOCK_BYTES):
-        saved.write(data)
-    source.total = saved.tell()
-    source.position = saved.tell
-    saved.seek(0)
-    return saved

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import lzma
 import os
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-from zipfile import BadZipFile
-
-import zstandard
-from isal import isal_zlib
+from typing import Protocol
 
 from so2docs.dump import identity
-from so2docs.errors import ArchiveError, ChangedDumpError, TruncatedDumpError
+from so2docs.errors import ChangedDumpError
 
 BLOCK_BYTES = 1024 * 1024
 """Streams are handed on in blocks of about this size."""
-
-
-_isal_error: Any = isal_zlib.error
-_DAMAGES: tuple[type[Exception], ...] = (
-    lzma.LZMAError,
-    zlib.error,
-    _isal_error,
-    zstandard.ZstdError,
-    BadZipFile,
-    ValueError,
-)
 
 
 class Reader(Protocol):
@@ -75,44 +58,6 @@ class Counted:
         data = self._reader.read(size)
         self.count += len(data)
         return data
-
-
-class Guarded:
-    """A reader that says what is wrong with the data in words of this program."""
-
-    def __init__(self, name: str, kind: str, reader: Reader) -> None:
-        self._name = name
-        self._kind = kind
-        self._reader = reader
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end.
-
-        Raises:
-            TruncatedDumpError: The data ends too early.
-            ArchiveError: It is damaged.
-        """
-        try:
-            return self._reader.read(size)
-        except EOFError:
-            raise TruncatedDumpError(
-                self._name,
-                f"is {self._kind} that is cut off",
-                advice="download it again, or the part that is missing",
-            ) from None
-        except OSError as error:
-            if error.errno is not None:
-                raise
-            raise self._damaged(error) from error
-        except _DAMAGES as error:
-            raise self._damaged(error) from error
-
-    def _damaged(self, error: Exception) -> ArchiveError:
-        return ArchiveError(
-            self._name,
-            f"is {self._kind} that is damaged ({error})",
-            advice="download it again",
-        )
 
 
 def _nothing() -> int:
