@@ -15,11 +15,11 @@ import json
 import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import sqlite_utils
 import zstandard
 from isal.isal_zlib import crc32
 
@@ -149,6 +149,19 @@ class BlockReader:
             ) from error
 
 
+def _sqlite_utils() -> Any:
+    """The package, without pandas: it loads that where it is installed, in half a second."""
+    hidden = "pandas" not in sys.modules
+    if hidden:
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        import sqlite_utils
+    finally:
+        if hidden:
+            del sys.modules["pandas"]
+    return sqlite_utils
+
+
 class Spill:
     """The spill of one conversion, in a folder of its own."""
 
@@ -194,7 +207,7 @@ class Spill:
         run("PRAGMA synchronous=OFF")
         run("PRAGMA journal_mode=PERSIST")
         run("BEGIN EXCLUSIVE")
-        tables = sqlite_utils.Database(self._database)
+        tables = _sqlite_utils().Database(self._database)
         for name, columns in _SCHEMA.items():
             pk = {"state": "name", "chunks": "chunk"}.get(name)
             tables.table(name).create(columns, pk=pk, if_not_exists=True)

@@ -434,7 +434,7 @@ def test_conversion_does_not_load_what_reads_outputs() -> None:
     script = (
         "import sys, so2docs, so2docs.cli\n"
         f"so2docs.convert({str(SAMPLES / 'posts.xml')!r}, '-', jobs=1)\n"
-        "print(*[name for name in sys.modules if name.startswith('so2docs.')], file=sys.stderr)"
+        "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     loaded = set(done.stderr.decode().split())
