@@ -42,11 +42,13 @@ def assert_same(output: Path) -> None:
     with so2docs.open(output) as docs:
         assert len(docs) == len(expected)
         assert [document["Id"] for document in docs] == list(expected)
-        for question_id in random.Random(1).sample(sorted(expected), min(len(expected), 800)):
+        for question_id in random.Random(1).sample(sorted(expected), len(expected)):
+            assert docs[question_id] == expected[question_id]
+        for question_id in random.Random(2).sample(sorted(expected), min(len(expected), 50)):
             assert question_id in docs
-            assert docs[question_id] == docs.get(question_id) == expected[question_id]
+            assert docs.get(question_id) == expected[question_id]
             assert json.loads(docs.line(question_id)) == expected[question_id]
-        for question_id in random.Random(1).sample(sorted(missing), min(len(missing), 60)):
+        for question_id in random.Random(1).sample(sorted(missing), min(len(missing), 25)):
             assert question_id not in docs
             assert docs.get(question_id, "none") == "none"
             with pytest.raises(KeyError):
@@ -250,7 +252,7 @@ def test_every_cut_of_a_small_gzip(tmp_path: Path) -> None:
     so2docs.convert(SAMPLES / "votes.xml", path, jobs=1)
     data = path.read_bytes()
     index_of(path).unlink()
-    for size in range(1, len(data), 3):
+    for size in range(1, len(data), 7):
         path.write_bytes(data[:size])
         with pytest.raises(so2docs.OutputError):
             so2docs.open(path, notify=str)
@@ -432,7 +434,7 @@ def test_conversion_does_not_load_what_reads_outputs() -> None:
     script = (
         "import sys, so2docs, so2docs.cli\n"
         f"so2docs.convert({str(SAMPLES / 'posts.xml')!r}, '-', jobs=1)\n"
-        "print(*[name for name in sys.modules if name.startswith('so2docs.')], file=sys.stderr)"
+        "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     loaded = set(done.stderr.decode().split())
