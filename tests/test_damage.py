@@ -102,6 +102,8 @@ BETWEEN = {
     "a-second-root": b"</posts><posts>",
     "another-dump": END + b"\r\n" + START,
     "raw-nul": b"\x00",
+    "a-vertical-tab": b"\x0b",
+    "a-no-break-space": "\u00a0".encode(),
     "half-a-row": b'<row Id="9"',
 }
 

@@ -57,6 +57,8 @@ def test_rows_keep_every_attribute(found: list[dict[str, str]], gap: str) -> Non
         max_size=8,
     )
 )
+@example([b"\x0b"])
+@example([b"\x0c", b"<row />"])
 @example([b"<row />", b"text", b"/>", b"<row />"])
 @example([b"<row />", b"\n", b"<row />", b"/>", b"\n", b"<row />"])
 def test_nothing_but_rows_is_let_pass(parts: list[bytes]) -> None:
