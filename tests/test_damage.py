@@ -91,8 +91,8 @@ def test_what_the_fuzzer_found(finding: Path, tmp_path: Path) -> None:
 # Each is put between two rows, and each is something that a count of rows does not show.
 BETWEEN = {
     "text": b"lost",
-    "text-that-ends-like-a-row": b'of a body" Score="3" />\r\n  ',
-    "text-alone-on-a-line": b"lost/>\r\n  ",
+    "text-that-ends-like-a-row": b'of a body" Score="3" />\r\n',
+    "text-alone-on-a-line": b"lost/>\r\n",
     "a-reference": b"&#65;",
     "an-entity": b"&lol;",
     "another-element": b"<rov/>",
@@ -102,23 +102,27 @@ BETWEEN = {
     "a-second-root": b"</posts><posts>",
     "another-dump": END + b"\r\n" + START,
     "raw-nul": b"\x00",
+    "a-vertical-tab": b"\x0b",
+    "a-no-break-space": "\u00a0".encode(),
     "half-a-row": b'<row Id="9"',
 }
 
 
-@pytest.mark.parametrize("chunk_bytes", [None, 40])
+@pytest.mark.parametrize("chunk_bytes", [None, 40, 150])
 @pytest.mark.parametrize("name", BETWEEN)
 def test_nothing_between_rows_is_lost(name: str, chunk_bytes: int | None, tmp_path: Path) -> None:
+    # The longest chunks begin with a row, and hold several.
+    first = [question(post_id) for post_id in range(10, 14)]
     rows = question(1), question(2), BETWEEN[name], question(3), question(4)
-    dump = write_dump(tmp_path / "Posts.xml", *rows)
+    dump = write_dump(tmp_path / "Posts.xml", *first, *rows)
     error = failure(dump, tmp_path, chunk_bytes=chunk_bytes)
     assert isinstance(error, so2docs.MalformedDumpError)
     assert error.place is not None
     # The piece that does not parse starts with the row before, or with the half row itself.
-    start = len(START) + len(rows[0])
+    start = len(START) + len(b"".join(first)) + len(rows[0])
     is_half = name == "half-a-row"
     assert error.place.offset == start + (len(rows[1]) if is_half else 2)
-    assert error.place.line == 4 + is_half
+    assert error.place.line == 8 + is_half
     assert error.place.last_id == 1 + is_half
     assert "is not well-formed XML" in str(error)
     assert "leave such rows out with --skip-malformed" in str(error)

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from oracle import _repair
 
@@ -57,6 +57,10 @@ def test_rows_keep_every_attribute(found: list[dict[str, str]], gap: str) -> Non
         max_size=8,
     )
 )
+@example([b"\x0b"])
+@example([b"\x0c", b"<row />"])
+@example([b"<row />", b"text", b"/>", b"<row />"])
+@example([b"<row />", b"\n", b"<row />", b"/>", b"\n", b"<row />"])
 def test_nothing_but_rows_is_let_pass(parts: list[bytes]) -> None:
     """Whatever stands between rows is an error, or white space, or a comment."""
     data = b"".join(parts)

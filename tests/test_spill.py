@@ -97,6 +97,31 @@ def test_every_byte_of_a_block_is_checked(folder: Path) -> None:
     spill.close()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE state SET value = '[2]'",
+        "UPDATE state SET crc = crc + 1",
+        "UPDATE chunks SET tally = '{}'",
+        "UPDATE chunks SET chunk = 7",
+        "UPDATE blocks SET raw_size = raw_size + 1",
+        "UPDATE blocks SET bucket = 2",
+        "UPDATE blocks SET chunk = 9",
+        "DELETE FROM blocks",
+        "DELETE FROM chunks",
+    ],
+)
+def test_every_row_of_the_index_is_checked(change: str, folder: Path) -> None:
+    spill = Spill(folder)
+    fill(spill, 0, {1: (b"k" * 32, b"{}")})
+    spill.put("a", [1])
+    spill._database._connection.execute(change)
+    with pytest.raises(SpillError, match="the index of the spill is damaged"):  # noqa: PT012
+        spill.get("a")
+        spill.check()
+    spill.close()
+
+
 def test_one_owner(folder: Path) -> None:
     spill = Spill(folder)
     with pytest.raises(SpillError, match="another so2docs is working on this conversion; let it"):
