@@ -79,11 +79,16 @@ def read_prolog(path: str, read: Callable[[int], bytes]) -> Prolog:
             Place(0, 1),
             excerpt=head[:start],
         ) from None
-    if match["root"] == b"row" and not is_empty:
+    first_line = 1 + head.count(b"\n", 0, start)
+    if match["root"] == b"row":
         raise MalformedDumpError(
-            path, "starts with <row>; expected <posts> around the rows", Place(0, 1)
+            path,
+            "starts with <row>; expected <posts> around the rows",
+            Place(match.start("tag"), first_line),
+            advice="check that this is the whole Posts.xml of a Stack Exchange dump",
+            excerpt=head[:_WINDOW],
         )
-    return Prolog(head, start, 1 + head.count(b"\n", 0, start), frame, is_empty)
+    return Prolog(head, start, first_line, frame, is_empty)
 
 
 def _find_root(path: str, read: Callable[[int], bytes]) -> tuple[bytes, re.Match[bytes]]:

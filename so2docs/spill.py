@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import groupby
@@ -23,6 +24,9 @@ from so2docs.errors import SpillError
 
 FORMAT = 2
 """Version of what stands in the index and in the block files."""
+
+PIECES = "pieces"
+"""Folder in the spill's, for pieces of a dump that comes as a stream."""
 
 _INDEX = "index.sqlite"
 _SCHEMA: dict[str, dict[str, type]] = {
@@ -187,10 +191,13 @@ def clear(folder: Path) -> None:
         return
     ours = (path for path in folder.iterdir() if _is_ours(path.name))
     for path in sorted(ours, key=lambda path: path.name == _INDEX):
-        path.unlink(missing_ok=True)
+        if path.name == PIECES:
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()
 
 
 def _is_ours(name: str) -> bool:
-    return name.endswith(".blocks") or name.startswith(_INDEX)
+    return name.endswith(".blocks") or name.startswith(_INDEX) or name == PIECES

@@ -20,6 +20,7 @@ from so2docs.dump import Chunk, Dump, identity, last_good_row
 from so2docs.errors import ArchiveError, DumpError, Place
 from so2docs.prolog import read_prolog
 from so2docs.sources.source import BLOCK_BYTES, Source
+from so2docs.spill import PIECES
 from so2docs.streamed_rows import StreamedRows
 
 _SMALLEST_PIECE = 8 * 1024 * 1024
@@ -99,7 +100,7 @@ class StreamDump:
         """
         if self.end_state is not None:
             return
-        self._folder = folder / "pieces"
+        self._folder = folder / PIECES
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir()
         number, offset = 0, self._start

@@ -120,7 +120,7 @@ def finish(dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
     _, messages = running.communicate(timeout=300)
     assert running.returncode == 0, messages
     assert left_by(output) == undisturbed[0]
-    assert not members(running.pid)
+    wait_for(lambda: not members(running.pid))
     return messages
 
 
@@ -180,7 +180,7 @@ def test_asked_to_stop(
     _, messages = running.communicate(timeout=60)
     assert running.returncode == code, messages
     assert messages.strip() == f"so2docs: {word}; run the same command again to go on"
-    assert not members(running.pid)
+    wait_for(lambda: not members(running.pid))
     assert not output.exists()
 
 
@@ -195,7 +195,7 @@ def test_a_worker_killed_alone(
     assert (
         "WorkerDiedError: a worker process was killed, perhaps because memory ran out" in messages
     )
-    assert not members(running.pid)
+    wait_for(lambda: not members(running.pid))
     assert "going on: " in finish(dump, output, undisturbed)
 
 

@@ -369,7 +369,7 @@ def test_index_is_there_whenever_the_output_is(tmp_path: Path) -> None:
     with Output(str(whole), "gzip", indexed=True) as output:
         for piece in pieces:
             output.append(piece)
-        publish(str(path), output.seal())
+        publish(str(whole), output.seal())
     again = tmp_path / "again.jsonl.gz"
     output = Output(str(again), "gzip", indexed=True)
     for piece in pieces[:5]:
@@ -380,7 +380,7 @@ def test_index_is_there_whenever_the_output_is(tmp_path: Path) -> None:
     with Output(str(again), "gzip", state, indexed=True) as output:
         for piece in pieces[5:]:
             output.append(piece)
-        publish(str(path), output.seal())
+        publish(str(again), output.seal())
     assert index_of(again).read_bytes() == index_of(whole).read_bytes()
     assert again.read_bytes() == whole.read_bytes()
 
