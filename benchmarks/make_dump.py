@@ -153,7 +153,7 @@ def rows(size_bytes: int, seed: int, tally: Counter[int | str]) -> Rows:
     title = table('1: Title="{A} {a} {a} {a} {a} {a}" Tags="|{t}|" AnswerCount="{c}"')
     counts = table('4: CommentCount="{c}"¦1: CommentCount="{c}" FavoriteCount="{c}"')
     comments, views = table('1: CommentCount="{c}"'), table('1: ViewCount="{n}"')
-    score, opening = table("1:-1¦1:-{c}1¦30:{c}"), table("1:{A}")
+    score, opening = table("1:-1¦1:-2¦30:{c}"), table("1:{A}")
     sizes = [int(rng.lognormvariate(4.0, 1)) + 1 for _ in range(FEW)]
     longest = max(sizes) + 6
     delays = [int(900 * TICKS * rng.random() ** 9) + 60 for _ in range(FEW)]

@@ -20,6 +20,8 @@ from make_dump import make_dump
 from make_dump import size as parse_size
 from measure import Measured, run
 
+from so2docs.core import built
+
 HERE = Path(__file__).parent
 _GREEDY = {"in_memory", "clickhouse", "duckdb"}
 
@@ -58,8 +60,12 @@ def measure(dump: Path, folder: Path, names: list[str]) -> list[Line]:
     """All lines, one after the other."""
     cores = os.cpu_count() or 1
     dump.read_bytes() if dump.stat().st_size < 2e9 else None  # Everybody finds it in memory.
-    lines = [so2docs_line(f"so2docs, {cores} jobs", dump, folder, [])]
-    lines.append(so2docs_line("so2docs, 1 job", dump, folder, ["--jobs", "1"]))
+    lines = [so2docs_line(f"so2docs, {built()} core, {cores} jobs", dump, folder, [])]
+    lines.append(so2docs_line("the same, 1 job", dump, folder, ["--jobs", "1"]))
+    if built() == "compiled":
+        python = ["--core", "python"]
+        lines.append(so2docs_line(f"so2docs, Python core, {cores} jobs", dump, folder, python))
+        lines.append(so2docs_line("the same, 1 job", dump, folder, [*python, "--jobs", "1"]))
     parse, _ = contestant("iterparse", dump, folder)
     packing = float(contestant("compress", folder / "so2docs.jsonl.gz", folder)[1].stdout)
     lines += [parse, Line("ISA-L 2 of the output", packing, packing)]
