@@ -85,7 +85,7 @@ def _widen(pool: ProcessPoolExecutor) -> None:
     with suppress(AttributeError, ImportError, OSError):
         import fcntl
 
-        results: Any = pool._result_queue  # type: ignore[attr-defined]
+        results: Any = pool._result_queue
         fcntl.fcntl(results._reader.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
 
 
