@@ -15,7 +15,7 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 # As long as SECONDS says, steered by coverage where atheris can be installed.
 SECONDS ?= 600

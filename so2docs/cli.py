@@ -102,17 +102,14 @@ def convert(
 ) -> None:
     """Convert DUMP into OUTPUT: one question a line, with its answers inside.
 
-    OUTPUT is compressed by gzip unless its name ends in .jsonl; - is standard output, uncompressed.
-    It gets its name only when it is whole. Beside it goes a small OUTPUT.index, which tells
-    `so2docs show` where each question stands; it is made again if it is missing. Rows that no
+    DUMP is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
+    or - for standard input. An archive is not unpacked first.
+
+    OUTPUT is questions.jsonl.gz if not given; it is compressed by gzip unless its name ends in
+    .jsonl; - is standard output, uncompressed. It gets its name only when it is whole. Beside it
+    goes a small OUTPUT.index, which tells `so2docs show` where each question stands. Rows that no
     document holds go to a side file with the reason. The same command after an interruption goes on
     where it was.
-    DUMP is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
-    or - for standard input. An archive is not unpacked first. OUTPUT is questions.jsonl.gz if not
-    given;
-    it is compressed by gzip unless its name ends in .jsonl; - is standard output, uncompressed.
-    It gets its name only when it is whole. Rows that no document holds go to a side file with the
-    reason. The same command after an interruption goes on where it was.
 
     Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
     terminated.
