@@ -13,7 +13,9 @@ from so2docs.dump import Dump, slices
 from so2docs.errors import MalformedDumpError, Place
 from so2docs.options import Options
 from so2docs.posts import Posts
-from so2docs.spill import Block, BlockWriter
+from so2docs.selection import Selection
+from so2docs.shapes import shape_of
+from so2docs.spill import REJECTED, Block, BlockWriter
 
 _FLUSH_EVERY = 4 * 1024 * 1024
 _FULL_BLOCK = 512 * 1024
@@ -53,6 +55,7 @@ class ChunkTally:
         strays: Rows without a usable key, by reason.
         other_types: Rows that are neither questions nor answers, by type.
         owners: Post ids under several questions, each with the first of them.
+        filtered: Rows that a filter has rejected.
     """
 
     rows: int = 0
@@ -62,6 +65,7 @@ class ChunkTally:
     strays: dict[str, int] = field(default_factory=dict)
     other_types: dict[str, int] = field(default_factory=dict)
     owners: dict[str, int] = field(default_factory=dict)
+    filtered: int = 0
 
 
 @dataclass(slots=True)
@@ -82,15 +86,17 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
         ChangedDumpError: The dump is not what it was.
     """
     found, tally, held = Posts(), ChunkTally(), 0
+    steps = _Steps(task)
     with BlockWriter(task.path) as writer:
         for offset, data in slices(task.dump, task.start, task.end):
-            _add_slice(task, offset, data, found, tally)
+            _add_slice(steps, offset, data, found, tally)
             tally.lines += data.count(b"\n")
             held += len(data)
             if held >= _FLUSH_EVERY:
                 held = 0
                 _flush(found, writer, _FULL_BLOCK)
         _flush(found, writer, 0)
+    tally.filtered = found.filtered
     tally.strays = dict(found.stray_reasons)
     tally.other_types = {str(kind): count for kind, count in found.other_types.items()}
     pages, owners = repeats.of_chunk(found.pairs)
@@ -98,7 +104,18 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
     return ChunkResult(task, writer.blocks, tally, pages)
 
 
-def _add_slice(task: ChunkTask, offset: int, data: bytes, found: Posts, tally: ChunkTally) -> None:
+class _Steps:
+    """What happens to rows before they are posts: most conversions keep them as they are."""
+
+    def __init__(self, task: ChunkTask) -> None:
+        filters = task.options.filters
+        self.task = task
+        self.select = Selection(filters) if filters.select else None
+        self.shape = shape_of(task.options)
+
+
+def _add_slice(steps: _Steps, offset: int, data: bytes, found: Posts, tally: ChunkTally) -> None:
+    task = steps.task
     for part in rows.parse(data, task.dump.frame):
         if isinstance(part, rows.Malformed):
             at = offset + part.position
@@ -112,7 +129,8 @@ def _add_slice(task: ChunkTask, offset: int, data: bytes, found: Posts, tally: C
             tally.repaired += part.repaired
             last_id = rows.row_id(part.rows[-1])
             tally.last_id = tally.last_id if last_id is None else last_id
-            posts.add(found, part.rows)
+            kept = part.rows if steps.select is None else steps.select(found, part.rows)
+            posts.add(found, kept, steps.shape)
 
 
 def _malformed(
@@ -136,6 +154,9 @@ def _flush(found: Posts, writer: BlockWriter, least: int) -> None:
     for number in sorted(number for number, bucket in buckets.items() if len(bucket.json) >= least):
         bucket = buckets.pop(number)
         writer.write(number, bucket.keys, bucket.json)
+    if found.rejected and len(found.rejected) >= least:
+        writer.write(REJECTED, found.rejected, bytearray())
+        found.rejected = bytearray()
     if found.strays and len(found.strays) >= least:
         writer.write(None, bytearray(), found.strays)
         found.strays = bytearray()

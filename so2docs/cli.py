@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 import so2docs
+from so2docs.document_options import document_options
 from so2docs.errors import OptionError, So2docsError
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
@@ -32,7 +33,8 @@ def cli() -> None:
 
 @cli.command(epilog=_EPILOG)
 @click.argument("dump")
-@click.argument("output", default="questions.jsonl.gz")
+@click.argument("output", required=False)
+@document_options
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
 )
@@ -53,10 +55,10 @@ def cli() -> None:
 )
 @click.option(
     "--level",
-    type=click.IntRange(0, 9),
+    type=click.IntRange(0, 19),
     default=2,
     show_default=True,
-    help="Of the gzip compression: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib).",
+    help="Of gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib). Of zstd: up to 19.",
 )
 @click.option(
     "--skip-malformed", is_flag=True, help="Put rows that are not XML with the strays and go on."
@@ -65,13 +67,16 @@ def cli() -> None:
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def convert(
-    dump: str, output: str, report: str | None, quiet: bool, debug: bool, **options: Any
+    dump: str, output: str | None, report: str | None, quiet: bool, debug: bool, **options: Any
 ) -> None:
     """Convert DUMP (a Posts.xml) into OUTPUT: one question a line, with its answers inside.
 
-    OUTPUT is compressed by gzip unless its name ends in .jsonl; - is standard output, uncompressed.
-    It gets its name only when it is whole. Rows that no document holds go to a side file with the
-    reason. The same command after an interruption goes on where it was.
+    OUTPUT is questions.jsonl.gz if not given; its name says the format (.jsonl, .json, .parquet,
+    .ravendbdump) and the compression (.gz, .zst); - is standard output, uncompressed. It gets its
+    name only when it is whole. Rows that no document holds go to a side file with the reason. The
+    same command after an interruption goes on where it was.
+
+    Of several filters, all must hold.
     """
     shows_progress = not quiet and sys.stderr.isatty()
     done = so2docs.convert(dump, output, progress=shows_progress, **options)

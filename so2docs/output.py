@@ -5,6 +5,9 @@ in order. The gzip stream (RFC 1952) is one member: raw deflate data (RFC 1951) 
 on a byte boundary by a full flush, an empty final block, and the CRC-32 of all joined from those of
 the pieces. Some readers stop after the first member of a file, so there is only one.
 
+A zstd stream is a frame for each piece and, at the end, a table of the frames, which readers skip
+that do not know it.
+
 The file grows under `NAME.part` and gets its final name when it is whole.
 """
 
@@ -18,11 +21,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+import zstandard
 from isal import isal_zlib
 
+from so2docs import seekable
 from so2docs.errors import OutputError
+from so2docs.piece_log import PieceLog
 
-Compression = Literal["gzip", "none"]
+Compression = Literal["gzip", "zstd", "none"]
 
 PIECE_BYTES = 1024 * 1024
 """A piece of the output is about this long before compression."""
@@ -30,7 +36,9 @@ PIECE_BYTES = 1024 * 1024
 # No file name, no time, "unknown" operating system: the bytes depend on the documents only.
 _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _LAST_BLOCK = b"\x03\x00"
+_TRAILER = struct.Struct("<II")
 _ISAL_LEVELS = 3
+_UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,7 @@ class Piece:
         crc: CRC-32 of the bytes before compression.
         first_id: Question id of the first document.
         documents: Number of documents.
+        note: What the end of the file has to say about this piece, if anything.
     """
 
     data: bytes
@@ -50,11 +59,14 @@ class Piece:
     crc: int
     first_id: int = 0
     documents: int = 0
+    note: bytes = b""
 
 
 def compression_of(path: str) -> Compression:
     """How an output of this name is compressed: `.jsonl` and standard output (`-`) are not."""
-    return "none" if path == "-" or path.endswith((".jsonl", ".ndjson", ".json")) else "gzip"
+    if path.endswith((".zst", ".zstd")):
+        return "zstd"
+    return "none" if path == "-" or path.endswith(_UNCOMPRESSED) else "gzip"
 
 
 def compress(
@@ -64,14 +76,18 @@ def compress(
 
     Args:
         raw: Whole lines.
-        compression: `gzip` or `none`.
-        level: 0 to 3 for ISA-L (2 is about fifteen times as fast as zlib's 6), 4 to 9 for zlib.
+        compression: `gzip`, `zstd` or `none`.
+        level: Of zstd; or of gzip: 0 to 3 for ISA-L (2 is about fifteen times as fast as zlib's
+            6), 4 to 9 for zlib.
         first_id: Question id of its first document.
         documents: Number of its documents.
     """
     crc = isal_zlib.crc32(raw)
     if compression == "none":
         return Piece(raw, len(raw), crc, first_id, documents)
+    if compression == "zstd":
+        frame = zstandard.ZstdCompressor(level=level, write_checksum=True).compress(raw)
+        return Piece(frame, len(raw), crc, first_id, documents)
     if level <= _ISAL_LEVELS:
         deflate = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -15)
         data = deflate.compress(raw) + deflate.flush(isal_zlib.Z_FULL_FLUSH)
@@ -89,11 +105,13 @@ class Progress:
         size: Bytes in the `.part` file.
         raw_size: Bytes before compression.
         crc: CRC-32 of those.
+        logged: Bytes of the log of its pieces, where there is one.
     """
 
     size: int = 0
     raw_size: int = 0
     crc: int = 0
+    logged: int = 0
 
 
 class Output:
@@ -101,8 +119,9 @@ class Output:
 
     Args:
         path: The final name.
-        compression: `gzip` or `none`.
+        compression: `gzip`, `zstd` or `none`.
         resume: A checkpoint of an earlier session, to go on from there.
+        logs: Whether the format's end tells about every piece.
 
     Raises:
         OutputError: The folder is missing or not writable, or the `.part` file is not what the
@@ -110,11 +129,17 @@ class Output:
     """
 
     def __init__(
-        self, path: str, compression: Compression, resume: dict[str, int] | None = None
+        self,
+        path: str,
+        compression: Compression,
+        resume: dict[str, int] | None = None,
+        *,
+        logs: bool = False,
     ) -> None:
         self.path = path
         self.part = f"{path}.part"
         self.progress = Progress(**resume) if resume else Progress()
+        self.log: PieceLog | None = None
         self._compression = compression
         self._file: BinaryIO | None = None
         try:
@@ -131,6 +156,10 @@ class Output:
                 self._file.truncate()
         except OSError as error:
             raise _output_error(self.part, error) from error
+        if logs or compression == "zstd":
+            self.log = PieceLog(
+                None if path == "-" else f"{self.part}.pieces", self.progress.logged
+            )
 
     def append(self, piece: Piece) -> None:
         """Append a piece."""
@@ -140,12 +169,26 @@ class Output:
         done = self.progress
         done.crc = isal_zlib.crc32_combine(done.crc, piece.crc, piece.raw_size)
         done.raw_size += piece.raw_size
+        if self.log is not None:
+            self.log.add(len(piece.data), piece.raw_size, piece.note)
 
     def checkpoint(self) -> dict[str, int]:
         """Hand all bytes to the system, and say how far the file has come."""
         if self._file is not None:
             self._file.flush()
+        if self.log is not None:
+            self.progress.logged = self.log.save()
         return asdict(self.progress)
+
+    def size_with(self, pieces: int, data_bytes: int) -> int:
+        """Bytes of the finished file if so many more pieces of so many bytes were appended."""
+        size = self.progress.size + data_bytes
+        if self._compression == "gzip":
+            fresh = 0 if self.progress.size else len(_GZIP_HEADER)
+            return size + fresh + len(_LAST_BLOCK) + _TRAILER.size
+        if self._compression == "zstd" and self.log is not None:
+            return size + seekable.table_bytes(self.log.count + pieces)
+        return size
 
     def _start(self) -> None:
         try:
@@ -166,17 +209,29 @@ class Output:
         Returns:
             Its bytes.
         """
+        size = self.end()
+        if self.path != "-":
+            give_name(self.path)
+        return size
+
+    def end(self) -> int:
+        """End the stream and close the file, which keeps its `.part` name.
+
+        Returns:
+            Its bytes.
+        """
         if self._file is None:
             self._start()
         assert self._file is not None
         if self._compression == "gzip":
-            trailer = struct.pack("<II", self.progress.crc, self.progress.raw_size & 0xFFFFFFFF)
+            trailer = _TRAILER.pack(self.progress.crc, self.progress.raw_size & 0xFFFFFFFF)
             self._write(_LAST_BLOCK + trailer)
+        elif self._compression == "zstd" and self.log is not None:
+            self._write(seekable.table((size, raw_size) for size, raw_size, _ in self.log))
         self._file.flush()
         if self.path != "-":
             os.fsync(self._file.fileno())
             self._file.close()
-            os.replace(self.part, self.path)
         return self.progress.size
 
     def __enter__(self) -> Output:
@@ -191,6 +246,13 @@ class Output:
         if self.path != "-":
             self.__exit__()
             Path(self.part).unlink(missing_ok=True)
+            Path(f"{self.part}.pieces").unlink(missing_ok=True)
+
+
+def give_name(path: str) -> None:
+    """Give a finished file its final name."""
+    os.replace(f"{path}.part", path)
+    Path(f"{path}.part.pieces").unlink(missing_ok=True)
 
 
 def _output_error(path: str, error: OSError) -> OutputError:

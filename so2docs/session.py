@@ -31,7 +31,13 @@ class Session:
         self.options = options
         self.names = names
         wanted = options.chunk_bytes or max(_SMALLEST_CHUNK, -(-dump.size // _MOST_CHUNKS))
-        chunk_bytes = resume.claim(spill, dump, wanted, options.that_change_the_output())
+        chunk_bytes = resume.claim(
+            spill,
+            dump,
+            wanted,
+            options.that_change_the_output(),
+            options.that_change_the_spill(),
+        )
         self.first_pass = FirstPass(dump, spill, options, chunk_bytes)
         jobs = options.jobs or (os.cpu_count() or 1 if dump.size >= _WORTH_A_PROCESS else 1)
         self.jobs = min(jobs, max(1, len(self.first_pass.ranges)))

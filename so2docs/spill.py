@@ -28,6 +28,9 @@ from so2docs.errors import SpillError
 FORMAT = 1
 """Version of what stands in the index and in the block files."""
 
+REJECTED = 1 << 60
+"""Bucket, beyond those of any question id, for keys of rejected posts that no other bucket has."""
+
 _ZSTD_LEVEL = 1
 
 _SCHEMA: dict[str, dict[str, type]] = {
@@ -263,8 +266,9 @@ class Spill:
     def buckets(self) -> list[tuple[int, int]]:
         """All buckets in ascending order, each with the bytes of its JSON."""
         return self._database.execute(
-            "SELECT bucket, sum(raw_size) FROM blocks WHERE bucket IS NOT NULL "
-            "GROUP BY bucket ORDER BY bucket"
+            "SELECT bucket, sum(raw_size) FROM blocks WHERE bucket <> ? "
+            "GROUP BY bucket ORDER BY bucket",
+            (REJECTED,),
         ).fetchall()
 
     def blocks(self, bucket: int | None) -> list[tuple[str, Block]]:
