@@ -110,8 +110,8 @@ class _Steps:
     def __init__(self, task: ChunkTask) -> None:
         filters = task.options.filters
         self.task = task
-        self.select = Selection(filters) if filters.select else None
         self.shape = shape_of(task.options)
+        self.selection = Selection(filters, self.shape) if filters.select else None
 
 
 def _add_slice(steps: _Steps, offset: int, data: bytes, found: Posts, tally: ChunkTally) -> None:
@@ -129,8 +129,10 @@ def _add_slice(steps: _Steps, offset: int, data: bytes, found: Posts, tally: Chu
             tally.repaired += part.repaired
             last_id = rows.row_id(part.rows[-1])
             tally.last_id = tally.last_id if last_id is None else last_id
-            kept = part.rows if steps.select is None else steps.select(found, part.rows)
-            posts.add(found, kept, steps.shape)
+            if steps.selection is None:
+                posts.add(found, part.rows, steps.shape)
+            else:
+                steps.selection.add(found, part.rows)
 
 
 def _malformed(

@@ -75,8 +75,9 @@ def _names(option: str, given: str | Sequence[str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
     for name in names:
         if name not in _ALLOWED and name.removeprefix(_INSIDE) not in _QUESTION:
-            similar = difflib.get_close_matches(name, _ALLOWED, 1, 0.7)
-            hint = f"; did you mean {similar[0]}?" if similar else ""
+            by_lower = {allowed.lower(): allowed for allowed in _ALLOWED}
+            similar = difflib.get_close_matches(name.lower(), by_lower, 1, 0.7)
+            hint = f"; did you mean {by_lower[similar[0]]}?" if similar else "."
             raise OptionError(
                 f"{option}: there is no field {name!r}{hint} Allowed are "
                 f"{', '.join(QUESTION_ATTRIBUTES)}, {_ANSWERS}, and Answers. before the name of "

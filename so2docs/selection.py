@@ -1,10 +1,11 @@
-"""Rows of the dump -> the rows that the filters keep, in the first pass."""
+"""Rows of the dump -> posts, of those rows only that the filters keep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from so2docs import posts
 from so2docs.filters import Filters, is_sampled
 from so2docs.posts import (
     ANSWER,
@@ -15,6 +16,7 @@ from so2docs.posts import (
     REJECTED_ANSWER,
     REJECTED_QUESTION,
     Posts,
+    Shape,
     new_bucket,
     number,
     tags,
@@ -22,51 +24,62 @@ from so2docs.posts import (
 
 Row = dict[str, Any]
 _Check = Callable[[Row], bool]
+_Ids = tuple[int, int, int]
+"""Kind, question id and post id."""
 
 
 class Selection:
-    """Keeps the rows that pass; only the keys of the others go to the posts."""
+    """Makes posts of the rows that pass; of the others, only the keys go to the posts.
 
-    def __init__(self, filters: Filters) -> None:
+    Args:
+        filters: What rows have to pass.
+        shape: What to make of those that do before they are JSON.
+    """
+
+    def __init__(self, filters: Filters, shape: Shape | None) -> None:
         self._sample = filters.sample
-        self._question_checks = _question_checks(filters)
-        self._answer_checks = _answer_checks(filters)
+        self._shape = shape
+        self._checks = {QUESTION: _question_checks(filters), ANSWER: _answer_checks(filters)}
 
-    def __call__(self, found: Posts, rows: list[Row]) -> list[Row]:
-        """The rows that are to become posts.
+    def add(self, found: Posts, rows: list[Row]) -> None:
+        """Turn rows into posts, as `posts.add` does.
 
         Args:
-            found: Gets the keys and the number of those that are not.
-            rows: Attributes of the rows, in the order of the dump.
+            found: Where they go.
+            rows: Attributes of the rows, in the order of the dump; they are changed in place.
         """
         kept: list[Row] = []
-        share = self._sample
         for row in rows:
             ids = _ids(row)
-            if ids is None:
+            sampled = ids is None or self._is_sampled(ids[1])
+            if ids is None or (sampled and all(check(row) for check in self._checks[ids[0]])):
                 kept.append(row)
                 continue
-            kind, question_id, post_id = ids
-            if share is not None and not is_sampled(question_id, share):
-                key = KEY.pack(question_id, post_id, 0, kind)
-                found.rejected += key
-            elif all(
-                check(row)
-                for check in (self._question_checks if kind == QUESTION else self._answer_checks)
-            ):
-                kept.append(row)
-                continue
-            else:
-                rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
-                key = KEY.pack(question_id, post_id, 0, rejected)
-                bucket = found.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
-                bucket.keys.extend(key)
-            found.pairs += key[:PAIR_BYTES]
-            found.filtered += 1
-        return kept
+            # Keys have to stand in the order of the dump: of repeated ids, the first one counts.
+            if kept:
+                posts.add(found, kept, self._shape)
+                kept = []
+            _reject(ids, found, sampled)
+        posts.add(found, kept, self._shape)
+
+    def _is_sampled(self, question_id: int) -> bool:
+        return self._sample is None or is_sampled(question_id, self._sample)
 
 
-def _ids(row: Row) -> tuple[int, int, int] | None:
+def _reject(ids: _Ids, found: Posts, sampled: bool) -> None:
+    """Keep the key of a post: in its bucket, unless all posts of its question are rejected."""
+    kind, question_id, post_id = ids
+    rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
+    key = KEY.pack(question_id, post_id, 0, rejected)
+    if sampled:
+        found.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket()).keys.extend(key)
+    else:
+        found.rejected += key
+    found.pairs += key[:PAIR_BYTES]
+    found.filtered += 1
+
+
+def _ids(row: Row) -> _Ids | None:
     """Kind, question id and post id; None for a row that will not be a question nor an answer."""
     kind = row.get("PostTypeId")
     kind = QUESTION if kind == "1" else ANSWER if kind == "2" else number(kind or "")
