@@ -16,19 +16,6 @@ from so2docs.form import FormatName
 Document = dict[str, Any]
 
 DATES = {"CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate"}
-NUMBERS = {
-    "AcceptedAnswerId",
-    "AnswerCount",
-    "CommentCount",
-    "FavoriteCount",
-    "Id",
-    "LastEditorUserId",
-    "OwnerUserId",
-    "ParentId",
-    "PostTypeId",
-    "Score",
-    "ViewCount",
-}
 
 
 def unpacked(path: Path) -> bytes:
@@ -106,7 +93,7 @@ def _post(row: Document) -> Document:
     post: Document = {}
     for name, value in row.items():
         if name == "Other":
-            post |= {key: _other(key, text) for key, text in value or ()}
+            post |= json.loads(value or "{}")
         elif name == "Answers":
             post[name] = [_post(answer) for answer in value]
         elif isinstance(value, datetime):
@@ -115,16 +102,6 @@ def _post(row: Document) -> Document:
         elif value is not None:
             post[name] = value
     return post
-
-
-def _other(name: str, text: str) -> Any:
-    if name == "Tags":
-        return json.loads(text)
-    return int(text) if name in NUMBERS and text.lstrip("-").isascii() and _is_int64(text) else text
-
-
-def _is_int64(text: str) -> bool:
-    return text.lstrip("-").isdigit() and -(2**63) <= int(text) < 2**63
 
 
 def without_second_fractions(documents: list[Document]) -> list[Document]:

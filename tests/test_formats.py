@@ -272,7 +272,9 @@ def test_parquet_types(tmp_path: Path) -> None:
 def test_parquet_keeps_what_has_no_column(tmp_path: Path) -> None:
     output = tmp_path / "questions.parquet"
     so2docs.convert(SAMPLES / "values.xml", output, jobs=1)
-    rows = {row["Id"]: dict(row["Other"] or ()) for row in pq.read_table(output).to_pylist()}
+    rows = {
+        row["Id"]: json.loads(row["Other"] or "{}") for row in pq.read_table(output).to_pylist()
+    }
     assert rows[0]["ViewCount"] == "1.5"
     assert rows[19] == {
         "Mood": "curious",

@@ -29,7 +29,10 @@ ROW_GROUP_BYTES = 16 * 1024 * 1024
 """JSON of a row group: about 5 MB in the file, and 150 MB in the worker that makes it."""
 
 OTHER = "Other"
-"""Column for attributes that have none of their own, or a value that is not of its type."""
+"""Column for attributes that have none of their own, or a value that is not of its type.
+
+As the text of a JSON object: not all readers know maps (data set hubs do not), all know text.
+"""
 
 _Row = dict[str, Any]
 _FOOTER_ROOM = 64 * 1024
@@ -101,8 +104,7 @@ class Parquet(Format):
     def _fields(self, names: list[str]) -> list[Any]:
         import pyarrow as pa
 
-        other = pa.map_(pa.string(), pa.string())
-        return [*(pa.field(name, _type(name)) for name in names), pa.field(OTHER, other)]
+        return [pa.field(name, _type(name)) for name in (*names, OTHER)]
 
     def _file(self, table: Any) -> bytes:
         import pyarrow.parquet as pq
@@ -165,21 +167,13 @@ def _columns(rows: list[_Row], names: list[str]) -> list[Any]:
     columns = [_column(name, rows, misfits) for name in names]
     known = frozenset(names)
     other = [
-        [
-            (name, _as_text(value))
-            for name, value in row.items()
-            if name not in known or name in misfit
-        ]
+        orjson.dumps({name: row[name] for name in row if name not in known or name in misfit})
         if (misfit := misfits.get(place, _NONE)) or row.keys() - known
         else None
         for place, row in enumerate(rows)
     ]
-    columns.append(pa.array(other, pa.map_(pa.string(), pa.string())))
+    columns.append(pa.array(other, pa.binary()).cast(pa.string()))
     return columns
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def _column(name: str, rows: list[_Row], misfits: dict[int, set[str]]) -> Any:
