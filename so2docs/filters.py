@@ -57,6 +57,13 @@ class Filters:
         """Whether the first pass leaves out rows."""
         return self != Filters(limit=self.limit, fields=self.fields) or not self.fields.has_answers
 
+    @property
+    def expected_share(self) -> float:
+        """Share of the dump that is at least left; 0 where that cannot be told beforehand."""
+        if self != Filters(sample=self.sample):
+            return 0.0
+        return 1.0 if self.sample is None else self.sample / _WHOLE
+
     def that_change_the_output(self) -> dict[str, Any]:
         """Options under the names of the command line."""
         kept = self.fields.kept

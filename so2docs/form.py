@@ -46,6 +46,11 @@ class OutputForm:
         return self.split_bytes is not None or self.split_files is not None
 
     @property
+    def packing(self) -> Compression:
+        """How the bytes on the disk are compressed, by us or by the format."""
+        return self.compression if FORMATS[self.format].compressed else "zstd"
+
+    @property
     def has_dates(self) -> bool:
         """Whether the spill must have dates in the form of this format."""
         return FORMATS[self.format].dates

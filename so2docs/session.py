@@ -47,7 +47,12 @@ class Session:
         """Both passes, into files."""
         report = self.report
         report.resumed = bool(self.spill.tallies())
-        check_room(self.dump.size, self.spill.folder, self.names.output, self.names.compression)
+        check_room(
+            int(self.dump.size * self.options.filters.expected_share),
+            self.spill.folder,
+            self.names.output,
+            self.options.form.packing,
+        )
         self.spill.start_run()
         with Workers(self.jobs) as workers:
             begun = time.perf_counter()

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import sqlite_utils
 import zstandard
 from isal.isal_zlib import crc32
 
@@ -189,6 +188,9 @@ class Spill:
             ) from error
 
     def _prepare(self) -> None:
+        # It imports pandas where there is one: 90 MiB, which workers can do without.
+        import sqlite_utils
+
         run = self._database.execute
         run("PRAGMA page_size=32768")
         run("PRAGMA locking_mode=EXCLUSIVE")

@@ -382,3 +382,12 @@ def test_command_passes_every_filter_on(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert b"did you mean Title?" in done.stderr
+
+
+def test_room_is_asked_for_what_is_kept() -> None:
+    from so2docs.filters import filters_of
+
+    assert filters_of().expected_share == 1
+    assert filters_of(sample="25%").expected_share == 0.25
+    assert filters_of(tags=["python"]).expected_share == 0
+    assert filters_of(without="Body").expected_share == 0

@@ -177,10 +177,17 @@ class _Stopping(Workers):
             yield result
 
 
-@pytest.mark.parametrize("split", [None, 3, "100kB"])
 @pytest.mark.parametrize(
-    ("name", "file"),
-    [(name, file) for name, (file, _) in READERS.items()] + [("jsonl", "questions.jsonl.gz")],
+    ("name", "file", "split"),
+    [
+        ("jsonl", "questions.jsonl.gz", None),
+        ("jsonl", "questions.jsonl.zst", None),
+        ("jsonl", "questions.jsonl.zst", 3),
+        ("json", "questions.json", "100kB"),
+        ("parquet", "questions.parquet", None),
+        ("parquet", "questions.parquet", 3),
+        ("parquet", "questions.parquet", "100kB"),
+    ],
 )
 def test_same_bytes_after_interruptions(
     name: FormatName,
