@@ -256,7 +256,7 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
         done = run_command(small, output, "--force", "--report", "/dev/full")
         assert done.returncode == 1
         assert (
-            f"the report cannot be written (No space left on device); the output is" in done.stderr
+            "the report cannot be written (No space left on device); the output is" in done.stderr
         )
         assert output.exists()
 
