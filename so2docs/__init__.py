@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from so2docs._version import __version__
-from so2docs.convert import Documents, convert, documents
+from so2docs.convert import convert
 from so2docs.errors import (
     AccountingError,
     ArchiveError,
@@ -29,6 +29,7 @@ from so2docs.errors import (
     TruncatedDumpError,
     WorkerDiedError,
 )
+from so2docs.iterator import Documents, documents
 from so2docs.reading import read
 from so2docs.report import Report
 from so2docs.several import Conversion, convert_all

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import orjson
 
-from so2docs import merge, output
+from so2docs import formats, merge
 from so2docs.blocks import Block, BlockReader
-from so2docs.merge import Buffer, Tally
+from so2docs.merge import Buffer, Document, Tally
 from so2docs.options import Options
-from so2docs.output import PIECE_BYTES, Compression, Piece
+from so2docs.output import Piece
 from so2docs.posts import BUCKET_BITS
 
 PART_BYTES = 32 * 1024 * 1024
@@ -29,15 +29,17 @@ class BucketTask:
         ids: The question ids.
         blocks: The blocks of their bucket in the order of the dump, each with its file.
         owners: For post ids under several questions, the one that stays.
-        compression: Of the output.
         options: How to convert.
+        cuts: Question ids that start another file of the output, in ascending order.
+        limit: Most documents.
     """
 
     ids: range
     blocks: list[tuple[str, Block]]
     owners: dict[int, int]
-    compression: Compression
     options: Options
+    cuts: tuple[int, ...] = ()
+    limit: int | None = None
 
 
 @dataclass(slots=True)
@@ -68,7 +70,9 @@ def nesting(task: BucketTask) -> merge.Nesting:
             merge.sorted_posts(blocks, task.ids),
             task.options.answers_by,
             task.owners,
-            _extra(task.options),
+            extra=_extra(task.options),
+            limit=task.limit,
+            with_answers=task.options.filters.fields.has_answers,
         )
 
 
@@ -84,24 +88,44 @@ def merge_bucket(task: BucketTask) -> BucketResult:
         SpillError: A block is damaged.
     """
     nested = nesting(task)
-    pieces: list[Piece] = []
-    lines: list[Buffer] = []
-    size = count = first_id = 0
+    pieces = _Pieces(task)
     for document in nested:
-        if not count:
-            first_id = document.question_id
-        lines += document.parts
-        size += document.size
-        count += 1
-        if size >= PIECE_BYTES:
-            pieces.append(_piece(task, lines, first_id, count))
-            lines, size, count = [], 0, 0
-    if count:
-        pieces.append(_piece(task, lines, first_id, count))
-    return BucketResult(task.ids, pieces, nested.strays, nested.tally)
+        pieces.add(document)
+    pieces.close()
+    return BucketResult(task.ids, pieces.done, nested.strays, nested.tally)
 
 
-def _piece(task: BucketTask, lines: list[Buffer], first_id: int, documents: int) -> Piece:
-    return output.compress(
-        b"".join(lines), task.compression, task.options.level, first_id, documents
-    )
+class _Pieces:
+    """Gathers documents until they are a piece of the output."""
+
+    def __init__(self, task: BucketTask) -> None:
+        self.done: list[Piece] = []
+        self._format = formats.of(task.options)
+        self._cuts = list(reversed(task.cuts))
+        self._start()
+
+    def _start(self) -> None:
+        self._held: list[Buffer] = []
+        self._size = self._count = self._first_id = 0
+
+    def add(self, document: Document) -> None:
+        if self._cuts and document.question_id >= self._cuts[-1]:
+            self.close()
+            while self._cuts and document.question_id >= self._cuts[-1]:
+                self._cuts.pop()
+        if not self._count:
+            self._first_id = document.question_id
+        elif self._format.between:
+            self._held.append(self._format.between)
+        self._held += self._format.frame(document)
+        self._size += document.size
+        self._count += 1
+        if self._size >= self._format.piece_bytes:
+            self.close()
+
+    def close(self) -> None:
+        """End a piece, if there is anything in it."""
+        if self._count:
+            raw = b"".join(self._held)
+            self.done.append(self._format.piece(raw, self._first_id, self._count))
+            self._start()

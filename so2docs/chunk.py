@@ -14,6 +14,9 @@ from so2docs.dump import Dump, slices
 from so2docs.errors import MalformedDumpError, Place
 from so2docs.options import Options
 from so2docs.posts import Posts
+from so2docs.selection import Selection
+from so2docs.shapes import shape_of
+from so2docs.spill import REJECTED
 
 _FLUSH_EVERY = 4 * 1024 * 1024
 _FULL_BLOCK = 512 * 1024
@@ -53,6 +56,7 @@ class ChunkTally:
         strays: Rows without a usable key, by reason.
         other_types: Rows that are neither questions nor answers, by type.
         owners: Post ids under several questions, each with the first of them.
+        filtered: Rows that a filter has rejected.
     """
 
     rows: int = 0
@@ -62,6 +66,7 @@ class ChunkTally:
     strays: dict[str, int] = field(default_factory=dict)
     other_types: dict[str, int] = field(default_factory=dict)
     owners: dict[str, int] = field(default_factory=dict)
+    filtered: int = 0
 
 
 @dataclass(slots=True)
@@ -83,9 +88,10 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
         ChangedDumpError: The dump is not what it was.
     """
     found, tally, held, last_id = Posts(), ChunkTally(), 0, None
+    steps = _Steps(task)
     with BlockWriter(task.path) as writer:
         for offset, data in slices(task.dump, task.start, task.end):
-            _add_slice(task, offset, data, found, tally)
+            _add_slice(steps, offset, data, found, tally)
             if task.options.strict and (tally.repaired or found.stray_reasons):
                 raise strict.in_slice(task.dump, data, Place(offset, tally.lines, last_id))
             last_id = tally.last_id
@@ -95,6 +101,7 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
                 held = 0
                 _flush(found, writer, _FULL_BLOCK)
         _flush(found, writer, 0)
+    tally.filtered = found.filtered
     tally.strays = dict(found.stray_reasons)
     tally.other_types = {str(kind): count for kind, count in found.other_types.items()}
     pages, owners = repeats.of_chunk(found.pairs)
@@ -102,10 +109,20 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
     return ChunkResult(task, writer.blocks, tally, pages)
 
 
-def _add_slice(task: ChunkTask, offset: int, data: bytes, found: Posts, tally: ChunkTally) -> None:
-    added = None
-    if task.options.core == "compiled":
-        added = core.add_canonical(data, task.dump.frame, found)
+class _Steps:
+    """What happens to rows before they are posts: most conversions keep them as they are."""
+
+    def __init__(self, task: ChunkTask) -> None:
+        options = task.options
+        self.task = task
+        self.is_compiled = options.core == "compiled" and not options.needs_rows
+        self.shape = shape_of(options)
+        self.selection = Selection(options.filters, self.shape) if options.filters.select else None
+
+
+def _add_slice(steps: _Steps, offset: int, data: bytes, found: Posts, tally: ChunkTally) -> None:
+    task = steps.task
+    added = core.add_canonical(data, task.dump.frame, found) if steps.is_compiled else None
     if added is not None:
         tally.rows += added.rows
         tally.last_id = tally.last_id if added.last_id is None else added.last_id
@@ -124,7 +141,10 @@ def _add_slice(task: ChunkTask, offset: int, data: bytes, found: Posts, tally: C
             tally.rows += len(part.rows)
             last_id = rows.row_id(part.rows[-1])
             tally.last_id = tally.last_id if last_id is None else last_id
-            posts.add(found, part.rows)
+            if steps.selection is None:
+                posts.add(found, part.rows, steps.shape)
+            else:
+                steps.selection.add(found, part.rows)
 
 
 def _malformed(
@@ -148,6 +168,9 @@ def _flush(found: Posts, writer: BlockWriter, least: int) -> None:
     for number in sorted(number for number, bucket in buckets.items() if len(bucket.json) >= least):
         bucket = buckets.pop(number)
         writer.write(number, bucket.keys, bucket.json)
+    if found.rejected and len(found.rejected) >= least:
+        writer.write(REJECTED, found.rejected, bytearray())
+        found.rejected = bytearray()
     if found.strays and len(found.strays) >= least:
         writer.write(None, bytearray(), found.strays)
         found.strays = bytearray()

@@ -14,6 +14,7 @@ import click
 
 import so2docs
 from so2docs import cli_reading, core
+from so2docs.document_options import document_options
 from so2docs.errors import OptionError, OutputError, So2docsError
 from so2docs.several import Conversion, site_of, summary
 
@@ -48,6 +49,7 @@ def cli() -> None:
     metavar="NAME",
     help="Add the site's name to each document, as field NAME: ids are unique per site only.",
 )
+@document_options
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
 )
@@ -68,10 +70,10 @@ def cli() -> None:
 )
 @click.option(
     "--level",
-    type=click.IntRange(0, 9),
+    type=click.IntRange(0, 19),
     default=2,
     show_default=True,
-    help="Of the gzip compression: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib).",
+    help="Of gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib). Of zstd: up to 19.",
 )
 @click.option(
     "--skip-malformed", is_flag=True, help="Put rows that are not XML with the strays and go on."
@@ -105,11 +107,13 @@ def convert(
     DUMP is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
     or - for standard input. An archive is not unpacked first.
 
-    OUTPUT is questions.jsonl.gz if not given; it is compressed by gzip unless its name ends in
-    .jsonl; - is standard output, uncompressed. It gets its name only when it is whole. Beside it
-    goes a small OUTPUT.index, which tells `so2docs show` where each question stands. Rows that no
-    document holds go to a side file with the reason. The same command after an interruption goes on
-    where it was.
+    OUTPUT is questions.jsonl.gz if not given; its name says the format (.jsonl, .json, .parquet,
+    .ravendbdump) and the compression (.gz, .zst); - is standard output, uncompressed. It gets its
+    name only when it is whole. Beside JSON lines goes a small OUTPUT.index, which tells `so2docs
+    show` where each question stands. Rows that no document holds go to a side file with the reason.
+    The same command after an interruption goes on where it was.
+
+    Of several filters, all must hold.
 
     Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
     terminated.
@@ -162,10 +166,10 @@ def _show(done: Conversion, quiet: bool) -> None:
         click.echo(f"so2docs: {done}", err=True)
 
 
-def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str]:
+def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str | None]:
     """DUMP and OUTPUT; several dumps without a folder for their outputs are refused."""
-    dump, output = paths[0], paths[1] if len(paths) > 1 else "questions.jsonl.gz"
-    if len(paths) > 2 or output.lower().endswith(_DUMP_EXTENSIONS):
+    dump, output = paths[0], paths[1] if len(paths) > 1 else None
+    if len(paths) > 2 or (output or "").lower().endswith(_DUMP_EXTENSIONS):
         raise click.UsageError("for several dumps, give a folder for the outputs: --output-dir DIR")
     return dump, output
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
 
-import orjson
-
+from so2docs.bodies import BodyAs
 from so2docs.core import Core
 from so2docs.disk import disk_errors
 from so2docs.errors import DumpError
+from so2docs.filters import filters_of
+from so2docs.form import FormatName, default_output, form_of
 from so2docs.merge import AnswersBy
 from so2docs.options import Options
+from so2docs.output import Compression
 from so2docs.paths import Names
 from so2docs.progress import Notify, silent
 from so2docs.report import Report
@@ -25,8 +26,25 @@ from so2docs.stream import AnyDump
 
 def convert(
     source: Given,
-    output: str | os.PathLike[str] = "questions.jsonl.gz",
+    output: str | os.PathLike[str] | None = None,
     *,
+    format: FormatName | None = None,  # noqa: A002
+    compression: Compression | None = None,
+    index: str | None = None,
+    split: str | int | None = None,
+    tags: str | Sequence[str] = (),
+    all_tags: bool = False,
+    min_score: int | None = None,
+    min_answer_score: int | None = None,
+    answered: bool = False,
+    accepted: bool = False,
+    since: str | None = None,
+    until: str | None = None,
+    sample: str | float | None = None,
+    limit: int | None = None,
+    fields: str | Sequence[str] | None = None,
+    without: str | Sequence[str] | None = None,
+    body: BodyAs = "html",
     jobs: int | None = None,
     work_dir: str | os.PathLike[str] | None = None,
     keep_spill: bool = False,
@@ -51,9 +69,35 @@ def convert(
         source: The `Posts.xml` of a Stack Exchange dump, as it is or compressed (7z, zip, gzip,
             bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
             which is left open. What can be read only once cannot be gone on with.
-        output: File for the documents, one JSON object a line, in ascending question id. Compressed
-            by gzip unless its name ends in `.jsonl`; `-` is standard output, uncompressed. Beside
-            a file goes a small `OUTPUT.index`, with which `open` finds single documents.
+        output: File for the documents, in ascending question id; `questions.jsonl.gz` if None (of
+            another format, such as `questions.parquet`). Its name says format and compression
+            where they are not given. `-` is standard output, uncompressed.
+            Beside one file of `jsonl`, unless by zstd, goes a small `OUTPUT.index`, with which
+            `open` finds single documents.
+        format: `jsonl`: one JSON object a line. `json`: one array. `elasticsearch`: lines for the
+            bulk API. `mongodb`: lines for mongoimport. `ravendb`: RavenDB's import file.
+            `parquet`: typed columns (install `so2docs[parquet]`).
+        compression: `gzip`, `zstd` or `none`.
+        index: Name of the Elasticsearch index; `questions` if None.
+        split: Write several files, `questions-00000.jsonl.gz` and so on, each of them whole and all
+            together in the order of the ids. A size such as `1GB`: no file is larger, as it stands
+            on the disk, unless a single document is. A number: so many files, with about as much
+            JSON in each.
+        tags: Keep questions that have any of these tags.
+        all_tags: They need all of them.
+        min_score: Keep questions with this score or a higher one.
+        min_answer_score: Keep answers with this score or a higher one.
+        answered: Keep questions whose `AnswerCount` is 1 or more.
+        accepted: Keep questions that have an `AcceptedAnswerId`.
+        since: Keep questions created at this time (UTC; a date is its midnight) or later.
+        until: Keep questions created before this time.
+        sample: Keep this share of the questions, such as `1%` or 0.01, chosen by a hash of the id:
+            the same from every dump, and part of every larger sample.
+        limit: Write only so many documents, those with the lowest ids that pass the rest.
+        fields: Attributes to keep, such as `Id,Title,Answers.Body`; `Answers` alone means all of
+            the answers' attributes. Without any of the answers, documents have no `Answers`.
+        without: Attributes to leave out, such as `Body,Answers.Body`.
+        body: `html`: as in the dump. `text` or `markdown` (install `so2docs[body]`): converted.
         jobs: Worker processes; all cores if None, and one where the dump is too small to gain.
         work_dir: Folder for the spill (about 0.4 times the dump); that of the output if None.
         keep_spill: Keep the spill of a finished conversion, for another with other options.
@@ -61,7 +105,8 @@ def convert(
         restart: Forget what an earlier, interrupted conversion did.
         answers_by: `id`: answers in ascending `Id`. `votes`: the accepted one first, then falling
             `Score`, then `Id`.
-        level: Of the gzip compression: 0 to 3 by ISA-L, 4 to 9 by zlib (smaller and far slower).
+        level: Of the gzip compression: 0 to 3 by ISA-L, 4 to 9 by zlib (smaller and far slower);
+            of zstd, up to 19.
         skip_malformed: Put rows that are not XML with the strays, instead of raising.
         chunk_bytes: Bytes of the dump that one task of the first pass takes.
         progress: Show progress bars, on stderr or in the notebook.
@@ -85,6 +130,22 @@ def convert(
         DiskFullError: There is not enough room.
         WorkerDiedError: A worker process was killed.
     """
+    path = default_output(format) if output is None else os.fspath(output)
+    form = form_of(path, format=format, compression=compression, index=index, split=split)
+    filters = filters_of(
+        tags=tags,
+        all_tags=all_tags,
+        min_score=min_score,
+        min_answer_score=min_answer_score,
+        answered=answered,
+        accepted=accepted,
+        since=since,
+        until=until,
+        sample=sample,
+        limit=limit,
+        fields=fields,
+        without=without,
+    )
     options = Options(
         jobs=jobs,
         answers_by=answers_by,
@@ -95,11 +156,14 @@ def convert(
         core=core,
         site_field=site_field,
         strict=strict,
+        form=form,
+        filters=filters,
+        body=body,
     )
-    names = Names(os.fspath(output), None if work_dir is None else os.fspath(work_dir))
+    names = Names(path, None if work_dir is None else os.fspath(work_dir), form)
     started = time.perf_counter()
     try:
-        with disk_errors(), _opened(source, options, names) as dump:
+        with disk_errors(), opened(source, options, names) as dump:
             is_fresh = restart or dump.file is None
             names.check(dump)
             if is_fresh or not names.has_spill():
@@ -121,79 +185,6 @@ def convert(
     return report
 
 
-def _opened(source: Given, options: Options, names: Names) -> closing[AnyDump]:
+def opened(source: Given, options: Options, names: Names) -> closing[AnyDump]:
+    """A dump that is closed at the end."""
     return closing(open_source(source, threads=options.threads, work_dir=names.work_folder))
-
-
-class Documents:
-    """An iterator over nested questions; `report` is complete when it has ended."""
-
-    def __init__(self, source: Given, work_dir: str | None, options: Options) -> None:
-        self.report: Report | None = None
-        self._iterator = self._documents(source, Names("-", work_dir), options)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return self._iterator
-
-    def __next__(self) -> dict[str, Any]:
-        return next(self._iterator)
-
-    def close(self) -> None:
-        """Stop early, and remove the spill."""
-        self._iterator.close()
-
-    def _documents(
-        self, source: Given, names: Names, options: Options
-    ) -> Generator[dict[str, Any], None, None]:
-        with disk_errors(), _opened(source, options, names) as dump:
-            spill = names.open_spill(restart=False)
-            try:
-                session = Session(dump, spill, options, names)
-                for lines in session.documents():
-                    yield from map(orjson.loads, lines)
-                self.report = session.report
-            finally:
-                spill.remove()
-
-
-def documents(
-    source: Given,
-    *,
-    jobs: int | None = None,
-    work_dir: str | os.PathLike[str] | None = None,
-    answers_by: AnswersBy = "id",
-    skip_malformed: bool = False,
-    progress: bool = False,
-    core: Core = "auto",
-    strict: bool = False,
-) -> Documents:
-    """Nest the questions of a dump without writing an output.
-
-    Args:
-        source: The `Posts.xml` of a Stack Exchange dump, as it is or compressed (7z, zip, gzip,
-            bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
-            which is left open. What can be read only once cannot be gone on with.
-        jobs: Worker processes for reading the dump; all cores if None.
-        work_dir: Folder for the spill (about 0.4 times the dump), which is removed at the end; the
-            system's temporary folder if None.
-        answers_by: Order of the answers, as in `convert`.
-        skip_malformed: Leave out rows that are not XML, instead of raising.
-        progress: Show a progress bar.
-        core: What turns rows into JSON, as in `convert`.
-        strict: Raise where a character has to be repaired or a row left out.
-
-    Returns:
-        An iterator over the documents, in ascending question id.
-
-    Raises:
-        So2docsError: As `convert` does, when the iteration starts.
-    """
-    options = Options(
-        jobs=jobs,
-        answers_by=answers_by,
-        skip_malformed=skip_malformed,
-        progress=progress,
-        core=core,
-        strict=strict,
-    )
-    return Documents(source, None if work_dir is None else os.fspath(work_dir), options)

@@ -13,7 +13,7 @@ from so2docs.errors import DiskFullError, So2docsError
 
 # Shares of the dump's size, measured on published and generated dumps, with some room to spare.
 _SPILL_SHARE = 0.38
-_OUTPUT_SHARE = {"gzip": 0.36, "none": 1.0}
+_OUTPUT_SHARE = {"gzip": 0.36, "zstd": 0.36, "none": 1.0}
 
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 

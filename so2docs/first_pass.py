@@ -113,6 +113,7 @@ class FirstPass:
         for chunk, values in self.spill.tallies().items():
             tally = ChunkTally(**values)
             report.rows += tally.rows
+            report.filtered += tally.filtered
             report.repaired_characters += tally.repaired
             strays.update(tally.strays)
             types.update(tally.other_types)

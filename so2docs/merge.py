@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from so2docs.posts import ANSWER, BUCKET_BITS, KEY, QUESTION
+from so2docs.posts import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
 
 AnswersBy = Literal["id", "votes"]
 
@@ -20,9 +20,12 @@ Buffer = bytes | memoryview
 Block = tuple[Buffer, Buffer]
 """Keys and JSON objects of some posts, in the order of the dump."""
 
-_OPEN = b',"Answers":['
+_ANSWERS = b'"Answers":['
 _COMMA = b","
-_CLOSE = b"]}\n"
+_CLOSE = b"]"
+_EMPTY = len(b"{}")
+_KEPT = {QUESTION, ANSWER}
+"""Kinds of posts that have not been counted as filtered by the first pass."""
 
 
 @dataclass(slots=True)
@@ -33,20 +36,33 @@ class Tally:
         questions: Documents made.
         answers: Answers inside them.
         strays: Posts that no document holds, by reason.
+        filtered: Answers of questions that a filter rejected, and what is beyond the limit.
     """
 
     questions: int = 0
     answers: int = 0
     strays: Counter[str] = field(default_factory=Counter)
+    filtered: int = 0
 
 
 @dataclass(slots=True)
 class Document:
-    """A question with its answers: buffers that make its line when joined."""
+    """A question with its answers.
+
+    Attributes:
+        question_id: Its id.
+        parts: Buffers that make its JSON object when joined, all but the closing brace.
+        size: Their bytes, about.
+    """
 
     question_id: int
     parts: list[Buffer]
     size: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the object has no members so far."""
+        return len(self.parts) == 1 and len(self.parts[0]) == 1
 
 
 _Post = tuple[int, int, int, int, int, memoryview]
@@ -86,6 +102,8 @@ class Nesting:
         owners: For post ids that stand under several questions, the question id of the first one in
             the dump: the only one that stays.
         extra: Fields to put before the answers of each document, `"Name":value`, or nothing.
+        limit: Most documents; all posts after them are filtered.
+        with_answers: Whether documents have `Answers` at all.
     """
 
     def __init__(
@@ -93,14 +111,21 @@ class Nesting:
         posts: list[_Post],
         answers_by: AnswersBy = "id",
         owners: Mapping[int, int] | None = None,
+        *,
         extra: bytes = b"",
+        limit: int | None = None,
+        with_answers: bool = True,
     ) -> None:
         self.tally = Tally()
         self.strays: list[bytes] = []
+        self._limit = limit
+        self._with_answers = with_answers
         self._posts = posts
         self._by_votes = answers_by == "votes"
         self._owners = owners or {}
-        self._open = b"," + extra + _OPEN if extra else _OPEN
+        fields = [extra] if extra else []
+        fields += [_ANSWERS] if with_answers else []
+        self._open = b"".join(_COMMA + field for field in fields)
 
     def __iter__(self) -> Iterator[Document]:
         group: list[_Post] = []
@@ -115,25 +140,36 @@ class Nesting:
     def _nest(self, group: list[_Post]) -> Iterator[Document]:
         """The document of the posts of one question id, unless the question is missing."""
         question_id = group[0][0]
+        if self.tally.questions == self._limit:
+            self.tally.filtered += sum(post[4] in _KEPT for post in group)
+            return
         if len(group) > 1 or self._owners:
             question, answers, repeated = self._without_repeats(group)
         elif group[0][4] == QUESTION:
             question, answers, repeated = group[0], [], []
         else:
-            question, answers, repeated = None, group, []
+            question, answers, repeated = self._without_repeats(group)
         if question is None:
             self._set_aside(repeated, answers)
             return
         if repeated:
             self._set_aside(repeated, [])
+        if question[4] == REJECTED_QUESTION:
+            self.tally.filtered += len(answers)
+            return
         if self._by_votes and len(answers) > 1:
             accepted = question[3]
             answers.sort(key=lambda post: (post[1] != accepted, -post[3], post[1]))
         self.tally.questions += 1
         self.tally.answers += len(answers)
         json = question[5]
-        parts: list[Buffer] = [json[:-1], self._open]
         size = len(json)
+        parts: list[Buffer] = [json[:-1]]
+        if self._open:
+            parts.append(self._open if size > _EMPTY else self._open[1:])
+        if not self._with_answers:
+            yield Document(question_id, parts, size)
+            return
         for post in answers:
             parts += (post[5], _COMMA)
             size += len(post[5])
@@ -153,14 +189,14 @@ class Nesting:
                 repeated.append(post)
             elif post[4] == ANSWER:
                 answers.append(post)
-            else:
+            elif post[4] in (QUESTION, REJECTED_QUESTION):
                 question = post
             previous_id = post[1]
         return question, answers, repeated
 
     def _set_aside(self, repeated: list[_Post], orphans: list[_Post]) -> None:
         """Keep what no document holds, in the order of post id and dump."""
-        reasons = [(post, "repeated_id") for post in repeated]
+        reasons = [(post, "repeated_id") for post in repeated if post[4] in _KEPT]
         reasons += [(post, "question_not_in_dump") for post in orphans]
         for post, reason in sorted(reasons):
             self.tally.strays[reason] += 1

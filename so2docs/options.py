@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from so2docs import bodies
 from so2docs.core import Core, resolve
 from so2docs.errors import OptionError
+from so2docs.filters import Filters
+from so2docs.form import OutputForm
 from so2docs.merge import AnswersBy
 from so2docs.posts import NUMBERS
 
@@ -18,6 +21,8 @@ KNOWN_NAMES = (
     *("Tags", "Title"),
 )
 """Names that documents have already."""
+
+_GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +41,19 @@ class Options:
     core: Core = "auto"
     site_field: tuple[str, str] | None = None
     strict: bool = False
+    form: OutputForm = field(default_factory=OutputForm)
+    filters: Filters = field(default_factory=Filters)
+    body: bodies.BodyAs = "html"
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
             raise OptionError(f"jobs is {self.jobs}; it must be 1 or more")
         if self.answers_by not in ("id", "votes"):
             raise OptionError(f"answers_by is {self.answers_by!r}; it must be 'id' or 'votes'")
-        if not 0 <= self.level <= 9:
-            raise OptionError(f"level is {self.level}; it must be 0 to 9")
+        most = _GZIP_LEVELS if self.form.compression == "gzip" else _ZSTD_LEVELS
+        if not 0 <= self.level <= most:
+            of = "gzip" if most == _GZIP_LEVELS else "zstd"
+            raise OptionError(f"level is {self.level}; it must be 0 to {most} for {of}")
         if self.chunk_bytes is not None and self.chunk_bytes < 1:
             raise OptionError(f"chunk_bytes is {self.chunk_bytes}; it must be 1 or more")
         if self.strict and self.skip_malformed:
@@ -54,17 +64,49 @@ class Options:
             )
         # Decided here, once: what the variable or the installation says may differ in a worker.
         object.__setattr__(self, "core", resolve(self.core))
+        bodies.check(self.body)
+        fields = self.filters.fields
+        has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
+        if self.body != "html" and not has_body:
+            raise OptionError(f"--body {self.body} contradicts leaving out the bodies")
+        if self.filters.limit is not None and self.form.split_files is not None:
+            raise OptionError(
+                "--split by number of files contradicts --limit; split by size, as in --split 1GB"
+            )
 
     @property
     def threads(self) -> int:
         """How many threads may decompress."""
         return self.jobs or os.cpu_count() or 1
 
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the first pass must look into rows, beyond keys and types."""
+        return (
+            self.filters.select
+            or not self.filters.fields.is_all
+            or self.body != "html"
+            or self.form.has_dates
+        )
+
+    def that_change_the_spill(self) -> dict[str, Any]:
+        """Options that the first pass obeys, under the names of the command line."""
+        filters = self.filters.that_change_the_output()
+        filters.pop("--limit")
+        return {
+            "--skip-malformed": self.skip_malformed,
+            "--body": self.body,
+            "form of dates (--format mongodb)": self.form.has_dates,
+            **filters,
+        }
+
     def that_change_the_output(self) -> dict[str, Any]:
         """Options under the names of the command line, for the spill to remember."""
         return {
             "--answers-by": self.answers_by,
             "--level": self.level,
-            "--skip-malformed": self.skip_malformed,
             "--site-field": None if self.site_field is None else list(self.site_field),
+            "--limit": self.filters.limit,
+            **self.form.that_change_the_output(),
+            **self.that_change_the_spill(),
         }

@@ -7,6 +7,9 @@ the pieces. Some readers stop after the first member of a file, so there is only
 
 The file grows under `NAME.part` and gets its final name when it is whole. An index grows beside it
 and gets its name first, so that no output stands there without.
+
+A zstd stream is a frame for each piece and, at the end, a table of the frames, which readers skip
+that do not know it.
 """
 
 from __future__ import annotations
@@ -22,14 +25,17 @@ from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+import zstandard
 from isal import isal_zlib
 
+from so2docs import seekable
 from so2docs.disk import is_full
 from so2docs.errors import DiskFullError, OutputError, So2docsError
 from so2docs.index import Builder, UnusableIndexError
 from so2docs.index_writer import Writer
+from so2docs.piece_log import PieceLog
 
-Compression = Literal["gzip", "none"]
+Compression = Literal["gzip", "zstd", "none"]
 
 PIECE_BYTES = 1024 * 1024
 """A piece of the output is about this long before compression."""
@@ -37,7 +43,9 @@ PIECE_BYTES = 1024 * 1024
 # No file name, no time, "unknown" operating system: the bytes depend on the documents only.
 GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 LAST_BLOCK = b"\x03\x00"
+_TRAILER = struct.Struct("<II")
 _ISAL_LEVELS = 3
+_UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,7 @@ class Piece:
         crc: CRC-32 of the bytes before compression.
         first_id: Question id of the first document.
         documents: Number of documents.
+        note: What the end of the file has to say about this piece, if anything.
     """
 
     data: bytes
@@ -57,11 +66,14 @@ class Piece:
     crc: int
     first_id: int = 0
     documents: int = 0
+    note: bytes = b""
 
 
 def compression_of(path: str) -> Compression:
     """How an output of this name is compressed: `.jsonl` and standard output (`-`) are not."""
-    return "none" if path == "-" or path.endswith((".jsonl", ".ndjson", ".json")) else "gzip"
+    if path.endswith((".zst", ".zstd")):
+        return "zstd"
+    return "none" if path == "-" or path.endswith(_UNCOMPRESSED) else "gzip"
 
 
 def compress(
@@ -71,14 +83,18 @@ def compress(
 
     Args:
         raw: Whole lines.
-        compression: `gzip` or `none`.
-        level: 0 to 3 for ISA-L (2 is about fifteen times as fast as zlib's 6), 4 to 9 for zlib.
+        compression: `gzip`, `zstd` or `none`.
+        level: Of zstd; or of gzip: 0 to 3 for ISA-L (2 is about fifteen times as fast as zlib's
+            6), 4 to 9 for zlib.
         first_id: Question id of its first document.
         documents: Number of its documents.
     """
     crc = isal_zlib.crc32(raw)
     if compression == "none":
         return Piece(raw, len(raw), crc, first_id, documents)
+    if compression == "zstd":
+        frame = zstandard.ZstdCompressor(level=level, write_checksum=True).compress(raw)
+        return Piece(frame, len(raw), crc, first_id, documents)
     if level <= _ISAL_LEVELS:
         deflate = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -15)
         data = deflate.compress(raw) + deflate.flush(isal_zlib.Z_FULL_FLUSH)
@@ -100,6 +116,7 @@ class Progress:
         pieces: Pieces in the index.
         documents: Documents in those.
         index_crc: CRC-32 of the index so far.
+        logged: Bytes of the log of its pieces, where there is one.
     """
 
     size: int = 0
@@ -109,6 +126,7 @@ class Progress:
     pieces: int = 0
     documents: int = 0
     index_crc: int = 0
+    logged: int = 0
 
 
 class Output:
@@ -116,9 +134,10 @@ class Output:
 
     Args:
         path: The final name.
-        compression: `gzip` or `none`.
+        compression: `gzip`, `zstd` or `none`.
         resume: A checkpoint of an earlier session that `is_as_left` finds true, to go on from.
         indexed: Whether an index is written beside it; never for standard output.
+        logs: Whether the format's end tells about every piece.
 
     Raises:
         OutputError: The folder is missing or not writable.
@@ -132,14 +151,19 @@ class Output:
         resume: dict[str, int] | None = None,
         *,
         indexed: bool = False,
+        logs: bool = False,
     ) -> None:
         self.path = path
         self.part = f"{path}.part"
         self.progress = Progress(**resume) if resume else Progress()
+        self.log: PieceLog | None = None
         self._compression = compression
         self._file: RawIOBase | BinaryIO | None = None
         self._indexed = indexed and path != "-"
         self._index: Writer | None = None
+        if logs or compression == "zstd":
+            side = None if path == "-" else f"{self.part}.pieces"
+            self.log = PieceLog(side, self.progress.logged)
         with self._explained():
             if path == "-":
                 self._file = sys.stdout.buffer
@@ -168,6 +192,8 @@ class Output:
         if self._index is not None:
             offset = done.size - len(piece.data)
             self._index.add(piece.first_id, offset, piece.raw_size, piece.documents, piece.crc)
+        if self.log is not None:
+            self.log.add(len(piece.data), piece.raw_size, piece.note)
 
     def checkpoint(self) -> dict[str, int]:
         """How far the file has come: all of that is in the hands of the system."""
@@ -176,7 +202,20 @@ class Output:
             done = self._index.builder
             self.progress.pieces, self.progress.documents = done.pieces, done.documents
             self.progress.index_crc = done.crc
+        if self.log is not None:
+            with self._explained():
+                self.progress.logged = self.log.save()
         return asdict(self.progress)
+
+    def size_with(self, pieces: int, data_bytes: int) -> int:
+        """Bytes of the finished file if so many more pieces of so many bytes were appended."""
+        size = self.progress.size + data_bytes
+        if self._compression == "gzip":
+            fresh = 0 if self.progress.size else len(GZIP_HEADER)
+            return size + fresh + len(LAST_BLOCK) + _TRAILER.size
+        if self._compression == "zstd" and self.log is not None:
+            return size + seekable.table_bytes(self.log.count + pieces)
+        return size
 
     def _start_index(self) -> None:
         if not self._indexed:
@@ -210,7 +249,9 @@ class Output:
         last = b""
         if self._compression == "gzip":
             done = self.progress
-            last = LAST_BLOCK + struct.pack("<II", done.crc, done.raw_size & 0xFFFFFFFF)
+            last = LAST_BLOCK + _TRAILER.pack(done.crc, done.raw_size & 0xFFFFFFFF)
+        elif self._compression == "zstd" and self.log is not None:
+            last = seekable.table((size, raw_size) for size, raw_size, _ in self.log)
         self._write(last)
         assert self._file is not None
         with self._explained():
@@ -240,44 +281,7 @@ class Output:
         if self.path != "-":
             self.__exit__()
             Path(self.part).unlink(missing_ok=True)
-
-
-def is_as_left(path: str, checkpoint: dict[str, int] | None) -> bool:
-    """Whether the `.part` file of an output begins with what a checkpoint says that it has.
-
-    Reads it, at the speed of the disk: far less than writing it again, and the length alone would
-    not show a byte that changed, nor what a power cut left unwritten.
-    """
-    left = checkpoint["size"] if checkpoint else 0
-    if not checkpoint or not left:
-        return True
-    crc = 0
-    try:
-        with open(f"{path}.part", "rb", buffering=0) as file:
-            while left and (data := file.read(min(left, 4 * PIECE_BYTES))):
-                crc = isal_zlib.crc32(data, crc)
-                left -= len(data)
-    except OSError:
-        return False
-    return not left and crc == checkpoint["file_crc"]
-
-
-def publish(path: str, size: int) -> bool:
-    """Give a sealed file its name, unless an earlier session already did.
-
-    Returns:
-        Whether a file of that size has it.
-    """
-    if path == "-":
-        return True
-    try:
-        if os.path.exists(f"{path}.part"):
-            os.replace(f"{path}.part", path)
-        return os.path.getsize(path) == size
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise output_error(path, error) from error
+            Path(f"{self.part}.pieces").unlink(missing_ok=True)
 
 
 def output_error(path: str, error: OSError) -> So2docsError:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from so2docs import index
 from so2docs.errors import DumpError, OutputError, SpillError
+from so2docs.form import OutputForm
 from so2docs.output import Compression, compression_of
 from so2docs.spill import Spill, clear
 from so2docs.stream import AnyDump
+
+_EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +25,43 @@ class Names:
 
     output: str
     work_dir: str | None
+    form: OutputForm = field(default_factory=OutputForm)
 
     @property
     def stem(self) -> str:
         """The output's path without its extensions."""
         stem = "questions" if self.output == "-" else self.output
-        for extension in (".gz", ".jsonl", ".ndjson", ".json"):
+        for extension in _EXTENSIONS:
             stem = stem.removesuffix(extension)
         return stem
 
     @property
+    def extensions(self) -> str:
+        """What follows the stem."""
+        return self.output.removeprefix(self.stem) if self.output != "-" else ".jsonl.gz"
+
+    def file(self, number: int) -> str:
+        """The output file of this number: the output itself, unless it is split."""
+        return f"{self.stem}-{number:05}{self.extensions}" if self.form.is_split else self.output
+
+    def earlier_files(self) -> list[str]:
+        """Output files that exist."""
+        if not self.form.is_split:
+            return [self.output] if os.path.exists(self.output) else []
+        folder = Path(os.path.dirname(self.output) or ".")
+        name = re.compile(
+            re.escape(os.path.basename(self.stem)) + r"-\d{5}" + re.escape(self.extensions)
+        )
+        found = [path.name for path in folder.iterdir() if name.fullmatch(path.name)]
+        return sorted(os.path.join(os.path.dirname(self.output), name) for name in found)
+
+    @property
     def strays(self) -> str:
-        """The side file for strays."""
-        extensions = self.output.removeprefix(self.stem) if self.output != "-" else ".jsonl.gz"
-        return f"{self.stem}.strays{extensions}"
+        """The side file for strays, which is of JSON lines whatever the output is."""
+        if self.form.format == "jsonl":
+            return f"{self.stem}.strays{self.extensions}"
+        end = {"none": "", "gzip": ".gz", "zstd": ".zst"}[self.form.compression]
+        return f"{self.stem}.strays.jsonl{'.gz' if self.form.format == 'parquet' else end}"
 
     @property
     def strays_compression(self) -> Compression:
@@ -46,10 +73,14 @@ class Names:
         """The index beside the output."""
         return index.path_of(self.output)
 
+    def _indexes(self) -> list[str]:
+        """The index, if this output gets one."""
+        return [self.index] if self.form.is_indexed else []
+
     @property
     def compression(self) -> Compression:
         """How the output is compressed."""
-        return compression_of(self.output)
+        return self.form.compression
 
     @property
     def work_folder(self) -> str | None:
@@ -69,8 +100,9 @@ class Names:
             raise OutputError(
                 f"{self.output}: the folder {folder} is not writable; choose another output"
             )
-        parts = (f"{self.output}.part", f"{self.strays}.part")
-        for path in (self.output, self.strays, self.index, *parts):
+        files = self.earlier_files() or [self.file(0)]
+        parts = (f"{self.file(0)}.part", f"{self.strays}.part")
+        for path in (*files, self.strays, *self._indexes(), *parts):
             if os.path.isdir(path):
                 raise OutputError(f"{path}: is a folder; give the name of a file")
             if dump.file and _is_same(path, dump.file):
@@ -80,7 +112,7 @@ class Names:
         """Refuse to overwrite anything, unless forced."""
         if force or self.output == "-":
             return
-        for path in (self.output, self.strays, self.index):
+        for path in (*self.earlier_files(), self.strays, *self._indexes()):
             if path == self.index and os.path.exists(path) and index.is_index(path):
                 continue  # Left by an output that is gone; it can always be made again.
             if os.path.exists(path):

@@ -22,6 +22,11 @@ BUCKET_BITS = 14
 """A bucket holds 2^14 question ids: about 20 MB of JSON, what one worker sorts in memory."""
 
 QUESTION, ANSWER = 1, 2
+REJECTED_QUESTION, REJECTED_ANSWER = 3, 4
+"""Kinds of posts that a filter has rejected: their key stays, their JSON does not."""
+
+Shape = Callable[[dict[str, Any]], dict[str, Any]]
+"""What a typed row becomes before it is JSON: another dictionary."""
 
 NUMBERS = frozenset(
     {
@@ -97,6 +102,8 @@ class Posts:
         strays: Lines of rows that have no usable key.
         stray_reasons: Their number by reason.
         other_types: Number of rows by post type, of those that are neither questions nor answers.
+        filtered: Number of rows that a filter has rejected.
+        rejected: Keys of those that no bucket has; they matter only if an id is repeated.
     """
 
     buckets: dict[int, Bucket] = field(default_factory=dict)
@@ -104,6 +111,8 @@ class Posts:
     strays: bytearray = field(default_factory=bytearray)
     stray_reasons: Counter[str] = field(default_factory=Counter)
     other_types: Counter[int] = field(default_factory=Counter)
+    filtered: int = 0
+    rejected: bytearray = field(default_factory=bytearray)
 
 
 class _UnusableRowError(Exception):
@@ -180,12 +189,13 @@ def malformed_line(offset: int, raw: bytes) -> bytes:
     return orjson.dumps({"reason": "malformed_row", "offset": offset, "text": text}) + b"\n"
 
 
-def add(posts: Posts, rows: list[dict[str, Any]]) -> None:
+def add(posts: Posts, rows: list[dict[str, Any]], shape: Shape | None = None) -> None:
     """Turn rows into posts.
 
     Args:
         posts: Where they go.
         rows: Attributes of the rows, in the order of the dump; they are changed in place.
+        shape: What to make of each before it is JSON.
     """
     buckets, pairs, pack, dumps = posts.buckets, posts.pairs, KEY.pack, orjson.dumps
     known_plan = _plans.get
@@ -195,7 +205,7 @@ def add(posts: Posts, rows: list[dict[str, Any]]) -> None:
         number_names, values_of, has_tags, is_reserved = known_plan(names) or _make_plan(names)
         kind = row.get("PostTypeId")
         if kind not in _NESTED or is_reserved:
-            _add_carefully(posts, row)
+            _add_carefully(posts, row, shape)
             continue
         values = values_of(row)
         digits = "".join(values)
@@ -211,11 +221,11 @@ def add(posts: Posts, rows: list[dict[str, Any]]) -> None:
                 question_id, rank, kind = post_id, row.get("AcceptedAnswerId", 0), QUESTION
             else:
                 question_id, rank, kind = row["ParentId"], row.get("Score", 0), ANSWER
-            json = dumps(row, None, _STRICT_INTEGER)
+            json = dumps(row if shape is None else shape(row), None, _STRICT_INTEGER)
             key = pack(question_id, post_id, rank, len(json) << 4 | kind)
         except (ValueError, KeyError, TypeError, struct.error):
             row.update(zip(number_names, values, strict=True))
-            _add_carefully(posts, row)
+            _add_carefully(posts, row, shape)
             continue
         number = question_id >> BUCKET_BITS
         if number != last_bucket:
@@ -228,7 +238,7 @@ def add(posts: Posts, rows: list[dict[str, Any]]) -> None:
         pairs += key[:PAIR_BYTES]
 
 
-def _add_carefully(posts: Posts, row: dict[str, Any]) -> None:
+def _add_carefully(posts: Posts, row: dict[str, Any], shape: Shape | None) -> None:
     """Add one row, whatever its attributes hold."""
     as_typed = typed(row)
     try:
@@ -241,7 +251,7 @@ def _add_carefully(posts: Posts, row: dict[str, Any]) -> None:
         posts.other_types[as_typed["PostTypeId"]] += 1
         return
     question_id, post_id, rank = key
-    json = orjson.dumps(as_typed)
+    json = orjson.dumps(as_typed if shape is None else shape(as_typed))
     record = KEY.pack(question_id, post_id, rank, len(json) << 4 | as_typed["PostTypeId"])
     bucket = posts.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
     bucket.keys.extend(record)

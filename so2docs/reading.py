@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import orjson
+import zstandard
 from isal import igzip
 
 from so2docs.errors import OutputError
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGICS = (b"\x28\xb5", b"\x5e\x2a")  # of a frame, and of one to skip
+_READ_BYTES = 256 * 1024
 
 
 def read(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
     """Read the documents of an output (or of any JSON lines), streamed.
 
     Args:
-        path: A file name, or an open binary file, which is left open. Compressed by gzip or not.
+        path: A file name, or an open binary file, which is left open. Compressed by gzip or
+            zstd or not.
 
     Yields:
         One question a time, its answers under `Answers`.
@@ -43,7 +47,11 @@ def _read(file: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
     start = file.read(len(_GZIP_MAGIC))
     file.seek(-len(start), os.SEEK_CUR)
     opened: Any = igzip
-    lines = opened.open(file) if start == _GZIP_MAGIC else file
+    lines: Iterable[bytes] = file
+    if start == _GZIP_MAGIC:
+        lines = opened.open(file)
+    elif start in _ZSTD_MAGICS:
+        lines = _zstd_lines(file)
     number = 1
     try:
         for line in lines:
@@ -51,7 +59,29 @@ def _read(file: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
             number += 1
     except orjson.JSONDecodeError as error:
         raise OutputError(f"{name}: line {number:,} is not JSON ({error})") from None
-    except (EOFError, OSError, zlib.error) as error:
+    except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
         raise OutputError(
             f"{name}: is damaged or cut off in line {number:,} ({error}); convert the dump again"
         ) from error
+
+
+def _zstd_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a zstd stream of any number of frames; `EOFError` if the last is cut off."""
+    decompressor = zstandard.ZstdDecompressor()
+    frame = decompressor.decompressobj()
+    is_inside = False
+    rest = b""
+    while data := file.read(_READ_BYTES):
+        while data:
+            text = rest + frame.decompress(data)
+            is_inside, data = not frame.eof, frame.unused_data
+            if not is_inside:
+                frame = decompressor.decompressobj()
+            *lines, rest = text.splitlines(keepends=True) or [b""]
+            if rest.endswith(b"\n"):
+                lines, rest = [*lines, rest], b""
+            yield from lines
+    if is_inside:
+        raise EOFError("a frame is not complete")
+    if rest:
+        yield rest

@@ -22,10 +22,12 @@ class Report:
         answers: Answers nested in them.
         strays: Rows that no document holds, by reason.
         other_types: Rows of other post types, by name.
+        filtered: Questions and answers that the filters left out.
         repaired_characters: Characters that XML forbids, replaced by U+FFFD.
         strays_path: Side file with the strays; None if there are none.
         dump_bytes: Size of the dump.
-        output_bytes: Size of the output.
+        output_bytes: Size of the output, of all files together.
+        files: Number of files.
         spill_bytes: Size of the spill at its largest.
         seconds: Wall time, of this session only if an earlier one was interrupted.
         first_pass_seconds: Of that, reading the dump.
@@ -43,10 +45,12 @@ class Report:
     answers: int = 0
     strays: dict[str, int] = field(default_factory=dict)
     other_types: dict[str, int] = field(default_factory=dict)
+    filtered: int = 0
     repaired_characters: int = 0
     strays_path: str | None = None
     dump_bytes: int = 0
     output_bytes: int = 0
+    files: int = 1
     spill_bytes: int = 0
     seconds: float = 0.0
     first_pass_seconds: float = 0.0
@@ -63,6 +67,7 @@ class Report:
             + self.answers
             + sum(self.strays.values())
             + sum(self.other_types.values())
+            + self.filtered
         )
         if placed != self.rows:
             raise AccountingError(
@@ -84,9 +89,12 @@ class Report:
             _by_name(self.strays) + (f" -> {self.strays_path}" if self.strays_path else ""),
         )
         yield "other types", _by_name(self.other_types)
+        if self.filtered:
+            yield "filtered", f"{self.filtered:,}"
         yield "repaired characters", f"{self.repaired_characters:,}"
         yield "dump", f"{_size(self.dump_bytes)}  {self.dump}"
-        yield "output", f"{_size(self.output_bytes)}  {self.output}"
+        files = f" in {self.files:,} files" if self.files > 1 else ""
+        yield "output", f"{_size(self.output_bytes)}  {self.output}{files}"
         yield "spill", _size(self.spill_bytes)
         rate = self.dump_bytes / 1e6 / self.seconds if self.seconds else 0.0
         jobs = f"{self.jobs} job{'s'[: self.jobs > 1]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from hashlib import blake2b
 from typing import Any
 
@@ -41,7 +42,13 @@ def fingerprint(dump: AnyDump) -> dict[str, Any]:
     }
 
 
-def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: dict[str, Any]) -> int:
+def claim(
+    found: Spill,
+    dump: AnyDump,
+    chunk_bytes: int,
+    options: dict[str, Any],
+    of_the_spill: Container[str] = frozenset({"--skip-malformed"}),
+) -> int:
     """Make sure that a spill was made from this dump with these options, or mark it so.
 
     Args:
@@ -49,6 +56,7 @@ def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: dict[str, Any]
         dump: The dump to convert.
         chunk_bytes: Bytes of a chunk, where the spill is new.
         options: What changes the output, by the name that users know.
+        of_the_spill: Names of those that change what the first pass makes.
 
     Returns:
         Bytes of a chunk.
@@ -67,7 +75,8 @@ def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: dict[str, Any]
     # Chunks without malformed rows are the same with and without --skip-malformed, and of a
     # finished conversion only the first pass is used again.
     free = {"--skip-malformed"} if options["--skip-malformed"] else set()
-    free |= set(options) - {"--skip-malformed"} if found.get("finished") else set()
+    if found.get("finished"):
+        free |= {name for name in options if name not in of_the_spill}
     differences += [
         name for name in options if name not in free and before.get(name) != options[name]
     ]

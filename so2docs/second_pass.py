@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,16 @@ from so2docs.blocks import BlockReader
 from so2docs.bucket import BucketTask
 from so2docs.merge import Tally
 from so2docs.options import Options
-from so2docs.output import PIECE_BYTES, Output, Piece, compress, is_as_left, publish
+from so2docs.output import PIECE_BYTES, Output, Piece, compress
+from so2docs.part_files import is_as_left, publish
 from so2docs.paths import Names
-from so2docs.posts import BUCKET_BITS
+from so2docs.posts import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.progress import Notify, bar, silent
 from so2docs.report import Report
 from so2docs.spill import Spill
+from so2docs.splitting import cuts
 from so2docs.workers import Workers
+from so2docs.writer import Writer, publish_all, written
 
 
 class SecondPass:
@@ -42,24 +45,32 @@ class SecondPass:
         self.names = names
         self.owners = owners
         self.notify = notify
+        self.cuts: tuple[int, ...] = ()
 
     def run(self, workers: Workers, report: Report) -> None:
         """Nest every bucket after the last checkpoint, in ascending order."""
         names = self.names
+        limit = self.options.filters.limit
         buckets = self.spill.buckets()
         saved, state = self.checkpoint(buckets)
+        self.cuts = cuts(self.spill, buckets, self.options.form.split_files or 1)
         scale = report.dump_bytes / (sum(size for _, size in buckets) or 1)
         with (
-            Output(names.output, names.compression, state.output, indexed=True) as output,
+            Writer(names, self.options, self.cuts, state.output) as output,
             Output(names.strays, names.strays_compression, state.strays) as strays,
             bar("writing", report.dump_bytes, shown=self.options.progress) as shown,
         ):
             if not saved:
                 for piece in self.pieces_of_lines(self.keyless_strays()):
                     strays.append(piece)
-            for result in workers.run(
-                bucket.merge_bucket, self.bucket_tasks(buckets, state.next_id)
+            for done in workers.run(
+                bucket.merge_bucket, self.bucket_tasks(buckets, state.next_id, state.left(limit))
             ):
+                result = done
+                if limit is not None and state.questions + done.tally.questions > limit:
+                    # The workers do not know how many documents come before theirs.
+                    tasks = self.bucket_tasks(buckets, done.ids.start, state.left(limit))
+                    result = bucket.merge_bucket(next(tasks))
                 if self.options.strict:
                     strict.check_lines(report.dump, result.strays)
                 for piece in result.pieces:
@@ -71,6 +82,10 @@ class SecondPass:
                 state.next_id = result.ids.stop
                 state.output, state.strays = output.checkpoint(), strays.checkpoint()
                 self.spill.put("checkpoint", asdict(state))
+                if state.left(limit) == 0:
+                    break
+            if limit is not None:
+                state.filtered += self.kept_from(buckets, state.next_id)
             self.seal(state, report, output, strays)
 
     def checkpoint(self, buckets: list[tuple[int, int]]) -> tuple[bool, _Checkpoint]:
@@ -80,8 +95,8 @@ class SecondPass:
         if not saved:
             return False, _Checkpoint()
         state = _Checkpoint(**saved)
-        for path, written in ((names.output, state.output), (names.strays, state.strays)):
-            if not is_as_left(path, written):
+        for path, left in (*written(names, state.output), (names.strays, state.strays)):
+            if not is_as_left(path, left):
                 self.notify(f"{path}.part is not as it was left; writing again from the spill")
                 return False, _Checkpoint()
         size = sum(size for _, size in buckets) or 1
@@ -93,19 +108,26 @@ class SecondPass:
     def documents(self, report: Report) -> Iterator[Iterator[bytes]]:
         """Nest every bucket in this process: the lines of one range of question ids a time."""
         state = _Checkpoint()
-        for task in self.bucket_tasks(self.spill.buckets(), None):
-            nested = bucket.nesting(task)
-            yield (b"".join(document.parts) for document in nested)
+        limit = self.options.filters.limit
+        buckets = self.spill.buckets()
+        for task in self.bucket_tasks(buckets, None, limit):
+            nested = bucket.nesting(replace(task, limit=state.left(limit)))
+            yield (b"".join((*document.parts, b"}")) for document in nested)
             state.add(nested.tally)
             if self.options.strict:
                 strict.check_lines(report.dump, nested.strays)
+            state.next_id = task.ids.stop
+            if state.left(limit) == 0:
+                break
+        if limit is not None:
+            state.filtered += self.kept_from(buckets, state.next_id)
         state.complete(report)
 
-    def seal(self, state: _Checkpoint, report: Report, output: Output, strays: Output) -> None:
+    def seal(self, state: _Checkpoint, report: Report, output: Writer, strays: Output) -> None:
         """Check that every row went somewhere, and end the files.
 
-        The spill remembers it before the files get their names, so that a kill between the two
-        names leaves nothing that would have to be forced.
+        The spill remembers it before the files get their names, so that a kill between two names
+        leaves nothing that would have to be forced.
         """
         state.complete(report)
         stray_bytes = 0
@@ -114,18 +136,34 @@ class SecondPass:
             report.strays_path = strays.path
         else:
             strays.discard()
-        report.output_bytes = output.seal()
-        self.spill.put("sealed", {"report": report.as_dict(), "stray_bytes": stray_bytes})
+        sizes = output.seal()
+        report.output_bytes, report.files = sum(sizes), len(sizes)
+        sealed = {"report": report.as_dict(), "stray_bytes": stray_bytes, "sizes": sizes}
+        self.spill.put("sealed", sealed)
 
     def bucket_tasks(
-        self, buckets: list[tuple[int, int]], next_id: int | None
+        self, buckets: list[tuple[int, int]], next_id: int | None, limit: int | None = None
     ) -> Iterator[BucketTask]:
         """The ranges of question ids that are left to do."""
         for number, json_bytes in buckets:
             for ids in bucket.parts(number, json_bytes):
                 if next_id is None or ids.start >= next_id:
                     blocks = self.spill.blocks(number)
-                    yield BucketTask(ids, blocks, self.owners, self.names.compression, self.options)
+                    within = tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop)
+                    yield BucketTask(ids, blocks, self.owners, self.options, within, limit)
+
+    def kept_from(self, buckets: list[tuple[int, int]], next_id: int | None) -> int:
+        """Posts, besides those that the first pass rejected, from a question id on."""
+        count = 0
+        with BlockReader() as reader:
+            for number, json_bytes in buckets:
+                if next_id is not None and bucket.parts(number, json_bytes)[-1].stop <= next_id:
+                    continue
+                for path, block in self.spill.blocks(number):
+                    for question_id, _, _, kind in KEY.iter_unpack(reader.read_keys(path, block)):
+                        if next_id is None or question_id >= next_id:
+                            count += kind & 15 in (QUESTION, ANSWER)
+        return count
 
     def keyless_strays(self) -> Iterator[bytes]:
         """Lines of the strays that belong to no bucket, in the order of the dump."""
@@ -163,7 +201,7 @@ def published(sealed: dict[str, Any] | None, names: Names) -> Report | None:
     strays = sealed["stray_bytes"]
     if strays and not publish(names.strays, strays):
         return None
-    if not publish(names.output, report.output_bytes):
+    if not publish_all(names, sealed["sizes"]):
         return None
     if not strays and names.output != "-":
         # Strays of an earlier conversion, which this one replaces.
@@ -177,29 +215,37 @@ class _Checkpoint:
 
     Attributes:
         next_id: Question id that comes next; None at the start.
-        output: State of the output.
+        output: State of the writer.
         strays: State of the side file.
         questions: Documents written.
         answers: Answers nested in them.
         stray_reasons: Strays written, of the second pass only, by reason.
+        filtered: Posts left out, by the second pass only.
     """
 
     next_id: int | None = None
-    output: dict[str, int] | None = None
+    output: dict[str, Any] | None = None
     strays: dict[str, int] | None = None
     questions: int = 0
     answers: int = 0
     stray_reasons: dict[str, int] = field(default_factory=dict)
+    filtered: int = 0
+
+    def left(self, limit: int | None) -> int | None:
+        """Documents left to write of so many."""
+        return None if limit is None else limit - self.questions
 
     def add(self, tally: Tally) -> None:
         """Add what a range of question ids became."""
         self.questions += tally.questions
         self.answers += tally.answers
+        self.filtered += tally.filtered
         self.stray_reasons = dict(Counter(self.stray_reasons) + tally.strays)
 
     def complete(self, report: Report) -> None:
         """Complete the report, and check that every row went somewhere."""
         report.questions, report.answers = self.questions, self.answers
+        report.filtered += self.filtered
         strays = Counter(report.strays) + Counter(self.stray_reasons)
         report.strays = dict(sorted(strays.items()))
         report.check()

@@ -38,7 +38,13 @@ class Session:
         self.names = names
         self.notify = notify
         wanted = options.chunk_bytes or dump.chunk_bytes
-        chunk_bytes = resume.claim(spill, dump, wanted, options.that_change_the_output())
+        chunk_bytes = resume.claim(
+            spill,
+            dump,
+            wanted,
+            options.that_change_the_output(),
+            options.that_change_the_spill(),
+        )
         self.first_pass = FirstPass(dump, spill, options, chunk_bytes, notify)
         is_small = 0 < dump.size < _WORTH_A_PROCESS
         self.jobs = options.jobs or (1 if is_small else os.cpu_count() or 1)
@@ -62,7 +68,12 @@ class Session:
         self.names.refuse_existing(force=force)
         report = self.report
         report.resumed = bool(self.spill.tallies())
-        check_room(self.dump.size, self.spill.folder, self.names.output, self.names.compression)
+        check_room(
+            int(self.dump.size * self.options.filters.expected_share),
+            self.spill.folder,
+            self.names.output,
+            self.options.form.packing,
+        )
         self.spill.put("sealed", None)
         self.spill.start_run()
         with Workers(self.jobs) as workers:

@@ -11,6 +11,8 @@ from typing import Any
 
 from so2docs.convert import convert
 from so2docs.errors import OptionError, So2docsError
+from so2docs.form import default_output, form_of
+from so2docs.paths import Names
 from so2docs.report import Report
 
 _EXTENSION = re.compile(r"\.(?:7z|zip|gz|bz2|xz|zst|xml)$", re.IGNORECASE)
@@ -94,7 +96,8 @@ def convert_all(
 
     Args:
         sources: The dumps, each in any form that `convert` takes a path of.
-        output_dir: Folder for the outputs, `SITE.jsonl.gz`; made if it does not exist.
+        output_dir: Folder for the outputs, `SITE.jsonl.gz` or as the format asks; made if it does
+            not exist.
         site_field: Name of a field to add to each document, with the name of the site.
         force: Overwrite existing outputs.
         when_done: Called with each conversion as soon as it has ended.
@@ -106,12 +109,15 @@ def convert_all(
     Raises:
         OptionError: Two dumps would have the same output, or an option is not allowed.
     """
-    planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir))
+    of_form = {name: options.get(name) for name in ("format", "compression", "index", "split")}
+    end = _end(of_form["format"], of_form["compression"])
+    form = form_of(f"questions{end}", **of_form)
+    planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
     os.makedirs(output_dir, exist_ok=True)
     done: list[Conversion] = []
     for source, site, output in planned:
         report, failure = None, None
-        if force or not os.path.exists(output):
+        if force or not Names(output, None, form).earlier_files():
             field = None if site_field is None else (site_field, site)
             try:
                 report = convert(source, output, site_field=field, force=force, **options)
@@ -125,12 +131,20 @@ def convert_all(
     return done
 
 
-def _plan(sources: list[str], folder: str) -> list[tuple[str, str, str]]:
+def _end(format: str | None, compression: str | None) -> str:  # noqa: A002
+    """What follows the site in the name of an output."""
+    end = default_output(format).removeprefix("questions")
+    if not end.endswith(".gz"):
+        return end
+    return end.removesuffix(".gz") + {"none": "", "zstd": ".zst"}.get(compression or "", ".gz")
+
+
+def _plan(sources: list[str], folder: str, end: str) -> list[tuple[str, str, str]]:
     """Source, site and output of each dump, or an `OptionError` if two would be the same."""
     planned: dict[str, tuple[str, str, str]] = {}
     for source in sources:
         site = site_of(source)
-        output = os.path.join(folder, f"{site}.jsonl.gz")
+        output = os.path.join(folder, f"{site}{end}")
         other = planned.setdefault(output.lower(), (source, site, output))
         if other[0] != source:
             raise OptionError(

@@ -28,6 +28,9 @@ FORMAT = 2
 PIECES = "pieces"
 """Folder in the spill's, for pieces of a dump that comes as a stream."""
 
+REJECTED = 1 << 60
+"""Bucket, beyond those of any question id, for keys of rejected posts that no other bucket has."""
+
 _INDEX = "index.sqlite"
 _SCHEMA: dict[str, dict[str, type]] = {
     "chunks": {"chunk": int, "file": str, "tally": str, "crc": int},
@@ -156,8 +159,9 @@ class Spill:
         return [
             (bucket, size)
             for bucket, size in self._database.rows(
-                "SELECT bucket, sum(raw_size) FROM blocks WHERE bucket IS NOT NULL "
-                "GROUP BY bucket ORDER BY bucket"
+                "SELECT bucket, sum(raw_size) FROM blocks WHERE bucket <> ? "
+                "GROUP BY bucket ORDER BY bucket",
+                [REJECTED],
             )
         ]
 

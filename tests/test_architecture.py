@@ -25,9 +25,10 @@ PURE = {
     "rows": {"errors", "posts"},
 }
 ONLY_USERS = {
-    "lxml": {"rows", "html_text"},
+    "lxml": {"rows", "bodies", "html_text"},
+    "pyarrow": {"formats.parquet"},
     "sqlite3": {"database"},
-    "click": {"cli", "cli_reading", "show"},
+    "click": {"cli", "cli_reading", "document_options", "show"},
     "tqdm": {"progress"},
     "py7zr": {"sources.seven_zip"},
 }

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from so2docs import output
 from so2docs.errors import DiskFullError, OutputError
-from so2docs.output import Output, compress, is_as_left, publish
+from so2docs.output import Output, compress
+from so2docs.part_files import is_as_left, publish
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 

@@ -1,0 +1,212 @@
+"""Run the recipes of loading.md for real, as far as the other side is here.
+
+    python docs/loading_check.py [Posts.xml]
+
+Programs of Python are used where they can be imported. Servers are used where they answer:
+PostgreSQL by the usual PG* variables, OpenSearch or Elasticsearch at SO2DOCS_SEARCH (such as
+http://127.0.0.1:9200), MongoDB at SO2DOCS_MONGODB (such as mongodb://127.0.0.1:27017). They must be
+empty ones: an index, a table or a collection named so2docs_check is made and removed. Prints what
+was run and what was not; ends with 1 if a recipe failed.
+"""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import so2docs
+
+NAME = "so2docs_check"
+
+
+class NotHere(Exception):  # noqa: N818
+    """The other side of a recipe is not on this machine."""
+
+
+def duckdb_(dump: Path, folder: Path) -> tuple[int, int]:
+    """Questions and answers that DuckDB finds in JSON lines and in Parquet."""
+    import duckdb
+
+    found = set()
+    with duckdb.connect() as database:
+        for name in ("questions.jsonl.gz", "questions.jsonl.zst", "questions.parquet"):
+            so2docs.convert(dump, folder / name)
+            sql = f"SELECT count(*), sum(len(Answers))::INT FROM '{folder / name}'"
+            found.add(database.execute(sql).fetchall()[0])
+    (counts,) = found
+    return counts  # type: ignore[no-any-return]
+
+
+def pandas_(dump: Path, folder: Path) -> tuple[int, int]:
+    """The same with pandas."""
+    import pandas as pd
+
+    so2docs.convert(dump, folder / "questions.jsonl.gz")
+    so2docs.convert(dump, folder / "questions.parquet")
+    lines = pd.read_json(folder / "questions.jsonl.gz", lines=True)
+    columns = pd.read_parquet(folder / "questions.parquet")
+    assert len(lines) == len(columns)
+    assert str(columns["CreationDate"].dtype) == "datetime64[ms, UTC]"
+    return len(columns), int(columns["Answers"].map(len).sum())
+
+
+def polars_(dump: Path, folder: Path) -> tuple[int, int]:
+    """The same with polars."""
+    import polars as pl
+
+    so2docs.convert(dump, folder / "questions.jsonl.gz")
+    so2docs.convert(dump, folder / "questions.parquet")
+    lines = pl.read_ndjson(folder / "questions.jsonl.gz", infer_schema_length=None)
+    columns = pl.scan_parquet(folder / "questions.parquet").collect()
+    assert len(lines) == len(columns)
+    return len(columns), int(columns["Answers"].list.len().sum())
+
+
+def datasets_(dump: Path, folder: Path) -> tuple[int, int]:
+    """The same with Hugging Face datasets; Parquet from several files."""
+    from datasets import load_dataset
+
+    found = set()
+    for kind, name in (("parquet", "questions.parquet"), ("json", "questions.jsonl.gz")):
+        # Of JSON lines the types are guessed file by file, and files of a few lines may differ.
+        so2docs.convert(dump, folder / name, split=3 if kind == "parquet" else None)
+        files = str(
+            folder / (name.replace("questions", "questions-*") if kind == "parquet" else name)
+        )
+        loaded = load_dataset(kind, data_files=files, split="train", cache_dir=str(folder / "hf"))
+        found.add((len(loaded), sum(len(row["Answers"]) for row in loaded)))
+    (counts,) = found
+    return counts
+
+
+def postgresql(dump: Path, folder: Path) -> tuple[int, int]:
+    """The same with `COPY` into a column of `jsonb`."""
+    ready = _psql("SELECT 1", check=False)
+    if ready is None:
+        raise NotHere("no server answers psql")
+    so2docs.convert(dump, folder / "questions.jsonl.gz")
+    with gzip.open(folder / "questions.jsonl.gz") as lines:
+        text = lines.read()
+    _psql(f"DROP TABLE IF EXISTS {NAME}; CREATE TABLE {NAME} (doc jsonb NOT NULL)")
+    try:
+        _psql(rf"COPY {NAME} FROM STDIN (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')", text)
+        _psql(f"CREATE INDEX ON {NAME} USING gin ((doc -> 'Tags'))")
+        counts = _psql(f"SELECT count(*), sum(jsonb_array_length(doc->'Answers')) FROM {NAME}")
+    finally:
+        _psql(f"DROP TABLE {NAME}")
+    questions, answers = (counts or "").split("|")
+    return int(questions), int(answers)
+
+
+def _psql(sql: str, data: bytes | None = None, *, check: bool = True) -> str | None:
+    try:
+        done = subprocess.run(
+            ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql],
+            input=data or b"",
+            capture_output=True,
+            check=check,
+        )
+    except FileNotFoundError:
+        return None
+    except subprocess.CalledProcessError as error:
+        raise RuntimeError(error.stderr.decode()) from error
+    return done.stdout.decode().strip() if done.returncode == 0 else None
+
+
+def search(dump: Path, folder: Path) -> tuple[int, int]:
+    """The same with the bulk API, a request for each file."""
+    address = os.environ.get("SO2DOCS_SEARCH")
+    if not address:
+        raise NotHere("SO2DOCS_SEARCH is not set")
+    options: dict[str, Any] = {"format": "elasticsearch", "index": NAME, "split": "10MB"}
+    so2docs.convert(dump, folder / "bulk.ndjson", **options)
+    try:
+        for path in sorted(folder.glob("bulk-*.ndjson")):
+            answer = _request("POST", f"{address}/_bulk?refresh=true", path.read_bytes())
+            assert answer["errors"] is False, answer
+        counts = _request("GET", f"{address}/{NAME}/_count")
+        script = "params._source.Answers == null ? 0 : params._source.Answers.size()"
+        found = _request(
+            "POST",
+            f"{address}/{NAME}/_search?size=10000",
+            json.dumps({"_source": False, "script_fields": {"n": {"script": script}}}).encode(),
+        )
+    finally:
+        _request("DELETE", f"{address}/{NAME}")
+    answers = sum(hit["fields"]["n"][0] for hit in found["hits"]["hits"])
+    return counts["count"], answers
+
+
+def _request(method: str, address: str, data: bytes | None = None) -> Any:
+    request = urllib.request.Request(address, data, method=method)
+    kind = "application/x-ndjson" if "_bulk" in address else "application/json"
+    request.add_header("Content-Type", kind)
+    with urllib.request.urlopen(request, timeout=120) as response:
+        return json.load(response)
+
+
+def mongodb(dump: Path, folder: Path) -> tuple[int, int]:
+    """The same with a server of MongoDB's protocol; lines are read as mongoimport reads them."""
+    from bson import json_util
+    from pymongo import MongoClient
+
+    address = os.environ.get("SO2DOCS_MONGODB")
+    if not address:
+        raise NotHere("SO2DOCS_MONGODB is not set")
+    so2docs.convert(dump, folder / "mongo.jsonl", format="mongodb")
+    with (folder / "mongo.jsonl").open() as lines:
+        documents = [json_util.loads(line) for line in lines]
+    with MongoClient(address, serverSelectionTimeoutMS=5000) as client:  # type: ignore[var-annotated]
+        collection = client[NAME].questions
+        try:
+            collection.insert_many(documents)
+            first = collection.find_one(sort=[("_id", 1)])
+            assert first is not None
+            assert first["_id"] == first["Id"]
+            assert first["CreationDate"].year > 2000
+            answers = sum(len(each["Answers"]) for each in collection.find())
+            return collection.count_documents({}), answers
+        finally:
+            client.drop_database(NAME)
+
+
+RECIPES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
+    "DuckDB": duckdb_,
+    "pandas": pandas_,
+    "polars": polars_,
+    "Hugging Face datasets": datasets_,
+    "PostgreSQL": postgresql,
+    "OpenSearch or Elasticsearch": search,
+    "MongoDB": mongodb,
+}
+
+
+def main() -> int:
+    """Run every recipe; the number of those that failed."""
+    sample = Path(__file__).resolve().parents[1] / "samples" / "posts.xml"
+    dump = Path(sys.argv[1]) if len(sys.argv) > 1 else sample
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        report = so2docs.convert(dump, Path(folder) / "all.jsonl")
+    for name, recipe in RECIPES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                counts = recipe(dump, Path(folder))
+                assert counts == (report.questions, report.answers), counts
+                outcome = f"ran: {counts[0]:,} questions, {counts[1]:,} answers"
+            except (NotHere, ImportError) as error:
+                outcome = f"not run: {error}"
+            except Exception as error:
+                outcome, failed = f"FAILED: {type(error).__name__}: {error}", failed + 1
+        print(f"{name:<28} {outcome}")
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""What filters have to leave: complete documents, filtered one by one in plain Python."""
+
+import hashlib
+from typing import Any
+
+Document = dict[str, Any]
+
+
+def filtered(documents: list[Document], **options: Any) -> list[Document]:
+    """The documents, complete and in order, that pass; with the fields that stay."""
+    passed = [document for document in documents if _passes(document, options)]
+    passed = passed[: options.get("limit")]
+    return [_chosen(_with_answers(document, options), options) for document in passed]
+
+
+def _passes(document: Document, options: dict[str, Any]) -> bool:
+    tags = {tag.lower() for tag in document.get("Tags", [])}
+    wanted = {tag.lower() for tag in options.get("tags", ())}
+    date = document.get("CreationDate")
+    share = options.get("sample")
+    return all(
+        [
+            not wanted or (wanted <= tags if options.get("all_tags") else bool(wanted & tags)),
+            _is_at_least(document.get("Score"), options.get("min_score")),
+            _is_at_least(document.get("AnswerCount"), 1 if options.get("answered") else None),
+            bool(document.get("AcceptedAnswerId")) or not options.get("accepted"),
+            options.get("since") is None or (bool(date) and date >= options["since"]),
+            options.get("until") is None or (bool(date) and date < options["until"]),
+            share is None or _hash(document["Id"]) < float(share.rstrip("%")) / 100,
+        ]
+    )
+
+
+def _is_at_least(value: Any, least: int | None) -> bool:
+    return least is None or (isinstance(value, int) and value >= least)
+
+
+def _hash(question_id: int) -> float:
+    digest = hashlib.blake2b(str(question_id).encode(), digest_size=8).hexdigest()
+    return int(digest, 16) / 2**64
+
+
+def _with_answers(document: Document, options: dict[str, Any]) -> Document:
+    least = options.get("min_answer_score")
+    answers = [answer for answer in document["Answers"] if _is_at_least(answer.get("Score"), least)]
+    return document | {"Answers": answers}
+
+
+def _chosen(document: Document, options: dict[str, Any]) -> Document:
+    kept, left_out = options.get("fields"), options.get("without")
+    if kept is None and left_out is None:
+        return document
+    names = set((kept or left_out or "").split(","))
+    found: Document = {}
+    for name, value in document.items():
+        if name != "Answers":
+            if (name in names) == (kept is not None):
+                found[name] = value
+        elif kept is None and "Answers" not in names:
+            found[name] = [
+                {key: post[key] for key in post if f"Answers.{key}" not in names} for post in value
+            ]
+        elif kept is not None and "Answers" in names:
+            found[name] = value
+        elif kept is not None and any(name.startswith("Answers.") for name in names):
+            found[name] = [
+                {key: post[key] for key in post if f"Answers.{key}" in names} for post in value
+            ]
+    return found

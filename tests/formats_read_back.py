@@ -1,0 +1,125 @@
+"""Readers of the output formats that share no code with the package, for the tests."""
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import zstandard
+
+from so2docs.form import FormatName
+
+Document = dict[str, Any]
+
+DATES = {"CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate"}
+
+
+def unpacked(path: Path) -> bytes:
+    data = path.read_bytes()
+    if data.startswith(b"\x1f\x8b"):
+        return gzip.decompress(data)
+    if path.suffix == ".zst":
+        reader = zstandard.ZstdDecompressor().stream_reader(
+            io.BytesIO(data), read_across_frames=True
+        )
+        return reader.read()
+    return data
+
+
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in unpacked(path).decode().split("\n")[:-1]]
+
+
+def jsonl(path: Path) -> list[Document]:
+    return lines(path)
+
+
+def json_array(path: Path) -> list[Document]:
+    found = json.loads(unpacked(path))
+    assert isinstance(found, list)
+    return found
+
+
+def elasticsearch(path: Path) -> list[Document]:
+    pairs = lines(path)
+    for action, document in zip(pairs[::2], pairs[1::2], strict=True):
+        assert action == {"index": {"_index": "questions", "_id": str(document["Id"])}}
+    return pairs[1::2]
+
+
+def ravendb(path: Path) -> list[Document]:
+    found = json.loads(unpacked(path))
+    assert list(found) == ["BuildVersion", "Docs"]
+    assert isinstance(found["BuildVersion"], int)
+    for document in found["Docs"]:
+        name = f"questions/{document['Id']}"
+        assert document.pop("@metadata") == {"@id": name, "@collection": "Questions"}
+    documents: list[Document] = found["Docs"]
+    return documents
+
+
+def mongodb(path: Path) -> list[Document]:
+    def plain(post: Document) -> Document:
+        return {name: _without_date(value) for name, value in post.items()}
+
+    documents = []
+    for document in lines(path):
+        assert next(iter(document)) == "_id"
+        assert document.pop("_id") == document["Id"]
+        document["Answers"] = [plain(answer) for answer in document["Answers"]]
+        documents.append(plain(document))
+    return documents
+
+
+def _without_date(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    assert list(value) == ["$date"]
+    text = str(value["$date"])
+    assert datetime.fromisoformat(text).tzinfo is not None
+    return text.removesuffix("Z")
+
+
+def parquet(path: Path) -> list[Document]:
+    """What the columns hold, in the form of the JSON lines; keys may have another order."""
+    return [_post(row) for row in pq.read_table(path).to_pylist()]
+
+
+def _post(row: Document) -> Document:
+    post: Document = {}
+    for name, value in row.items():
+        if name == "Other":
+            post |= json.loads(value or "{}")
+        elif name == "Answers":
+            post[name] = [_post(answer) for answer in value]
+        elif isinstance(value, datetime):
+            assert value.tzinfo is not None
+            post[name] = value.astimezone(UTC).isoformat(timespec="milliseconds")[:-6]
+        elif value is not None:
+            post[name] = value
+    return post
+
+
+def without_second_fractions(documents: list[Document]) -> list[Document]:
+    """Documents whose dates all have milliseconds, as those from columns of them do."""
+    for document in documents:
+        for post in (document, *document["Answers"]):
+            for name in DATES & post.keys():
+                if len(post[name]) == len("2008-07-31T21:42:52"):
+                    post[name] += ".000"
+    return documents
+
+
+READERS: dict[FormatName, tuple[str, Callable[[Path], list[Document]]]] = {
+    "jsonl": ("questions.jsonl.zst", jsonl),
+    "json": ("questions.json.gz", json_array),
+    "elasticsearch": ("questions.jsonl.gz", elasticsearch),
+    "mongodb": ("questions.jsonl", mongodb),
+    "ravendb": ("questions.ravendbdump", ravendb),
+    "parquet": ("questions.parquet", parquet),
+}
+"""By format: a name of an output, and its reader."""

@@ -1,0 +1,32 @@
+"""The recipes of docs/loading.md: those run whose other side is here."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+def test_recipes() -> None:
+    environment = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
+    environment["PGHOST"] = str(CHECKOUT / "no-server")
+    done = subprocess.run(
+        [sys.executable, "docs/loading_check.py"],
+        check=False,
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    outcomes = {line[:28].strip(): line[29:] for line in done.stdout.splitlines()}
+    assert outcomes["DuckDB"].startswith("ran: ")
+    assert outcomes["PostgreSQL"].startswith("not run: ")
+
+
+def test_note_names_every_recipe() -> None:
+    note = (CHECKOUT / "docs" / "loading.md").read_text(encoding="utf-8")
+    for name in ("DuckDB", "pandas", "polars", "PostgreSQL", "OpenSearch", "MongoDB", "RavenDB"):
+        assert f"| {name} |" in note
