@@ -62,7 +62,8 @@ class FirstPass:
                 seen.add(pages)
         total, before = self.dump.progress_total(self.chunk_bytes, done)
         if done:
-            part = f"{100 * before // total} %" if total and before < total else "all"
+            whole = self.dump.end - self.dump.start if isinstance(self.dump, Dump) else total
+            part = f"{100 * before // whole} %" if whole and before < whole else "all"
             self.notify(f"going on: {part} of the dump is already spilled")
         with bar("reading", total, before, shown=self.options.progress) as shown:
             try:
