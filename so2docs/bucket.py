@@ -6,14 +6,18 @@ by one document if that is larger.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from so2docs import merge, output
 from so2docs.merge import Buffer, Tally
+from so2docs.nested import Nest
 from so2docs.options import Options
 from so2docs.output import PIECE_BYTES, Compression, Piece
 from so2docs.posts import BUCKET_BITS
 from so2docs.spill import Block, BlockReader
+from so2docs.users import Users, UserTable
 
 PART_BYTES = 64 * 1024 * 1024
 """A bucket with more JSON than this is merged in parts, by ranges of question ids."""
@@ -29,6 +33,7 @@ class BucketTask:
         owners: For post ids under several questions, the one that stays.
         compression: Of the output.
         options: How to convert.
+        users: Where the users are, if they are to be nested.
     """
 
     ids: range
@@ -36,6 +41,7 @@ class BucketTask:
     owners: dict[int, int]
     compression: Compression
     options: Options
+    users: UserTable | None = None
 
 
 @dataclass(slots=True)
@@ -58,13 +64,16 @@ def parts(bucket: int, json_bytes: int) -> list[range]:
     return [range(at, at + share) for at in range(first, first + (1 << BUCKET_BITS), share)]
 
 
-def nesting(task: BucketTask) -> merge.Nesting:
+@contextmanager
+def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
     """Read the blocks of a bucket, sorted and ready to be nested."""
+    options = task.options
     with BlockReader() as reader:
         blocks = (reader.read(path, block) for path, block in task.blocks)
-        return merge.Nesting(
-            merge.sorted_posts(blocks, task.ids), task.options.answers_by, task.owners
-        )
+        posts = merge.sorted_posts(blocks, task.ids)
+    with nullcontext() if task.users is None else Users(task.users) as users:
+        nest = Nest(options.nest, users) if options.nest else None
+        yield merge.Nesting(posts, options.answers_by, task.owners, nest)
 
 
 def merge_bucket(task: BucketTask) -> BucketResult:
@@ -73,11 +82,17 @@ def merge_bucket(task: BucketTask) -> BucketResult:
     Raises:
         SpillError: A block is damaged.
     """
-    nested = nesting(task)
+    with nesting(task) as nested:
+        pieces = _pieces(task, nested)
+        return BucketResult(task.ids, pieces, nested.strays, nested.tally)
+
+
+def _pieces(task: BucketTask, documents: Iterable[merge.Document]) -> list[Piece]:
+    """Compress documents in pieces of the usual size."""
     pieces: list[Piece] = []
     lines: list[Buffer] = []
     size = count = first_id = 0
-    for document in nested:
+    for document in documents:
         if not count:
             first_id = document.question_id
         lines += document.parts
@@ -88,7 +103,7 @@ def merge_bucket(task: BucketTask) -> BucketResult:
             lines, size, count = [], 0, 0
     if count:
         pieces.append(_piece(task, lines, first_id, count))
-    return BucketResult(task.ids, pieces, nested.strays, nested.tally)
+    return pieces
 
 
 def _piece(task: BucketTask, lines: list[Buffer], first_id: int, documents: int) -> Piece:

@@ -61,20 +61,34 @@ def cli() -> None:
 @click.option(
     "--skip-malformed", is_flag=True, help="Put rows that are not XML with the strays and go on."
 )
+@click.option(
+    "--with",
+    "nest",
+    type=click.Choice(["comments", "links", "votes", "users", "all"]),
+    multiple=True,
+    help="Nest this table, found beside the posts, into them; may be given several times.",
+)
+@click.option("--comments", metavar="FILE", help="Nest the comments of this Comments.xml.")
+@click.option("--links", metavar="FILE", help="Nest the links of this PostLinks.xml.")
+@click.option("--votes", metavar="FILE", help="Nest the counts of the votes of this Votes.xml.")
+@click.option("--users", metavar="FILE", help="Name users from this Users.xml.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def convert(
     dump: str, output: str, report: str | None, quiet: bool, debug: bool, **options: Any
 ) -> None:
-    """Convert DUMP (a Posts.xml) into OUTPUT: one question a line, with its answers inside.
+    """Convert DUMP into OUTPUT: one question a line, with its answers inside.
+
+    DUMP is a Posts.xml, or a folder with one and with the tables to nest.
 
     OUTPUT is compressed by gzip unless its name ends in .jsonl; - is standard output, uncompressed.
     It gets its name only when it is whole. Rows that no document holds go to a side file with the
     reason. The same command after an interruption goes on where it was.
     """
     shows_progress = not quiet and sys.stderr.isatty()
-    done = so2docs.convert(dump, output, progress=shows_progress, **options)
+    tables = {name: options.pop(name) for name in ("comments", "links", "votes", "users")}
+    done = so2docs.convert(dump, output, progress=shows_progress, tables=tables, **options)
     if report is not None:
         Path(report).write_text(json.dumps(done.as_dict(), indent=2) + "\n", encoding="utf-8")
     if not quiet:

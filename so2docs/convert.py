@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 import orjson
 
+from so2docs import sources
 from so2docs.disk import disk_errors
-from so2docs.dump import open_dump
 from so2docs.errors import DumpError
 from so2docs.merge import AnswersBy
 from so2docs.options import Options
 from so2docs.paths import Names
 from so2docs.report import Report
 from so2docs.session import Session
+from so2docs.sources import Tables
 
 
 def convert(
@@ -33,6 +34,8 @@ def convert(
     skip_malformed: bool = False,
     chunk_bytes: int | None = None,
     progress: bool = False,
+    nest: Iterable[str] = (),
+    tables: Tables | None = None,
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
 
@@ -40,7 +43,7 @@ def convert(
     the same bytes.
 
     Args:
-        source: The `Posts.xml` of a Stack Exchange dump.
+        source: The `Posts.xml` of a Stack Exchange dump, or the folder that it is in.
         output: File for the documents, one JSON object a line, in ascending question id. Compressed
             by gzip unless its name ends in `.jsonl`; `-` is standard output, uncompressed.
         jobs: Worker processes; all cores if None, and one where the dump is too small to gain.
@@ -54,6 +57,9 @@ def convert(
         skip_malformed: Put rows that are not XML with the strays, instead of raising.
         chunk_bytes: Bytes of the dump that one task of the first pass takes.
         progress: Show progress bars, on stderr or in the notebook.
+        nest: Tables to nest into the posts: `comments`, `links`, `votes`, `users`, or `all`.
+        tables: Files of tables by those names, which nests them too; a table without one is looked
+            for beside the posts.
 
     Returns:
         Counts, bytes and seconds.
@@ -66,16 +72,18 @@ def convert(
         DiskFullError: There is not enough room.
         WorkerDiedError: A worker process was killed.
     """
-    options = Options(jobs, answers_by, level, skip_malformed, chunk_bytes, progress)
+    wanted = sources.asked(nest, tables or {})
+    options = Options(jobs, answers_by, level, skip_malformed, chunk_bytes, progress, wanted)
     names = Names(os.fspath(output), None if work_dir is None else os.fspath(work_dir))
     started = time.perf_counter()
     try:
-        dump = open_dump(os.fspath(source))
-        names.check(dump, force=force)
+        found = sources.open_sources(os.fspath(source), wanted, tables or {})
+        for dump in (found.posts, *found.tables.values()):
+            names.check(dump, force=force)
         with disk_errors():
             spill = names.open_spill(restart=restart)
             try:
-                report = Session(dump, spill, options, names).run()
+                report = Session(found, spill, options, names).run()
             except BaseException:
                 spill.close()
                 raise
@@ -94,9 +102,11 @@ def convert(
 class Documents:
     """An iterator over nested questions; `report` is complete when it has ended."""
 
-    def __init__(self, source: str, work_dir: str | None, options: Options) -> None:
+    def __init__(
+        self, source: str, work_dir: str | None, options: Options, tables: Tables | None = None
+    ) -> None:
         self.report: Report | None = None
-        self._iterator = self._documents(source, Names("-", work_dir), options)
+        self._iterator = self._documents(source, Names("-", work_dir), options, tables or {})
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self._iterator
@@ -109,13 +119,13 @@ class Documents:
         self._iterator.close()
 
     def _documents(
-        self, source: str, names: Names, options: Options
+        self, source: str, names: Names, options: Options, tables: Tables
     ) -> Generator[dict[str, Any], None, None]:
-        dump = open_dump(source)
+        found = sources.open_sources(source, options.nest, tables)
         with disk_errors():
             spill = names.open_spill(restart=False)
             try:
-                session = Session(dump, spill, options, names)
+                session = Session(found, spill, options, names)
                 for lines in session.documents():
                     yield from map(orjson.loads, lines)
                 self.report = session.report
@@ -131,17 +141,21 @@ def documents(
     answers_by: AnswersBy = "id",
     skip_malformed: bool = False,
     progress: bool = False,
+    nest: Iterable[str] = (),
+    tables: Tables | None = None,
 ) -> Documents:
     """Nest the questions of a dump without writing an output.
 
     Args:
-        source: The `Posts.xml` of a Stack Exchange dump.
+        source: The `Posts.xml` of a Stack Exchange dump, or the folder that it is in.
         jobs: Worker processes for reading the dump; all cores if None.
         work_dir: Folder for the spill (about 0.4 times the dump), which is removed at the end; the
             system's temporary folder if None.
         answers_by: Order of the answers, as in `convert`.
         skip_malformed: Leave out rows that are not XML, instead of raising.
         progress: Show a progress bar.
+        nest: Tables to nest into the posts, as in `convert`.
+        tables: Their files, as in `convert`.
 
     Returns:
         An iterator over the documents, in ascending question id.
@@ -150,6 +164,11 @@ def documents(
         So2docsError: As `convert` does, when the iteration starts.
     """
     options = Options(
-        jobs=jobs, answers_by=answers_by, skip_malformed=skip_malformed, progress=progress
+        jobs=jobs,
+        answers_by=answers_by,
+        skip_malformed=skip_malformed,
+        progress=progress,
+        nest=sources.asked(nest, tables or {}),
     )
-    return Documents(os.fspath(source), None if work_dir is None else os.fspath(work_dir), options)
+    folder = None if work_dir is None else os.fspath(work_dir)
+    return Documents(os.fspath(source), folder, options, tables)

@@ -60,7 +60,6 @@ class FirstPass:
                 self.complete_place(error)
                 raise
         self.dump.check_unchanged()
-        self.spill.index()
         return self.take_stock(repeated, report)
 
     def chunk_tasks(self, done: dict[int, dict[str, Any]]) -> Iterator[ChunkTask]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from so2docs.nested import Counts, Nest, Record, Taken, added
 from so2docs.posts import ANSWER, KEY, QUESTION
 
 AnswersBy = Literal["id", "votes"]
@@ -33,11 +34,13 @@ class Tally:
         questions: Documents made.
         answers: Answers inside them.
         strays: Posts that no document holds, by reason.
+        tables: What became of the rows of other tables.
     """
 
     questions: int = 0
     answers: int = 0
     strays: Counter[str] = field(default_factory=Counter)
+    tables: Counts = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -49,8 +52,7 @@ class Document:
     size: int
 
 
-_Post = tuple[int, int, int, int, int, memoryview]
-"""Question id, post id, order in the dump, rank, kind, JSON."""
+_Post = Record
 
 
 def sorted_posts(blocks: Iterable[Block], ids: range) -> list[_Post]:
@@ -82,6 +84,7 @@ class Nesting:
         answers_by: Order of the answers in a document.
         owners: For post ids that stand under several questions, the question id of the first one in
             the dump: the only one that stays.
+        nest: Puts the rows of other tables into the posts, if any were asked for.
     """
 
     def __init__(
@@ -89,12 +92,14 @@ class Nesting:
         posts: list[_Post],
         answers_by: AnswersBy = "id",
         owners: Mapping[int, int] | None = None,
+        nest: Nest | None = None,
     ) -> None:
         self.tally = Tally()
         self.strays: list[bytes] = []
         self._posts = posts
         self._by_votes = answers_by == "votes"
         self._owners = owners or {}
+        self._nested = nest
 
     def __iter__(self) -> Iterator[Document]:
         group: list[_Post] = []
@@ -105,9 +110,20 @@ class Nesting:
             group.append(post)
         if group:
             yield from self._nest(group)
+        if self._nested is not None:
+            self.tally.tables = added({}, self._nested.counts)
 
     def _nest(self, group: list[_Post]) -> Iterator[Document]:
-        """The document of the posts of one question id, unless the question is missing."""
+        """The document of what belongs to one question id, unless the question is missing."""
+        if self._nested is None:
+            yield from self._nest_posts(group, None)
+            return
+        posts, taken = self._nested.take(group)
+        if posts:
+            yield from self._nest_posts(posts, taken)
+        self.strays += self._nested.set_aside(taken)
+
+    def _nest_posts(self, group: list[_Post], taken: Taken | None) -> Iterator[Document]:
         question_id = group[0][0]
         if len(group) > 1 or self._owners:
             question, answers, repeated = self._without_repeats(group)
@@ -123,6 +139,9 @@ class Nesting:
         if self._by_votes and len(answers) > 1:
             accepted = question[3]
             answers.sort(key=lambda post: (post[1] != accepted, -post[3], post[1]))
+        if self._nested is not None and taken is not None:
+            question = self._nested.dressed(question, taken)
+            answers = [self._nested.dressed(answer, taken) for answer in answers]
         self.tally.questions += 1
         self.tally.answers += len(answers)
         json = question[5]

@@ -22,6 +22,7 @@ class Options:
     skip_malformed: bool = False
     chunk_bytes: int | None = None
     progress: bool = False
+    nest: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -39,4 +40,5 @@ class Options:
             "--answers-by": self.answers_by,
             "--level": self.level,
             "--skip-malformed": self.skip_malformed,
+            "--with": list(self.nest),
         }

@@ -14,12 +14,14 @@ from pathlib import Path
 from so2docs import bucket
 from so2docs.bucket import BucketTask
 from so2docs.merge import Tally
+from so2docs.nested import Counts, added
 from so2docs.options import Options
 from so2docs.output import PIECE_BYTES, Output, Piece, compress
 from so2docs.paths import Names
 from so2docs.progress import bar
 from so2docs.report import Report
 from so2docs.spill import BlockReader, Spill
+from so2docs.users import UserTable
 from so2docs.workers import Workers
 
 
@@ -27,12 +29,18 @@ class SecondPass:
     """Writes a spill as documents."""
 
     def __init__(
-        self, spill: Spill, options: Options, names: Names, owners: dict[int, int]
+        self,
+        spill: Spill,
+        options: Options,
+        names: Names,
+        owners: dict[int, int],
+        users: UserTable | None = None,
     ) -> None:
         self.spill = spill
         self.options = options
         self.names = names
         self.owners = owners
+        self.users = users
 
     def run(self, workers: Workers, report: Report) -> None:
         """Nest every bucket after the last checkpoint, in ascending order."""
@@ -67,15 +75,15 @@ class SecondPass:
         """Nest every bucket in this process: the lines of one range of question ids a time."""
         state = _Checkpoint()
         for task in self.bucket_tasks(self.spill.buckets(), None):
-            nested = bucket.nesting(task)
-            yield (b"".join(document.parts) for document in nested)
-            state.add(nested.tally)
+            with bucket.nesting(task) as nested:
+                yield (b"".join(document.parts) for document in nested)
+                state.add(nested.tally)
         state.complete(report)
 
     def finish(self, state: _Checkpoint, report: Report, output: Output, strays: Output) -> None:
         """Check that every row went somewhere, and give the files their names."""
         state.complete(report)
-        if report.strays:
+        if report.has_strays():
             strays.finish()
             report.strays_path = strays.path
         else:
@@ -91,7 +99,14 @@ class SecondPass:
             for ids in bucket.parts(number, json_bytes):
                 if next_id is None or ids.start >= next_id:
                     blocks = self.spill.blocks(number)
-                    yield BucketTask(ids, blocks, self.owners, self.names.compression, self.options)
+                    yield BucketTask(
+                        ids,
+                        blocks,
+                        self.owners,
+                        self.names.compression,
+                        self.options,
+                        self.users,
+                    )
 
     def keyless_strays(self) -> Iterator[bytes]:
         """Lines of the strays that belong to no bucket, in the order of the dump."""
@@ -124,6 +139,7 @@ class _Checkpoint:
         questions: Documents written.
         answers: Answers nested in them.
         stray_reasons: Strays written, of the second pass only, by reason.
+        tables: What became of the rows of other tables.
     """
 
     next_id: int | None = None
@@ -132,16 +148,20 @@ class _Checkpoint:
     questions: int = 0
     answers: int = 0
     stray_reasons: dict[str, int] = field(default_factory=dict)
+    tables: Counts = field(default_factory=dict)
 
     def add(self, tally: Tally) -> None:
         """Add what a range of question ids became."""
         self.questions += tally.questions
         self.answers += tally.answers
         self.stray_reasons = dict(Counter(self.stray_reasons) + tally.strays)
+        self.tables = added(self.tables, tally.tables)
 
     def complete(self, report: Report) -> None:
         """Complete the report, and check that every row went somewhere."""
         report.questions, report.answers = self.questions, self.answers
         strays = Counter(report.strays) + Counter(self.stray_reasons)
         report.strays = dict(sorted(strays.items()))
+        for name, counts in self.tables.items():
+            report.tables[name].add(counts)
         report.check()

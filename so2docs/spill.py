@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,10 @@ from so2docs.errors import SpillError
 FORMAT = 1
 """Version of what stands in the index and in the block files."""
 
+SEQUENCE_BITS = 32
+"""Chunks of the posts count from 0, those of the table of sequence n from n << 32."""
+
+_IS_OF = f"chunk >> {SEQUENCE_BITS} = ?"
 _ZSTD_LEVEL = 1
 
 _SCHEMA: dict[str, dict[str, type]] = {
@@ -88,10 +92,20 @@ class BlockWriter:
             Block(bucket, self._offset, len(packed_keys), len(packed_json), len(json), crc)
         )
         for data in (packed_keys, packed_json):
-            view = memoryview(data)
-            while view:  # A raw file may take less than it is given, such as when the disk is full.
-                view = view[self._file.write(view) :]
-        self._offset += len(packed_keys) + len(packed_json)
+            self.append(data)
+
+    def append(self, data: bytes | bytearray) -> int:
+        """Append bytes as they are, which belong to no block.
+
+        Returns:
+            Where they start in the file.
+        """
+        start = self._offset
+        view = memoryview(data)
+        while view:  # A raw file may take less than it is given, such as when the disk is full.
+            view = view[self._file.write(view) :]
+        self._offset += len(data)
+        return start
 
 
 class BlockReader:
@@ -117,7 +131,7 @@ class BlockReader:
         Raises:
             SpillError: The bytes are not those that were written.
         """
-        data = self._bytes(path, block.offset, block.keys_size + block.json_size)
+        data = self.bytes_at(path, block.offset, block.keys_size + block.json_size)
         if crc32(data) != block.crc:
             raise SpillError(
                 f"{path}: the spill is damaged at byte {block.offset:,}; "
@@ -130,9 +144,10 @@ class BlockReader:
 
     def read_keys(self, path: str, block: Block) -> bytes:
         """Keys of a block only, without a check."""
-        return self._decompress(self._bytes(path, block.offset, block.keys_size))
+        return self._decompress(self.bytes_at(path, block.offset, block.keys_size))
 
-    def _bytes(self, path: str, offset: int, size: int) -> bytes:
+    def bytes_at(self, path: str, offset: int, size: int) -> bytes:
+        """Bytes of a chunk's file, fewer where it ends."""
         try:
             file = self._files.get(path)
             if file is None:
@@ -159,6 +174,7 @@ class Spill:
             SpillError: Another process is using it, or it is not a spill.
         """
         self.folder = Path(folder)
+        self._sequences = "0"
         is_new = not (self.folder / "index.sqlite").exists()
         if is_new and self.folder.exists() and any(self.folder.iterdir()):
             raise SpillError(
@@ -224,7 +240,13 @@ class Spill:
     def new_file(self, chunk: int) -> str:
         """A path for the blocks of a chunk that no process has ever written to."""
         run = self.get("run") or 0
-        return str(self.folder / f"{chunk:06}-{run}.blocks")
+        sequence, number = chunk >> SEQUENCE_BITS, chunk & ((1 << SEQUENCE_BITS) - 1)
+        table = f"table{sequence}-" if sequence else ""
+        return str(self.folder / f"{table}{number:06}-{run}.blocks")
+
+    def merge_only(self, sequences: Iterable[int]) -> None:
+        """Choose the tables, besides the posts, whose blocks `buckets` and `blocks` return."""
+        self._sequences = ",".join(map(str, (0, *sequences)))
 
     def start_run(self) -> None:
         """Begin a session: what an earlier one left uncommitted is removed."""
@@ -249,9 +271,12 @@ class Spill:
         )
         run("COMMIT")
 
-    def tallies(self) -> dict[int, dict[str, Any]]:
-        """The tallies of the committed chunks."""
-        rows = self._database.execute("SELECT chunk, tally FROM chunks ORDER BY chunk")
+    def tallies(self, sequence: int = 0) -> dict[int, dict[str, Any]]:
+        """The tallies of the committed chunks of the posts, or of a table."""
+        rows = self._database.execute(
+            f"SELECT chunk, tally FROM chunks WHERE {_IS_OF} ORDER BY chunk",
+            (sequence,),
+        )
         return {chunk: json.loads(tally) for chunk, tally in rows}
 
     def index(self) -> None:
@@ -263,25 +288,34 @@ class Spill:
     def buckets(self) -> list[tuple[int, int]]:
         """All buckets in ascending order, each with the bytes of its JSON."""
         return self._database.execute(
-            "SELECT bucket, sum(raw_size) FROM blocks WHERE bucket IS NOT NULL "
-            "GROUP BY bucket ORDER BY bucket"
+            "SELECT bucket, sum(raw_size) FROM blocks "
+            f"WHERE bucket IS NOT NULL AND {self._is_merged()} GROUP BY bucket ORDER BY bucket"
         ).fetchall()
 
     def blocks(self, bucket: int | None) -> list[tuple[str, Block]]:
         """The blocks of a bucket in the order of the dump, each with its file."""
-        return [(path, block) for _, path, block in self._blocks("bucket IS ?", bucket)]
+        condition = f"bucket IS ? AND {self._is_merged()}"
+        return [(path, block) for _, path, block in self._blocks(condition, bucket)]
 
-    def all_keys(self) -> Iterator[tuple[int, bytes]]:
-        """The keys of all blocks, each with its chunk, in the order of the chunks."""
+    def all_keys(self, sequence: int = 0) -> Iterator[tuple[int, bytes]]:
+        """The keys of all blocks of the posts, or of a table, each with its chunk, in order."""
         with BlockReader() as reader:
-            for chunk, path, block in self._blocks("bucket IS NOT ?", None):
+            for chunk, path, block in self._blocks(_IS_OF, sequence):
                 yield chunk, reader.read_keys(path, block)
 
-    def _blocks(self, condition: str, bucket: int | None) -> Iterator[tuple[int, str, Block]]:
+    def files(self, sequence: int) -> dict[int, str]:
+        """The files of the committed chunks of a table."""
+        rows = self._database.execute(f"SELECT chunk, file FROM chunks WHERE {_IS_OF}", (sequence,))
+        return {chunk: str(self.folder / file) for chunk, file in rows}
+
+    def _is_merged(self) -> str:
+        return f"chunk >> {SEQUENCE_BITS} IN ({self._sequences})"
+
+    def _blocks(self, condition: str, value: int | None) -> Iterator[tuple[int, str, Block]]:
         rows = self._database.execute(
             "SELECT chunk, file, bucket, offset, keys_size, json_size, raw_size, crc "
             f"FROM blocks JOIN chunks USING (chunk) WHERE {condition} ORDER BY chunk, offset",
-            (bucket,),
+            (value,),
         )
         for chunk, file, *block in rows:
             yield chunk, str(self.folder / file), Block(*block)
@@ -289,3 +323,7 @@ class Spill:
     def size(self) -> int:
         """Bytes on disk."""
         return sum(path.stat().st_size for path in self.folder.iterdir())
+
+    def size_of(self, sequence: int) -> int:
+        """Bytes on disk of the committed chunks of a table."""
+        return sum(os.path.getsize(path) for path in self.files(sequence).values())

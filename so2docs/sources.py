@@ -1,0 +1,101 @@
+"""Which files a conversion reads: the posts, and the tables beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from so2docs.dump import Dump, open_dump
+from so2docs.errors import DumpError, MalformedDumpError, OptionError
+from so2docs.tables import TABLES
+
+POSTS = "Posts.xml"
+ALL = "all"
+
+Tables = Mapping[str, str | os.PathLike[str] | None]
+"""Files of tables by the tables' names; None where none was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a conversion reads.
+
+    Attributes:
+        posts: The posts.
+        tables: The tables to nest, by name, in the order in which they are read.
+    """
+
+    posts: Dump
+    tables: dict[str, Dump]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return self.posts.size + sum(dump.size for dump in self.tables.values())
+
+
+def asked(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
+    """Names of the tables to nest, in the order in which they are read.
+
+    Args:
+        nest: Names, or `all`.
+        tables: Files of tables, which are asked for by that.
+
+    Raises:
+        OptionError: There is no such table.
+    """
+    wanted = {nest} if isinstance(nest, str) else set(nest)
+    for name in sorted({*wanted, *tables} - {*TABLES, ALL}):
+        raise OptionError(f"there is no table {name!r} to nest; choose of {', '.join(TABLES)}, all")
+    wanted |= {name for name, path in tables.items() if path is not None}
+    return tuple(name for name in TABLES if name in wanted or ALL in wanted)
+
+
+def open_sources(source: str, nest: tuple[str, ...], tables: Tables) -> Sources:
+    """Look at the head and the tail of every file that a conversion reads.
+
+    Args:
+        source: The `Posts.xml`, or the folder that it is in.
+        nest: Names of the tables to nest.
+        tables: Their files, where they do not stand beside the posts.
+
+    Raises:
+        DumpError: A file is missing, or is not what `open_dump` takes.
+    """
+    folder = source
+    if os.path.isdir(source):
+        posts = _find(source, POSTS)
+        if posts is None:
+            raise DumpError(
+                source, f"has no {POSTS}", advice="give the folder of a dump, or its posts' file"
+            )
+    else:
+        folder, posts = os.path.dirname(source) or ".", source
+    dump = open_dump(posts)
+    return Sources(dump, {name: _open_table(name, folder, tables.get(name)) for name in nest})
+
+
+def _open_table(name: str, folder: str, given: str | os.PathLike[str] | None) -> Dump:
+    expected = TABLES[name].file
+    path = _find(folder, expected) if given is None else os.fspath(given)
+    if path is None:
+        raise DumpError(
+            os.path.join(folder, expected),
+            f"is missing, and the {name} to nest are in it",
+            advice=f"say where it is with --{name} FILE, or leave the {name} out",
+        )
+    try:
+        return open_dump(path)
+    except MalformedDumpError as error:
+        error.problem = error.problem.replace(POSTS, expected)
+        error.advice = error.advice.replace(POSTS, expected)
+        raise
+
+
+def _find(folder: str, name: str) -> str | None:
+    """Path of a file whose name is written in any case."""
+    for found in sorted(os.listdir(folder), reverse=True):
+        if found.lower() == name.lower():
+            return os.path.join(folder, found)
+    return None
