@@ -63,7 +63,9 @@ class _RowTarget:
             self.rows.append(attributes)
 
     def close(self) -> list[Row]:
-        return self.rows
+        # lxml leaves the target in a cycle, which would keep the rows until it is collected.
+        rows, self.rows = self.rows, []
+        return rows
 
 
 class _CheckingTarget(_RowTarget):
