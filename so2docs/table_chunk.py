@@ -85,9 +85,13 @@ def _spill_records(
     """Spill a range of comments, links or votes."""
     table = TABLES[task.table]
     if table.kind == tables.VOTE:
-        votes = table_rows.Votes(found, posts.find)
-        _read(task, found, tally, votes.add, lambda: _flush_counts(found, writer))
-        votes.flush()
+        _read(
+            task,
+            found,
+            tally,
+            lambda some: table_rows.add_votes(found, some, posts.find),
+            lambda: _flush_counts(found, writer),
+        )
         return
     _read(
         task,

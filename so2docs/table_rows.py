@@ -29,7 +29,6 @@ FindQuestions = Callable[[Iterable[int]], dict[int, int]]
 
 _WORDS = {"Id": "id", "PostId": "post_id", "VoteTypeId": "vote_type_id"}
 _COUNT_BITS = 32
-_MOST_COUNTED = 1 << 17
 _INT32 = 1 << 31
 
 
@@ -116,49 +115,34 @@ def add_rows(found: Posts, table: Table, rows: list[Row], questions: FindQuestio
         bucket.json.extend(json)
 
 
-class Votes:
-    """Counts votes by post and type before they become records.
+def add_votes(found: Posts, rows: list[Row], questions: FindQuestions) -> None:
+    """Turn rows of votes into records that count them by post and type.
 
     Args:
-        found: Where the records go.
+        found: Where they go.
+        rows: Attributes of the rows; only those with a value out of the ordinary are changed.
         questions: Where the posts belong.
     """
-
-    def __init__(self, found: Posts, questions: FindQuestions) -> None:
-        self._found = found
-        self._questions = questions
-        self._counts: Counter[tuple[str, str]] = Counter()
-
-    def add(self, rows: list[Row]) -> None:
-        """Count the votes of some rows."""
-        try:
-            pairs = list(map(itemgetter("PostId", "VoteTypeId"), rows))
-        except KeyError:
-            pairs = []
-        texts = list(chain.from_iterable(pairs))
-        digits = "".join(texts)
-        sizes = set(map(len, texts))
-        # Numbers of up to nine digits are post ids and types of votes without a closer look.
-        if not (digits.isascii() and digits.isdigit() and min(sizes) > 0 and max(sizes) < 10):
-            usable = set_aside(self._found, TABLES["votes"], rows)
-            pairs = [(str(row["PostId"]), str(row["VoteTypeId"])) for row in usable]
-        self._counts.update(pairs)
-        if len(self._counts) >= _MOST_COUNTED:
-            self.flush()
-
-    def flush(self) -> None:
-        """Turn what was counted into records."""
-        counted: Counter[tuple[int, int]] = Counter()
-        for (post, vote_type), count in self._counts.items():
-            counted[int(post), int(vote_type)] += count
-        self._counts.clear()
-        places = self._questions({post_id for post_id, _ in counted})
-        buckets = self._found.buckets
-        for (post_id, vote_type_id), count in sorted(counted.items()):
-            question_id = places.get(post_id, post_id)
-            bucket = buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
-            rank = vote_type_id << _COUNT_BITS | count
-            bucket.keys.extend(KEY.pack(question_id, post_id, rank, VOTE))
+    try:
+        pairs = list(map(itemgetter("PostId", "VoteTypeId"), rows))
+    except KeyError:
+        pairs = []
+    texts = list(chain.from_iterable(pairs))
+    digits = "".join(texts)
+    sizes = set(map(len, texts))
+    # Numbers of up to nine digits are post ids and types of votes without a closer look.
+    if not (digits.isascii() and digits.isdigit() and min(sizes) > 0 and max(sizes) < 10):
+        usable = set_aside(found, TABLES["votes"], rows)
+        pairs = [(str(row["PostId"]), str(row["VoteTypeId"])) for row in usable]
+    counts = [(int(post), int(kind), count) for (post, kind), count in Counter(pairs).items()]
+    places = questions({post_id for post_id, _, _ in counts})
+    buckets, pack = found.buckets, KEY.pack
+    for post_id, kind, count in sorted(counts):
+        question_id = places.get(post_id, post_id)
+        bucket = buckets.get(question_id >> BUCKET_BITS)
+        if bucket is None:
+            bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()
+        bucket.keys.extend(pack(question_id, post_id, kind << _COUNT_BITS | count, VOTE))
 
 
 def votes_of(rank: int) -> tuple[int, int]:
