@@ -31,12 +31,12 @@ class Clock:
         """Print a step: seconds and MB per million rows."""
         now = time.process_time()
         seconds, millions = now - self.begun, max(rows, 1) / 1e6
-        print(
-            f"{name:<28} {rows:>10,} rows {seconds:>7.1f} s {seconds / millions:>6.2f} s/M "
-            f"spill {spill_bytes / 1e6 / millions:>6.1f} MB/M xml {xml_bytes / 1e6 / millions:>6.1f}"
-            f" MB/M  {peak_memory() >> 20} MiB",
-            flush=True,
+        per_million = f"{seconds / millions:>6.2f} s/M"
+        sizes = (
+            f"spill {spill_bytes / 1e6 / millions:>6.1f}, xml {xml_bytes / 1e6 / millions:>6.1f}"
         )
+        peak = f"peak {peak_memory() >> 20} MiB"
+        print(f"{name:<20} {rows:>10,} rows {seconds:>7.1f} s {per_million} {sizes} MB/M {peak}")
         self.begun = time.process_time()
 
 

@@ -22,7 +22,7 @@ from so2docs.errors import (
     WorkerDiedError,
 )
 from so2docs.reading import read
-from so2docs.report import Report
+from so2docs.report import Report, TableCounts
 
 __all__ = [
     "AccountingError",
@@ -38,6 +38,7 @@ __all__ = [
     "So2docsError",
     "SpillError",
     "StrictError",
+    "TableCounts",
     "TruncatedDumpError",
     "WorkerDiedError",
     "__version__",

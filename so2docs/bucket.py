@@ -54,10 +54,14 @@ class BucketResult:
     tally: Tally
 
 
-def parts(bucket: int, json_bytes: int) -> list[range]:
+PART_BYTES_NESTED = PART_BYTES // 3
+"""The same where tables are nested: short rows take more memory beside their JSON than posts."""
+
+
+def parts(bucket: int, json_bytes: int, *, nested: bool = False) -> list[range]:
     """Ranges of question ids to merge a bucket in, each small enough for memory."""
-    share = 1 << BUCKET_BITS
-    while json_bytes > PART_BYTES and share > 1:
+    share, limit = 1 << BUCKET_BITS, PART_BYTES_NESTED if nested else PART_BYTES
+    while json_bytes > limit and share > 1:
         json_bytes //= 2
         share //= 2
     first = bucket << BUCKET_BITS

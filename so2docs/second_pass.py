@@ -96,7 +96,7 @@ class SecondPass:
     ) -> Iterator[BucketTask]:
         """The ranges of question ids that are left to do."""
         for number, json_bytes in buckets:
-            for ids in bucket.parts(number, json_bytes):
+            for ids in bucket.parts(number, json_bytes, nested=bool(self.options.nest)):
                 if next_id is None or ids.start >= next_id:
                     blocks = self.spill.blocks(number)
                     yield BucketTask(

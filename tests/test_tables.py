@@ -307,6 +307,12 @@ def test_published_dumps(source: Path, tmp_path: Path) -> None:
     oracle = nest(folder, names)
     assert oracle.nested["comments"]
     wanted = expected(oracle)
+    for question in so2docs.documents(folder, jobs=1, nest=names):
+        for post in (question, *question["Answers"]):
+            assert len(post["Comments"]) == post["CommentCount"]
+            if "votes" in names:
+                votes = post["Votes"]
+                assert votes.get("UpMod", 0) - votes.get("DownMod", 0) == post["Score"]
     for number, (jobs, chunk_bytes) in enumerate([(1, None), (3, 100_003)]):
         output = tmp_path / str(number) / "questions.jsonl.gz"
         output.parent.mkdir()
