@@ -69,7 +69,7 @@ class Report:
         output_bytes: Size of the output.
         spill_bytes: Size of the spill at its largest.
         seconds: Wall time, of this session only if an earlier one was interrupted.
-        first_pass_seconds: Of that, reading the dump.
+        first_pass_seconds: Of that, reading the dump and the tables.
         second_pass_seconds: Of that, nesting and writing.
         peak_memory_bytes: Most resident memory, summed over all processes; 0 if not known.
         jobs: Worker processes.
@@ -143,7 +143,8 @@ class Report:
         yield "dump", f"{_size(self.dump_bytes)}  {self.dump}"
         yield "output", f"{_size(self.output_bytes)}  {self.output}"
         yield "spill", _size(self.spill_bytes)
-        rate = self.dump_bytes / 1e6 / self.seconds if self.seconds else 0.0
+        size = self.dump_bytes + sum(table.bytes for table in self.tables.values())
+        rate = size / 1e6 / self.seconds if self.seconds else 0.0
         jobs = f"{self.jobs} job{'s'[: self.jobs > 1]}"
         going_on = ", going on from an earlier session" if self.resumed else ""
         yield "time", f"{self.seconds:.2f} s ({rate:.0f} MB/s, {jobs}){going_on}"
