@@ -54,8 +54,11 @@ class BucketResult:
     tally: Tally
 
 
-PART_BYTES_NESTED = PART_BYTES // 3
-"""The same where tables are nested: short rows take more memory beside their JSON than posts."""
+PART_BYTES_NESTED = PART_BYTES // 6
+"""The same where tables are nested: short rows take more memory beside their JSON than posts do.
+
+A bucket of 36 MB, with 49,000 posts and comments, takes 213 MiB at once and 123 MiB in four parts,
+in the same time."""
 
 
 def parts(bucket: int, json_bytes: int, *, nested: bool = False) -> list[range]:
