@@ -31,7 +31,7 @@ from so2docs.errors import (
 )
 from so2docs.iterator import Documents, documents
 from so2docs.reading import read
-from so2docs.report import Report
+from so2docs.report import Report, TableCounts
 from so2docs.several import Conversion, convert_all
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ __all__ = [
     "SpillError",
     "Stats",
     "StrictError",
+    "TableCounts",
     "TruncatedDumpError",
     "WorkerDiedError",
     "__version__",

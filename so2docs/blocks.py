@@ -65,15 +65,25 @@ class BlockWriter:
         self.blocks.append(
             Block(bucket, self._offset, len(packed_keys), len(packed_json), len(json), crc)
         )
+        for data in (packed_keys, packed_json):
+            self.append(data)
+
+    def append(self, data: bytes | bytearray) -> int:
+        """Append bytes as they are, which belong to no block.
+
+        Returns:
+            Where they start in the file.
+        """
+        start = self._offset
+        view = memoryview(data)
         try:
-            for data in (packed_keys, packed_json):
-                view = memoryview(data)
-                while view:  # A raw file may take less than it is given: when the disk is full.
-                    view = view[self._file.write(view) :]
+            while view:  # A raw file may take less than it is given: when the disk is full.
+                view = view[self._file.write(view) :]
         except OSError as error:
             error.filename = self._path
             raise
-        self._offset += len(packed_keys) + len(packed_json)
+        self._offset += len(data)
+        return start
 
 
 class BlockReader:
@@ -99,7 +109,7 @@ class BlockReader:
         Raises:
             SpillError: The bytes are not those that were written.
         """
-        data = self._bytes(path, block.offset, block.keys_size + block.json_size)
+        data = self.bytes_at(path, block.offset, block.keys_size + block.json_size)
         if crc32(data) != block.crc:
             raise _damaged(path, block)
         return (
@@ -114,11 +124,12 @@ class BlockReader:
             SpillError: The bytes are not those that were written.
         """
         try:
-            return self._decompress(self._bytes(path, block.offset, block.keys_size))
+            return self._decompress(self.bytes_at(path, block.offset, block.keys_size))
         except zstandard.ZstdError:
             raise _damaged(path, block) from None
 
-    def _bytes(self, path: str, offset: int, size: int) -> bytes:
+    def bytes_at(self, path: str, offset: int, size: int) -> bytes:
+        """Bytes of a chunk's file, fewer where it ends."""
         try:
             file = self._files.get(path)
             if file is None:

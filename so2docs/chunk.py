@@ -18,8 +18,8 @@ from so2docs.selection import Selection
 from so2docs.shapes import shape_of
 from so2docs.spill import REJECTED
 
-_FLUSH_EVERY = 4 * 1024 * 1024
-_FULL_BLOCK = 512 * 1024
+FLUSH_EVERY = 4 * 1024 * 1024
+FULL_BLOCK = 512 * 1024
 _MOST_BUFFERED = 48 * 1024 * 1024
 
 
@@ -97,10 +97,10 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
             last_id = tally.last_id
             tally.lines += data.count(b"\n")
             held += len(data)
-            if held >= _FLUSH_EVERY:
+            if held >= FLUSH_EVERY:
                 held = 0
-                _flush(found, writer, _FULL_BLOCK)
-        _flush(found, writer, 0)
+                flush(found, writer, FULL_BLOCK)
+        flush(found, writer, 0)
     tally.filtered = found.filtered
     tally.strays = dict(found.stray_reasons)
     tally.other_types = {str(kind): count for kind, count in found.other_types.items()}
@@ -117,7 +117,10 @@ class _Steps:
         self.task = task
         self.is_compiled = options.core == "compiled" and not options.needs_rows
         self.shape = shape_of(options)
-        self.selection = Selection(options.filters, self.shape) if options.filters.select else None
+        self.selection = None
+        if options.filters.select:
+            keys = options.needs_all_keys
+            self.selection = Selection(options.filters, self.shape, all_keys=keys)
 
 
 def _add_slice(steps: _Steps, offset: int, data: bytes, found: Posts, tally: ChunkTally) -> None:
@@ -131,7 +134,7 @@ def _add_slice(steps: _Steps, offset: int, data: bytes, found: Posts, tally: Chu
         if isinstance(part, rows.Malformed):
             at = offset + part.position
             if not task.options.skip_malformed:
-                raise _malformed(task, at, tally, data, part)
+                raise malformed(task.dump, at, tally, data, part)
             tally.rows += 1
             found.strays += posts.malformed_line(at, part.raw)
             found.stray_reasons["malformed_row"] += 1
@@ -147,12 +150,13 @@ def _add_slice(steps: _Steps, offset: int, data: bytes, found: Posts, tally: Chu
                 steps.selection.add(found, part.rows)
 
 
-def _malformed(
-    task: ChunkTask, at: int, tally: ChunkTally, data: bytes, part: rows.Malformed
+def malformed(
+    dump: Dump, at: int, tally: ChunkTally, data: bytes, part: rows.Malformed
 ) -> MalformedDumpError:
-    opening, closing = task.dump.frame
+    """The error for a row of a chunk that is not XML; its line counts from the chunk's start."""
+    opening, closing = dump.frame
     return MalformedDumpError(
-        task.dump.path,
+        dump.path,
         f"is not well-formed XML ({part.problem}) in the row",
         Place(at, tally.lines + data.count(b"\n", 0, part.position), tally.last_id),
         advice="download the dump again, or leave such rows out with --skip-malformed",
@@ -160,7 +164,7 @@ def _malformed(
     )
 
 
-def _flush(found: Posts, writer: BlockWriter, least: int) -> None:
+def flush(found: Posts, writer: BlockWriter, least: int) -> None:
     """Write the buckets that hold at least `least` bytes; all, if too much is held in all."""
     buckets = found.buckets
     if sum(len(bucket.json) for bucket in buckets.values()) > _MOST_BUFFERED:

@@ -89,6 +89,17 @@ def cli() -> None:
     help="What turns rows into JSON; the output is the same. auto: what SO2DOCS_CORE says, else "
     "compiled if it was built.",
 )
+@click.option(
+    "--with",
+    "nest",
+    type=click.Choice(["comments", "links", "votes", "users", "all"]),
+    multiple=True,
+    help="Nest this table, found beside the posts, into them; may be given several times.",
+)
+@click.option("--comments", metavar="FILE", help="Nest the comments of this Comments.xml.")
+@click.option("--links", metavar="FILE", help="Nest the links of this PostLinks.xml.")
+@click.option("--votes", metavar="FILE", help="Nest the counts of the votes of this Votes.xml.")
+@click.option("--users", metavar="FILE", help="Name users from this Users.xml.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -120,6 +131,10 @@ def convert(
     """
     options["progress"] = not quiet and sys.stderr.isatty()
     options["notify"] = None if quiet else _notify
+    tables = {name: options.pop(name) for name in ("comments", "links", "votes", "users")}
+    if output_dir is not None and any(tables.values()):
+        raise click.UsageError("with --output-dir, tables are read beside the posts: give --with")
+    options["tables"] = tables
     if report is not None:
         _check_report(report, paths)
     if output_dir is not None:

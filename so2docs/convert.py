@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 
 from so2docs.bodies import BodyAs
@@ -22,6 +22,7 @@ from so2docs.report import Report
 from so2docs.session import Session
 from so2docs.sources.opening import Given, open_source
 from so2docs.stream import AnyDump
+from so2docs.table_files import Tables, asked, open_tables
 
 
 def convert(
@@ -58,6 +59,8 @@ def convert(
     core: Core = "auto",
     site_field: tuple[str, str] | None = None,
     strict: bool = False,
+    nest: Iterable[str] = (),
+    tables: Tables | None = None,
     notify: Notify | None = None,
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
@@ -116,6 +119,9 @@ def convert(
         site_field: Name and value of a field to add to each document before its answers, such as
             `("Site", "beer")`: post ids are unique per site only.
         strict: Raise where a character has to be repaired or a row left out.
+        nest: Tables to nest into the posts: `comments`, `links`, `votes`, `users`, or `all`.
+        tables: Files of tables by those names, which nests them too; a table without one is looked
+            for beside the posts. They are not read from archives.
         notify: Takes messages such as how much an interrupted conversion had done.
 
     Returns:
@@ -159,18 +165,23 @@ def convert(
         form=form,
         filters=filters,
         body=body,
+        nest=asked(nest, tables or {}),
     )
     names = Names(path, None if work_dir is None else os.fspath(work_dir), form)
     started = time.perf_counter()
     try:
         with disk_errors(), opened(source, options, names) as dump:
             is_fresh = restart or dump.file is None
-            names.check(dump)
+            others = open_tables(source, options.nest, tables or {})
+            for read in (dump, *others.values()):
+                names.check(read)
             if is_fresh or not names.has_spill():
                 names.refuse_existing(force=force)
             spill = names.open_spill(restart=is_fresh)
             try:
-                session = Session(dump, spill, options, names, notify or silent)
+                session = Session(
+                    dump, spill, options, names, notify=notify or silent, tables=others
+                )
                 report = session.run(force=force)
                 if keep_spill:
                     spill.put_all({"finished": True, "sealed": None, "checkpoint": None})

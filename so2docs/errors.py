@@ -25,15 +25,18 @@ class Place:
         offset: Bytes from the start of the (decompressed) dump.
         line: Line of that byte, counted from 1 by line feeds; None where it is not known.
         last_id: `Id` of the last good row before it; None if there was none.
+        row: What a row is called there.
     """
 
     offset: int
     line: int | None = None
     last_id: int | None = None
+    row: str = "post"
 
     def __str__(self) -> str:
         line = "" if self.line is None else f", line {self.line:,}"
-        after = "before the first post" if self.last_id is None else f"after post {self.last_id}"
+        first, last = f"before the first {self.row}", f"after {self.row} {self.last_id}"
+        after = first if self.last_id is None else last
         return f"at byte {self.offset:,}{line}, {after}"
 
 

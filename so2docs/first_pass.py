@@ -79,7 +79,6 @@ class FirstPass:
                 self.complete_place(error)
                 raise
         self.spill.put("end", self.dump.end_state)
-        self.spill.index()
         report.dump_bytes = self.dump.size
         report.repaired_characters = (self.dump.end_state or {}).get("repaired", 0)
         return self.take_stock(seen.repeated, report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -19,14 +19,17 @@ from so2docs.paths import Names
 from so2docs.report import Report
 from so2docs.session import Session
 from so2docs.sources.opening import Given
+from so2docs.table_files import Tables, asked, open_tables
 
 
 class Documents:
     """An iterator over nested questions; `report` is complete when it has ended."""
 
-    def __init__(self, source: Given, work_dir: str | None, options: Options) -> None:
+    def __init__(
+        self, source: Given, work_dir: str | None, options: Options, tables: Tables | None = None
+    ) -> None:
         self.report: Report | None = None
-        self._iterator = self._documents(source, Names("-", work_dir), options)
+        self._iterator = self._documents(source, Names("-", work_dir), options, tables or {})
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self._iterator
@@ -39,12 +42,13 @@ class Documents:
         self._iterator.close()
 
     def _documents(
-        self, source: Given, names: Names, options: Options
+        self, source: Given, names: Names, options: Options, tables: Tables
     ) -> Generator[dict[str, Any], None, None]:
         with disk_errors(), opened(source, options, names) as dump:
+            others = open_tables(source, options.nest, tables)
             spill = names.open_spill(restart=False)
             try:
-                session = Session(dump, spill, options, names)
+                session = Session(dump, spill, options, names, tables=others)
                 for lines in session.documents():
                     yield from map(orjson.loads, lines)
                 self.report = session.report
@@ -75,6 +79,8 @@ def documents(
     progress: bool = False,
     core: Core = "auto",
     strict: bool = False,
+    nest: Iterable[str] = (),
+    tables: Tables | None = None,
 ) -> Documents:
     """Nest the questions of a dump without writing an output.
 
@@ -103,6 +109,8 @@ def documents(
         progress: Show a progress bar.
         core: What turns rows into JSON, as in `convert`.
         strict: Raise where a character has to be repaired or a row left out.
+        nest: Tables to nest into the posts.
+        tables: Their files.
 
     Returns:
         An iterator over the documents, in ascending question id.
@@ -131,7 +139,8 @@ def documents(
         progress=progress,
         filters=filters,
         body=body,
+        nest=asked(nest, tables or {}),
         core=core,
         strict=strict,
     )
-    return Documents(source, None if work_dir is None else os.fspath(work_dir), options)
+    return Documents(source, None if work_dir is None else os.fspath(work_dir), options, tables)

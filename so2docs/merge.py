@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from so2docs.nested import Counts, Nest, Record, Taken, added
 from so2docs.posts import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
 
 AnswersBy = Literal["id", "votes"]
@@ -37,12 +38,14 @@ class Tally:
         answers: Answers inside them.
         strays: Posts that no document holds, by reason.
         filtered: Answers of questions that a filter rejected, and what is beyond the limit.
+        tables: What became of the rows of other tables.
     """
 
     questions: int = 0
     answers: int = 0
     strays: Counter[str] = field(default_factory=Counter)
     filtered: int = 0
+    tables: Counts = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -65,8 +68,7 @@ class Document:
         return len(self.parts) == 1 and len(self.parts[0]) == 1
 
 
-_Post = tuple[int, int, int, int, int, memoryview]
-"""Question id, post id, order in the dump, rank, kind, JSON."""
+_Post = Record
 
 
 def sorted_posts(blocks: Iterable[Block], ids: range) -> list[_Post]:
@@ -104,6 +106,7 @@ class Nesting:
         extra: Fields to put before the answers of each document, `"Name":value`, or nothing.
         limit: Most documents; all posts after them are filtered.
         with_answers: Whether documents have `Answers` at all.
+        nest: Puts the rows of other tables into the posts, if any were asked for.
     """
 
     def __init__(
@@ -115,6 +118,7 @@ class Nesting:
         extra: bytes = b"",
         limit: int | None = None,
         with_answers: bool = True,
+        nest: Nest | None = None,
     ) -> None:
         self.tally = Tally()
         self.strays: list[bytes] = []
@@ -123,6 +127,8 @@ class Nesting:
         self._posts = posts
         self._by_votes = answers_by == "votes"
         self._owners = owners or {}
+        self._nested = nest
+        self._is_left_out = False
         fields = [extra] if extra else []
         fields += [_ANSWERS] if with_answers else []
         self._open = b"".join(_COMMA + field for field in fields)
@@ -136,19 +142,28 @@ class Nesting:
             group.append(post)
         if group:
             yield from self._nest(group)
+        if self._nested is not None:
+            self.tally.tables = added({}, self._nested.counts)
 
     def _nest(self, group: list[_Post]) -> Iterator[Document]:
-        """The document of the posts of one question id, unless the question is missing."""
+        """The document of what belongs to one question id, unless the question is missing."""
+        if self._nested is None:
+            yield from self._nest_posts(group, None)
+            return
+        posts, taken = self._nested.take(group)
+        self._is_left_out = self.tally.questions == self._limit
+        if posts:
+            yield from self._nest_posts(posts, taken)
+        self.strays += self._nested.set_aside(taken, filtered=self._is_left_out)
+
+    def _nest_posts(self, group: list[_Post], taken: Taken | None) -> Iterator[Document]:
         question_id = group[0][0]
         if self.tally.questions == self._limit:
             self.tally.filtered += sum(post[4] in _KEPT for post in group)
             return
-        if len(group) > 1 or self._owners:
-            question, answers, repeated = self._without_repeats(group)
-        elif group[0][4] == QUESTION:
-            question, answers, repeated = group[0], [], []
-        else:
-            question, answers, repeated = self._without_repeats(group)
+        is_alone = len(group) == 1 and not self._owners and group[0][4] == QUESTION
+        found = (group[0], [], []) if is_alone else self._without_repeats(group)
+        question, answers, repeated = found
         if question is None:
             self._set_aside(repeated, answers)
             return
@@ -156,10 +171,14 @@ class Nesting:
             self._set_aside(repeated, [])
         if question[4] == REJECTED_QUESTION:
             self.tally.filtered += len(answers)
+            self._is_left_out = True
             return
         if self._by_votes and len(answers) > 1:
             accepted = question[3]
             answers.sort(key=lambda post: (post[1] != accepted, -post[3], post[1]))
+        if self._nested is not None and taken is not None:
+            question = self._nested.dressed(question, taken)
+            answers = [self._nested.dressed(answer, taken) for answer in answers]
         self.tally.questions += 1
         self.tally.answers += len(answers)
         json = question[5]

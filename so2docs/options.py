@@ -22,6 +22,7 @@ KNOWN_NAMES = (
 )
 """Names that documents have already."""
 
+_NESTED_NAMES = ("Comments", "Links", "Votes", "Owner", "LastEditor")
 _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 
 
@@ -44,6 +45,7 @@ class Options:
     form: OutputForm = field(default_factory=OutputForm)
     filters: Filters = field(default_factory=Filters)
     body: bodies.BodyAs = "html"
+    nest: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -58,7 +60,8 @@ class Options:
             raise OptionError(f"chunk_bytes is {self.chunk_bytes}; it must be 1 or more")
         if self.strict and self.skip_malformed:
             raise OptionError("--strict and --skip-malformed contradict each other; give one")
-        if self.site_field is not None and self.site_field[0] in ("", *KNOWN_NAMES):
+        known = ("", *KNOWN_NAMES, *(_NESTED_NAMES if self.nest else ()))
+        if self.site_field is not None and self.site_field[0] in known:
             raise OptionError(
                 f"site_field is {self.site_field[0]!r}; it must be a name that posts do not have"
             )
@@ -89,6 +92,14 @@ class Options:
             or self.form.has_dates
         )
 
+    @property
+    def needs_all_keys(self) -> bool:
+        """Whether the keys of posts that are not sampled must stand with those of the others.
+
+        The rows of tables that belong to such posts are filtered too, and no strays.
+        """
+        return bool(self.nest) and self.filters.sample is not None
+
     def that_change_the_spill(self) -> dict[str, Any]:
         """Options that the first pass obeys, under the names of the command line."""
         filters = self.filters.that_change_the_output()
@@ -97,6 +108,7 @@ class Options:
             "--skip-malformed": self.skip_malformed,
             "--body": self.body,
             "form of dates (--format mongodb)": self.form.has_dates,
+            "--sample together with --with": self.needs_all_keys,
             **filters,
         }
 
@@ -107,6 +119,7 @@ class Options:
             "--level": self.level,
             "--site-field": None if self.site_field is None else list(self.site_field),
             "--limit": self.filters.limit,
+            "--with": list(self.nest),
             **self.form.that_change_the_output(),
             **self.that_change_the_spill(),
         }

@@ -3,11 +3,52 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from so2docs.errors import AccountingError
+
+
+@dataclass(slots=True)
+class TableCounts:
+    """What became of the rows of a table beside the posts.
+
+    Attributes:
+        rows: Rows of the table.
+        nested: Rows inside the documents; of users, those that a document can name.
+        filtered: Rows of posts that were left out on purpose.
+        strays: Rows that no document holds, by reason.
+        bytes: Size of its file.
+        spill_bytes: What it takes of the spill.
+        seconds: Wall time of reading it, of this session only.
+    """
+
+    rows: int = 0
+    nested: int = 0
+    filtered: int = 0
+    strays: dict[str, int] = field(default_factory=dict)
+    bytes: int = 0
+    spill_bytes: int = 0
+    seconds: float = 0.0
+
+    def add(self, counts: Mapping[str, int]) -> None:
+        """Add what the merge counted: `nested`, `filtered`, and strays by reason."""
+        strays = Counter(self.strays)
+        for name, count in counts.items():
+            if name == "nested":
+                self.nested += count
+            elif name == "filtered":
+                self.filtered += count
+            else:
+                strays[name] += count
+        self.strays = dict(sorted(strays.items()))
+
+    def __str__(self) -> str:
+        filtered = f", filtered {self.filtered:,}" if self.filtered else ""
+        strays = f", strays {_by_name(self.strays)}" if self.strays else ""
+        return f"{self.nested:,} of {self.rows:,}{filtered}{strays}"
 
 
 @dataclass(slots=True)
@@ -30,12 +71,13 @@ class Report:
         files: Number of files.
         spill_bytes: Size of the spill at its largest.
         seconds: Wall time, of this session only if an earlier one was interrupted.
-        first_pass_seconds: Of that, reading the dump.
+        first_pass_seconds: Of that, reading the dump and the tables.
         second_pass_seconds: Of that, nesting and writing.
         peak_memory_bytes: Most resident memory, summed over all processes; 0 if not known.
         jobs: Worker processes.
         resumed: Whether an interrupted conversion was continued.
         core: Which core turned rows into posts, `compiled` or `python`.
+        tables: What became of the rows of the tables that were asked for, by table.
     """
 
     dump: str
@@ -59,6 +101,7 @@ class Report:
     jobs: int = 1
     resumed: bool = False
     core: str = "python"
+    tables: dict[str, TableCounts] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raise `AccountingError` unless every row of the dump went somewhere."""
@@ -69,11 +112,29 @@ class Report:
             + sum(self.other_types.values())
             + self.filtered
         )
-        if placed != self.rows:
+        self._check(self.dump, self.rows, placed)
+        for name, table in self.tables.items():
+            placed = table.nested + table.filtered + sum(table.strays.values())
+            self._check(f"{self.dump} ({name})", table.rows, placed)
+
+    def _check(self, name: str, rows: int, placed: int) -> None:
+        if placed != rows:
             raise AccountingError(
-                f"{self.dump}: {self.rows:,} rows were read but {placed:,} accounted for; "
+                f"{name}: {rows:,} rows were read but {placed:,} accounted for; "
                 "this is a defect of so2docs, please report it"
             )
+
+    def has_strays(self) -> bool:
+        """Whether there is any row, of any table, that no document holds."""
+        return any(self.strays.values()) or any(
+            any(table.strays.values()) for table in self.tables.values()
+        )
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Report:
+        """The report that `as_dict` was called on."""
+        tables = {name: TableCounts(**counts) for name, counts in values["tables"].items()}
+        return cls(**{**values, "tables": tables})
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
@@ -91,12 +152,15 @@ class Report:
         yield "other types", _by_name(self.other_types)
         if self.filtered:
             yield "filtered", f"{self.filtered:,}"
+        for name, table in self.tables.items():
+            yield f"{name} nested", str(table)
         yield "repaired characters", f"{self.repaired_characters:,}"
         yield "dump", f"{_size(self.dump_bytes)}  {self.dump}"
         files = f" in {self.files:,} files" if self.files > 1 else ""
         yield "output", f"{_size(self.output_bytes)}  {self.output}{files}"
         yield "spill", _size(self.spill_bytes)
-        rate = self.dump_bytes / 1e6 / self.seconds if self.seconds else 0.0
+        size = self.dump_bytes + sum(table.bytes for table in self.tables.values())
+        rate = size / 1e6 / self.seconds if self.seconds else 0.0
         jobs = f"{self.jobs} job{'s'[: self.jobs > 1]}"
         going_on = ", going on from an earlier session" if self.resumed else ""
         yield "time", f"{self.seconds:.2f} s ({rate:.0f} MB/s, {jobs}, {self.core} core){going_on}"

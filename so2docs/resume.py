@@ -11,6 +11,7 @@ from so2docs import spill
 from so2docs.errors import SpillError
 from so2docs.spill import Spill
 from so2docs.stream import AnyDump
+from so2docs.tables import Table
 
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096
@@ -81,10 +82,39 @@ def claim(
         name for name in options if name not in free and before.get(name) != options[name]
     ]
     if differences:
-        raise SpillError(
-            f"{found.folder}: was made for another conversion "
-            f"(different: {', '.join(sorted(differences))}); "
-            "run with --restart to start over, or choose another --work-dir"
-        )
+        raise _another(found, differences)
     found.put_all({"options": options, "finished": False})
     return int(found.get("chunk_bytes"))
+
+
+def _another(found: Spill, differences: list[str]) -> SpillError:
+    return SpillError(
+        f"{found.folder}: was made for another conversion "
+        f"(different: {', '.join(sorted(differences))}); "
+        "run with --restart to start over, or choose another --work-dir"
+    )
+
+
+def claim_table(found: Spill, table: Table, dump: AnyDump, chunk_bytes: int) -> int:
+    """Make sure that what a spill has of a table was made from this file, or mark it so.
+
+    Args:
+        found: The spill, which `claim` found to be this conversion's.
+        table: The table.
+        dump: Its file.
+        chunk_bytes: Bytes of a chunk, where the spill has nothing of the table.
+
+    Returns:
+        Bytes of a chunk.
+
+    Raises:
+        SpillError: It was made from another file.
+    """
+    source = fingerprint(dump)
+    made_from = found.get(table.name)
+    if made_from is None:
+        found.put(table.name, {"source": source, "chunk_bytes": chunk_bytes})
+        return chunk_bytes
+    if made_from["source"] != source:
+        raise _another(found, [table.file])
+    return int(made_from["chunk_bytes"])

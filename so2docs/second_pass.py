@@ -16,6 +16,7 @@ from so2docs import bucket, strict
 from so2docs.blocks import BlockReader
 from so2docs.bucket import BucketTask
 from so2docs.merge import Tally
+from so2docs.nested import FILTERED, Counts, added
 from so2docs.options import Options
 from so2docs.output import PIECE_BYTES, Output, Piece, compress
 from so2docs.part_files import is_as_left, publish
@@ -25,6 +26,9 @@ from so2docs.progress import Notify, bar, silent
 from so2docs.report import Report
 from so2docs.spill import Spill
 from so2docs.splitting import cuts
+from so2docs.table_rows import votes_of
+from so2docs.tables import OF_KIND, VOTE
+from so2docs.users import UserTable
 from so2docs.workers import Workers
 from so2docs.writer import Writer, publish_all, written
 
@@ -38,12 +42,15 @@ class SecondPass:
         options: Options,
         names: Names,
         owners: dict[int, int],
+        *,
+        users: UserTable | None = None,
         notify: Notify = silent,
     ) -> None:
         self.spill = spill
         self.options = options
         self.names = names
         self.owners = owners
+        self.users = users
         self.notify = notify
         self.cuts: tuple[int, ...] = ()
 
@@ -85,7 +92,7 @@ class SecondPass:
                 if state.left(limit) == 0:
                     break
             if limit is not None:
-                state.filtered += self.kept_from(buckets, state.next_id)
+                self.leave_out(buckets, state)
             self.seal(state, report, output, strays)
 
     def checkpoint(self, buckets: list[tuple[int, int]]) -> tuple[bool, _Checkpoint]:
@@ -111,16 +118,16 @@ class SecondPass:
         limit = self.options.filters.limit
         buckets = self.spill.buckets()
         for task in self.bucket_tasks(buckets, None, limit):
-            nested = bucket.nesting(replace(task, limit=state.left(limit)))
-            yield (b"".join((*document.parts, b"}")) for document in nested)
-            state.add(nested.tally)
-            if self.options.strict:
-                strict.check_lines(report.dump, nested.strays)
+            with bucket.nesting(replace(task, limit=state.left(limit))) as nested:
+                yield (b"".join((*document.parts, b"}")) for document in nested)
+                state.add(nested.tally)
+                if self.options.strict:
+                    strict.check_lines(report.dump, nested.strays)
             state.next_id = task.ids.stop
             if state.left(limit) == 0:
                 break
         if limit is not None:
-            state.filtered += self.kept_from(buckets, state.next_id)
+            self.leave_out(buckets, state)
         state.complete(report)
 
     def seal(self, state: _Checkpoint, report: Report, output: Writer, strays: Output) -> None:
@@ -131,7 +138,7 @@ class SecondPass:
         """
         state.complete(report)
         stray_bytes = 0
-        if report.strays:
+        if report.has_strays():
             stray_bytes = strays.seal()
             report.strays_path = strays.path
         else:
@@ -146,24 +153,37 @@ class SecondPass:
     ) -> Iterator[BucketTask]:
         """The ranges of question ids that are left to do."""
         for number, json_bytes in buckets:
-            for ids in bucket.parts(number, json_bytes):
+            for ids in self.parts(number, json_bytes):
                 if next_id is None or ids.start >= next_id:
                     blocks = self.spill.blocks(number)
                     within = tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop)
-                    yield BucketTask(ids, blocks, self.owners, self.options, within, limit)
+                    yield BucketTask(
+                        ids, blocks, self.owners, self.options, within, limit, self.users
+                    )
 
-    def kept_from(self, buckets: list[tuple[int, int]], next_id: int | None) -> int:
-        """Posts, besides those that the first pass rejected, from a question id on."""
-        count = 0
+    def parts(self, number: int, json_bytes: int) -> list[range]:
+        """Ranges of question ids to merge a bucket in."""
+        return bucket.parts(number, json_bytes, nested=bool(self.options.nest))
+
+    def leave_out(self, buckets: list[tuple[int, int]], state: _Checkpoint) -> None:
+        """Count as filtered what no task looked at, but for posts that the first pass rejected."""
+        next_id, tables = state.next_id, Counter[str]()
         with BlockReader() as reader:
             for number, json_bytes in buckets:
-                if next_id is not None and bucket.parts(number, json_bytes)[-1].stop <= next_id:
+                if next_id is not None and self.parts(number, json_bytes)[-1].stop <= next_id:
                     continue
                 for path, block in self.spill.blocks(number):
-                    for question_id, _, _, kind in KEY.iter_unpack(reader.read_keys(path, block)):
-                        if next_id is None or question_id >= next_id:
-                            count += kind & 15 in (QUESTION, ANSWER)
-        return count
+                    for question_id, _, rank, kind in KEY.iter_unpack(
+                        reader.read_keys(path, block)
+                    ):
+                        if next_id is not None and question_id < next_id:
+                            continue
+                        if kind & 15 in (QUESTION, ANSWER):
+                            state.filtered += 1
+                        elif kind & 15 in OF_KIND:
+                            rows = votes_of(rank)[1] if kind & 15 == VOTE else 1
+                            tables[OF_KIND[kind & 15].name] += rows
+        state.tables = added(state.tables, {name: {FILTERED: n} for name, n in tables.items()})
 
     def keyless_strays(self) -> Iterator[bytes]:
         """Lines of the strays that belong to no bucket, in the order of the dump."""
@@ -197,7 +217,7 @@ def published(sealed: dict[str, Any] | None, names: Names) -> Report | None:
     """
     if not sealed:
         return None
-    report = Report(**sealed["report"])
+    report = Report.from_dict(sealed["report"])
     strays = sealed["stray_bytes"]
     if strays and not publish(names.strays, strays):
         return None
@@ -221,6 +241,7 @@ class _Checkpoint:
         answers: Answers nested in them.
         stray_reasons: Strays written, of the second pass only, by reason.
         filtered: Posts left out, by the second pass only.
+        tables: What became of the rows of other tables.
     """
 
     next_id: int | None = None
@@ -230,6 +251,7 @@ class _Checkpoint:
     answers: int = 0
     stray_reasons: dict[str, int] = field(default_factory=dict)
     filtered: int = 0
+    tables: Counts = field(default_factory=dict)
 
     def left(self, limit: int | None) -> int | None:
         """Documents left to write of so many."""
@@ -241,6 +263,7 @@ class _Checkpoint:
         self.answers += tally.answers
         self.filtered += tally.filtered
         self.stray_reasons = dict(Counter(self.stray_reasons) + tally.strays)
+        self.tables = added(self.tables, tally.tables)
 
     def complete(self, report: Report) -> None:
         """Complete the report, and check that every row went somewhere."""
@@ -248,4 +271,6 @@ class _Checkpoint:
         report.filtered += self.filtered
         strays = Counter(report.strays) + Counter(self.stray_reasons)
         report.strays = dict(sorted(strays.items()))
+        for name, counts in self.tables.items():
+            report.tables[name].add(counts)
         report.check()

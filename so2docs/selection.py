@@ -34,9 +34,11 @@ class Selection:
     Args:
         filters: What rows have to pass.
         shape: What to make of those that do before they are JSON.
+        all_keys: Whether the keys of posts that are not sampled go to the buckets too.
     """
 
-    def __init__(self, filters: Filters, shape: Shape | None) -> None:
+    def __init__(self, filters: Filters, shape: Shape | None, *, all_keys: bool = False) -> None:
+        self._all_keys = all_keys
         self._sample = filters.sample
         self._shape = shape
         self._checks = {QUESTION: _question_checks(filters), ANSWER: _answer_checks(filters)}
@@ -59,19 +61,19 @@ class Selection:
             if kept:
                 posts.add(found, kept, self._shape)
                 kept = []
-            _reject(ids, found, sampled)
+            _reject(ids, found, in_bucket=sampled or self._all_keys)
         posts.add(found, kept, self._shape)
 
     def _is_sampled(self, question_id: int) -> bool:
         return self._sample is None or is_sampled(question_id, self._sample)
 
 
-def _reject(ids: _Ids, found: Posts, sampled: bool) -> None:
+def _reject(ids: _Ids, found: Posts, *, in_bucket: bool) -> None:
     """Keep the key of a post: in its bucket, unless all posts of its question are rejected."""
     kind, question_id, post_id = ids
     rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
     key = KEY.pack(question_id, post_id, 0, rejected)
-    if sampled:
+    if in_bucket:
         found.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket()).keys.extend(key)
     else:
         found.rejected += key

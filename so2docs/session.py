@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from so2docs import resume
+from so2docs import maps, resume
 from so2docs.disk import check_room
+from so2docs.dump import Dump
 from so2docs.first_pass import FirstPass
 from so2docs.options import Options
 from so2docs.paths import Names
@@ -16,6 +17,8 @@ from so2docs.report import Report
 from so2docs.second_pass import SecondPass, published
 from so2docs.spill import Spill
 from so2docs.stream import AnyDump
+from so2docs.table_pass import TablePass
+from so2docs.tables import TABLES
 from so2docs.workers import Workers, peak_memory
 
 _WORTH_A_PROCESS = 32 * 1024 * 1024
@@ -30,7 +33,9 @@ class Session:
         spill: Spill,
         options: Options,
         names: Names,
+        *,
         notify: Notify = silent,
+        tables: Mapping[str, Dump] | None = None,
     ) -> None:
         self.dump = dump
         self.spill = spill
@@ -46,10 +51,18 @@ class Session:
             options.that_change_the_spill(),
         )
         self.first_pass = FirstPass(dump, spill, options, chunk_bytes, notify)
-        is_small = 0 < dump.size < _WORTH_A_PROCESS
+        tables = tables or {}
+        self.table_passes = [
+            TablePass(TABLES[name], table, spill, options, options.chunk_bytes or table.chunk_bytes)
+            for name, table in tables.items()
+        ]
+        spill.merge_only(step.table.sequence for step in self.table_passes)
+        self.table_bytes = sum(table.size for table in tables.values())
+        is_small = dump.size > 0 and dump.size + self.table_bytes < _WORTH_A_PROCESS
         self.jobs = options.jobs or (1 if is_small else os.cpu_count() or 1)
         if dump.size and chunk_bytes:
-            self.jobs = min(self.jobs, -(-dump.size // chunk_bytes))
+            chunks = [len(step.chunks) for step in self.table_passes]
+            self.jobs = min(self.jobs, max(-(-dump.size // chunk_bytes), *chunks, 1))
         self.report = Report(
             dump.path, names.output, dump_bytes=dump.size, jobs=self.jobs, core=options.core
         )
@@ -69,7 +82,7 @@ class Session:
         report = self.report
         report.resumed = bool(self.spill.tallies())
         check_room(
-            int(self.dump.size * self.options.filters.expected_share),
+            int((self.dump.size + self.table_bytes) * self.options.filters.expected_share),
             self.spill.folder,
             self.names.output,
             self.options.form.packing,
@@ -78,10 +91,9 @@ class Session:
         self.spill.start_run()
         with Workers(self.jobs) as workers:
             begun = time.perf_counter()
-            owners = self.first_pass.run(workers, report)
+            second = self.read(workers)
             report.spill_bytes = self.spill.size()
             between = time.perf_counter()
-            second = SecondPass(self.spill, self.options, self.names, owners, self.notify)
             second.run(workers, report)
             report.first_pass_seconds = between - begun
             report.second_pass_seconds = time.perf_counter() - between
@@ -94,5 +106,20 @@ class Session:
         """Both passes, the second in this process: lines of one range of question ids a time."""
         self.spill.start_run()
         with Workers(self.jobs) as workers:
-            owners = self.first_pass.run(workers, self.report)
-        yield from SecondPass(self.spill, self.options, self.names, owners).documents(self.report)
+            second = self.read(workers)
+        yield from second.documents(self.report)
+
+    def read(self, workers: Workers) -> SecondPass:
+        """The first pass over the posts, then the tables; what is left to do then."""
+        owners = self.first_pass.run(workers, self.report)
+        users = None
+        posts = maps.map_posts(self.spill, owners) if self.table_passes else ""
+        for step in self.table_passes:
+            step.run(workers, posts)
+            if not step.table.kind:
+                users = maps.map_users(self.spill, len(step.chunks))
+            step.take_stock(self.report)
+        self.spill.index()
+        return SecondPass(
+            self.spill, self.options, self.names, owners, users=users, notify=self.notify
+        )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
@@ -22,8 +22,11 @@ from so2docs.blocks import Block, BlockReader
 from so2docs.database import AGAIN, Database, checksum
 from so2docs.errors import SpillError
 
-FORMAT = 2
+FORMAT = 3
 """Version of what stands in the index and in the block files."""
+
+SEQUENCE_BITS = 32
+"""Chunks of the posts count from 0, those of the table of sequence n from n << 32."""
 
 PIECES = "pieces"
 """Folder in the spill's, for pieces of a dump that comes as a stream."""
@@ -31,9 +34,11 @@ PIECES = "pieces"
 REJECTED = 1 << 60
 """Bucket, beyond those of any question id, for keys of rejected posts that no other bucket has."""
 
+_IS_OF = f"chunk >> {SEQUENCE_BITS} = ?"
+_MAP_ENDS = (".map", ".map.pages")
 _INDEX = "index.sqlite"
 _SCHEMA: dict[str, dict[str, type]] = {
-    "chunks": {"chunk": int, "file": str, "tally": str, "crc": int},
+    "chunks": {"chunk": int, "file": str, "size": int, "tally": str, "crc": int},
     "blocks": {
         "bucket": int,
         "chunk": int,
@@ -57,6 +62,7 @@ class Spill:
             SpillError: Another process is using it, it is damaged, or it is not a spill.
         """
         self.folder = Path(folder)
+        self._sequences = "0"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             is_ours = all(_is_ours(path.name) for path in self.folder.iterdir())
@@ -90,7 +96,13 @@ class Spill:
     def new_file(self, chunk: int) -> str:
         """A path for the blocks of a chunk that no process has ever written to."""
         run = self.get("run") or 0
-        return str(self.folder / f"{chunk:06}-{run}.blocks")
+        sequence, number = chunk >> SEQUENCE_BITS, chunk & ((1 << SEQUENCE_BITS) - 1)
+        table = f"table{sequence}-" if sequence else ""
+        return str(self.folder / f"{table}{number:06}-{run}.blocks")
+
+    def merge_only(self, sequences: Iterable[int]) -> None:
+        """Choose the tables, besides the posts, whose blocks `buckets` and `blocks` return."""
+        self._sequences = ",".join(map(str, (0, *sequences)))
 
     def start_run(self) -> None:
         """Begin a session: what an earlier one left uncommitted is removed."""
@@ -103,9 +115,10 @@ class Spill:
     def commit(self, chunk: int, path: str, blocks: list[Block], tally: dict[str, Any]) -> None:
         """Make a finished chunk part of the spill, in one transaction."""
         file, text = os.path.basename(path), json.dumps(tally)
-        row = (chunk, file, text, checksum(chunk, file, text, blocks))
+        size = os.path.getsize(path)
+        row = (chunk, file, size, text, checksum(chunk, file, size, text, blocks))
         self._database.run(
-            ("INSERT INTO chunks VALUES (?, ?, ?, ?)", [row]),
+            ("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", [row]),
             (
                 "INSERT INTO blocks (bucket, offset, keys_size, json_size, raw_size, crc, chunk) "
                 f"VALUES (?, ?, ?, ?, ?, ?, {int(chunk)})",
@@ -126,27 +139,27 @@ class Spill:
         rows = self._database.rows(f"SELECT chunk, {_BLOCK} FROM blocks ORDER BY rowid")
         for chunk, of_chunk in groupby(rows, itemgetter(0)):
             self._check_chunk(
-                chunks.pop(chunk, (chunk, "", "", 0)), [Block(*row[1:]) for row in of_chunk]
+                chunks.pop(chunk, (chunk, "", 0, "", 0)), [Block(*row[1:]) for row in of_chunk]
             )
         for row in chunks.values():
             self._check_chunk(row, [])
 
     def _check_chunk(self, row: tuple[Any, ...], blocks: list[Block]) -> None:
-        chunk, file, tally, crc = row
-        if checksum(chunk, file, tally, blocks) != crc:
+        chunk, file, size, tally, crc = row
+        if checksum(chunk, file, size, tally, blocks) != crc:
             raise self._database.damaged(f"chunk {chunk}")
         if self.get("sealed"):
             return  # A session that had all written was deleting the files.
         path = self.folder / file
-        size = sum(block.keys_size + block.json_size for block in blocks)
         found = path.stat().st_size if path.exists() else -1
         if found != size:
             state = "is missing" if found < 0 else f"has {found:,} bytes instead of {size:,}"
             raise SpillError(f"{path}: this file of the spill {state}; {AGAIN}")
 
-    def tallies(self) -> dict[int, dict[str, Any]]:
-        """The tallies of the committed chunks."""
-        rows = self._database.rows("SELECT chunk, tally FROM chunks ORDER BY chunk")
+    def tallies(self, sequence: int = 0) -> dict[int, dict[str, Any]]:
+        """The tallies of the committed chunks of the posts, or of a table."""
+        sql = f"SELECT chunk, tally FROM chunks WHERE {_IS_OF} ORDER BY chunk"
+        rows = self._database.rows(sql, [sequence])
         return {chunk: json.loads(tally) for chunk, tally in rows}
 
     def index(self) -> None:
@@ -159,27 +172,37 @@ class Spill:
         return [
             (bucket, size)
             for bucket, size in self._database.rows(
-                "SELECT bucket, sum(raw_size) FROM blocks WHERE bucket <> ? "
-                "GROUP BY bucket ORDER BY bucket",
+                "SELECT bucket, sum(raw_size) FROM blocks "
+                f"WHERE bucket <> ? AND {self._is_merged()} GROUP BY bucket ORDER BY bucket",
                 [REJECTED],
             )
         ]
 
     def blocks(self, bucket: int | None) -> list[tuple[str, Block]]:
         """The blocks of a bucket in the order of the dump, each with its file."""
-        return [(path, block) for _, path, block in self._blocks("bucket IS ?", bucket)]
+        condition = f"bucket IS ? AND {self._is_merged()}"
+        return [(path, block) for _, path, block in self._blocks(condition, bucket)]
 
-    def all_keys(self) -> Iterator[tuple[int, bytes]]:
-        """The keys of all blocks, each with its chunk, in the order of the chunks."""
+    def all_keys(self, sequence: int = 0) -> Iterator[tuple[int, bytes]]:
+        """The keys of all blocks of the posts, or of a table, each with its chunk, in order."""
         with BlockReader() as reader:
-            for chunk, path, block in self._blocks("bucket IS NOT ?", None):
-                yield chunk, reader.read_keys(path, block)
+            for chunk, path, block in self._blocks(_IS_OF, sequence):
+                if keys := reader.read_keys(path, block):  # Strays have none.
+                    yield chunk, keys
 
-    def _blocks(self, condition: str, bucket: int | None) -> Iterator[tuple[int, str, Block]]:
+    def files(self, sequence: int) -> dict[int, str]:
+        """The files of the committed chunks of a table."""
+        rows = self._database.rows(f"SELECT chunk, file FROM chunks WHERE {_IS_OF}", [sequence])
+        return {chunk: str(self.folder / file) for chunk, file in rows}
+
+    def _is_merged(self) -> str:
+        return f"chunk >> {SEQUENCE_BITS} IN ({self._sequences})"
+
+    def _blocks(self, condition: str, value: int | None) -> Iterator[tuple[int, str, Block]]:
         rows = self._database.rows(
             f"SELECT chunk, file, {_BLOCK} FROM blocks JOIN chunks USING (chunk) "
             f"WHERE {condition} ORDER BY chunk, offset",
-            [bucket],
+            [value],
         )
         for chunk, file, *block in rows:
             yield chunk, str(self.folder / file), Block(*block)
@@ -187,6 +210,10 @@ class Spill:
     def size(self) -> int:
         """Bytes on disk."""
         return sum(path.stat().st_size for path in self.folder.iterdir())
+
+    def size_of(self, sequence: int) -> int:
+        """Bytes on disk of the committed chunks of a table."""
+        return sum(os.path.getsize(path) for path in self.files(sequence).values())
 
 
 def clear(folder: Path) -> None:
@@ -204,4 +231,4 @@ def clear(folder: Path) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    return name.endswith(".blocks") or name.startswith(_INDEX) or name == PIECES
+    return name.endswith((".blocks", *_MAP_ENDS)) or name.startswith(_INDEX) or name == PIECES

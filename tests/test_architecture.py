@@ -20,7 +20,10 @@ MODULES = {
 PURE = {
     "errors": set[str](),
     "posts": set[str](),
-    "merge": {"posts"},
+    "merge": {"nested", "posts"},
+    "nested": {"posts", "table_rows", "tables"},
+    "table_rows": {"posts", "tables"},
+    "tables": set[str](),
     "repeats": {"posts"},
     "rows": {"errors", "posts"},
 }

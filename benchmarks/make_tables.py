@@ -1,0 +1,182 @@
+"""Write the tables beside a `Posts.xml`, of any size, the same bytes for the same arguments.
+
+The posts are those that stand in the folder (``make_dump.py`` writes them) or, with ``--posts``,
+short ones of 300 bytes, so that many rows of tables and many posts fit on a disk together. Rows of
+the tables are in ascending Id; most belong to recent posts, the others to any, as on a real site.
+One in a thousand belongs to a post that is not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+WORDS = 1 << 21
+BATCH = 20_000
+POST = re.compile(rb'<row Id="(\d+)" PostTypeId="[12]"')
+VOTE_TYPES = (2,) * 83 + (3,) * 6 + (1,) * 4 + (5,) * 3 + (16, 16, 15, 10)
+LICENCE = b'ContentLicense="CC BY-SA 4.0" />\r\n'
+
+
+class Content:
+    """Where the values of the rows come from."""
+
+    def __init__(self, seed: int, users: int, posts: array[int]) -> None:
+        self.rng = random.Random(seed)
+        self.users = users
+        self.posts = posts
+        letters = [bytes(self.rng.choices(b"etaoinshrdlucmfw", k=2 + n % 8)) for n in range(9000)]
+        weights = [1 / (rank + 8) for rank in range(len(letters))]
+        self.text = b" ".join(self.rng.choices(letters, weights, k=WORDS))
+
+    def words(self, size: int) -> bytes:
+        """Some text of about so many bytes."""
+        at = int(self.rng.random() * (len(self.text) - size))
+        return self.text[at : at + size]
+
+    def length(self) -> int:
+        """Bytes of a comment: 180 on average, up to 600."""
+        return min(600, 15 + int(self.rng.expovariate(1 / 165)))
+
+    def user(self) -> int:
+        """A user; a few of them write most."""
+        return 1 + int(self.users * self.rng.random() ** 3)
+
+    def post(self, share: float, recent: float) -> int:
+        """A post as old as the row, which stands at this share of its table."""
+        draw = self.rng.random
+        if draw() < 0.001:
+            return 2_000_000_000
+        newest = max(1, int(share * len(self.posts)))
+        back = draw() ** 6 if draw() < recent else draw()
+        return self.posts[newest - 1 - int(back * newest)]
+
+    def date(self, share: float) -> bytes:
+        """A date at this share of sixteen years."""
+        day = int(share * 16 * 336)
+        second = int(self.rng.random() * 86_400)
+        return b"%d-%02d-%02dT%02d:%02d:%02d.%03d" % (
+            2008 + day // 336,
+            1 + day % 336 // 28,
+            1 + day % 28,
+            second // 3600,
+            second // 60 % 60,
+            second % 60,
+            int(self.rng.random() * 1000),
+        )
+
+
+def post(content: Content, number: int, share: float) -> bytes:
+    """A question, or an answer to one of the posts before it that is a question: a third are."""
+    question = number % 3 == 1
+    kind = b'PostTypeId="1"' if question else b'PostTypeId="2" ParentId="%d"'
+    if not question:
+        back = int(content.rng.random() ** 6 * number)
+        kind %= max(1, (number - back) // 3 * 3 + 1 - 3)
+    body = content.words(120)
+    return b'  <row Id="%d" %b CreationDate="%b" Score="3" Body="%b" OwnerUserId="%d" %b' % (
+        number,
+        kind,
+        content.date(share),
+        body,
+        content.user(),
+        LICENCE,
+    )
+
+
+def comment(content: Content, number: int, share: float) -> bytes:
+    """A row of Comments.xml."""
+    return b'  <row Id="%d" PostId="%d" Score="0" Text="%b" CreationDate="%b" UserId="%d" %b' % (
+        number,
+        content.post(share, 0.8),
+        content.words(content.length()),
+        content.date(share),
+        content.user(),
+        LICENCE,
+    )
+
+
+def link(content: Content, number: int, share: float) -> bytes:
+    """A row of PostLinks.xml."""
+    row = b'  <row Id="%d" CreationDate="%b" PostId="%d" RelatedPostId="%d" LinkTypeId="%d" />\r\n'
+    related = content.post(share, 0)
+    kind = 3 if number % 6 == 0 else 1
+    return row % (number, content.date(share), content.post(share, 0.5), related, kind)
+
+
+def vote(content: Content, number: int, share: float) -> bytes:
+    """A row of Votes.xml."""
+    kind = VOTE_TYPES[int(content.rng.random() * len(VOTE_TYPES))]
+    day = content.date(share)[:10]
+    row = b'  <row Id="%d" PostId="%d" VoteTypeId="%d" CreationDate="%bT00:00:00.000" />\r\n'
+    return row % (number, content.post(share, 0.4), kind, day)
+
+
+def user(content: Content, number: int, share: float) -> bytes:
+    """A row of Users.xml."""
+    about = b' AboutMe="%b"' % content.words(content.length()) if number % 4 == 0 else b""
+    return (
+        b'  <row Id="%d" Reputation="%d" CreationDate="%b" DisplayName="%b" LastAccessDate="%b"%b '
+        b'Views="%d" UpVotes="0" DownVotes="0" AccountId="%d" />\r\n'
+    ) % (
+        number,
+        int(content.rng.paretovariate(0.6)),
+        content.date(share),
+        content.words(12).strip(),
+        content.date(1.0),
+        about,
+        number % 50,
+        number * 3 + 1,
+    )
+
+
+Maker = Callable[[Content, int, float], bytes]
+MAKERS: dict[str, tuple[str, Maker]] = {
+    "comments": ("Comments.xml", comment),
+    "links": ("PostLinks.xml", link),
+    "votes": ("Votes.xml", vote),
+    "users": ("Users.xml", user),
+}
+
+
+def batches(content: Content, make: Maker, rows: int) -> Iterator[bytes]:
+    """All rows of a table."""
+    for start in range(0, rows, BATCH):
+        numbers = range(start, min(start + BATCH, rows))
+        yield b"".join([make(content, number + 1, number / rows) for number in numbers])
+
+
+def write(path: Path, content: Content, make: Maker, rows: int) -> None:
+    """Write a table."""
+    root = path.stem.lower().encode()
+    with path.open("wb") as out:
+        out.write(b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<%b>\r\n' % root)
+        out.writelines(batches(content, make, rows))
+        out.write(b"</%b>" % root)
+
+
+def post_ids(path: Path) -> array[int]:
+    """Ids of the questions and answers of a dump, in its order."""
+    with path.open("rb") as rows:
+        return array("q", (int(found[1]) for row in rows if (found := POST.search(row))))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Write the tables beside a Posts.xml.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--posts", type=int, help="write a Posts.xml of so many short posts first")
+    for name in MAKERS:
+        parser.add_argument(f"--{name}", type=int, default=0, help="rows")
+    parser.add_argument("--seed", type=int, default=1)
+    wanted = parser.parse_args()
+    posts = wanted.folder / "Posts.xml"
+    if wanted.posts:
+        write(posts, Content(wanted.seed, wanted.users or 1, array("q")), post, wanted.posts)
+    content = Content(wanted.seed + 1, wanted.users or 1, post_ids(posts))
+    for name, (file, make) in MAKERS.items():
+        if rows := getattr(wanted, name):
+            write(wanted.folder / file, content, make, rows)

@@ -1,0 +1,81 @@
+"""Processor time and spill of each table, and of nesting them, in one process.
+
+Processor time, because it is the same on a machine that others use too: wall time with `--jobs N`
+on N free cores is about an Nth of it. ``python benchmarks/measure_tables.py FOLDER``; see
+``make_tables.py``.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from so2docs import maps
+from so2docs.options import Options
+from so2docs.paths import Names
+from so2docs.second_pass import SecondPass
+from so2docs.session import Session
+from so2docs.sources.opening import open_source
+from so2docs.spill import Spill
+from so2docs.table_files import asked, open_tables
+from so2docs.workers import Workers, peak_memory
+
+
+class Clock:
+    """Prints what each step took."""
+
+    def __init__(self) -> None:
+        self.begun = time.process_time()
+
+    def step(self, name: str, rows: int, spill_bytes: int, xml_bytes: int) -> None:
+        """Print a step: seconds and MB per million rows."""
+        now = time.process_time()
+        seconds, millions = now - self.begun, max(rows, 1) / 1e6
+        per_million = f"{seconds / millions:>6.2f} s/M"
+        sizes = (
+            f"spill {spill_bytes / 1e6 / millions:>6.1f}, xml {xml_bytes / 1e6 / millions:>6.1f}"
+        )
+        peak = f"peak {peak_memory() >> 20} MiB"
+        print(f"{name:<20} {rows:>10,} rows {seconds:>7.1f} s {per_million} {sizes} MB/M {peak}")
+        self.begun = time.process_time()
+
+
+def measure(folder: str, tables: list[str], work_dir: str) -> None:
+    """Run the steps of a conversion one by one."""
+    nest = asked(tables, {})
+    dump, others = open_source(folder), open_tables(folder, nest, {})
+    output = str(Path(work_dir) / "questions.jsonl.gz")
+    options, names = Options(jobs=1, nest=nest), Names(output, work_dir)
+    spill = Spill(Path(work_dir) / "spill")
+    session = Session(dump, spill, options, names, tables=others)
+    report, clock, users = session.report, Clock(), None
+    spill.start_run()
+    with Workers(1) as workers:
+        owners = session.first_pass.run(workers, report)
+        clock.step("posts", report.rows, spill.size_of(0), dump.size)
+        posts = maps.map_posts(spill, owners)
+        clock.step("map of the posts", report.rows, Path(posts).stat().st_size, 0)
+        for step in session.table_passes:
+            step.run(workers, posts)
+            if step.table.name == "users":
+                users = maps.map_users(spill, len(step.chunks))
+            step.take_stock(report)
+            counts = report.tables[step.table.name]
+            clock.step(step.table.name, counts.rows, counts.spill_bytes, counts.bytes)
+        spill.index()
+        SecondPass(spill, options, names, owners, users=users).run(workers, report)
+    clock.step("nesting and writing", report.rows, report.output_bytes, 0)
+    print(report)
+    spill.remove()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Measure the nesting of tables.")
+    parser.add_argument("folder")
+    parser.add_argument("--with", dest="tables", action="append", default=[])
+    parser.add_argument("--work-dir")
+    wanted = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=wanted.work_dir) as work:
+        measure(wanted.folder, wanted.tables, work)
+    sys.exit(0)

@@ -1,0 +1,322 @@
+"""Comments, links, votes and users inside the posts: a sample, published dumps, and what fails."""
+
+import gzip
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+from conftest import DUMPS, NO_DUMPS, SAMPLES
+from oracle_tables import FILES, Tables, nest
+
+import so2docs
+
+SITE = SAMPLES / "site"
+CHECKOUT = SAMPLES.parent
+WAYS = [(1, None), (1, 700), (3, 700), (3, 5000), (2, None)]
+SETS = [("comments",), ("links",), ("votes",), ("users",), ("comments", "users"), tuple(FILES)]
+
+
+def converted(source: Path, output: Path, names: Sequence[str], **options: object) -> list[bytes]:
+    """What a conversion leaves: its documents, and its strays or nothing."""
+    so2docs.convert(source, output, nest=names, **options)  # type: ignore[arg-type]
+    return [lines_of(output), lines_of(strays_of(output))]
+
+
+def lines_of(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.exists() else b""
+
+
+def strays_of(output: Path) -> Path:
+    return output.with_name(output.name.replace(".jsonl", ".strays.jsonl"))
+
+
+def expected(oracle: Tables) -> list[bytes]:
+    return [b"".join(oracle.document_lines()), b"".join(oracle.stray_lines())]
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
+    return subprocess.run(
+        command, check=False, cwd=CHECKOUT, capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A copy of the sample, to be changed."""
+    return Path(shutil.copytree(SITE, tmp_path / "site"))
+
+
+def test_expected_files_are_those_of_the_oracle() -> None:
+    oracle = nest(SITE, FILES)
+    for name, lines in zip(["", ".strays"], expected(oracle), strict=True):
+        assert (SITE / f"questions{name}.jsonl").read_bytes() == lines
+
+
+@pytest.mark.parametrize("names", SETS, ids="+".join)
+def test_sample_whichever_way(names: tuple[str, ...], tmp_path: Path) -> None:
+    wanted = expected(nest(SITE, names))
+    packed = set()
+    for number, (jobs, chunk_bytes) in enumerate(WAYS if len(names) == len(FILES) else WAYS[:2]):
+        output = tmp_path / str(number) / "questions.jsonl.gz"
+        output.parent.mkdir()
+        found = converted(SITE, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
+        assert [part.splitlines() for part in found] == [part.splitlines() for part in wanted]
+        packed.add((output.read_bytes(), strays_of(output).read_bytes()))
+    assert len(packed) == 1
+
+
+def test_sample_by_command(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl"
+    done = run("convert", SITE, output, "--with", "all", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert output.read_bytes() == (SITE / output.name).read_bytes()
+    assert strays_of(output).read_bytes() == (SITE / strays_of(output).name).read_bytes()
+
+
+def test_documents_nest_as_well() -> None:
+    oracle = nest(SITE, ["comments", "votes"])
+    documents = so2docs.documents(SITE, jobs=1, nest=["votes", "comments"])
+    assert list(documents) == oracle.documents
+    assert documents.report is not None
+    assert list(documents.report.tables) == ["comments", "votes"]
+
+
+def test_answers_by_votes(tmp_path: Path) -> None:
+    found = converted(SITE, tmp_path / "questions.jsonl.gz", ["all"], jobs=1, answers_by="votes")
+    assert found == expected(nest(SITE, FILES, "votes"))
+    assert found != expected(nest(SITE, FILES))
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 500])
+def test_report_counts_every_row(chunk_bytes: int | None, tmp_path: Path) -> None:
+    oracle = nest(SITE, FILES)
+    report = so2docs.convert(
+        SITE, tmp_path / "questions.jsonl.gz", jobs=1, nest="all", chunk_bytes=chunk_bytes
+    )
+    assert list(report.tables) == list(FILES)
+    for name, counts in report.tables.items():
+        assert (counts.rows, counts.nested) == (oracle.rows[name], oracle.nested[name])
+        assert counts.strays == oracle.reasons[name]
+    assert "comments nested      7 of 14, strays 7 (comment_invalid_id 1" in str(report)
+
+
+def test_without_tables_nothing_changes(tmp_path: Path) -> None:
+    outputs = [tmp_path / "plain.jsonl.gz", tmp_path / "folder.jsonl.gz"]
+    so2docs.convert(SITE / "Posts.xml", outputs[0], jobs=1)
+    so2docs.convert(SITE, outputs[1], jobs=1)
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    oracle = nest(SITE, [])
+    assert lines_of(outputs[0]) == b"".join(oracle.document_lines())
+    assert b'"Comments"' not in lines_of(outputs[0])
+
+
+def test_tables_under_other_names(site: Path, tmp_path: Path) -> None:
+    (site / "Comments.xml").rename(site / "cOMMENTS.XML")
+    (site / "Votes.xml").rename(tmp_path / "elsewhere.xml")
+    (site / "Posts.xml").rename(site / "posts.xml")
+    output = tmp_path / "questions.jsonl"
+    files = ["--votes", tmp_path / "elsewhere.xml", "--users", SITE / "Users.xml"]
+    done = run("convert", site, output, "--with", "comments", "--with", "links", *files)
+    assert done.returncode == 0, done.stderr
+    assert output.read_bytes() == (SITE / output.name).read_bytes()
+
+
+@pytest.mark.parametrize(("name", "file"), FILES.items())
+def test_missing_table(name: str, file: str, site: Path, tmp_path: Path) -> None:
+    (site / file).unlink()
+    for source in (site, site / "Posts.xml"):
+        with pytest.raises(so2docs.DumpError, match=f"{file}: is missing.*--{name} FILE"):
+            so2docs.convert(source, tmp_path / "questions.jsonl.gz", nest=[name])
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_folder_without_posts(tmp_path: Path) -> None:
+    with pytest.raises(so2docs.DumpError, match=r"without a Posts\.xml"):
+        so2docs.convert(tmp_path, tmp_path / "questions.jsonl.gz")
+
+
+def test_unknown_table(tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match=r"'badges'.*comments, links, votes, users, all"):
+        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", nest=["badges"])
+    assert run("convert", SITE, tmp_path / "q.jsonl.gz", "--with", "badges").returncode == 2
+
+
+def test_output_is_not_a_table(site: Path) -> None:
+    with pytest.raises(so2docs.OutputError, match="is the dump itself"):
+        so2docs.convert(site, site / "Users.xml", nest=["users"], force=True)
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 600])
+def test_malformed_row_of_a_table(chunk_bytes: int | None, site: Path, tmp_path: Path) -> None:
+    comments = site / "Comments.xml"
+    text = comments.read_text(encoding="utf-8")
+    comments.write_text(text.replace('<row Id="14" PostId', '<row Id="14" PostId PostId'), "utf-8")
+    output = tmp_path / "questions.jsonl.gz"
+    place = r"Comments\.xml: is not well-formed XML .*, line 8, after comment 13;"
+    with pytest.raises(so2docs.MalformedDumpError, match=place):
+        so2docs.convert(site, output, jobs=1, nest="all", chunk_bytes=chunk_bytes)
+    report = so2docs.convert(
+        site, output, jobs=1, nest="all", chunk_bytes=chunk_bytes, skip_malformed=True
+    )
+    assert report.resumed
+    assert report.tables["comments"].strays["malformed_comment"] == 1
+    assert b'{"reason":"malformed_comment","offset":' in lines_of(strays_of(output))
+
+
+def test_cut_off_table(site: Path, tmp_path: Path) -> None:
+    data = (site / "Votes.xml").read_bytes()
+    (site / "Votes.xml").write_bytes(data[: data.index(b'Id="105"')])
+    with pytest.raises(so2docs.TruncatedDumpError, match=r"Votes\.xml: is cut off"):
+        so2docs.convert(site, tmp_path / "questions.jsonl.gz", nest="all")
+    (site / "Votes.xml").write_bytes(b"no table")
+    with pytest.raises(so2docs.MalformedDumpError, match=r"is not a Votes\.xml"):
+        so2docs.convert(site, tmp_path / "questions.jsonl.gz", nest="all")
+
+
+def test_empty_tables(site: Path, tmp_path: Path) -> None:
+    for file in FILES.values():
+        (site / file).write_text("<rows></rows>", encoding="utf-8")
+    found = converted(site, tmp_path / "questions.jsonl.gz", ["all"], jobs=1)
+    assert found == expected(nest(site, FILES))
+
+
+def test_repaired_characters_of_tables_are_counted(site: Path, tmp_path: Path) -> None:
+    comments = site / "Comments.xml"
+    comments.write_bytes(comments.read_bytes().replace(b"With tea", b"With\x01 &#x0; tea"))
+    report = so2docs.convert(site, tmp_path / "questions.jsonl.gz", jobs=1, nest=["comments"])
+    assert report.repaired_characters == 2
+    assert "With\N{REPLACEMENT CHARACTER}".encode() in lines_of(tmp_path / "questions.jsonl.gz")
+
+
+def test_tables_can_be_added_to_a_kept_spill(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SITE, output, jobs=1, chunk_bytes=900, keep_spill=True)
+    for names in (["votes"], ["all"], ["comments"], []):
+        report = so2docs.convert(SITE, output, jobs=1, nest=names, keep_spill=True, force=True)
+        assert report.resumed
+        oracle = nest(SITE, FILES if names == ["all"] else names)
+        assert [lines_of(output), lines_of(strays_of(output))] == expected(oracle)
+
+
+def test_spill_of_other_tables_is_refused(site: Path, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(site, output, jobs=1, nest=["comments"], keep_spill=True)
+    with (site / "Comments.xml").open("a") as file:
+        file.write("\n")
+    with pytest.raises(so2docs.SpillError, match=r"different: Comments\.xml\)"):
+        so2docs.convert(site, output, jobs=1, nest=["comments"], force=True)
+    so2docs.convert(site, output, jobs=1, nest=["comments"], force=True, restart=True)
+
+
+# A site large enough to be interrupted in: the sample's rows again and again under other Ids.
+COPIES = int(os.environ.get("SO2DOCS_TABLE_COPIES", "150"))
+KILL_AT = {
+    "comments": "table1-*1-1.blocks",
+    "links": "table2-*3-1.blocks",
+    "votes": "table3-*5-1.blocks",
+    "users": "table4-*2-1.blocks",
+    "documents": "../questions.jsonl.gz.part",
+}
+CONVERT = """
+import sys, so2docs
+so2docs.convert(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), chunk_bytes=20_000, nest="all")
+"""
+
+
+@pytest.fixture(scope="session")
+def large_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
+    """A folder with a dump, and what it has to become."""
+    folder = tmp_path_factory.mktemp("large")
+    for file in ("Posts.xml", *FILES.values()):
+        head, *rows, end = (SITE / file).read_text(encoding="utf-8").split("  <row")
+        rows.append(end.partition("/>")[0] + "/>\n")
+        with (folder / file).open("w", encoding="utf-8") as out:
+            out.write(head)
+            for copy in range(COPIES):
+                for row in rows:
+                    out.write("  <row" + moved(row, copy))
+            out.write(end.partition("/>")[2])
+    return folder, expected(nest(folder, FILES))
+
+
+def moved(row: str, copy: int) -> str:
+    """A row with all post ids and comment ids (but no user ids) moved to where no other copy is."""
+    for name in ("Id", "PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"):
+        before, found, rest = row.partition(f' {name}="')
+        number, quote, after = rest.partition('"')
+        if found and number.isdigit() and "DisplayName=" not in row[row.find("Reputation=") :]:
+            row = f"{before}{found}{int(number) + 13_001 * copy}{quote}{after}"
+    return row
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_large_site(jobs: int, large_site: tuple[Path, list[bytes]], tmp_path: Path) -> None:
+    folder, wanted = large_site
+    found = converted(folder, tmp_path / "questions.jsonl.gz", FILES, jobs=jobs, chunk_bytes=20_000)
+    assert found == wanted
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize("place", KILL_AT)
+def test_killed_while_nesting(
+    place: str, large_site: tuple[Path, list[bytes]], tmp_path: Path
+) -> None:
+    folder, wanted = large_site
+    output = tmp_path / "questions.jsonl.gz"
+    jobs = "2" if place in ("comments", "documents") else "1"
+    command = [sys.executable, "-c", CONVERT, str(folder), str(output), jobs]
+    process = subprocess.Popen(command)
+    spill = tmp_path / "questions.jsonl.gz.spill"
+    deadline = time.monotonic() + 60
+    while process.poll() is None and not list(spill.glob(KILL_AT[place])):
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert spill.exists(), "it was done before it could be killed"
+    assert not output.exists()
+    report = so2docs.convert(folder, output, jobs=1, nest="all")
+    assert report.resumed
+    assert [lines_of(output), lines_of(strays_of(output))] == wanted
+
+
+def _dumps_with_tables() -> list[Path]:
+    return sorted([*DUMPS.glob("archives/*.7z"), *{p.parent for p in DUMPS.glob("*/Comments*")}])
+
+
+@pytest.mark.skipif(not _dumps_with_tables(), reason=NO_DUMPS)
+@pytest.mark.parametrize("source", _dumps_with_tables(), ids=lambda source: source.name)
+def test_published_dumps(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    if source.suffix == ".7z":
+        py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {source.name}")
+        with py7zr.SevenZipFile(source) as archive:
+            archive.extract(path=folder, targets=["Posts.xml", *FILES.values()])
+    else:
+        for packed in source.glob("*.xml.gz"):
+            (folder / packed.stem).write_bytes(gzip.decompress(packed.read_bytes()))
+    names = [name for name, file in FILES.items() if (folder / file).exists()]
+    oracle = nest(folder, names)
+    assert oracle.nested["comments"]
+    wanted = expected(oracle)
+    for question in so2docs.documents(folder, jobs=1, nest=names):
+        for post in (question, *question["Answers"]):
+            assert len(post["Comments"]) == post["CommentCount"]
+            if "votes" in names:
+                votes = post["Votes"]
+                assert votes.get("UpMod", 0) - votes.get("DownMod", 0) == post["Score"]
+    for number, (jobs, chunk_bytes) in enumerate([(1, None), (3, 100_003)]):
+        output = tmp_path / str(number) / "questions.jsonl.gz"
+        output.parent.mkdir()
+        found = converted(folder, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
+        for some, others in zip(found, wanted, strict=True):
+            for line, other in zip_longest(some.splitlines(), others.splitlines()):
+                assert line == other
