@@ -9,6 +9,7 @@ from so2docs.convert import Documents, convert, documents
 from so2docs.errors import (
     AccountingError,
     ChangedDumpError,
+    ClusterError,
     DiskFullError,
     DumpError,
     MalformedDumpError,
@@ -27,6 +28,7 @@ from so2docs.report import Report
 __all__ = [
     "AccountingError",
     "ChangedDumpError",
+    "ClusterError",
     "DiskFullError",
     "Documents",
     "DumpError",

@@ -63,7 +63,10 @@ def nesting(task: BucketTask) -> merge.Nesting:
     with BlockReader() as reader:
         blocks = (reader.read(path, block) for path, block in task.blocks)
         return merge.Nesting(
-            merge.sorted_posts(blocks, task.ids), task.options.answers_by, task.owners
+            merge.sorted_posts(blocks, task.ids),
+            task.options.answers_by,
+            task.owners,
+            task.options.site,
         )
 
 

@@ -14,6 +14,7 @@ import click
 
 import so2docs
 from so2docs.errors import OptionError, So2docsError
+from so2docs.spark.cli import spark
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -81,16 +82,19 @@ def convert(
         click.echo(str(done), err=True)
 
 
+cli.add_command(spark)
+
+
 def _stop(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     signal.signal(signal.SIGTERM, _stop)
     debug = "--debug" in sys.argv
     try:
-        sys.exit(cli.main(standalone_mode=False) or 0)
+        sys.exit(cli.main(arguments, standalone_mode=False) or 0)
     except click.exceptions.Abort:
         _interrupted()
     except KeyboardInterrupt:

@@ -10,13 +10,12 @@ AttValue): the bytes `<row` followed by white space always start a row.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from so2docs import rows
+from so2docs import files, rows
 from so2docs.errors import (
     ChangedDumpError,
     DumpError,
@@ -90,7 +89,7 @@ class Dump:
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
         """Raise `ChangedDumpError` if the file (an open one, or the path) is another by now."""
         try:
-            found = _identity(os.stat(self.path) if file is None else os.fstat(file.fileno()))
+            found = files.identity(self.path, file)
         except OSError as error:
             raise ChangedDumpError(
                 self.path, f"is gone while being read ({error.strerror})"
@@ -107,10 +106,6 @@ class Dump:
         return [(at, min(at + size, self.end)) for at in range(self.start, self.end, size)]
 
 
-def _identity(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_size, status.st_mtime_ns, status.st_ino
-
-
 def open_dump(path: str) -> Dump:
     """Look at the head and the tail of a dump.
 
@@ -120,14 +115,14 @@ def open_dump(path: str) -> Dump:
         DumpError: It cannot be opened, is empty, or is compressed.
     """
     try:
-        with open(path, "rb") as file:
+        with files.open_file(path) as file:
             return _inspect(path, file)
     except OSError as error:
         raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
 
 
 def _inspect(path: str, file: BinaryIO) -> Dump:
-    identity = _identity(os.fstat(file.fileno()))
+    identity = files.identity(path, file)
     size = identity[0]
     head, match = _read_prolog(path, file)
     start, frame = match.end(), (match["tag"] + b">", b"</" + match["root"] + b">")
@@ -269,7 +264,7 @@ def slices(
     Raises:
         ChangedDumpError: The file is not the one that `open_dump` saw.
     """
-    with open(dump.path, "rb", buffering=0) as file:
+    with files.open_file(dump.path) as file:
         dump.check_unchanged(file)
         at = start if start == dump.start else _find_row(file, start, dump.end)
         stop = dump.end if end >= dump.end else _find_row(file, end, dump.end)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import orjson
+
 from so2docs.posts import ANSWER, KEY, QUESTION
 
 AnswersBy = Literal["id", "votes"]
@@ -82,6 +84,7 @@ class Nesting:
         answers_by: Order of the answers in a document.
         owners: For post ids that stand under several questions, the question id of the first one in
             the dump: the only one that stays.
+        site: Name of the site, for an attribute `Site` before the answers; none if None.
     """
 
     def __init__(
@@ -89,12 +92,14 @@ class Nesting:
         posts: list[_Post],
         answers_by: AnswersBy = "id",
         owners: Mapping[int, int] | None = None,
+        site: str | None = None,
     ) -> None:
         self.tally = Tally()
         self.strays: list[bytes] = []
         self._posts = posts
         self._by_votes = answers_by == "votes"
         self._owners = owners or {}
+        self._open = _OPEN if site is None else b',"Site":' + orjson.dumps(site) + _OPEN
 
     def __iter__(self) -> Iterator[Document]:
         group: list[_Post] = []
@@ -126,7 +131,7 @@ class Nesting:
         self.tally.questions += 1
         self.tally.answers += len(answers)
         json = question[5]
-        parts: list[Buffer] = [json[:-1], _OPEN]
+        parts: list[Buffer] = [json[:-1], self._open]
         size = len(json)
         for post in answers:
             parts += (post[5], _COMMA)

@@ -22,6 +22,7 @@ class Options:
     skip_malformed: bool = False
     chunk_bytes: int | None = None
     progress: bool = False
+    site: str | None = None
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:

@@ -14,6 +14,7 @@ import os
 import struct
 import sys
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -79,6 +80,20 @@ def compress(
         slow = zlib.compressobj(level, zlib.DEFLATED, -15)
         data = slow.compress(raw) + slow.flush(zlib.Z_FULL_FLUSH)
     return Piece(data, len(raw), crc, first_id, documents)
+
+
+def compress_lines(lines: Iterable[bytes], compression: Compression, level: int) -> Iterator[Piece]:
+    """Compress lines in pieces of the usual size."""
+    held: list[bytes] = []
+    size = 0
+    for line in lines:
+        held.append(line)
+        size += len(line)
+        if size >= PIECE_BYTES:
+            yield compress(b"".join(held), compression, level)
+            held, size = [], 0
+    if held:
+        yield compress(b"".join(held), compression, level)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from so2docs import bucket
 from so2docs.bucket import BucketTask
 from so2docs.merge import Tally
 from so2docs.options import Options
-from so2docs.output import PIECE_BYTES, Output, Piece, compress
+from so2docs.output import Output, Piece, compress_lines
 from so2docs.paths import Names
 from so2docs.progress import bar
 from so2docs.report import Report
@@ -100,17 +100,8 @@ class SecondPass:
                 yield from reader.read(path, block)[1].splitlines(keepends=True)
 
     def pieces_of_lines(self, lines: Iterable[bytes]) -> Iterator[Piece]:
-        """Compress lines in pieces of the usual size."""
-        held: list[bytes] = []
-        size = 0
-        for line in lines:
-            held.append(line)
-            size += len(line)
-            if size >= PIECE_BYTES:
-                yield compress(b"".join(held), self.names.strays_compression, self.options.level)
-                held, size = [], 0
-        if held:
-            yield compress(b"".join(held), self.names.strays_compression, self.options.level)
+        """Compress lines of the side file."""
+        return compress_lines(lines, self.names.strays_compression, self.options.level)
 
 
 @dataclass(slots=True)
