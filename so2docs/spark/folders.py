@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from so2docs import files
@@ -46,27 +46,37 @@ class Failures:
         self.found[name] = error
 
 
-def prepare(sites: Sequence[Site], *, force: bool) -> None:
-    """Make the folders of the sites, and clear what an earlier run left in them."""
-    found = {site.folder: files.listed(site.folder) for site in sites}
-    for folder, names in found.items():
+def check(sites: Sequence[Site], *, force: bool) -> None:
+    """Refuse to overwrite what is finished, unless forced, and what is not ours."""
+    for site in sites:
+        try:
+            names = files.listed(site.folder)
+        except NotADirectoryError:
+            raise OutputError(f"{site.folder}: is a file; choose another output") from None
         if SUCCESS in names and not force:
             raise OutputError(
-                f"{folder}: is finished; choose another output, or overwrite with --force"
+                f"{site.folder}: is finished; choose another output, or overwrite with --force"
             )
         if others := [name for name in names if not name.startswith(_OURS)]:
             raise OutputError(
-                f"{folder}: holds {others[0]}, which so2docs did not write; "
+                f"{site.folder}: holds {others[0]}, which so2docs did not write; "
                 "choose another output, or move it away"
             )
-    for folder, names in found.items():
+
+
+def clear(sites: Iterable[Site]) -> None:
+    """Make the folders of the sites, without what an earlier run left in them."""
+    for site in sites:
         try:
             # _SUCCESS goes first: what is left without it counts as unfinished.
-            for name in sorted(names, key=lambda name: name != SUCCESS):
-                files.remove(files.join(folder, name))
-            files.make_folder(folder)
+            names = sorted(files.listed(site.folder), key=lambda name: name != SUCCESS)
+            for name in names:
+                files.remove(files.join(site.folder, name))
+            files.make_folder(site.folder)
         except OSError as error:
-            raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+            raise OutputError(
+                f"{site.folder}: cannot be written: {error.strerror or error}"
+            ) from error
 
 
 def finish(site: Site, stock: Stock, written: Sequence[Written]) -> Report:
