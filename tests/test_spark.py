@@ -225,6 +225,24 @@ def test_a_finished_folder_stays_unless_forced(session: Any, tmp_path: Path) -> 
 
 
 @needs_spark
+def test_urls_are_read_and_written_by_way_of_fsspec(session: Any, tmp_path: Path) -> None:
+    pattern, out = f"file://{SAMPLES}/s*.xml", f"file://{tmp_path}/out"
+    report = on_spark.convert(session, pattern, out, site=False, chunk_bytes=700)
+    assert report.sites["strays"].output.startswith("file://")
+    assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "plain")
+    assert not [name for name in files_of(tmp_path / "out") if name.endswith(".part")]
+    with pytest.raises(so2docs.OutputError, match="is finished"):
+        on_spark.convert(session, pattern, out)
+    on_spark.convert(session, pattern, out, site=False, force=True)
+    assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "again")
+
+
+def test_a_url_without_a_driver_is_an_error() -> None:
+    with pytest.raises(so2docs.OptionError, match="nosuchstore"):
+        plan.paths("nosuchstore://bucket/*/Posts.xml")
+
+
+@needs_spark
 def test_empty_dumps(session: Any, tmp_path: Path) -> None:
     report = on_spark.convert(session, SAMPLES / "empty.xml", tmp_path)
     assert report.total().rows == 0
@@ -300,7 +318,7 @@ def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
     dump = sparse_dump(tmp_path / "dumps" / "wide" / "Posts.xml", ids)
     script = Path(__file__).with_name("spark_killer.py")
     command = [sys.executable, str(script), str(dump), str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {"killed": ["first", "second"]}
     assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain")
