@@ -15,6 +15,7 @@ import pytest
 from oracle import nest
 
 import so2docs
+from so2docs import merge, posts
 from so2docs import spark as on_spark
 from so2docs.spark import plan
 from so2docs.spark.job import spark_errors
@@ -398,6 +399,15 @@ def test_two_dumps_of_one_name_are_refused() -> None:
 def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
     with pytest.raises(so2docs.DumpError, match="matches no file"):
         plan.paths(tmp_path / "*" / "Posts.xml")
+
+
+def test_nesting_puts_the_site_before_the_answers() -> None:
+    found = posts.Posts()
+    posts.add(found, [{"Id": "1", "PostTypeId": "1"}])
+    block = (bytes(found.buckets[0].keys), bytes(found.buckets[0].json))
+    nesting = merge.Nesting(merge.sorted_posts([block], range(10)), site='a "b"')
+    lines = [b"".join(document.parts) for document in nesting]
+    assert lines == [b'{"Id":1,"PostTypeId":1,"Site":"a \\"b\\"","Answers":[]}\n']
 
 
 def test_every_bucket_has_its_place_in_the_shuffle() -> None:

@@ -71,7 +71,12 @@ def convert(
     if on_error not in ("stop", "skip"):
         raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
     started = time.perf_counter()
-    options = Options(None, answers_by, level, skip_malformed, chunk_bytes)
+    options = Options(
+        answers_by=answers_by,
+        level=level,
+        skip_malformed=skip_malformed,
+        chunk_bytes=chunk_bytes,
+    )
     failures = Failures(on_error)
     sites = _sites(spark, source, options, failures, folder=os.fspath(output_dir), has_site=site)
     folders.check(sites, force=force)
@@ -127,7 +132,7 @@ def documents(
     Raises:
         So2docsError: As `convert` does.
     """
-    options = Options(None, answers_by, 2, skip_malformed, chunk_bytes)
+    options = Options(answers_by=answers_by, skip_malformed=skip_malformed, chunk_bytes=chunk_bytes)
     failures = Failures()
     conversion = Conversion(spark, _sites(spark, source, options, failures, has_site=site))
     work = conversion.work(_sound(conversion, failures))

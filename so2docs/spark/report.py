@@ -76,7 +76,7 @@ class SparkReport:
         total = self.total()
         rate = total.dump_bytes / 1e6 / self.seconds if self.seconds else 0.0
         lines.append(
-            f"{total.dump_bytes / 1e9:.2f} GB to {total.output_bytes / 1e9:.2f} GB in "
+            f"{total.dump_bytes / 1e6:,.1f} MB to {total.output_bytes / 1e6:,.1f} MB in "
             f"{self.seconds:.1f} s ({rate:.0f} MB/s), "
             f"at most {self.worker_peak_bytes / 2**20:.0f} MiB a Python worker"
         )
