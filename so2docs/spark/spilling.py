@@ -5,7 +5,7 @@ megabytes a record, so that no row is ever an object of Spark's. An error of the
 too: tried again it would be the same, and it concerns one site only.
 
 Memory: what `spill_chunk` takes, and the compressed blocks of one chunk, which PySpark holds (twice
-for a moment) while it hands them over: at most 0.35 times the chunk each.
+for a moment) while it hands them over: 139 MiB in all with chunks of 32 MiB, 187 with 128.
 """
 
 from __future__ import annotations
