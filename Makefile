@@ -4,18 +4,23 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test fuzz format docs bench profile sanitize fuzz-core clean
+.PHONY: demo test test-spark fuzz format docs bench profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
 	@echo && echo "The first document:"
 	@$(BIN)/python -c 'import json, so2docs; print(json.dumps(next(so2docs.read("build/questions.jsonl.gz")), indent=2, ensure_ascii=False))'
 
-test: $(VENV)/installed-test
+# With SPARK=1 and Java, the tests on Spark run too: PySpark is 450 MB to download and to unpack.
+test: $(VENV)/installed-test $(if $(and $(SPARK),$(shell command -v java)),$(VENV)/installed-spark)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto
+
+# The tests on Spark, with those that start clusters, kill executors, and run the command.
+test-spark: $(VENV)/installed-spark
+	SO2DOCS_SPARK_SLOW=1 $(BIN)/pytest tests/test_spark.py
 
 # As long as SECONDS says, steered by coverage where atheris can be installed.
 SECONDS ?= 600
@@ -85,6 +90,10 @@ bench: $(VENV)/installed-bench
 profile: $(VENV)/installed
 	@mkdir -p build && test -f build/profile.xml || $(BIN)/python benchmarks/make_dump.py build/profile.xml --size 300MB
 	$(BIN)/python benchmarks/profile_passes.py build/profile.xml
+
+$(VENV)/installed-spark: $(VENV)/installed-test
+	$(BIN)/python -m pip install --quiet --editable '.[spark]'
+	@touch $@
 
 $(VENV)/installed-bench: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

@@ -17,6 +17,7 @@ from so2docs import cli_reading, core
 from so2docs.document_options import document_options
 from so2docs.errors import OptionError, OutputError, So2docsError
 from so2docs.several import Conversion, site_of, summary
+from so2docs.spark.cli import spark
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
@@ -189,7 +190,7 @@ def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str | None]:
     return dump, output
 
 
-for _command in cli_reading.COMMANDS:
+for _command in (*cli_reading.COMMANDS, spark):
     cli.add_command(_command)
 
 
@@ -218,12 +219,12 @@ def _stop(number: int, frame: object) -> None:
     raise _Terminated
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 or 143 interrupted."""
     signal.signal(signal.SIGTERM, _stop)
     debug = "--debug" in sys.argv
     try:
-        sys.exit(cli.main(prog_name="so2docs", standalone_mode=False) or 0)
+        sys.exit(cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0)
     except click.exceptions.Abort as abort:
         _interrupted(advice=str(abort.__cause__ or ""))
     except _Terminated:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from so2docs import rows
+from so2docs import files, rows
 from so2docs.errors import (
     ChangedDumpError,
     DumpError,
@@ -91,7 +91,7 @@ class Dump:
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
         """Raise `ChangedDumpError` if the file (an open one, or the path) is another by now."""
         try:
-            found = identity(os.stat(self.file) if file is None else os.fstat(file.fileno()))
+            found = files.identity(self.file, file)
         except OSError as error:
             raise ChangedDumpError(
                 self.path, f"is gone while being read ({error.strerror})"
@@ -154,18 +154,18 @@ def open_dump(path: str) -> Dump:
     """
     try:
         # Opening a pipe would wait for its other end.
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        if not (files.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
             raise DumpError(
                 path, "is not a file", advice="give the path of the Posts.xml of a dump"
             )
-        with open(path, "rb") as file:
+        with files.open_file(path) as file:
             return _inspect(path, file)
     except OSError as error:
         raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
 
 
 def _inspect(path: str, file: BinaryIO) -> Dump:
-    found = identity(os.fstat(file.fileno()))
+    found = files.identity(path, file)
     prolog = read_prolog(path, file.read)
     start, frame = prolog.start, prolog.frame
     if prolog.is_empty:
@@ -262,7 +262,7 @@ def slices(
         ChangedDumpError: The file is not the one that `open_dump` saw.
     """
     dump.check_unchanged()
-    with open(dump.file, "rb", buffering=0) as file:
+    with files.open_file(dump.file) as file:
         dump.check_unchanged(file)
         at = start if start == dump.start else _find_row(file, start, dump.end)
         stop = dump.end if end >= dump.end else _find_row(file, end, dump.end)

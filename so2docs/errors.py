@@ -135,5 +135,9 @@ class WorkerDiedError(So2docsError):
     """A worker process ended without an answer, such as when the system ran out of memory."""
 
 
+class ClusterError(So2docsError):
+    """Spark is not there, does not start, or gave a job up."""
+
+
 class AccountingError(So2docsError):
     """The counts of a conversion do not add up: a defect of this program."""

@@ -6,7 +6,7 @@ Commits each chunk as it comes back, so that an interrupted pass goes on with th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -76,7 +76,7 @@ class FirstPass:
                 # A dump that was overwritten looks malformed, but is not to be downloaded again.
                 if isinstance(self.dump, Dump):
                     self.dump.check_unchanged()
-                self.complete_place(error)
+                complete_place(error, self.dump, self.spill.tallies().values())
                 raise
         self.spill.put("end", self.dump.end_state)
         report.dump_bytes = self.dump.size
@@ -94,38 +94,49 @@ class FirstPass:
         task = result.task
         self.spill.commit(task.chunk, task.path, result.blocks, asdict(result.tally))
 
-    def complete_place(self, error: DumpError) -> None:
-        """Turn a place within a chunk into one within the dump."""
-        place = error.place
-        if place is None or place.line is None:
-            return
-        before = [ChunkTally(**tally) for tally in self.spill.tallies().values()]
-        place.line += self.dump.first_line + sum(tally.lines for tally in before)
-        if place.last_id is None:
-            ids = [tally.last_id for tally in before if tally.last_id is not None]
-            place.last_id = ids[-1] if ids else None
-
     def take_stock(self, repeated: repeats.Pages, report: Report) -> dict[int, int]:
         """Add the chunks' tallies up, and find which of several posts with one id stays."""
-        strays: Counter[str] = Counter()
-        types: Counter[str] = Counter()
-        within: dict[int, dict[int, int]] = {}
-        for chunk, values in self.spill.tallies().items():
-            tally = ChunkTally(**values)
-            report.rows += tally.rows
-            report.filtered += tally.filtered
-            report.repaired_characters += tally.repaired
-            strays.update(tally.strays)
-            types.update(tally.other_types)
-            if tally.owners:
-                within[chunk] = {int(post_id): first for post_id, first in tally.owners.items()}
-        report.strays = dict(strays)
-        report.other_types = {
-            TYPE_NAMES.get(int(kind), f"PostTypeId {kind}"): count
-            for kind, count in sorted(types.items())
-        }
+        within = add_up(self.spill.tallies(), report)
         return repeats.owners(self.spill.all_keys, repeated, within)
 
 
 def _chunk(task: ChunkTask) -> Chunk:
     return Chunk(task.chunk, task.dump, task.start, task.end)
+
+
+def complete_place(error: DumpError, dump: AnyDump, tallies: Iterable[dict[str, Any]]) -> None:
+    """Turn a place within a chunk into one within the dump, with the tallies of those before."""
+    place = error.place
+    if place is None or place.line is None:
+        return
+    before = [ChunkTally(**tally) for tally in tallies]
+    place.line += dump.first_line + sum(tally.lines for tally in before)
+    if place.last_id is None:
+        ids = [tally.last_id for tally in before if tally.last_id is not None]
+        place.last_id = ids[-1] if ids else None
+
+
+def add_up(tallies: Mapping[int, dict[str, Any]], report: Report) -> dict[int, dict[int, int]]:
+    """Add the tallies of all chunks to a report.
+
+    Returns:
+        By chunk, what `repeats.of_chunk` says of ids under several questions of that chunk.
+    """
+    strays: Counter[str] = Counter()
+    types: Counter[str] = Counter()
+    within: dict[int, dict[int, int]] = {}
+    for chunk, values in tallies.items():
+        tally = ChunkTally(**values)
+        report.rows += tally.rows
+        report.filtered += tally.filtered
+        report.repaired_characters += tally.repaired
+        strays.update(tally.strays)
+        types.update(tally.other_types)
+        if tally.owners:
+            within[chunk] = {int(post_id): first for post_id, first in tally.owners.items()}
+    report.strays = dict(strays)
+    report.other_types = {
+        TYPE_NAMES.get(int(kind), f"PostTypeId {kind}"): count
+        for kind, count in sorted(types.items())
+    }
+    return within

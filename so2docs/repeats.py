@@ -87,7 +87,8 @@ class SeenIds:
             self._pages[page] = seen | bits
 
 
-def _ids(pages: Pages) -> Iterator[int]:
+def ids_of(pages: Pages) -> Iterator[int]:
+    """The ids of pages, in ascending order."""
     for page, bits in sorted(pages.items()):
         left = bits
         while left:
@@ -117,7 +118,7 @@ def owners(
     for _, of_one in sorted(within.items()):
         for post_id, question_id in of_one.items():
             found.setdefault(post_id, question_id)
-    ids = _ids(repeated)
+    ids = ids_of(repeated)
     while some := set(islice(ids, at_once)):
         first: dict[int, int] = {}
         for chunk, packed in all_keys():

@@ -15,10 +15,11 @@ from typing import Any
 from so2docs import bucket, strict
 from so2docs.blocks import BlockReader
 from so2docs.bucket import BucketTask
+from so2docs.line_pieces import compress_lines
 from so2docs.merge import Tally
 from so2docs.nested import FILTERED, Counts, added
 from so2docs.options import Options
-from so2docs.output import PIECE_BYTES, Output, Piece, compress
+from so2docs.output import Output, Piece
 from so2docs.part_files import is_as_left, publish
 from so2docs.paths import Names
 from so2docs.posts import ANSWER, BUCKET_BITS, KEY, QUESTION
@@ -192,17 +193,8 @@ class SecondPass:
                 yield from reader.read(path, block)[1].splitlines(keepends=True)
 
     def pieces_of_lines(self, lines: Iterable[bytes]) -> Iterator[Piece]:
-        """Compress lines in pieces of the usual size."""
-        held: list[bytes] = []
-        size = 0
-        for line in lines:
-            held.append(line)
-            size += len(line)
-            if size >= PIECE_BYTES:
-                yield compress(b"".join(held), self.names.strays_compression, self.options.level)
-                held, size = [], 0
-        if held:
-            yield compress(b"".join(held), self.names.strays_compression, self.options.level)
+        """Compress lines of the side file."""
+        return compress_lines(lines, self.names.strays_compression, self.options.level)
 
 
 def published(sealed: dict[str, Any] | None, names: Names) -> Report | None:

@@ -1,0 +1,8 @@
+"""`python -m so2docs.spark`, and the file to give to `spark-submit`."""
+
+import sys
+
+from so2docs.cli import main
+
+if __name__ == "__main__":
+    main(["spark", *sys.argv[1:]])

@@ -1,0 +1,186 @@
+"""The door to the conversion on Spark: dumps in, a folder a site or one data frame out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from so2docs import files
+from so2docs.errors import ClusterError, DumpError, OptionError
+from so2docs.merge import AnswersBy
+from so2docs.options import Options
+from so2docs.spark import folders, nesting, plan
+from so2docs.spark import schema as schemas
+from so2docs.spark.folders import Failures, OnError
+from so2docs.spark.gathering import Stock
+from so2docs.spark.job import Conversion, open_dumps
+from so2docs.spark.plan import Site, Source
+from so2docs.spark.report import SparkReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def convert(
+    spark: SparkSession,
+    source: Source,
+    output_dir: str | os.PathLike[str],
+    *,
+    answers_by: AnswersBy = "id",
+    level: int = 2,
+    skip_malformed: bool = False,
+    site: bool | None = None,
+    force: bool = False,
+    on_error: OnError = "stop",
+    chunk_bytes: int | None = None,
+) -> SparkReport:
+    """Convert dumps on Spark: a folder of part files for each.
+
+    The part files of a folder, one after the other, hold the lines that `so2docs.convert` writes.
+    They are the same for any cluster, and whatever executors are lost on the way.
+
+    Args:
+        spark: A session; a classic one, not Spark Connect.
+        source: Path or URL of a `Posts.xml`, a pattern, or several of them. Every executor must be
+            able to read them: a shared disk, or a store that fsspec has a driver for.
+        output_dir: Folder, or URL of one, that gets a folder for each site. In it are
+            `part-00000.jsonl.gz` and so on, in ascending question id; `_strays-00000.jsonl.gz` and
+            so on, if there are any; and `_SUCCESS` when all is there.
+        answers_by: Order of the answers, as in `so2docs.convert`.
+        level: Of the gzip compression.
+        skip_malformed: Put rows that are not XML with the strays, instead of raising.
+        site: Give each question an attribute `Site`, after all others and before `Answers`; None:
+            where `source` may stand for several dumps.
+        force: Overwrite finished folders of these sites; unfinished ones are always overwritten.
+        on_error: `stop`: a dump that cannot be converted ends all, before anything is written.
+            `skip`: the others are converted, and the report has the error.
+        chunk_bytes: Bytes of a dump that one task of the first stage takes.
+
+    Returns:
+        Counts, bytes and seconds of each site.
+
+    Raises:
+        OptionError: An option has a value that is not allowed.
+        DumpError: A dump is truncated, malformed, or changed meanwhile; the error says where.
+        OutputError: A folder of a site exists (without `force`) or cannot be written.
+        ClusterError: Spark gave the job up.
+    """
+    if on_error not in ("stop", "skip"):
+        raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
+    started = time.perf_counter()
+    options = Options(
+        answers_by=answers_by,
+        level=level,
+        skip_malformed=skip_malformed,
+        chunk_bytes=chunk_bytes,
+    )
+    failures = Failures(on_error)
+    sites = _sites(spark, source, options, failures, folder=os.fspath(output_dir), has_site=site)
+    folders.check(sites, force=force)
+    begun = time.perf_counter()
+    conversion = Conversion(spark, sites)
+    stocks = _sound(conversion, failures)
+    between = time.perf_counter()
+    folders.clear(conversion.sites[number] for number in stocks)
+    written = conversion.second_pass(conversion.work(stocks))
+    ended = time.perf_counter()
+    report = SparkReport(failures=failures.found)
+    for number, stock in stocks.items():
+        of_site = [one for one in written if one.site == number]
+        done = folders.finish(conversion.sites[number], stock, of_site)
+        done.first_pass_seconds, done.second_pass_seconds = between - begun, ended - between
+        done.seconds = ended - begun
+        done.jobs = spark.sparkContext.defaultParallelism
+        report.sites[conversion.sites[number].name] = done
+    peaks = [stock.peak for stock in stocks.values()] + [one.peak for one in written]
+    report.worker_peak_bytes = max(peaks, default=0)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def documents(
+    spark: SparkSession,
+    source: Source,
+    *,
+    schema: bool = False,
+    answers_by: AnswersBy = "id",
+    skip_malformed: bool = False,
+    site: bool = False,
+    chunk_bytes: int | None = None,
+) -> DataFrame:
+    """Nest the questions of dumps, as a data frame.
+
+    The dumps are read when this is called, once, and their posts stay in the shuffle of Spark for
+    as long as the data frame is used; nesting happens whenever it is.
+
+    Args:
+        spark: A session; a classic one, not Spark Connect.
+        source: As in `convert`.
+        schema: Typed columns, as `so2docs.spark.schema.question` has them, instead of JSON.
+        answers_by: Order of the answers.
+        skip_malformed: Leave out rows that are not XML, instead of raising.
+        site: Give each document an attribute `Site`, too.
+        chunk_bytes: As in `convert`.
+
+    Returns:
+        `Site` (string), `Id` (long) and `Document` (the JSON of the question with its answers), in
+        no order; or `Site` and the columns of the schema.
+
+    Raises:
+        So2docsError: As `convert` does.
+    """
+    options = Options(answers_by=answers_by, skip_malformed=skip_malformed, chunk_bytes=chunk_bytes)
+    failures = Failures()
+    conversion = Conversion(spark, _sites(spark, source, options, failures, has_site=site))
+    work = conversion.work(_sound(conversion, failures))
+
+    def rows(found: Any) -> Iterator[tuple[str, int, str]]:
+        return nesting.documents(work, found)
+
+    nested = conversion.shuffled.mapPartitions(rows)
+    frame = spark.createDataFrame(nested, schemas.documents(), verifySchema=False)
+    return schemas.typed(frame) if schema else frame
+
+
+def _sites(
+    spark: SparkSession,
+    source: Source,
+    options: Options,
+    failures: Failures,
+    *,
+    folder: str = "",
+    has_site: bool | None = False,
+) -> list[Site]:
+    """Open the dumps and name them; those that are sound."""
+    if not hasattr(spark, "_jsparkSession"):
+        raise ClusterError(
+            "a classic Spark session is needed, not Spark Connect: run this where the driver is, "
+            "such as with spark-submit"
+        )
+    paths = plan.paths(source)
+    if has_site is None:
+        has_site = plan.is_pattern(source)
+    sites: list[Site] = []
+    for name, dump in zip(plan.names(paths), open_dumps(spark, paths), strict=True):
+        place = files.join(folder, *name.split("/")) if folder else ""
+        if isinstance(dump, DumpError):
+            failures.add(name, place, dump)
+        else:
+            own = replace(options, site_field=("Site", name) if has_site else None)
+            sites.append(Site(len(sites), name, dump, place, own))
+    return sites
+
+
+def _sound(conversion: Conversion, failures: Failures) -> dict[int, Stock]:
+    """Run the first pass; the stocks of the dumps that can be converted."""
+    sound: dict[int, Stock] = {}
+    for number, stock in conversion.first_pass().items():
+        if stock.error is None:
+            sound[number] = stock
+        else:
+            site = conversion.sites[number]
+            failures.add(site.name, site.folder, stock.error)
+    return sound

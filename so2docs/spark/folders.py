@@ -1,0 +1,98 @@
+"""The folders of the sites: cleared before a run, explained on failure, marked when finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from so2docs import files
+from so2docs.errors import DumpError, OutputError
+from so2docs.first_pass import add_up
+from so2docs.report import Report
+from so2docs.spark import nesting
+from so2docs.spark.gathering import Stock
+from so2docs.spark.nesting import Written
+from so2docs.spark.plan import Site
+
+OnError = Literal["stop", "skip"]
+
+SUCCESS = "_SUCCESS"
+ERROR = "_error.xml"
+_OURS = ("part-", nesting.STRAYS, nesting.TEMPORARY, SUCCESS, ERROR)
+
+
+class Failures:
+    """Dumps that cannot be converted: the first ends all, or each is noted.
+
+    Attributes:
+        found: The errors by the name of the site.
+    """
+
+    def __init__(self, on_error: OnError = "stop") -> None:
+        self.found: dict[str, DumpError] = {}
+        self._stops = on_error == "stop"
+
+    def add(self, name: str, folder: str, error: DumpError) -> None:
+        """Save the bytes that show what is wrong with a dump; raise the error, or note it."""
+        if folder and error.excerpt is not None:
+            try:
+                files.make_folder(folder)
+                files.write(files.join(folder, ERROR), error.excerpt)
+                error.excerpt_path = files.join(folder, ERROR)
+            except OSError:
+                pass
+        if self._stops:
+            raise error
+        self.found[name] = error
+
+
+def check(sites: Sequence[Site], *, force: bool) -> None:
+    """Refuse to overwrite what is finished, unless forced, and what is not ours."""
+    for site in sites:
+        try:
+            names = files.listed(site.folder)
+        except NotADirectoryError:
+            raise OutputError(f"{site.folder}: is a file; choose another output") from None
+        if SUCCESS in names and not force:
+            raise OutputError(
+                f"{site.folder}: is finished; choose another output, or overwrite with --force"
+            )
+        if others := [name for name in names if not name.startswith(_OURS)]:
+            raise OutputError(
+                f"{site.folder}: holds {others[0]}, which so2docs did not write; "
+                "choose another output, or move it away"
+            )
+
+
+def clear(sites: Iterable[Site]) -> None:
+    """Make the folders of the sites, without what an earlier run left in them."""
+    for site in sites:
+        try:
+            # _SUCCESS goes first: what is left without it counts as unfinished.
+            names = sorted(files.listed(site.folder), key=lambda name: name != SUCCESS)
+            for name in names:
+                files.remove(files.join(site.folder, name))
+            files.make_folder(site.folder)
+        except OSError as error:
+            raise OutputError(
+                f"{site.folder}: cannot be written: {error.strerror or error}"
+            ) from error
+
+
+def finish(site: Site, stock: Stock, written: Sequence[Written]) -> Report:
+    """Check that every row of a dump went somewhere, and mark its folder as finished."""
+    report = Report(site.dump.path, site.folder, dump_bytes=site.dump.size)
+    add_up(stock.tallies, report)
+    for one in written:
+        report.questions += one.tally.questions
+        report.answers += one.tally.answers
+        report.output_bytes += one.size
+        for reason, count in one.tally.strays.items():
+            report.strays[reason] = report.strays.get(reason, 0) + count
+    report.strays = dict(sorted(report.strays.items()))
+    report.check()
+    if any(one.has_strays for one in written):
+        report.strays_path = files.join(site.folder, f"{nesting.STRAYS}-*.jsonl.gz")
+    files.remove(files.join(site.folder, nesting.TEMPORARY))
+    files.write(files.join(site.folder, SUCCESS), b"")
+    return report

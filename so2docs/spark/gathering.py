@@ -1,0 +1,158 @@
+"""What the shuffle brings to a task, in an executor: tallies to add up, or blocks to nest.
+
+Records come in any order and are read once. Blocks are appended to a temporary file, so that a task
+holds only their places; tallies are combined as they come.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+from so2docs import repeats
+from so2docs.blocks import Block, BlockReader
+from so2docs.errors import DumpError
+from so2docs.first_pass import complete_place
+from so2docs.posts import KEY
+from so2docs.spark.plan import PART_BITS, Site
+from so2docs.spark.spilling import Blocks, Record, Tallied, temporary_folder
+
+Part = tuple[int, int]
+"""Number of a site, and that of a range of its question ids: `bucket >> PART_BITS`."""
+
+
+@dataclass(slots=True)
+class Stock:
+    """What the first stage found in one dump.
+
+    Attributes:
+        site: Number of the site.
+        tallies: Fields of the `ChunkTally` of each chunk, in their order.
+        repeated: Post ids that stand in several chunks.
+        parts: Ranges of question ids that have posts.
+        error: The first thing wrong with the dump.
+        peak: Most resident memory of a worker, in bytes.
+    """
+
+    site: int
+    tallies: dict[int, dict[str, Any]] = field(default_factory=dict)
+    repeated: set[int] = field(default_factory=set)
+    parts: set[int] = field(default_factory=set)
+    error: DumpError | None = None
+    peak: int = 0
+
+
+def take_stock(sites: Mapping[int, Site], found: Iterable[Record]) -> Stock:
+    """Combine the tallies of all chunks of one dump."""
+    seen = repeats.SeenIds()
+    stock = Stock(-1)
+    failed: list[Tallied] = []
+    for record in found:
+        stock.site = record.site
+        if isinstance(record, Blocks):
+            continue
+        stock.peak = max(stock.peak, record.peak)
+        if record.error is not None:
+            failed.append(record)
+            continue
+        stock.tallies[record.chunk] = record.tally
+        seen.add(record.pages)
+        stock.parts.update(bucket >> PART_BITS for bucket in record.buckets)
+    stock.repeated = set(repeats.ids_of(seen.repeated))
+    stock.tallies = dict(sorted(stock.tallies.items()))
+    if failed:
+        first = min(failed, key=attrgetter("chunk"))
+        before = [tally for chunk, tally in stock.tallies.items() if chunk < first.chunk]
+        stock.error = first.error
+        assert stock.error is not None
+        complete_place(stock.error, sites[stock.site].dump, before)
+    return stock
+
+
+class GatheredBlocks:
+    """The blocks of one partition, in a temporary file.
+
+    Args:
+        found: The records of the partition.
+        wanted: Numbers of the sites whose blocks to keep.
+    """
+
+    def __init__(self, found: Iterable[Record], wanted: Mapping[int, Site]) -> None:
+        self._folder = temporary_folder()
+        self.path = f"{self._folder.name}/blocks"
+        # By part: bucket, chunk, place in the chunk; and where the block stands here.
+        self._places: dict[tuple[int, int | None], list[tuple[int, int, int, Block]]]
+        self._places = defaultdict(list)
+        size = 0
+        try:
+            with open(self.path, "wb") as file:
+                for record in found:
+                    if isinstance(record, Blocks) and record.site in wanted:
+                        file.write(record.data)
+                        self._add(record, size)
+                        size += len(record.data)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    def __enter__(self) -> GatheredBlocks:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._folder.cleanup()
+
+    def _add(self, record: Blocks, at: int) -> None:
+        for block in record.blocks:
+            number = block.bucket
+            part = None if number is None else number >> PART_BITS
+            place = (number or 0, record.chunk, block.offset, block._replace(offset=at))
+            self._places[record.site, part].append(place)
+            at += block.keys_size + block.json_size
+
+    def parts(self) -> list[Part]:
+        """The parts with posts, by site, in ascending id."""
+        return sorted((site, part) for site, part in self._places if part is not None)
+
+    def buckets(self, part: Part) -> list[tuple[int, list[tuple[str, Block]]]]:
+        """The buckets of a part in ascending order, each with its blocks in the dump's order."""
+        found: dict[int, list[tuple[str, Block]]] = defaultdict(list)
+        for number, _, _, block in sorted(self._places[part]):
+            found[number].append((self.path, block))
+        return list(found.items())
+
+    def sites_with_keyless_strays(self) -> list[int]:
+        """Numbers of the sites that have rows here that belong to no bucket."""
+        return [site for site, part in self._places if part is None]
+
+    def keyless_strays(self, site: int) -> Iterator[bytes]:
+        """Lines of the strays of a site that belong to no bucket, in the order of the dump."""
+        with BlockReader() as reader:
+            for _, _, _, block in sorted(self._places.get((site, None), [])):
+                yield from reader.read(self.path, block)[1].splitlines(keepends=True)
+
+    def first_questions(
+        self, repeated: Mapping[int, set[int]]
+    ) -> dict[tuple[int, int], tuple[int, int]]:
+        """Where repeated post ids stand first.
+
+        Args:
+            repeated: Post ids by site.
+
+        Returns:
+            By site and post id, the lowest chunk with it, and a question id that it has there.
+        """
+        first: dict[tuple[int, int], tuple[int, int]] = {}
+        with BlockReader() as reader:
+            for part in self.parts():
+                site, wanted = part[0], repeated[part[0]]
+                for _, chunk, _, block in self._places[part]:
+                    keys = reader.read_keys(self.path, block)
+                    for question_id, post_id, _, _ in KEY.iter_unpack(keys):
+                        if post_id in wanted:
+                            place = first.get((site, post_id))
+                            if place is None or (chunk, question_id) < place:
+                                first[site, post_id] = (chunk, question_id)
+        return first

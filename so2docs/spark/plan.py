@@ -1,0 +1,166 @@
+"""Which dumps, under which names, and where in the shuffle their posts go. Pure but for the glob.
+
+A part is a fixed range of question ids and becomes one part file. Its place in the shuffle follows
+from the site and the ids alone, so that nothing has to be read to plan the shuffle, and the files
+are the same for any cluster and any size of the chunks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from so2docs import files
+from so2docs.dump import Dump
+from so2docs.errors import DumpError, OptionError
+from so2docs.options import Options
+
+PART_BITS = 3
+"""A part holds 2^3 buckets, 131,072 question ids: 160 MB of JSON of a busy site, 50 MB of gzip."""
+
+_PART_SOURCE_BYTES = 128 * 1024 * 1024
+_SMALLEST_CHUNK = 32 * 1024 * 1024
+_MOST_CHUNKS = 800
+
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A dump with its place among the others.
+
+    Attributes:
+        number: From 0, in the order of the paths.
+        name: What its folder, and `Site` in its documents, is called.
+        dump: The dump.
+        folder: Where its files go; empty for a data frame.
+        options: How to convert it.
+    """
+
+    number: int
+    name: str
+    dump: Dump
+    folder: str
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class RangeTask:
+    """A range of a dump for one task of the first stage."""
+
+    site: Site
+    chunk: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The partitions of the shuffle: those of the posts, then one for each site's tallies.
+
+    Attributes:
+        first: By site, the partition of its first part.
+        partitions: Number of those that hold posts.
+    """
+
+    first: tuple[int, ...]
+    partitions: int
+
+    @property
+    def total(self) -> int:
+        """Number of all partitions."""
+        return self.partitions + len(self.first)
+
+    def of_bucket(self, site: int, bucket: int | None) -> int:
+        """Partition of a bucket; that of the tallies for rows that belong to none."""
+        if bucket is None:
+            return self.of_tallies(site)
+        return (self.first[site] + (bucket >> PART_BITS)) % self.partitions
+
+    def of_tallies(self, site: int) -> int:
+        """Partition of a site's tallies."""
+        return self.partitions + site
+
+
+def layout(sizes: Iterable[int]) -> Layout:
+    """Lay the parts of dumps of these sizes out, about one a partition."""
+    parts = [max(1, -(-size // _PART_SOURCE_BYTES)) for size in sizes]
+    first = tuple(accumulate(parts, initial=0))
+    return Layout(first[:-1], max(1, first[-1]))
+
+
+def ranges(site: Site) -> list[RangeTask]:
+    """The tasks of the first stage for a dump.
+
+    A file is cut. What can only be read from its start (an archive, a pipe) is one task: where such
+    a source is opened, it is returned here as one range, and `spilling.chunk_tasks` cuts it.
+    """
+    dump = site.dump
+    size = site.options.chunk_bytes or max(_SMALLEST_CHUNK, -(-dump.size // _MOST_CHUNKS))
+    return [
+        RangeTask(site, chunk.number, chunk.start, chunk.end)
+        for chunk in dump.chunks(size, (), Path())
+    ]
+
+
+def is_pattern(source: Source) -> bool:
+    """Whether a source may stand for several dumps."""
+    return not isinstance(source, str | os.PathLike) or files.matching(os.fspath(source)) != [
+        os.fspath(source)
+    ]
+
+
+def paths(source: Source) -> list[str]:
+    """The dumps that a path, a pattern, or several of them stand for; each once.
+
+    Raises:
+        DumpError: A pattern stands for nothing.
+        OptionError: There is no path at all.
+    """
+    several = [source] if isinstance(source, str | os.PathLike) else list(source)
+    found: list[str] = []
+    for one in several:
+        pattern = os.fspath(one)
+        matching = files.matching(pattern)
+        if not matching:
+            raise DumpError(
+                pattern, "matches no file", advice="quote the pattern, and check its folder"
+            )
+        found += matching
+    if not found:
+        raise OptionError("no dump is given; give a path or a pattern")
+    return list(dict.fromkeys(found))
+
+
+def names(dumps: Sequence[str]) -> list[str]:
+    """A name for each dump: its folder if the file is `Posts.xml`, else its file name.
+
+    Dumps that would share a name (several dates of one site) get the folders above as well, as
+    many for all as it takes to tell them apart.
+
+    Raises:
+        OptionError: A dump has no name, or two cannot be told apart.
+    """
+    places = [_place(path) for path in dumps]
+    for depth in range(1, max(map(len, places)) + 1):
+        found = ["/".join(place[-depth:]) for place in places]
+        if len(set(found)) == len(found):
+            return found
+    raise OptionError(f"two dumps have the same name, such as {dumps[0]}; convert them one by one")
+
+
+def _place(path: str) -> list[str]:
+    """Folders and name of a dump, without the parts that all dumps have."""
+    if files.is_url(path):
+        parts = path.partition("://")[2].strip("/").split("/")
+    else:
+        parts = os.path.abspath(path).strip(os.sep).split(os.sep)
+    stem = parts[-1].partition(".7z")[0]
+    for extension in (".gz", ".bz2", ".xz", ".zst", ".xml"):
+        stem = stem.removesuffix(extension)
+    stem = stem.removesuffix("-Posts")
+    place = parts[:-1] if stem == "Posts" else [*parts[:-1], stem]
+    return [part for part in place if part not in ("", ".", "..")] or ["posts"]

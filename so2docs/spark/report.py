@@ -1,0 +1,90 @@
+"""What a conversion on Spark did: a `Report` for each site, and their sum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from so2docs.errors import DumpError
+from so2docs.report import Report
+
+
+@dataclass(slots=True)
+class SparkReport:
+    """Counts, bytes and seconds of all sites.
+
+    Attributes:
+        sites: The report of each site that was converted, by name.
+        failures: What is wrong with the dumps of the others, by name.
+        seconds: Wall time.
+        worker_peak_bytes: Most resident memory of a Python worker of an executor. A worker serves
+            one task slot; beside it stands the heap of the executor.
+    """
+
+    sites: dict[str, Report] = field(default_factory=dict)
+    failures: dict[str, DumpError] = field(default_factory=dict)
+    seconds: float = 0.0
+    worker_peak_bytes: int = 0
+
+    def total(self, dump: str = "all sites", output: str = "") -> Report:
+        """The sum of the reports.
+
+        Args:
+            dump: What to call the dumps.
+            output: What to call the folder.
+        """
+        reports = list(self.sites.values())
+        return Report(
+            dump,
+            output,
+            rows=sum(report.rows for report in reports),
+            questions=sum(report.questions for report in reports),
+            answers=sum(report.answers for report in reports),
+            strays=_sum(report.strays for report in reports),
+            other_types=_sum(report.other_types for report in reports),
+            repaired_characters=sum(report.repaired_characters for report in reports),
+            dump_bytes=sum(report.dump_bytes for report in reports),
+            output_bytes=sum(report.output_bytes for report in reports),
+            seconds=self.seconds,
+            first_pass_seconds=max((report.first_pass_seconds for report in reports), default=0.0),
+            second_pass_seconds=max(
+                (report.second_pass_seconds for report in reports), default=0.0
+            ),
+            jobs=max((report.jobs for report in reports), default=1),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return {
+            "sites": {name: report.as_dict() for name, report in self.sites.items()},
+            "failures": {name: str(error) for name, error in self.failures.items()},
+            "seconds": self.seconds,
+            "worker_peak_bytes": self.worker_peak_bytes,
+        }
+
+    def __str__(self) -> str:
+        width = max(map(len, [*self.sites, *self.failures, "site"]))
+        head = ("rows", "questions", "answers", "strays", "other types")
+        lines = [f"{'site':<{width}}" + "".join(f"{name:>13}" for name in head)]
+        for name, report in [*self.sites.items(), ("in all", self.total())]:
+            strays, others = sum(report.strays.values()), sum(report.other_types.values())
+            counts = (report.rows, report.questions, report.answers, strays, others)
+            lines.append(f"{name:<{width}}" + "".join(f"{count:13,}" for count in counts))
+        lines += [f"{name:<{width}}  failed: {error}" for name, error in self.failures.items()]
+        total = self.total()
+        rate = total.dump_bytes / 1e6 / self.seconds if self.seconds else 0.0
+        lines.append(
+            f"{total.dump_bytes / 1e6:,.1f} MB to {total.output_bytes / 1e6:,.1f} MB in "
+            f"{self.seconds:.1f} s ({rate:.0f} MB/s), "
+            f"at most {self.worker_peak_bytes / 2**20:.0f} MiB a Python worker"
+        )
+        return "\n".join(lines)
+
+
+def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for some in counts:
+        found.update(some)
+    return dict(sorted(found.items()))
