@@ -7,19 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from so2docs import bodies
+from so2docs.attributes import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES
 from so2docs.core import Core, resolve
 from so2docs.errors import OptionError
 from so2docs.filters import Filters
 from so2docs.form import OutputForm
 from so2docs.merge import AnswersBy
-from so2docs.posts import NUMBERS
 
-KNOWN_NAMES = (
-    *NUMBERS,
-    *("Answers", "Body", "ClosedDate", "CommunityOwnedDate", "ContentLicense", "CreationDate"),
-    *("LastActivityDate", "LastEditDate", "LastEditorDisplayName", "OwnerDisplayName"),
-    *("Tags", "Title"),
-)
+KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, "Answers"}
 """Names that documents have already."""
 
 _NESTED_NAMES = ("Comments", "Links", "Votes", "Owner", "LastEditor")
