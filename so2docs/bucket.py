@@ -14,10 +14,11 @@ import orjson
 
 from so2docs import formats, merge
 from so2docs.blocks import Block, BlockReader
+from so2docs.compression import Piece
+from so2docs.handover import Place, place_pieces
 from so2docs.merge import Buffer, Document, Tally
 from so2docs.nested import Nest
 from so2docs.options import Options
-from so2docs.output import Piece
 from so2docs.posts import BUCKET_BITS
 from so2docs.users import Users, UserTable
 
@@ -43,6 +44,7 @@ class BucketTask:
         cuts: Question ids that start another file of the output, in ascending order.
         limit: Most documents.
         users: Where the users are, if they are to be nested.
+        place: Where its pieces may be written; None if they are to be returned.
     """
 
     ids: range
@@ -52,6 +54,7 @@ class BucketTask:
     cuts: tuple[int, ...] = ()
     limit: int | None = None
     users: UserTable | None = None
+    place: Place | None = None
 
 
 @dataclass(slots=True)
@@ -103,13 +106,15 @@ def merge_bucket(task: BucketTask) -> BucketResult:
 
     Raises:
         SpillError: A block is damaged.
+        OutputError: The output cannot be written.
     """
     pieces = _Pieces(task)
     with nesting(task) as nested:
         for document in nested:
             pieces.add(document)
         pieces.close()
-        return BucketResult(task.ids, pieces.done, nested.strays, nested.tally)
+        placed = place_pieces(pieces.done, task.place)
+        return BucketResult(task.ids, placed, nested.strays, nested.tally)
 
 
 class _Pieces:

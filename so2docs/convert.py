@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 
 from so2docs.bodies import BodyAs
+from so2docs.compression import Compression
 from so2docs.core import Core
 from so2docs.disk import disk_errors
 from so2docs.errors import DumpError
@@ -15,7 +16,6 @@ from so2docs.filters import filters_of
 from so2docs.form import FormatName, default_output, form_of
 from so2docs.merge import AnswersBy
 from so2docs.options import Options
-from so2docs.output import Compression
 from so2docs.paths import Names
 from so2docs.progress import Notify, silent
 from so2docs.report import Report

@@ -7,7 +7,9 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import RawIOBase
 from pathlib import Path
+from typing import BinaryIO
 
 from so2docs.errors import DiskFullError, So2docsError
 
@@ -56,6 +58,13 @@ def check_room(dump_bytes: int, spill: Path, output: str, compression: str) -> N
 
 def _readable(size: float) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
+
+
+def write_all(file: RawIOBase | BinaryIO, data: bytes) -> None:
+    """Write to a raw file, which may take less at a time, such as when the disk is full."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) or 0 :]
 
 
 @contextmanager

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from so2docs.compression import Compression, compression_of
 from so2docs.errors import OptionError
 from so2docs.formats import FORMATS
-from so2docs.output import Compression, compression_of
 
 FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
 

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO, NamedTuple
 import orjson
 from isal import isal_zlib
 
+from so2docs.compression import GZIP_HEADER, LAST_BLOCK, PIECE_BYTES
 from so2docs.errors import OutputError
 from so2docs.index import HEADER, Builder
-from so2docs.output import GZIP_HEADER, LAST_BLOCK, PIECE_BYTES
 from so2docs.progress import Bar, bar
 
 _MARK = b"\x00\x00\xff\xff"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from so2docs.output import PIECE_BYTES, Compression, Piece, compress
+from so2docs.compression import PIECE_BYTES, Compression, Piece, compress
 
 
 def compress_lines(lines: Iterable[bytes], compression: Compression, level: int) -> Iterator[Piece]:

@@ -17,91 +17,24 @@ from __future__ import annotations
 import os
 import struct
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
-import zstandard
 from isal import isal_zlib
 
 from so2docs import seekable
-from so2docs.disk import is_full
+from so2docs.compression import GZIP_HEADER, LAST_BLOCK, Compression, Piece, Written
+from so2docs.disk import is_full, write_all
 from so2docs.errors import DiskFullError, OutputError, So2docsError
 from so2docs.index import Builder, UnusableIndexError
 from so2docs.index_writer import Writer
 from so2docs.piece_log import PieceLog
 
-Compression = Literal["gzip", "zstd", "none"]
-
-PIECE_BYTES = 1024 * 1024
-"""A piece of the output is about this long before compression."""
-
-# No file name, no time, "unknown" operating system: the bytes depend on the documents only.
-GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-LAST_BLOCK = b"\x03\x00"
 _TRAILER = struct.Struct("<II")
-_ISAL_LEVELS = 3
-_UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Consecutive documents, compressed.
-
-    Attributes:
-        data: Bytes to append to the output.
-        raw_size: Bytes before compression.
-        crc: CRC-32 of the bytes before compression.
-        first_id: Question id of the first document.
-        documents: Number of documents.
-        note: What the end of the file has to say about this piece, if anything.
-    """
-
-    data: bytes
-    raw_size: int
-    crc: int
-    first_id: int = 0
-    documents: int = 0
-    note: bytes = b""
-
-
-def compression_of(path: str) -> Compression:
-    """How an output of this name is compressed: `.jsonl` and standard output (`-`) are not."""
-    if path.endswith((".zst", ".zstd")):
-        return "zstd"
-    return "none" if path == "-" or path.endswith(_UNCOMPRESSED) else "gzip"
-
-
-def compress(
-    raw: bytes, compression: Compression, level: int, first_id: int = 0, documents: int = 0
-) -> Piece:
-    """Compress a piece so that it can follow any other and be inflated on its own.
-
-    Args:
-        raw: Whole lines.
-        compression: `gzip`, `zstd` or `none`.
-        level: Of zstd; or of gzip: 0 to 3 for ISA-L (2 is about fifteen times as fast as zlib's
-            6), 4 to 9 for zlib.
-        first_id: Question id of its first document.
-        documents: Number of its documents.
-    """
-    crc = isal_zlib.crc32(raw)
-    if compression == "none":
-        return Piece(raw, len(raw), crc, first_id, documents)
-    if compression == "zstd":
-        frame = zstandard.ZstdCompressor(level=level, write_checksum=True).compress(raw)
-        return Piece(frame, len(raw), crc, first_id, documents)
-    if level <= _ISAL_LEVELS:
-        deflate = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -15)
-        data = deflate.compress(raw) + deflate.flush(isal_zlib.Z_FULL_FLUSH)
-    else:
-        slow = zlib.compressobj(level, zlib.DEFLATED, -15)
-        data = slow.compress(raw) + slow.flush(zlib.Z_FULL_FLUSH)
-    return Piece(data, len(raw), crc, first_id, documents)
 
 
 @dataclass(slots=True)
@@ -185,15 +118,31 @@ class Output:
 
     def append(self, piece: Piece) -> None:
         """Append a piece."""
-        self._write(piece.data)
         done = self.progress
+        if piece.written:
+            self._pass_over(piece.written)
+        else:
+            self._write(piece.data)
         done.crc = isal_zlib.crc32_combine(done.crc, piece.crc, piece.raw_size)
         done.raw_size += piece.raw_size
         if self._index is not None:
-            offset = done.size - len(piece.data)
+            offset = done.size - piece.size
             self._index.add(piece.first_id, offset, piece.raw_size, piece.documents, piece.crc)
         if self.log is not None:
-            self.log.add(len(piece.data), piece.raw_size, piece.note)
+            self.log.add(piece.size, piece.raw_size, piece.note)
+
+    def _pass_over(self, data: Written) -> None:
+        """Count data that stands in the file."""
+        assert isinstance(self._file, RawIOBase)
+        done = self.progress
+        done.size = self._file.seek(data.size, os.SEEK_CUR)
+        done.file_crc = isal_zlib.crc32_combine(done.file_crc, data.crc, data.size)
+
+    def begin(self) -> int:
+        """Start the file if there is none; the offset of the next piece, in bytes."""
+        if self._file is None:
+            self._write(b"")
+        return self.progress.size
 
     def checkpoint(self) -> dict[str, int]:
         """How far the file has come: all of that is in the hands of the system."""
@@ -234,9 +183,7 @@ class Output:
             if self._file is None:
                 self._file = open(self.part, "wb", buffering=0)  # noqa: SIM115
                 self._start_index()
-            view = memoryview(data)
-            while view:  # A raw file may take less than it is given, such as when the disk is full.
-                view = view[self._file.write(view) or 0 :]
+            write_all(self._file, data)
         self.progress.size += len(data)
         self.progress.file_crc = isal_zlib.crc32(data, self.progress.file_crc)
 

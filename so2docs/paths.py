@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from so2docs import index
+from so2docs.compression import Compression, compression_of
 from so2docs.errors import DumpError, OutputError, SpillError
 from so2docs.form import OutputForm
-from so2docs.output import Compression, compression_of
 from so2docs.spill import Spill, clear
 from so2docs.stream import AnyDump
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from isal import isal_zlib
 
+from so2docs.compression import GZIP_HEADER, LAST_BLOCK
 from so2docs.errors import OutputError
 from so2docs.index import Entry
-from so2docs.output import GZIP_HEADER, LAST_BLOCK
 
 # Typed as an instance by the stubs of isal.
 _INFLATE_ERROR: Any = isal_zlib.error

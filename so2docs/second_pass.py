@@ -8,24 +8,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from so2docs import bucket, strict
+from so2docs import bucket, handover, strict
 from so2docs.blocks import BlockReader
 from so2docs.bucket import BucketTask
+from so2docs.checkpoint import Checkpoint
+from so2docs.compression import Piece
+from so2docs.handover import Place
 from so2docs.line_pieces import compress_lines
-from so2docs.merge import Tally
-from so2docs.nested import FILTERED, Counts, added
+from so2docs.nested import FILTERED, added
 from so2docs.options import Options
-from so2docs.output import Output, Piece
+from so2docs.output import Output
 from so2docs.part_files import is_as_left, publish
 from so2docs.paths import Names
 from so2docs.posts import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.progress import Notify, bar, silent
 from so2docs.report import Report
-from so2docs.spill import Spill
+from so2docs.spill import TURNS, Spill
 from so2docs.splitting import cuts
 from so2docs.table_rows import votes_of
 from so2docs.tables import OF_KIND, VOTE
@@ -64,6 +67,7 @@ class SecondPass:
         self.cuts = cuts(self.spill, buckets, self.options.form.split_files or 1)
         scale = report.dump_bytes / (sum(size for _, size in buckets) or 1)
         with (
+            ExitStack() as opened,
             Writer(names, self.options, self.cuts, state.output) as output,
             Output(names.strays, names.strays_compression, state.strays) as strays,
             bar("writing", report.dump_bytes, shown=self.options.progress) as shown,
@@ -71,14 +75,15 @@ class SecondPass:
             if not saved:
                 for piece in self.pieces_of_lines(self.keyless_strays()):
                     strays.append(piece)
-            for done in workers.run(
-                bucket.merge_bucket, self.bucket_tasks(buckets, state.next_id, state.left(limit))
-            ):
+            tasks = self.bucket_tasks(buckets, state.next_id, state.left(limit))
+            if workers.jobs > 1 and limit is None:
+                tasks = opened.enter_context(self.placed(tasks, output))
+            for done in workers.run(bucket.merge_bucket, tasks):
                 result = done
                 if limit is not None and state.questions + done.tally.questions > limit:
                     # The workers do not know how many documents come before theirs.
-                    tasks = self.bucket_tasks(buckets, done.ids.start, state.left(limit))
-                    result = bucket.merge_bucket(next(tasks))
+                    again = self.bucket_tasks(buckets, done.ids.start, state.left(limit))
+                    result = bucket.merge_bucket(next(again))
                 if self.options.strict:
                     strict.check_lines(report.dump, result.strays)
                 for piece in result.pieces:
@@ -96,17 +101,17 @@ class SecondPass:
                 self.leave_out(buckets, state)
             self.seal(state, report, output, strays)
 
-    def checkpoint(self, buckets: list[tuple[int, int]]) -> tuple[bool, _Checkpoint]:
+    def checkpoint(self, buckets: list[tuple[int, int]]) -> tuple[bool, Checkpoint]:
         """Whether an earlier session wrote documents to go on from, and how far it came."""
         names = self.names
         saved = None if names.output == "-" else self.spill.get("checkpoint")
         if not saved:
-            return False, _Checkpoint()
-        state = _Checkpoint(**saved)
+            return False, Checkpoint()
+        state = Checkpoint(**saved)
         for path, left in (*written(names, state.output), (names.strays, state.strays)):
             if not is_as_left(path, left):
                 self.notify(f"{path}.part is not as it was left; writing again from the spill")
-                return False, _Checkpoint()
+                return False, Checkpoint()
         size = sum(size for _, size in buckets) or 1
         first_left = (state.next_id or 0) >> BUCKET_BITS
         done = sum(size for number, size in buckets if number < first_left)
@@ -115,7 +120,7 @@ class SecondPass:
 
     def documents(self, report: Report) -> Iterator[Iterator[bytes]]:
         """Nest every bucket in this process: the lines of one range of question ids a time."""
-        state = _Checkpoint()
+        state = Checkpoint()
         limit = self.options.filters.limit
         buckets = self.spill.buckets()
         for task in self.bucket_tasks(buckets, None, limit):
@@ -131,7 +136,7 @@ class SecondPass:
             self.leave_out(buckets, state)
         state.complete(report)
 
-    def seal(self, state: _Checkpoint, report: Report, output: Writer, strays: Output) -> None:
+    def seal(self, state: Checkpoint, report: Report, output: Writer, strays: Output) -> None:
         """Check that every row went somewhere, and end the files.
 
         The spill remembers it before the files get their names, so that a kill between two names
@@ -162,11 +167,24 @@ class SecondPass:
                         ids, blocks, self.owners, self.options, within, limit, self.users
                     )
 
+    @contextmanager
+    def placed(self, tasks: Iterator[BucketTask], output: Writer) -> Iterator[Iterator[BucketTask]]:
+        """The tasks, told where to write their pieces, if nothing but pieces is written."""
+        offset = output.begin() if handover.is_possible() else None
+        if offset is None:
+            yield tasks
+            return
+        part = f"{self.names.output}.part"
+        with handover.turns(self.spill.folder / TURNS, offset) as turns:
+            yield (
+                replace(task, place=Place(turns, part, number)) for number, task in enumerate(tasks)
+            )
+
     def parts(self, number: int, json_bytes: int) -> list[range]:
         """Ranges of question ids to merge a bucket in."""
         return bucket.parts(number, json_bytes, nested=bool(self.options.nest))
 
-    def leave_out(self, buckets: list[tuple[int, int]], state: _Checkpoint) -> None:
+    def leave_out(self, buckets: list[tuple[int, int]], state: Checkpoint) -> None:
         """Count as filtered what no task looked at, but for posts that the first pass rejected."""
         next_id, tables = state.next_id, Counter[str]()
         with BlockReader() as reader:
@@ -219,50 +237,3 @@ def published(sealed: dict[str, Any] | None, names: Names) -> Report | None:
         # Strays of an earlier conversion, which this one replaces.
         Path(names.strays).unlink(missing_ok=True)
     return report
-
-
-@dataclass(slots=True)
-class _Checkpoint:
-    """How far the second pass has come; in JSON types only.
-
-    Attributes:
-        next_id: Question id that comes next; None at the start.
-        output: State of the writer.
-        strays: State of the side file.
-        questions: Documents written.
-        answers: Answers nested in them.
-        stray_reasons: Strays written, of the second pass only, by reason.
-        filtered: Posts left out, by the second pass only.
-        tables: What became of the rows of other tables.
-    """
-
-    next_id: int | None = None
-    output: dict[str, Any] | None = None
-    strays: dict[str, int] | None = None
-    questions: int = 0
-    answers: int = 0
-    stray_reasons: dict[str, int] = field(default_factory=dict)
-    filtered: int = 0
-    tables: Counts = field(default_factory=dict)
-
-    def left(self, limit: int | None) -> int | None:
-        """Documents left to write of so many."""
-        return None if limit is None else limit - self.questions
-
-    def add(self, tally: Tally) -> None:
-        """Add what a range of question ids became."""
-        self.questions += tally.questions
-        self.answers += tally.answers
-        self.filtered += tally.filtered
-        self.stray_reasons = dict(Counter(self.stray_reasons) + tally.strays)
-        self.tables = added(self.tables, tally.tables)
-
-    def complete(self, report: Report) -> None:
-        """Complete the report, and check that every row went somewhere."""
-        report.questions, report.answers = self.questions, self.answers
-        report.filtered += self.filtered
-        strays = Counter(report.strays) + Counter(self.stray_reasons)
-        report.strays = dict(sorted(strays.items()))
-        for name, counts in self.tables.items():
-            report.tables[name].add(counts)
-        report.check()

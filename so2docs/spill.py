@@ -35,6 +35,9 @@ REJECTED = 1 << 60
 """Bucket, beyond those of any question id, for keys of rejected posts that no other bucket has."""
 
 _IS_OF = f"chunk >> {SEQUENCE_BITS} = ?"
+TURNS = "turns.json"
+"""The file in which tasks of the second pass find their places in the output."""
+
 _MAP_ENDS = (".map", ".map.pages")
 _INDEX = "index.sqlite"
 _SCHEMA: dict[str, dict[str, type]] = {
@@ -231,4 +234,6 @@ def clear(folder: Path) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    return name.endswith((".blocks", *_MAP_ENDS)) or name.startswith(_INDEX) or name == PIECES
+    return (
+        name.endswith((".blocks", *_MAP_ENDS)) or name.startswith(_INDEX) or name in (PIECES, TURNS)
+    )

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from so2docs import formats
+from so2docs.compression import Piece
 from so2docs.options import Options
-from so2docs.output import Output, Piece
+from so2docs.output import Output
 from so2docs.part_files import publish
 from so2docs.paths import Names
 
@@ -47,7 +48,7 @@ class Writer:
         self._format = formats.of(options)
         self._cuts = cuts
         self._finished: list[list[int]] = resume["finished"] if resume else []
-        self._has_documents = bool(resume and resume["has_documents"])
+        self._is_begun = bool(resume and resume["is_begun"])
         self._between_bytes = len(self._format.piece(self._format.between).data)
         self._output = self._open(resume["output"] if resume else None)
 
@@ -62,18 +63,27 @@ class Writer:
         file = bisect_right(self._cuts, piece.first_id)
         while len(self._finished) < file or self._is_too_much(piece):
             self._next_file()
-        if self._has_documents:
+        if self._is_begun:
             self._add(self._format.between)
         else:
             self._add(self._format.header)
         self._output.append(piece)
-        self._has_documents = True
+        self._is_begun = True
+
+    def begin(self) -> int | None:
+        """Begin the file, if nothing comes between pieces: the offset of the next, in bytes."""
+        if self._form.is_split or self._format.between or self._names.output == "-":
+            return None
+        if not self._is_begun:
+            self._add(self._format.header)
+            self._is_begun = True
+        return self._output.begin()
 
     def checkpoint(self) -> dict[str, Any]:
         """How far the files have come."""
         return {
             "finished": [list(file) for file in self._finished],
-            "has_documents": self._has_documents,
+            "is_begun": self._is_begun,
             "output": self._output.checkpoint(),
         }
 
@@ -95,7 +105,7 @@ class Writer:
 
     def _is_too_much(self, piece: Piece) -> bool:
         most = self._form.split_bytes
-        if most is None or not self._has_documents:
+        if most is None or not self._is_begun:
             return False
         after = self._format.footer_bytes(self._output.log, piece)
         data_bytes = self._between_bytes + len(piece.data) + after
@@ -107,11 +117,11 @@ class Writer:
 
     def _next_file(self) -> None:
         self._end_file()
-        self._has_documents = False
+        self._is_begun = False
         self._output = self._open()
 
     def _end_file(self) -> None:
-        if not self._has_documents:
+        if not self._is_begun:
             self._add(self._format.header)
         self._add(self._format.footer(self._output.log))
         size = self._output.seal()

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import so2docs
-from so2docs.output import Output, compress
+from so2docs.compression import compress
+from so2docs.output import Output
 from so2docs.part_files import publish
 from so2docs.spill import Spill
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from so2docs import output
+from so2docs.compression import compress, compression_of
 from so2docs.errors import DiskFullError, OutputError
-from so2docs.output import Output, compress
+from so2docs.output import Output
 from so2docs.part_files import is_as_left, publish
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 
 
 def write(path: Path, raws: list[bytes], level: int = 2) -> bytes:
-    compression = output.compression_of(str(path))
+    compression = compression_of(str(path))
     with Output(str(path), compression) as file:
         for raw in raws:
             file.append(compress(raw, compression, level))
@@ -76,7 +76,7 @@ def test_nothing_to_write(name: str, tmp_path: Path) -> None:
 def test_going_on_from_every_checkpoint(name: str, after: int, more: bytes, tmp_path: Path) -> None:
     expected = write(tmp_path / f"expected-{name}", RAWS)
     path = str(tmp_path / name)
-    compression = output.compression_of(path)
+    compression = compression_of(path)
     with Output(path, compression) as file:
         for raw in RAWS[:after]:
             file.append(compress(raw, compression, 2))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
+from so2docs.compression import PIECE_BYTES, Piece, compress
 from so2docs.merge import Buffer, Document
-from so2docs.output import PIECE_BYTES, Piece, compress
 from so2docs.piece_log import PieceLog
 
 if TYPE_CHECKING:

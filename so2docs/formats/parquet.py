@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import orjson
 
 from so2docs.attributes import ANSWER_ATTRIBUTES, DATES, QUESTION_ATTRIBUTES
+from so2docs.compression import PIECE_BYTES, Piece
 from so2docs.errors import OptionError
 from so2docs.formats import footer
 from so2docs.formats.base import Format
 from so2docs.merge import Buffer, Document
-from so2docs.output import PIECE_BYTES, Piece
 from so2docs.piece_log import PieceLog
 from so2docs.posts import NUMBERS
 

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from so2docs import bucket, files
 from so2docs.blocks import BlockReader
 from so2docs.bucket import BucketTask
+from so2docs.compression import Piece
 from so2docs.errors import AccountingError
 from so2docs.line_pieces import compress_lines
 from so2docs.merge import Tally
-from so2docs.output import Output, Piece
+from so2docs.output import Output
 from so2docs.part_files import publish
 from so2docs.posts import KEY
 from so2docs.spark.gathering import GatheredBlocks, Part

@@ -1,0 +1,96 @@
+"""Pieces of the output: consecutive documents, compressed on their own, in a worker.
+
+Each can follow any other: gzip pieces are raw deflate data (RFC 1951) that ends on a byte boundary
+with a full flush, zstd pieces are frames (RFC 8878).
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Literal
+
+import zstandard
+from isal import isal_zlib
+
+Compression = Literal["gzip", "zstd", "none"]
+
+PIECE_BYTES = 1024 * 1024
+"""A piece of the output is about this long before compression."""
+
+# No file name, no time, "unknown" operating system: the bytes depend on the documents only.
+GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+LAST_BLOCK = b"\x03\x00"
+_ISAL_LEVELS = 3
+_UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Data that stands in the file: its bytes and their CRC-32."""
+
+    size: int
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive documents, compressed.
+
+    Attributes:
+        data: Bytes to append to the output.
+        raw_size: Bytes before compression.
+        crc: CRC-32 of the bytes before compression.
+        first_id: Question id of the first document.
+        documents: Number of documents.
+        note: What the end of the file has to say about this piece, if anything.
+        written: Its data, if that stands in its place in the output; `data` is empty then.
+    """
+
+    data: bytes
+    raw_size: int
+    crc: int
+    first_id: int = 0
+    documents: int = 0
+    note: bytes = b""
+    written: Written | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+        return self.written.size if self.written else len(self.data)
+
+
+def compression_of(path: str) -> Compression:
+    """How an output of this name is compressed: `.jsonl` and standard output (`-`) are not."""
+    if path.endswith((".zst", ".zstd")):
+        return "zstd"
+    return "none" if path == "-" or path.endswith(_UNCOMPRESSED) else "gzip"
+
+
+def compress(
+    raw: bytes, compression: Compression, level: int, first_id: int = 0, documents: int = 0
+) -> Piece:
+    """Compress a piece so that it can follow any other and be inflated on its own.
+
+    Args:
+        raw: Whole lines.
+        compression: `gzip`, `zstd` or `none`.
+        level: Of zstd; or of gzip: 0 to 3 for ISA-L (2 is about fifteen times as fast as zlib's
+            6), 4 to 9 for zlib.
+        first_id: Question id of its first document.
+        documents: Number of its documents.
+    """
+    crc = isal_zlib.crc32(raw)
+    if compression == "none":
+        return Piece(raw, len(raw), crc, first_id, documents)
+    if compression == "zstd":
+        frame = zstandard.ZstdCompressor(level=level, write_checksum=True).compress(raw)
+        return Piece(frame, len(raw), crc, first_id, documents)
+    if level <= _ISAL_LEVELS:
+        deflate = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -15)
+        data = deflate.compress(raw) + deflate.flush(isal_zlib.Z_FULL_FLUSH)
+    else:
+        slow = zlib.compressobj(level, zlib.DEFLATED, -15)
+        data = slow.compress(raw) + slow.flush(zlib.Z_FULL_FLUSH)
+    return Piece(data, len(raw), crc, first_id, documents)
