@@ -27,10 +27,19 @@ _UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Data that stands in the file: its bytes and their CRC-32."""
+    """Data of a piece that stands in a file.
+
+    Attributes:
+        size: Its bytes.
+        crc: Their CRC-32.
+        aside: The file, if it is not the output.
+        offset: Where in that file.
+    """
 
     size: int
     crc: int
+    aside: str | None = None
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ class Piece:
         first_id: Question id of the first document.
         documents: Number of documents.
         note: What the end of the file has to say about this piece, if anything.
-        written: Its data, if that stands in its place in the output; `data` is empty then.
+        written: Where its data is, if that was written; `data` is empty then.
     """
 
     data: bytes

@@ -34,6 +34,7 @@ from so2docs.index import Builder, UnusableIndexError
 from so2docs.index_writer import Writer
 from so2docs.piece_log import PieceLog
 
+_COPY_BYTES = 256 * 1024
 _TRAILER = struct.Struct("<II")
 
 
@@ -119,7 +120,9 @@ class Output:
     def append(self, piece: Piece) -> None:
         """Append a piece."""
         done = self.progress
-        if piece.written:
+        if piece.written and piece.written.aside:
+            self._copy(piece.written.aside, piece.written)
+        elif piece.written:
             self._pass_over(piece.written)
         else:
             self._write(piece.data)
@@ -130,6 +133,17 @@ class Output:
             self._index.add(piece.first_id, offset, piece.raw_size, piece.documents, piece.crc)
         if self.log is not None:
             self.log.add(piece.size, piece.raw_size, piece.note)
+
+    def _copy(self, path: str, data: Written) -> None:
+        """Append data that stands in another file."""
+        left = data.size
+        with self._explained(), open(path, "rb", buffering=0) as file:
+            file.seek(data.offset)
+            while left and (read := file.read(min(left, _COPY_BYTES))):
+                self._write(read)
+                left -= len(read)
+        if left:
+            raise OutputError(f"{path}: is cut off; run the same command again to go on")
 
     def _pass_over(self, data: Written) -> None:
         """Count data that stands in the file."""

@@ -89,6 +89,7 @@ class SecondPass:
                 for piece in result.pieces:
                     output.append(piece)
                     shown.update(int(piece.raw_size * scale))
+                handover.forget(result.pieces)
                 for piece in self.pieces_of_lines(result.strays):
                     strays.append(piece)
                 state.add(result.tally)

@@ -235,5 +235,5 @@ def clear(folder: Path) -> None:
 
 def _is_ours(name: str) -> bool:
     return (
-        name.endswith((".blocks", *_MAP_ENDS)) or name.startswith(_INDEX) or name in (PIECES, TURNS)
+        name.endswith((".blocks", *_MAP_ENDS)) or name.startswith((_INDEX, TURNS)) or name == PIECES
     )
