@@ -16,6 +16,7 @@ from typing import Any
 
 import so2docs
 from so2docs import blocks, bucket, core, first_pass, merge, posts, repeats, rows
+from so2docs.formats import base
 
 STEPS: list[tuple[Any, str, str]] = [
     (first_pass, "spill_chunk", "first pass"),
@@ -28,7 +29,8 @@ STEPS: list[tuple[Any, str, str]] = [
     (bucket, "merge_bucket", "second pass"),
     (blocks.BlockReader, "read", "  blocks: read, checksum, zstd"),
     (merge, "sorted_posts", "  keys and sort (and the blocks)"),
-    (bucket, "_piece", "  join and compress pieces"),
+    (base, "compress", "  compress pieces"),
+    (bucket, "place_pieces", "  write pieces, by several jobs"),
 ]
 
 
