@@ -21,6 +21,7 @@ PIECE_BYTES = 1024 * 1024
 # No file name, no time, "unknown" operating system: the bytes depend on the documents only.
 GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 LAST_BLOCK = b"\x03\x00"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ISAL_LEVELS = 3
 _NOWHERE = b"\0"
 _UNCOMPRESSED = (".jsonl", ".ndjson", ".json")

@@ -48,7 +48,7 @@ class OutputForm:
     @property
     def is_indexed(self) -> bool:
         """Whether an index goes beside the output, to look documents up with."""
-        return self.format == "jsonl" and self.compression != "zstd" and not self.is_split
+        return self.format == "jsonl" and not self.is_split
 
     @property
     def packing(self) -> Compression:

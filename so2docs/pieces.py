@@ -6,9 +6,10 @@ import os
 import threading
 from typing import Any
 
+import zstandard
 from isal import isal_zlib
 
-from so2docs.compression import GZIP_HEADER, LAST_BLOCK
+from so2docs.compression import GZIP_HEADER, LAST_BLOCK, ZSTD_MAGIC
 from so2docs.errors import OutputError
 from so2docs.index import Entry
 
@@ -28,7 +29,8 @@ class PieceReader:
         self.path = path
         try:
             self.file = open(path, "rb")  # noqa: SIM115
-            self._is_gzip = self.file.read(2) == GZIP_HEADER[:2]
+            start = self.file.read(4)
+            self._is_gzip, self._is_zstd = start[:2] == GZIP_HEADER[:2], start == ZSTD_MAGIC
         except OSError as error:
             raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from error
         self._lock = threading.Lock()
@@ -48,6 +50,11 @@ class PieceReader:
             try:
                 data = isal_zlib.decompress(data + LAST_BLOCK, -15, entry.raw_size)
             except _INFLATE_ERROR:
+                data = b""
+        elif self._is_zstd:
+            try:
+                data = zstandard.ZstdDecompressor().decompress(data, entry.raw_size)
+            except zstandard.ZstdError:
                 data = b""
         if len(data) != entry.raw_size or isal_zlib.crc32(data) != entry.crc:
             raise OutputError(

@@ -28,6 +28,11 @@ def table(frames: Iterable[tuple[int, int]]) -> bytes:
     return b"".join([header, *entries, footer])
 
 
+def is_table(data: bytes) -> bool:
+    """Whether bytes start with a frame that readers skip, such as the table."""
+    return data[:4] == struct.pack("<I", _SKIPPABLE_MAGIC)
+
+
 def table_bytes(frames: int) -> int:
     """Bytes of the seek table of so many frames."""
     return _HEADER.size + frames * _ENTRY.size + _FOOTER.size

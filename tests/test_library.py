@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import zstandard
 
 import so2docs
 from so2docs.compression import compress
@@ -21,7 +22,7 @@ from so2docs.part_files import publish
 from so2docs.spill import Spill
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
-NAMES = ("questions.jsonl.gz", "questions.jsonl")
+NAMES = ("questions.jsonl.gz", "questions.jsonl", "questions.jsonl.zst")
 
 
 def index_of(output: Path) -> Path:
@@ -29,8 +30,10 @@ def index_of(output: Path) -> Path:
 
 
 def scanned(output: Path) -> dict[int, dict[str, object]]:
-    """The documents by the standard library alone."""
+    """The documents, by no reader of this package."""
     data = output.read_bytes()
+    if output.suffix == ".zst":
+        data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
     lines = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).splitlines()
     return {document["Id"]: document for document in map(json.loads, lines)}
 
@@ -216,7 +219,7 @@ def test_changed_output_is_noticed(output: Path) -> None:
     with output.open("ab") as file:
         file.write(b'{"Id":3000000000,"Answers":[]}\n')
     said: list[str] = []
-    if output.suffix == ".gz":
+    if output.suffix != ".jsonl":
         with pytest.raises(so2docs.OutputError, match="damaged or cut off"):
             so2docs.open(output, notify=said.append)
     else:
@@ -235,10 +238,11 @@ def test_index_that_cannot_be_saved(output: Path) -> None:
     assert sorted(os.listdir(output.parent)) == sorted([output.name, index_of(output).name])
 
 
+@pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
 @pytest.mark.parametrize("share", [0.0, 0.00001, 0.1, 0.5, 0.999999])
-def test_cut_off_gzip(share: float, large: Path, tmp_path: Path) -> None:
-    path = tmp_path / NAMES[0]
-    shutil.copyfile(large / NAMES[0], path)
+def test_cut_off(share: float, name: str, large: Path, tmp_path: Path) -> None:
+    path = tmp_path / name
+    shutil.copyfile(large / name, path)
     cut(path, share)
     if share:
         with pytest.raises(so2docs.OutputError, match=r"cut off|not compressed by so2docs|no JSON"):
@@ -249,8 +253,9 @@ def test_cut_off_gzip(share: float, large: Path, tmp_path: Path) -> None:
     assert index_of(path).exists() == (share == 0)
 
 
-def test_every_cut_of_a_small_gzip(tmp_path: Path) -> None:
-    path = tmp_path / NAMES[0]
+@pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
+def test_every_cut_of_a_small_output(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
     so2docs.convert(SAMPLES / "votes.xml", path, jobs=1)
     data = path.read_bytes()
     index_of(path).unlink()
@@ -260,11 +265,33 @@ def test_every_cut_of_a_small_gzip(tmp_path: Path) -> None:
             so2docs.open(path, notify=str)
 
 
-def test_gzip_of_another_program(large: Path, tmp_path: Path) -> None:
-    path = tmp_path / "others.jsonl.gz"
-    path.write_bytes(gzip.compress((large / NAMES[1]).read_bytes()))
+@pytest.mark.parametrize("compressed", [gzip.compress, zstandard.compress])
+def test_output_of_another_program(
+    compressed: Callable[[bytes], bytes], large: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "others"
+    path.write_bytes(compressed((large / NAMES[1]).read_bytes() * 8))
     with pytest.raises(so2docs.OutputError, match=r"not compressed by so2docs.*gunzip"):
         so2docs.open(path, notify=str)
+
+
+def test_zstd_frames_without_their_table(large: Path, tmp_path: Path) -> None:
+    path = tmp_path / NAMES[2]
+    with so2docs.open(large / NAMES[2]) as docs:
+        pieces = list(docs.entries())
+    for end in (pieces[3].offset, pieces[-1].offset + pieces[-1].size):
+        path.write_bytes((large / NAMES[2]).read_bytes()[:end])
+        with pytest.raises(so2docs.OutputError, match=f"damaged or cut off after byte {end:,}"):
+            so2docs.open(path, notify=str)
+
+
+@pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
+def test_index_made_again_is_the_one_of_the_conversion(
+    name: str, large: Path, tmp_path: Path
+) -> None:
+    shutil.copyfile(large / name, tmp_path / name)
+    so2docs.open(tmp_path / name, notify=str).close()
+    assert index_of(tmp_path / name).read_bytes() == index_of(large / name).read_bytes()
 
 
 @pytest.mark.parametrize(
