@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -175,7 +176,9 @@ def _dumps(draw: st.DrawFn) -> list[str]:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "60")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rows=_dumps(), chunk_bytes=st.integers(1, 400), answers_by=st.sampled_from(["id", "votes"]))
 def test_any_rows_in_any_order_nest_as_in_memory(
