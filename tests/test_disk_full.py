@@ -51,8 +51,8 @@ def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def convert(dump: Path, output: Path, **options: object) -> so2docs.Report:
-    return so2docs.convert(dump, output, jobs=1, chunk_bytes=100_000, **options)  # type: ignore[arg-type]
+def convert(dump: Path, output: Path, jobs: int = 1, **options: object) -> so2docs.Report:
+    return so2docs.convert(dump, output, jobs=jobs, chunk_bytes=100_000, **options)  # type: ignore[arg-type]
 
 
 def test_a_shortage_is_found_before_the_start(
@@ -83,9 +83,10 @@ def test_room_that_a_spill_takes_already_is_not_asked_for_again(
     disk.check_room(2_000_000, folder, str(tmp_path / "x"), "gzip")
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("where", ["spill", "output", "both"])
 def test_full_midway_and_gone_on_with(
-    where: str, dump: Path, tmp_path: Path, tmpfs: Callable[[int], Path]
+    where: str, jobs: int, dump: Path, tmp_path: Path, tmpfs: Callable[[int], Path]
 ) -> None:
     (tmp_path / "expected").mkdir()
     (tmp_path / "elsewhere").mkdir()
@@ -97,12 +98,12 @@ def test_full_midway_and_gone_on_with(
     output = (tmp_path / "elsewhere" if where == "spill" else full) / "questions.jsonl.gz"
     work_dir = None if where == "both" else tmp_path / "elsewhere" if where == "output" else full
     with pytest.raises(so2docs.DiskFullError) as caught:
-        convert(dump, output, work_dir=work_dir)
+        convert(dump, output, jobs, work_dir=work_dir)
     assert str(caught.value).startswith(str(full))
     assert "the disk is full; free some room and run the same command again" in str(caught.value)
     assert not output.exists()
     tmpfs(size * 3)
-    assert convert(dump, output, work_dir=work_dir).resumed == (where != "spill" or True)
+    assert convert(dump, output, jobs, work_dir=work_dir).resumed
     assert left_by(output) == left_by(tmp_path / "expected" / "questions.jsonl.gz")
     assert not list(full.glob("*.spill"))
 
