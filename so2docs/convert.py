@@ -22,7 +22,7 @@ from so2docs.report import Report
 from so2docs.session import Session
 from so2docs.sources.opening import Given, open_source
 from so2docs.stream import AnyDump
-from so2docs.table_files import Tables, asked, open_tables
+from so2docs.table_files import Tables, asked, find_tables
 
 
 def convert(
@@ -121,7 +121,8 @@ def convert(
         strict: Raise where a character has to be repaired or a row left out.
         nest: Tables to nest into the posts: `comments`, `links`, `votes`, `users`, or `all`.
         tables: Files of tables by those names, which nests them too; a table without one is looked
-            for beside the posts. They are not read from archives.
+            for in the archive or folder of the posts, or beside them. Each in any form that the
+            posts may have, but for standard input and open files.
         notify: Takes messages such as how much an interrupted conversion had done.
 
     Returns:
@@ -171,10 +172,12 @@ def convert(
     started = time.perf_counter()
     try:
         with disk_errors(), opened(source, options, names) as dump:
-            is_fresh = restart or dump.file is None
-            others = open_tables(source, options.nest, tables or {})
-            for read in (dump, *others.values()):
-                names.check(read)
+            others = find_tables(source, options.nest, tables or {})
+            read = [dump.file, *(table.file for table in others.values())]
+            for file in read:
+                names.check(file)
+            is_once = None in read
+            is_fresh = restart or is_once
             if is_fresh or not names.has_spill():
                 names.refuse_existing(force=force)
             spill = names.open_spill(restart=is_fresh)
@@ -188,7 +191,7 @@ def convert(
                 else:
                     spill.remove()
             finally:
-                names.leave_spill(spill, for_good=dump.file is None)
+                names.leave_spill(spill, for_good=is_once)
     except DumpError as error:
         names.save_excerpt(error)
         raise
