@@ -16,6 +16,7 @@ from so2docs.form import FormatName
 Document = dict[str, Any]
 
 DATES = {"CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate"}
+LISTS = {"Answers", "Comments", "Links"}
 
 
 def unpacked(path: Path) -> bytes:
@@ -94,8 +95,12 @@ def _post(row: Document) -> Document:
     for name, value in row.items():
         if name == "Other":
             post |= json.loads(value or "{}")
-        elif name == "Answers":
-            post[name] = [_post(answer) for answer in value]
+        elif name in LISTS:
+            post[name] = [_post(part) for part in value]
+        elif name == "Votes":
+            post[name] = {kind: count for kind, count in _post(value).items() if count}
+        elif isinstance(value, dict):
+            post[name] = _post(value)
         elif isinstance(value, datetime):
             assert value.tzinfo is not None
             post[name] = value.astimezone(UTC).isoformat(timespec="milliseconds")[:-6]

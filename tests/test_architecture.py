@@ -30,7 +30,7 @@ PURE = {
 ONLY_USERS = {
     "lxml": {"rows", "bodies", "html_text"},
     "fsspec": {"files"},
-    "pyarrow": {"formats.parquet"},
+    "pyarrow": {"formats.columns", "formats.parquet"},
     "sqlite3": {"database"},
     "click": {"cli", "cli_reading", "document_options", "show", "spark.cli"},
     "tqdm": {"progress"},
