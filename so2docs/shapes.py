@@ -1,4 +1,8 @@
-"""What becomes of a typed row before it is JSON: its fields, its dates, its body."""
+"""What becomes of a typed row before it is JSON: its fields, its dates, its body.
+
+The texts of comments stay as they are: in the dumps they are what was typed, a little Markdown, and
+no HTML as bodies are.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from so2docs import bodies
 from so2docs.attributes import DATES
 from so2docs.posts import QUESTION, Shape
+from so2docs.table_rows import TableShape
 
 if TYPE_CHECKING:
     from so2docs.options import Options
@@ -37,6 +42,11 @@ def shape_of(options: Options) -> Shape | None:
         return row
 
     return all_steps
+
+
+def shape_of_table(options: Options) -> TableShape | None:
+    """What the options make of a row of another table; None if that is nothing."""
+    return (lambda row, place: _with_dates(row)) if options.form.has_dates else None
 
 
 def _choice(options: Options) -> Shape:

@@ -17,6 +17,7 @@ from so2docs.errors import Place, StrictError
 from so2docs.idmap import IdMap
 from so2docs.options import Options
 from so2docs.posts import Posts
+from so2docs.shapes import shape_of_table
 from so2docs.table_rows import Row
 from so2docs.tables import TABLES
 from so2docs.users import UserRecords
@@ -69,7 +70,7 @@ def spill_table_chunk(task: TableTask) -> TableResult:
     found, tally = Posts(), ChunkTally()
     with BlockWriter(task.path) as writer:
         if task.table == "users":
-            users = UserRecords(found, writer)
+            users = UserRecords(found, writer, shape_of_table(task.options))
             _read(task, found, tally, users.add, users.flush)
             users.finish()
         else:
@@ -94,11 +95,12 @@ def _spill_records(
             lambda: _flush_counts(found, writer),
         )
         return
+    shape = shape_of_table(task.options)
     _read(
         task,
         found,
         tally,
-        lambda some: table_rows.add_rows(found, table, some, posts.find),
+        lambda some: table_rows.add_rows(found, table, some, posts.find, shape),
         lambda: chunk.flush(found, writer, chunk.FULL_BLOCK),
     )
 

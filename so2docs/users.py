@@ -16,7 +16,7 @@ from so2docs.attributes import USER_ATTRIBUTES
 from so2docs.blocks import BlockReader, BlockWriter
 from so2docs.idmap import IdMap
 from so2docs.posts import KEY, Posts
-from so2docs.table_rows import Row, set_aside
+from so2docs.table_rows import Row, TableShape, set_aside
 from so2docs.tables import TABLES
 
 PLACE_BITS = 40
@@ -32,9 +32,11 @@ class UserRecords:
     Args:
         found: Gets the strays.
         writer: Gets the lines, and the keys in the end.
+        shape: What to make of each before it is JSON.
     """
 
-    def __init__(self, found: Posts, writer: BlockWriter) -> None:
+    def __init__(self, found: Posts, writer: BlockWriter, shape: TableShape | None = None) -> None:
+        self._shape = shape
         self._found = found
         self._writer = writer
         self._lines = bytearray()
@@ -46,6 +48,8 @@ class UserRecords:
         for row in set_aside(self._found, TABLES["users"], rows):
             self._keys += KEY.pack(row["Id"], self._written + len(self._lines), 0, 0)
             kept = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
+            if self._shape is not None:
+                kept = self._shape(kept, None)
             self._lines += orjson.dumps(kept) + b"\n"
         if len(self._lines) >= _FULL:
             self.flush()

@@ -64,25 +64,27 @@ def ravendb(path: Path) -> list[Document]:
 
 
 def mongodb(path: Path) -> list[Document]:
-    def plain(post: Document) -> Document:
-        return {name: _without_date(value) for name, value in post.items()}
-
     documents = []
     for document in lines(path):
         assert next(iter(document)) == "_id"
         assert document.pop("_id") == document["Id"]
-        document["Answers"] = [plain(answer) for answer in document["Answers"]]
-        documents.append(plain(document))
+        documents.append(_without_dates(document))
     return documents
 
 
-def _without_date(value: Any) -> Any:
+def _without_dates(value: Any) -> Any:
+    """Dates as the text that they are in the dumps, at any depth; each must be one."""
+    if isinstance(value, list):
+        return [_without_dates(part) for part in value]
     if not isinstance(value, dict):
         return value
-    assert list(value) == ["$date"]
-    text = str(value["$date"])
-    assert datetime.fromisoformat(text).tzinfo is not None
-    return text.removesuffix("Z")
+    if list(value) == ["$date"]:
+        text = str(value["$date"])
+        assert datetime.fromisoformat(text).tzinfo is not None
+        return text.removesuffix("Z")
+    for name in DATES & value.keys():
+        assert not isinstance(value[name], str) or not value[name][:4].isdigit(), value[name]
+    return {name: _without_dates(part) for name, part in value.items()}
 
 
 def parquet(path: Path) -> list[Document]:

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from formats_read_back import parquet
+from formats_read_back import mongodb, parquet, unpacked
 from oracle_tables import FILES, nest
 from table_sites import SITE
 
@@ -114,6 +114,32 @@ def test_parquet_in_several_files(
     assert split == 3 or max(file.stat().st_size for file in files) <= 100_000
     found = [document for file in files for document in parquet(file)]
     assert found == [json.loads(line) for line in lines.splitlines()]
+
+
+@pytest.mark.parametrize("names", SETS, ids="+".join)
+def test_mongodb_has_dates_everywhere(names: tuple[str, ...], tmp_path: Path) -> None:
+    output = written(tmp_path / "q.jsonl", SITE, names, jobs=1, format="mongodb")
+    assert mongodb(output) == nest(SITE, names).documents
+    once = output.read_bytes()
+    written(output, SITE, names, jobs=2, chunk_bytes=700, format="mongodb", force=True)
+    assert output.read_bytes() == once
+    date = b'"CreationDate":{"$date":"2022-05-05T05:05:05.050Z"}'
+    assert (date in once) == ("users" in names)
+
+
+def test_dates_of_another_format_are_not_taken_from_a_kept_spill(tmp_path: Path) -> None:
+    output = written(tmp_path / "q.jsonl", SITE, ["all"], jobs=1, keep_spill=True)
+    with pytest.raises(so2docs.SpillError, match="form of dates"):
+        written(output, SITE, ["all"], jobs=1, force=True, format="mongodb")
+
+
+def test_texts_of_comments_stay_as_they_were_typed(tmp_path: Path) -> None:
+    """They are no HTML: `<i>` in a comment is what a reader saw."""
+    output = written(tmp_path / "q.jsonl", SITE, ["comments"], jobs=1, body="text")
+    first = json.loads(unpacked(output).splitlines()[0])
+    assert first["Body"].startswith("My kettle says")
+    assert "<i>since when</i>" in first["Comments"][0]["Text"]
+    assert first["Comments"] == nest(SITE, ["comments"]).documents[0]["Comments"]
 
 
 def test_parquet_in_duckdb(dumps: Path, tmp_path: Path) -> None:
