@@ -98,8 +98,9 @@ def convert(
             the same from every dump, and part of every larger sample.
         limit: Write only so many documents, those with the lowest ids that pass the rest.
         fields: Attributes to keep, such as `Id,Title,Answers.Body`; `Answers` alone means all of
-            the answers' attributes. Without any of the answers, documents have no `Answers`.
-        without: Attributes to leave out, such as `Body,Answers.Body`.
+            the answers' attributes. Without any of the answers, documents have no `Answers`. What
+            is nested has names such as `Comments.Text` and `Answers.Owner.DisplayName`.
+        without: Attributes to leave out, such as `Body,Answers.Body,Comments.UserId`.
         body: `html`: as in the dump. `text` or `markdown` (install `so2docs[body]`): converted.
         jobs: Worker processes; all cores if None, and one where the dump is too small to gain.
         work_dir: Folder for the spill (about 0.4 times the dump); that of the output if None.

@@ -70,7 +70,7 @@ def spill_table_chunk(task: TableTask) -> TableResult:
     found, tally = Posts(), ChunkTally()
     with BlockWriter(task.path) as writer:
         if task.table == "users":
-            users = UserRecords(found, writer, shape_of_table(task.options))
+            users = UserRecords(found, writer, shape_of_table(task.options, task.table))
             _read(task, found, tally, users.add, users.flush)
             users.finish()
         else:
@@ -95,7 +95,7 @@ def _spill_records(
             lambda: _flush_counts(found, writer),
         )
         return
-    shape = shape_of_table(task.options)
+    shape = shape_of_table(task.options, task.table)
     _read(
         task,
         found,

@@ -6,7 +6,7 @@ Each piece is a row group that a worker has made whole, so that memory does not 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
@@ -22,6 +22,7 @@ from so2docs.attributes import (
     USER_ATTRIBUTES,
 )
 from so2docs.errors import OptionError
+from so2docs.fields import COMMENT_USER
 from so2docs.formats import footer
 from so2docs.formats.base import Format
 from so2docs.formats.columns import Part, Record, Row, ordered
@@ -120,31 +121,40 @@ class Parquet(Format):
 
 def _question(options: Options) -> Record:
     """What a document is, from the options alone."""
-    fields = options.filters.fields
-    question = tuple(name for name in QUESTION_ATTRIBUTES if fields.has_question(name))
-    answer = tuple(name for name in ANSWER_ATTRIBUTES if fields.has_answer(name))
-    parts = _nested(options)
-    if fields.has_answers:
-        parts = (*parts, Part("Answers", "list", Record(answer, _nested(options))))
-    return Record(question, parts)
+    question = _post(options, "", QUESTION_ATTRIBUTES)
+    if not options.filters.fields.has_answers:
+        return question
+    answers = Part("Answers", "list", _post(options, "Answers.", ANSWER_ATTRIBUTES))
+    return Record(question.names, (*question.parts, answers))
 
 
-def _nested(options: Options) -> tuple[Part, ...]:
-    """What the rows of other tables become in a post, in the order of the JSON object."""
-    user = Record(USER_ATTRIBUTES)
-    has_users = "users" in options.nest
-    in_comment = (Part("User", "record", user),) if has_users else ()
-    lists = {"comments": Record(COMMENT_ATTRIBUTES, in_comment), "links": Record(LINK_ATTRIBUTES)}
-    parts = [
-        Part(TABLES[name].key, "list", lists[name])
-        if name in lists
-        else Part(TABLES[name].key, "counts", Record(VOTE_COLUMNS))
-        for name in options.nest
-        if TABLES[name].key
-    ]
-    if has_users:
-        parts += [Part(key, "record", user) for key in ("Owner", "LastEditor")]
-    return tuple(parts)
+def _post(options: Options, prefix: str, names: Sequence[str]) -> Record:
+    """Its attributes, and what is nested in it in the order of the JSON object."""
+    has = options.filters.fields.has
+
+    def record(path: str, names: Sequence[str], *parts: Part) -> Record:
+        return Record(tuple(name for name in names if has(f"{path}{name}")), parts)
+
+    def user(key: str) -> list[Part]:
+        path = f"{prefix}{key}"
+        if "users" not in options.nest or not has(path):
+            return []
+        return [Part(key.rpartition(".")[2], "record", record(f"{path}.", USER_ATTRIBUTES))]
+
+    parts: list[Part] = []
+    for name in options.nest:
+        key = TABLES[name].key
+        path = f"{prefix}{key}."
+        if not key or not has(path[:-1]):
+            continue
+        if name == "comments":
+            comment = record(path, COMMENT_ATTRIBUTES, *user(f"{key}.{COMMENT_USER}"))
+            parts.append(Part(key, "list", comment))
+        elif name == "links":
+            parts.append(Part(key, "list", record(path, LINK_ATTRIBUTES)))
+        else:
+            parts.append(Part(key, "counts", record(path, VOTE_COLUMNS)))
+    return record(prefix, names, *parts, *user("Owner"), *user("LastEditor"))
 
 
 @contextmanager
