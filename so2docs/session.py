@@ -115,7 +115,8 @@ class Session:
         for step in self.table_passes:
             step.run(workers, posts)
             if not step.table.kind:
-                users = maps.map_users(self.spill, step.chunks)
+                about = step.file.name if self.options.strict else None
+                users = maps.map_users(self.spill, step.chunks, about)
             step.take_stock(self.report)
         self.spill.index()
         return SecondPass(

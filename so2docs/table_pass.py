@@ -84,6 +84,8 @@ class TablePass:
                 dump = self.file.open(threads=options.threads, work_dir=self.work_dir)
                 with closing(dump):
                     self.read(dump, workers, posts, {n - self.first_chunk for n in tallies})
+        if self.options.strict:
+            strict.check_decoded(self.file.name, (self.end or {})["repaired"])
         self.seconds = time.perf_counter() - begun
 
     def read(self, dump: AnyDump, workers: Workers, posts: str, done: set[int]) -> None:
