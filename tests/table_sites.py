@@ -32,7 +32,7 @@ def expected(oracle: Tables) -> list[bytes]:
     return [b"".join(oracle.document_lines()), b"".join(oracle.stray_lines())]
 
 
-def write_large_site(folder: Path) -> tuple[Path, list[bytes]]:
+def write_large_site(folder: Path, copies: int = COPIES) -> tuple[Path, list[bytes]]:
     """A site large enough to be interrupted in: the sample again and again under other Ids.
 
     Returns:
@@ -43,7 +43,7 @@ def write_large_site(folder: Path) -> tuple[Path, list[bytes]]:
         rows.append(end.partition("/>")[0] + "/>\n")
         with (folder / file).open("w", encoding="utf-8") as out:
             out.write(head)
-            for copy in range(COPIES):
+            for copy in range(copies):
                 for row in rows:
                     out.write("  <row" + moved(row, copy))
             out.write(end.partition("/>")[2])
