@@ -1,4 +1,4 @@
-"""The attributes that rows of `Posts.xml` are known to have, in the order of the dumps."""
+"""The attributes that rows of a dump are known to have, in the order of the dumps."""
 
 from __future__ import annotations
 
@@ -45,6 +45,25 @@ ANSWER_ATTRIBUTES = (
     "ContentLicense",
 )
 """Of an answer."""
+
+COMMENT_ATTRIBUTES = (
+    "Id",
+    "PostId",
+    "Score",
+    "Text",
+    "CreationDate",
+    "UserDisplayName",
+    "UserId",
+    "ContentLicense",
+)
+"""Of a comment."""
+
+LINK_ATTRIBUTES = ("Id", "CreationDate", "PostId", "RelatedPostId", "LinkTypeId", "LinkType")
+"""Of a link; the last one is not of the dumps."""
+
+USER_ATTRIBUTES = ("Id", "Reputation", "CreationDate", "DisplayName")
+"""Of a user, those that documents tell: who it is, for the credit that the licence asks for, and
+their standing and time on the site. The rest is rare, long, or of the site's own business."""
 
 DATES = frozenset(
     {"CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate"}

@@ -92,7 +92,7 @@ def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
             extra=_extra(options),
             limit=task.limit,
             with_answers=options.filters.fields.has_answers,
-            nest=Nest(options.nest, users) if options.nest else None,
+            nest=Nest(options.nest, users, options.filters.fields) if options.nest else None,
         )
 
 

@@ -95,7 +95,7 @@ def cli() -> None:
     "nest",
     type=click.Choice(["comments", "links", "votes", "users", "all"]),
     multiple=True,
-    help="Nest this table, found beside the posts, into them; may be given several times.",
+    help="Nest this table, found with the posts, into them; may be given several times.",
 )
 @click.option("--comments", metavar="FILE", help="Nest the comments of this Comments.xml.")
 @click.option("--links", metavar="FILE", help="Nest the links of this PostLinks.xml.")
@@ -134,7 +134,7 @@ def convert(
     options["notify"] = None if quiet else _notify
     tables = {name: options.pop(name) for name in ("comments", "links", "votes", "users")}
     if output_dir is not None and any(tables.values()):
-        raise click.UsageError("with --output-dir, tables are read beside the posts: give --with")
+        raise click.UsageError("with --output-dir, tables are those with the posts: give --with")
     options["tables"] = tables
     if report is not None:
         _check_report(report, paths)

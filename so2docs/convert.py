@@ -22,7 +22,7 @@ from so2docs.report import Report
 from so2docs.session import Session
 from so2docs.sources.opening import Given, open_source
 from so2docs.stream import AnyDump
-from so2docs.table_files import Tables, asked, open_tables
+from so2docs.table_files import Tables, asked, find_tables
 
 
 def convert(
@@ -98,8 +98,9 @@ def convert(
             the same from every dump, and part of every larger sample.
         limit: Write only so many documents, those with the lowest ids that pass the rest.
         fields: Attributes to keep, such as `Id,Title,Answers.Body`; `Answers` alone means all of
-            the answers' attributes. Without any of the answers, documents have no `Answers`.
-        without: Attributes to leave out, such as `Body,Answers.Body`.
+            the answers' attributes. Without any of the answers, documents have no `Answers`. What
+            is nested has names such as `Comments.Text` and `Answers.Owner.DisplayName`.
+        without: Attributes to leave out, such as `Body,Answers.Body,Comments.UserId`.
         body: `html`: as in the dump. `text` or `markdown` (install `so2docs[body]`): converted.
         jobs: Worker processes; all cores if None, and one where the dump is too small to gain.
         work_dir: Folder for the spill (about 0.4 times the dump); that of the output if None.
@@ -121,7 +122,8 @@ def convert(
         strict: Raise where a character has to be repaired or a row left out.
         nest: Tables to nest into the posts: `comments`, `links`, `votes`, `users`, or `all`.
         tables: Files of tables by those names, which nests them too; a table without one is looked
-            for beside the posts. They are not read from archives.
+            for in the archive or folder of the posts, or beside them. Each in any form that the
+            posts may have, but for standard input and open files.
         notify: Takes messages such as how much an interrupted conversion had done.
 
     Returns:
@@ -171,10 +173,12 @@ def convert(
     started = time.perf_counter()
     try:
         with disk_errors(), opened(source, options, names) as dump:
-            is_fresh = restart or dump.file is None
-            others = open_tables(source, options.nest, tables or {})
-            for read in (dump, *others.values()):
-                names.check(read)
+            others = find_tables(source, options.nest, tables or {})
+            read = [dump.file, *(table.file for table in others.values())]
+            for file in read:
+                names.check(file)
+            is_once = None in read
+            is_fresh = restart or is_once
             if is_fresh or not names.has_spill():
                 names.refuse_existing(force=force)
             spill = names.open_spill(restart=is_fresh)
@@ -188,7 +192,7 @@ def convert(
                 else:
                     spill.remove()
             finally:
-                names.leave_spill(spill, for_good=dump.file is None)
+                names.leave_spill(spill, for_good=is_once)
     except DumpError as error:
         names.save_excerpt(error)
         raise

@@ -58,10 +58,14 @@ _OPTIONS = [
         "--limit", type=int, metavar="N", help="Keep the first N questions in order of their ids."
     ),
     click.option(
-        "--fields", metavar="NAMES", help="Keep these fields, such as Id,Title,Answers.Body."
+        "--fields",
+        metavar="NAMES",
+        help="Keep these fields, such as Id,Title,Comments.Text,Answers.Body.",
     ),
     click.option(
-        "--without", metavar="NAMES", help="Leave these fields out, such as Body,Answers.Body."
+        "--without",
+        metavar="NAMES",
+        help="Leave these fields out, such as Body,Answers.Body,Comments.UserId.",
     ),
     click.option(
         "--body",

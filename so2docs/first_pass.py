@@ -81,6 +81,8 @@ class FirstPass:
         self.spill.put("end", self.dump.end_state)
         report.dump_bytes = self.dump.size
         report.repaired_characters = (self.dump.end_state or {}).get("repaired", 0)
+        if self.options.strict:
+            strict.check_decoded(self.dump.path, report.repaired_characters)
         return self.take_stock(seen.repeated, report)
 
     def chunk_tasks(self, done: dict[int, dict[str, Any]]) -> Iterator[ChunkTask]:

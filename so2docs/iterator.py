@@ -19,7 +19,7 @@ from so2docs.paths import Names
 from so2docs.report import Report
 from so2docs.session import Session
 from so2docs.sources.opening import Given
-from so2docs.table_files import Tables, asked, open_tables
+from so2docs.table_files import Tables, asked, find_tables
 
 
 class Documents:
@@ -45,7 +45,7 @@ class Documents:
         self, source: Given, names: Names, options: Options, tables: Tables
     ) -> Generator[dict[str, Any], None, None]:
         with disk_errors(), opened(source, options, names) as dump:
-            others = open_tables(source, options.nest, tables)
+            others = find_tables(source, options.nest, tables)
             spill = names.open_spill(restart=False)
             try:
                 session = Session(dump, spill, options, names, tables=others)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import orjson
 
+from so2docs import strict
 from so2docs.blocks import BlockWriter
 from so2docs.idmap import IdMapWriter
 from so2docs.posts import stray_line
@@ -44,7 +45,7 @@ def map_posts(spill: Spill, owners: Mapping[int, int]) -> str:
     return path
 
 
-def map_users(spill: Spill, chunks: int) -> UserTable:
+def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> UserTable:
     """Map every user to the place of their JSON object; of a repeated id, the first one stays.
 
     The others become strays, in a chunk of their own after those of the table. That the map is
@@ -53,6 +54,10 @@ def map_users(spill: Spill, chunks: int) -> UserTable:
     Args:
         spill: Has all users.
         chunks: Number of the table's chunks.
+        strict_about: Name of the table, if there may be no such strays.
+
+    Raises:
+        StrictError: There are some, but may be none.
     """
     sequence = TABLES["users"].sequence
     last = (sequence << SEQUENCE_BITS) + chunks
@@ -70,12 +75,14 @@ def map_users(spill: Spill, chunks: int) -> UserTable:
         users.finish()
     with Users(table) as known_users:
         rows = [orjson.loads(known_users.at(place)) for place in repeated]
+    lines = [stray_line("user_repeated_id", row) for row in rows]
+    if strict_about is not None:
+        strict.check_lines(strict_about, lines)
     path = spill.new_file(last)
     with BlockWriter(path) as writer:
-        if rows:
-            lines = b"".join(stray_line("user_repeated_id", row) for row in rows)
-            writer.write(None, bytearray(), bytearray(lines))
-    spill.commit(last, path, writer.blocks, {"strays": {"user_repeated_id": len(rows)}})
+        if lines:
+            writer.write(None, bytearray(), bytearray(b"".join(lines)))
+    spill.commit(last, path, writer.blocks, {"strays": {"user_repeated_id": len(lines)}})
     return table
 
 

@@ -2,7 +2,7 @@
 
 Part of the merge: everything that belongs to a question is at hand. What is nested is put between
 the last of a post's own keys and its closing brace, in the order `Comments`, `Links`, `Votes`,
-`Owner`, `LastEditor`; no JSON is parsed for it.
+`Owner`, `LastEditor`; no JSON is parsed for it, unless some of it is to be left out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Protocol
 
 import orjson
 
-from so2docs.posts import REJECTED_ANSWER
+from so2docs.fields import Fields
+from so2docs.nested_choice import Place, UserKey, UserKeys
+from so2docs.posts import QUESTION, REJECTED_ANSWER
 from so2docs.table_rows import votes_of
-from so2docs.tables import COMMENT, OF_KIND, TABLES, VOTE, VOTE_TYPES
+from so2docs.tables import COMMENT, OF_KIND, TABLES, VOTE, VOTE_TYPES, Table
 
 Record = tuple[int, int, int, int, int, memoryview | bytes]
 """Question id, post id, order in the dump, rank, kind, JSON: as a post in the merge."""
@@ -24,10 +26,9 @@ Record = tuple[int, int, int, int, int, memoryview | bytes]
 Counts = dict[str, dict[str, int]]
 """By table, the number of rows that were `nested` or `filtered`, and of strays by reason."""
 
+_NO_VOTES: Counter[int] = Counter()
 NESTED, FILTERED = "nested", "filtered"
 
-_USER_KEYS = ((b"Owner", b'"OwnerUserId":'), (b"LastEditor", b'"LastEditorUserId":'))
-_COMMENT_USER = b'"UserId":'
 _LONGEST_NUMBER = 21
 _EMPTY = len(b"{}")
 
@@ -58,12 +59,21 @@ class Nest:
     Args:
         tables: Names of the tables that were asked for.
         users: Where to look users up, if they were.
+        fields: What stays of it all.
     """
 
-    def __init__(self, tables: Sequence[str], users: UserSource | None = None) -> None:
+    def __init__(
+        self,
+        tables: Sequence[str],
+        users: UserSource | None = None,
+        fields: Fields | None = None,
+    ) -> None:
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in tables}
         self._wanted = [table for table in TABLES.values() if table.kind and table.name in tables]
         self._users = users
+        self._questions = Place(fields or Fields(), "")
+        self._answers = Place(fields or Fields(), "Answers.")
+        self._chosen: dict[tuple[int, frozenset[str]], bytes] = {}
 
     def take(self, group: list[Record]) -> tuple[list[Record], Taken]:
         """Part the posts of a question id from what belongs to them."""
@@ -85,51 +95,77 @@ class Nest:
     def dressed(self, post: Record, taken: Taken) -> Record:
         """A post with all that belongs to it inside, which is removed from `taken`."""
         json, post_id = bytes(post[5]), post[1]
-        parts = [json[:-1]]
+        place = self._questions if post[4] == QUESTION else self._answers
+        parts: list[tuple[str, bytes]] = []
         for table in self._wanted:
             if table.kind == VOTE:
-                counted = taken.votes.pop(post_id, None) or Counter()
-                self.counts[table.name][NESTED] += sum(counted.values())
-                value = _votes_by_name(counted) if counted else b"{}"
+                value = self._votes(taken.votes.pop(post_id, _NO_VOTES), place)
             else:
                 by_post = taken.comments if table.kind == COMMENT else taken.links
-                rows = by_post.pop(post_id, None) or []
-                self.counts[table.name][NESTED] += len(rows)
-                value = self._array(rows) if rows else b"[]"
-            parts.append(b',"%b":%b' % (table.key.encode(), value))
+                value = self._rows(table, by_post.pop(post_id, []), place)
+            if table.key in place.keys:
+                parts.append((table.key, value))
         if self._users is not None:
-            for key, name in _USER_KEYS:
-                if user := self._user(json, name):
-                    parts.append(b',"%b":%b' % (key, user))
-        parts.append(b"}")
-        if len(json) == _EMPTY and len(parts) > len((b"{", b"}")):
-            parts[1] = parts[1].removeprefix(b",")
-        return (*post[:5], b"".join(parts))
+            own, parts_of_users = self._with_users(json, place.users)
+            return (*post[:5], _joined(own, parts + parts_of_users))
+        return (*post[:5], _joined(json, parts))
 
-    def _array(self, rows: list[Record]) -> bytes:
+    def _votes(self, counted: Counter[int], place: Place) -> bytes:
+        """The counts that stay; the others are filtered."""
+        if not counted:
+            return b"{}"
+        total = counted.total()
+        # In ascending number of the type.
+        by_name = {VOTE_TYPES.get(kind, str(kind)): counted[kind] for kind in sorted(counted)}
+        kept = place.votes(by_name)
+        nested = sum(kept.values())
+        self.counts["votes"][NESTED] += nested
+        self.counts["votes"][FILTERED] += total - nested
+        return orjson.dumps(kept)
+
+    def _rows(self, table: Table, rows: list[Record], place: Place) -> bytes:
         """The rows of a post in ascending `Id`, and in the order of the table where that is one."""
+        counts = self.counts[table.name]
+        counts[NESTED if table.key in place.keys else FILTERED] += len(rows)
+        if not rows or table.key not in place.keys:
+            return b"[]"
         rows.sort(key=lambda row: (row[3], row[2]))
-        if self._users is None or rows[0][4] != COMMENT:
+        users = place.comment_users
+        if self._users is None or table.kind != COMMENT or not users.keys:
             return b"[%b]" % b",".join([row[5] for row in rows])
-        comments = []
-        for row in rows:
-            json = bytes(row[5])
-            user = self._user(json, _COMMENT_USER)
-            comments.append(json if user is None else b'%b,"User":%b}' % (json[:-1], user))
+        comments = [_joined(*self._with_users(bytes(row[5]), users)) for row in rows]
         return b"[%b]" % b",".join(comments)
 
-    def _user(self, json: bytes, name: bytes) -> bytes | None:
-        """The user whose id stands in a JSON object behind a key, given with quotes and colon.
+    def _with_users(self, json: bytes, users: UserKeys) -> tuple[bytes, list[tuple[str, bytes]]]:
+        """An object without the ids that are left out, and the users that they are of."""
+        found = [(key.key, user) for key in users.keys if (user := self._user(json, key))]
+        if users.hidden:
+            row = orjson.loads(json)
+            json = orjson.dumps({name: row[name] for name in row if name not in users.hidden})
+        return json, found
 
-        Inside a JSON string each quote has a backslash before it, so the key is nowhere else.
+    def _user(self, json: bytes, key: UserKey) -> bytes | None:
+        """The user whose id stands in a JSON object.
+
+        Inside a JSON string each quote has a backslash before it, so the marker is nowhere else.
         """
         assert self._users is not None
-        at = json.find(name)
+        at = json.find(key.marker)
         if at < 0:
             return None
-        start = at + len(name)
+        start = at + len(key.marker)
         number = json[start : start + _LONGEST_NUMBER].partition(b",")[0].rstrip(b"}")
-        return self._users.get(int(number)) if number.lstrip(b"-").isdigit() else None
+        if not number.lstrip(b"-").isdigit():
+            return None
+        user = self._users.get(int(number))
+        if user is None or key.kept is None:
+            return user
+        place = int(number), key.kept
+        if place not in self._chosen:
+            known = orjson.loads(user)
+            chosen = {name: known[name] for name in known if name in key.kept}
+            self._chosen[place] = orjson.dumps(chosen)
+        return self._chosen[place]
 
     def set_aside(self, taken: Taken, *, filtered: bool = False) -> list[bytes]:
         """Count what is left in `taken`, which belongs to no post of a document.
@@ -165,11 +201,12 @@ class Nest:
         return lines
 
 
-def _votes_by_name(counted: Mapping[int, int]) -> bytes:
-    """Counts in ascending number of the type, by its name."""
-    return orjson.dumps(
-        {VOTE_TYPES.get(kind, str(kind)): counted[kind] for kind in sorted(counted)}
-    )
+def _joined(json: bytes, parts: Sequence[tuple[str, bytes]]) -> bytes:
+    """An object with more members at its end."""
+    members = b",".join([b'"%b":%b' % (key.encode(), value) for key, value in parts])
+    if not members:
+        return json
+    return b"%b%b%b}" % (json[:-1], b"," if len(json) > _EMPTY else b"", members)
 
 
 def added(total: Counts, more: Mapping[str, Mapping[str, int]]) -> Counts:

@@ -64,6 +64,7 @@ class Options:
         object.__setattr__(self, "core", resolve(self.core))
         bodies.check(self.body)
         fields = self.filters.fields
+        fields.check_nested(self.nest)
         has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
         if self.body != "html" and not has_body:
             raise OptionError(f"--body {self.body} contradicts leaving out the bodies")
@@ -82,7 +83,7 @@ class Options:
         """Whether the first pass must look into rows, beyond keys and types."""
         return (
             self.filters.select
-            or not self.filters.fields.is_all
+            or not self.filters.fields.has_whole_posts
             or self.body != "html"
             or self.form.has_dates
         )
@@ -104,6 +105,7 @@ class Options:
             "--body": self.body,
             "form of dates (--format mongodb)": self.form.has_dates,
             "--sample together with --with": self.needs_all_keys,
+            "ids of users (--with users)": self.filters.fields.hidden(self.nest),
             **filters,
         }
 

@@ -14,7 +14,6 @@ from so2docs.compression import Compression, compression_of
 from so2docs.errors import DumpError, OutputError, SpillError
 from so2docs.form import OutputForm
 from so2docs.spill import Spill, clear
-from so2docs.stream import AnyDump
 
 _EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
 
@@ -89,8 +88,8 @@ class Names:
             return self.work_dir
         return self.work_dir or os.path.dirname(self.output) or "."
 
-    def check(self, dump: AnyDump) -> None:
-        """Refuse to write where that cannot be, or over the dump."""
+    def check(self, file: str | None) -> None:
+        """Refuse to write where that cannot be, or over a file of the dump."""
         if self.output == "-":
             return
         folder = os.path.dirname(self.output) or "."
@@ -105,7 +104,7 @@ class Names:
         for path in (*files, self.strays, *self._indexes(), *parts):
             if os.path.isdir(path):
                 raise OutputError(f"{path}: is a folder; give the name of a file")
-            if dump.file and _is_same(path, dump.file):
+            if file and _is_same(path, file):
                 raise OutputError(f"{path}: is the dump itself; choose another output")
 
     def refuse_existing(self, *, force: bool) -> None:

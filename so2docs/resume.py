@@ -11,7 +11,7 @@ from so2docs import spill
 from so2docs.errors import SpillError
 from so2docs.spill import Spill
 from so2docs.stream import AnyDump
-from so2docs.tables import Table
+from so2docs.table_files import TableFile
 
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096
@@ -24,7 +24,7 @@ _NAMES = {
 }
 
 
-def fingerprint(dump: AnyDump) -> dict[str, Any]:
+def fingerprint(dump: AnyDump | TableFile) -> dict[str, Any]:
     """What tells a dump from another: size, time, and its bytes at 17 places."""
     if dump.file is None:
         # What can be read only once is like nothing else.
@@ -95,13 +95,12 @@ def _another(found: Spill, differences: list[str]) -> SpillError:
     )
 
 
-def claim_table(found: Spill, table: Table, dump: AnyDump, chunk_bytes: int) -> int:
+def claim_table(found: Spill, file: TableFile, chunk_bytes: int) -> int:
     """Make sure that what a spill has of a table was made from this file, or mark it so.
 
     Args:
         found: The spill, which `claim` found to be this conversion's.
-        table: The table.
-        dump: Its file.
+        file: The table.
         chunk_bytes: Bytes of a chunk, where the spill has nothing of the table.
 
     Returns:
@@ -110,7 +109,8 @@ def claim_table(found: Spill, table: Table, dump: AnyDump, chunk_bytes: int) -> 
     Raises:
         SpillError: It was made from another file.
     """
-    source = fingerprint(dump)
+    source = fingerprint(file)
+    table = file.table
     made_from = found.get(table.name)
     if made_from is None:
         found.put(table.name, {"source": source, "chunk_bytes": chunk_bytes})

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 
 from so2docs import maps, resume
 from so2docs.disk import check_room
-from so2docs.dump import Dump
 from so2docs.first_pass import FirstPass
 from so2docs.options import Options
 from so2docs.paths import Names
@@ -17,8 +16,8 @@ from so2docs.report import Report
 from so2docs.second_pass import SecondPass, published
 from so2docs.spill import Spill
 from so2docs.stream import AnyDump
+from so2docs.table_files import TableFile
 from so2docs.table_pass import TablePass
-from so2docs.tables import TABLES
 from so2docs.workers import Workers, peak_memory
 
 _WORTH_A_PROCESS = 32 * 1024 * 1024
@@ -35,7 +34,7 @@ class Session:
         names: Names,
         *,
         notify: Notify = silent,
-        tables: Mapping[str, Dump] | None = None,
+        tables: Mapping[str, TableFile] | None = None,
     ) -> None:
         self.dump = dump
         self.spill = spill
@@ -53,15 +52,14 @@ class Session:
         self.first_pass = FirstPass(dump, spill, options, chunk_bytes, notify)
         tables = tables or {}
         self.table_passes = [
-            TablePass(TABLES[name], table, spill, options, options.chunk_bytes or table.chunk_bytes)
-            for name, table in tables.items()
+            TablePass(table, spill, options, names.work_folder) for table in tables.values()
         ]
         spill.merge_only(step.table.sequence for step in self.table_passes)
         self.table_bytes = sum(table.size for table in tables.values())
         is_small = dump.size > 0 and dump.size + self.table_bytes < _WORTH_A_PROCESS
         self.jobs = options.jobs or (1 if is_small else os.cpu_count() or 1)
         if dump.size and chunk_bytes:
-            chunks = [len(step.chunks) for step in self.table_passes]
+            chunks = [step.most_tasks for step in self.table_passes]
             self.jobs = min(self.jobs, max(-(-dump.size // chunk_bytes), *chunks, 1))
         self.report = Report(
             dump.path, names.output, dump_bytes=dump.size, jobs=self.jobs, core=options.core
@@ -117,7 +115,8 @@ class Session:
         for step in self.table_passes:
             step.run(workers, posts)
             if not step.table.kind:
-                users = maps.map_users(self.spill, len(step.chunks))
+                about = step.file.name if self.options.strict else None
+                users = maps.map_users(self.spill, step.chunks, about)
             step.take_stock(self.report)
         self.spill.index()
         return SecondPass(

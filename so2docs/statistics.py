@@ -6,13 +6,14 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 from so2docs.index import Entry
 from so2docs.library import Collection, Notify
 from so2docs.library import open as open_output
 from so2docs.progress import bar
-from so2docs.survey import ScoreCounts, Survey, SurveyTask, survey
+from so2docs.survey import NestedCounts, ScoreCounts, Survey, SurveyTask, survey
 from so2docs.workers import Workers
 
 _TASK_BYTES = 16 * 1024 * 1024
@@ -62,6 +63,10 @@ class Stats:
         distinct_tags: Number of different tags; at least so many if above a million.
         tags: Questions by tag, of the 100 most frequent ones.
         longest: The ten posts with the longest bodies: id, question id, characters of HTML.
+        comments: Comments; None, as the three below, if the output was made without them.
+        comments_per_post: Questions and answers by number of comments.
+        links: Links by type.
+        votes: Votes by type, the most frequent one first.
     """
 
     path: str
@@ -81,6 +86,10 @@ class Stats:
     distinct_tags: int = 0
     tags: dict[str, int] = field(default_factory=dict)
     longest: list[dict[str, int]] = field(default_factory=list)
+    comments: int | None = None
+    comments_per_post: dict[int, int] | None = None
+    links: dict[str, int] | None = None
+    votes: dict[str, int] | None = None
 
     @property
     def accepted_share(self) -> float:
@@ -93,10 +102,16 @@ class Stats:
         return self.unanswered / self.questions if self.questions else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
+        """All fields in JSON types; of comments, links and votes, those that there are."""
         fields = asdict(self)
-        counts = self.answers_per_question
-        fields["answers_per_question"] = {str(number): count for number, count in counts.items()}
+        for name in ("answers_per_question", "comments_per_post"):
+            counts = fields[name] or {}
+            fields[name] = {str(number): count for number, count in counts.items()}
+        for name in ("comments", "links", "votes"):
+            if fields[name] is None:
+                del fields[name]
+        if self.comments is None:
+            del fields["comments_per_post"]
         shares = {
             "accepted_share": round(self.accepted_share, 6),
             "unanswered_share": round(self.unanswered_share, 6),
@@ -165,8 +180,13 @@ def _tasks(docs: Collection) -> Iterator[SurveyTask]:
         yield SurveyTask(docs.path, entries)
 
 
+def _ranked(counts: Counter[str]) -> dict[str, int]:
+    """The largest count first."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
 def _stats(path: str, size: int, json_bytes: int, total: Survey) -> Stats:
-    ranked = sorted(total.tags.items(), key=lambda item: (-item[1], item[0]))
+    ranked = _ranked(total.tags)
     return Stats(
         path=path,
         file_bytes=size,
@@ -183,12 +203,26 @@ def _stats(path: str, size: int, json_bytes: int, total: Survey) -> Stats:
         question_scores=_scores(total.question_scores),
         answer_scores=_scores(total.answer_scores),
         distinct_tags=len(ranked),
-        tags=dict(ranked[:_MOST_FREQUENT]),
+        tags=dict(islice(ranked.items(), _MOST_FREQUENT)),
         longest=[
             {"id": post_id, "question_id": question_id, "characters": -length}
             for length, post_id, question_id in total.longest
         ],
+        **_of_nested(total.nested),
     )
+
+
+def _of_nested(nested: NestedCounts) -> dict[str, Any]:
+    """The counts of what was nested, None where nothing was."""
+    found: dict[str, Any] = {}
+    if "Comments" in nested.found:
+        found["comments"] = nested.comments
+        found["comments_per_post"] = dict(sorted(nested.comments_per_post.items()))
+    if "Links" in nested.found:
+        found["links"] = _ranked(nested.links)
+    if "Votes" in nested.found:
+        found["votes"] = _ranked(nested.votes)
+    return found
 
 
 def _scores(counts: ScoreCounts) -> Scores:

@@ -16,13 +16,14 @@ from so2docs import svg
 from so2docs.errors import OutputError
 from so2docs.html_text import harmless
 from so2docs.report import _size as as_size
-from so2docs.stats_text import answers_per_question
+from so2docs.stats_text import answers_per_question, comments_per_post, nested
 
 if TYPE_CHECKING:
     from so2docs.statistics import Scores, Stats
 
 _TAGS = 30
 _YEARS = 24
+_KINDS = 20
 
 _STYLE = """
 .so2docs-stats { --page: #f4f6f9; --card: #fff; --line: #dde2e9; --text: #1b2027; --muted: #5c6672;
@@ -126,6 +127,7 @@ def _tiles(stats: Stats) -> str:
         ("mean answer score", *_score_texts(stats.answer_scores)),
         ("most answers", f"{max(stats.answers_per_question, default=0):,}", "to one question"),
         ("tags", f"{stats.distinct_tags:,}", "different ones"),
+        *((label, *text.split(", ")) for label, text in nested(stats)),
     ]
     inside = "".join(
         f'<div class="tile"><span>{label}</span><strong>{value}</strong><span>{more}</span></div>'
@@ -169,6 +171,20 @@ def _plots(stats: Stats) -> Iterable[str]:
     beside = f'<div class="beside">{"".join(halves)}</div>'
     yield _card("Most frequent tags, in questions", beside, kind="wide")
     yield _card("Longest bodies", _longest(stats))
+    if stats.comments is not None:
+        counts = comments_per_post(stats)
+        plot = svg.columns(
+            [label for label, _ in counts], [[count for _, count in counts]], ("posts",)
+        )
+        yield _card("Posts by number of comments", plot)
+    for title, kinds in (("Links by type", stats.links), ("Votes by type", stats.votes)):
+        if kinds:
+            yield _card(title, _bars(list(kinds.items())[:_KINDS]))
+
+
+def _bars(rows: list[tuple[str, int]]) -> str:
+    rows = [(harmless(label), count) for label, count in rows]
+    return svg.rows(rows, max(1, *(n for _, n in rows)), max(len(label) for label, _ in rows))
 
 
 def _longest(stats: Stats) -> str:

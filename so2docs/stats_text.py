@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from so2docs.html_text import harmless
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 _BAR = 32
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _TAGS = 20
-_MOST_ANSWERS = 10
+_LARGE_NUMBER = 10
+_KINDS = 20
 _SHARES = "questions with"
 
 
@@ -39,6 +40,7 @@ def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
         ("question scores", _scores(stats.question_scores)),
         ("answer scores", _scores(stats.answer_scores)),
         ("tags", f"{stats.distinct_tags:,}"),
+        *nested(stats),
     )
     shares = [
         ("an accepted answer", stats.accepted),
@@ -53,17 +55,41 @@ def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
         ("answers by score", stats.answer_scores.histogram.items()),
         ("most frequent tags", list(stats.tags.items())[:_TAGS]),
         ("longest bodies, in characters", longest(stats)),
+        ("posts by number of comments", comments_per_post(stats)),
+        ("links by type", (stats.links or {}).items()),
+        ("votes by type", list((stats.votes or {}).items())[:_KINDS]),
     ]
     for title, rows in sections:
         yield from _bars(title, list(rows), stats.questions, ascii_only)
 
 
+def nested(stats: Stats) -> list[tuple[str, str]]:
+    """Labels and texts of what there is of comments, links and votes."""
+    posts = stats.questions + stats.answers or 1
+    found = []
+    if stats.comments is not None:
+        found.append(("comments", f"{stats.comments:,}, {stats.comments / posts:.2f} a post"))
+    for label, counts in (("links", stats.links), ("votes", stats.votes)):
+        if counts is not None:
+            total = sum(counts.values())
+            found.append((label, f"{total:,}, {total / posts:.2f} a post"))
+    return found
+
+
 def answers_per_question(stats: Stats) -> list[tuple[str, int]]:
     """Questions by number of answers, the large numbers taken together."""
-    counts = stats.answers_per_question
-    rows = [(str(number), counts.get(number, 0)) for number in range(_MOST_ANSWERS)]
-    more = sum(count for number, count in counts.items() if number >= _MOST_ANSWERS)
-    return [*rows, (f"{_MOST_ANSWERS}+", more)]
+    return _by_number(stats.answers_per_question)
+
+
+def comments_per_post(stats: Stats) -> list[tuple[str, int]]:
+    """Posts by number of comments, the large numbers taken together."""
+    return _by_number(stats.comments_per_post or {})
+
+
+def _by_number(counts: Mapping[int, int]) -> list[tuple[str, int]]:
+    rows = [(str(number), counts.get(number, 0)) for number in range(_LARGE_NUMBER)]
+    more = sum(count for number, count in counts.items() if number >= _LARGE_NUMBER)
+    return [*rows, (f"{_LARGE_NUMBER}+", more)]
 
 
 def longest(stats: Stats) -> list[tuple[str, int]]:

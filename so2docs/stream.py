@@ -23,7 +23,7 @@ from so2docs.sources.source import BLOCK_BYTES, Source
 from so2docs.spill import PIECES
 from so2docs.streamed_rows import StreamedRows
 
-_SMALLEST_PIECE = 8 * 1024 * 1024
+SMALLEST_PIECE = 8 * 1024 * 1024
 _LARGEST_PIECE = 128 * 1024 * 1024
 _GROWTH = 64
 _EXCERPT_BYTES = 1024 * 1024
@@ -35,7 +35,7 @@ def piece_bytes(offset: int) -> int:
     Later pieces grow, because each leaves a block in every bucket that it touches: 100 GB make
     about 1,000 pieces.
     """
-    return min(max(_SMALLEST_PIECE, offset // _GROWTH), _LARGEST_PIECE)
+    return min(max(SMALLEST_PIECE, offset // _GROWTH), _LARGEST_PIECE)
 
 
 class StreamDump:
@@ -123,7 +123,11 @@ class StreamDump:
             self._error = error
             return
         self.size = offset + len(self.frame[1])
-        self.end_state = {"size": self.size, "repaired": self.source.repaired()}
+        self.end_state = {
+            "size": self.size,
+            "repaired": self.source.repaired(),
+            "chunks": number,
+        }
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
         """Write a piece, and describe it as a dump of its own."""

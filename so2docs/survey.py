@@ -7,6 +7,7 @@ number of values, and of tags the rare ones are given up where there are very ma
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,10 @@ LARGEST_SCORE = 100_000
 """Scores beyond this, either way, are counted as this, except in their sum and extremes."""
 MOST_TAGS = 1_000_000
 """Of more different tags than this, the rarer half is given up; Stack Overflow has 65,000."""
+MOST_COMMENTS = 1000
+"""Posts with more comments than this are counted as having so many."""
+MOST_KINDS = 1000
+"""Beyond so many, further types of links or votes are counted together, as `others`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,59 @@ class ScoreCounts:
 
 
 @dataclass(slots=True)
+class NestedCounts:
+    """What the posts hold of other tables.
+
+    Attributes:
+        found: Keys that any post has, even if they are empty.
+        comments: Comments in all.
+        comments_per_post: Posts by number of comments, of those that can have some.
+        links: Links by type.
+        votes: Votes by type.
+    """
+
+    found: set[str] = field(default_factory=set)
+    comments: int = 0
+    comments_per_post: Counter[int] = field(default_factory=Counter)
+    links: Counter[str] = field(default_factory=Counter)
+    votes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, posts: list[dict[str, Any]]) -> None:
+        """Add what some posts hold."""
+        comments, links, votes = (_held(posts, key) for key in ("Comments", "Links", "Votes"))
+        for key, held in (("Comments", comments), ("Links", links), ("Votes", votes)):
+            if held:
+                self.found.add(key)
+        for count, number in Counter(map(len, comments)).items():
+            self.comments += count * number
+            self.comments_per_post[min(count, MOST_COMMENTS)] += number
+        _count(
+            self.links, Counter(str(link.get("LinkType", "")) for some in links for link in some)
+        )
+        for some in votes:
+            _count(self.votes, {kind: n for kind, n in some.items() if type(n) is int})
+
+    def merge(self, other: NestedCounts) -> None:
+        """Add what other posts hold."""
+        self.found |= other.found
+        self.comments += other.comments
+        self.comments_per_post.update(other.comments_per_post)
+        _count(self.links, other.links)
+        _count(self.votes, other.votes)
+
+
+def _held(posts: list[dict[str, Any]], key: str) -> list[Any]:
+    """What posts hold under a key, if it is an array of objects, or an object for votes."""
+    kind = dict if key == "Votes" else list
+    return [post[key] for post in posts if key in post and isinstance(post[key], kind)]
+
+
+def _count(counts: Counter[str], more: Mapping[str, int]) -> None:
+    for kind, number in more.items():
+        counts[kind if kind in counts or len(counts) < MOST_KINDS else "others"] += number
+
+
+@dataclass(slots=True)
 class Survey:
     """Counts of some documents.
 
@@ -85,6 +143,7 @@ class Survey:
         longest: Posts with the longest bodies: negative length in characters, post id, question id.
         first_date: The earliest date of a question or answer; empty if there is none.
         last_date: The latest one.
+        nested: What the posts hold of other tables.
     """
 
     documents: int = 0
@@ -101,6 +160,7 @@ class Survey:
     longest: list[tuple[int, int, int]] = field(default_factory=list)
     first_date: str = ""
     last_date: str = ""
+    nested: NestedCounts = field(default_factory=NestedCounts)
 
     def add(self, questions: list[dict[str, Any]]) -> None:
         """Add documents."""
@@ -120,6 +180,8 @@ class Survey:
         self._add_dates(questions, self.question_years)
         self._add_dates(answers, self.answer_years)
         self._add_lengths(questions)
+        self.nested.add(questions)
+        self.nested.add(answers)
 
     def _add_dates(self, posts: list[dict[str, Any]], years: Counter[str]) -> None:
         dates = [str(post["CreationDate"]) for post in posts if post.get("CreationDate")]
@@ -158,6 +220,7 @@ class Survey:
             self.tags = Counter(dict(ranked[: MOST_TAGS // 2]))
             self.tags_given_up = True
         self.longest = sorted(self.longest + other.longest)[:LONGEST]
+        self.nested.merge(other.nested)
         if other.first_date:
             self._extend(other.first_date, other.last_date)
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from so2docs import chunk, rows, table_rows, tables
+from so2docs import chunk, rows, strict, table_rows, tables
 from so2docs.blocks import Block, BlockWriter
 from so2docs.chunk import ChunkTally
 from so2docs.dump import Dump, slices
-from so2docs.errors import Place, StrictError
+from so2docs.errors import Place
 from so2docs.idmap import IdMap
 from so2docs.options import Options
 from so2docs.posts import Posts
+from so2docs.shapes import shape_of_table
 from so2docs.table_rows import Row
 from so2docs.tables import TABLES
 from so2docs.users import UserRecords
@@ -69,7 +70,7 @@ def spill_table_chunk(task: TableTask) -> TableResult:
     found, tally = Posts(), ChunkTally()
     with BlockWriter(task.path) as writer:
         if task.table == "users":
-            users = UserRecords(found, writer)
+            users = UserRecords(found, writer, shape_of_table(task.options, task.table))
             _read(task, found, tally, users.add, users.flush)
             users.finish()
         else:
@@ -94,11 +95,12 @@ def _spill_records(
             lambda: _flush_counts(found, writer),
         )
         return
+    shape = shape_of_table(task.options, task.table)
     _read(
         task,
         found,
         tally,
-        lambda some: table_rows.add_rows(found, table, some, posts.find),
+        lambda some: table_rows.add_rows(found, table, some, posts.find, shape),
         lambda: chunk.flush(found, writer, chunk.FULL_BLOCK),
     )
 
@@ -118,6 +120,7 @@ def _read(
 ) -> None:
     """Hand the rows of a range over, slice by slice, and let go of them now and then."""
     held = 0
+    before: int | None = None
     for offset, data in slices(task.dump, task.start, task.end):
         for part in rows.parse(data, task.dump.frame):
             if isinstance(part, rows.Malformed):
@@ -135,14 +138,9 @@ def _read(
                 tally.last_id = tally.last_id if last_id is None else last_id
                 add(part.rows)
         if task.options.strict and (tally.repaired or found.stray_reasons):
-            problems = {"repaired_characters": tally.repaired, **found.stray_reasons}
-            raise StrictError(
-                task.dump.path,
-                f"has {', '.join(name for name, count in problems.items() if count)} "
-                "(strict: nothing is repaired or left out)",
-                Place(offset, tally.lines, tally.last_id),
-                advice="without --strict, it would be converted and counted in the report",
-            )
+            place = Place(offset, tally.lines, before)
+            raise strict.in_slice(task.dump, data, place, TABLES[task.table])
+        before = tally.last_id
         tally.lines += data.count(b"\n")
         held += len(data)
         if held >= chunk.FLUSH_EVERY:

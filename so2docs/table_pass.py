@@ -8,44 +8,64 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import asdict
 
 from so2docs import resume, strict
 from so2docs.chunk import ChunkTally
-from so2docs.dump import Dump
+from so2docs.dump import Chunk, Dump
 from so2docs.errors import DumpError
 from so2docs.options import Options
 from so2docs.progress import bar
 from so2docs.report import Report, TableCounts
 from so2docs.spill import SEQUENCE_BITS, Spill
+from so2docs.stream import SMALLEST_PIECE, AnyDump
 from so2docs.table_chunk import TableResult, TableTask, spill_table_chunk
-from so2docs.tables import Table
+from so2docs.table_files import TableFile, in_words_of
 from so2docs.workers import Workers
+
+_END = "end of {}"
 
 
 class TablePass:
     """Reads one table into a spill.
 
     Args:
-        table: Which.
-        dump: Its file.
+        file: Where it is.
         spill: Where its rows go; has all posts already.
         options: How to convert.
-        chunk_bytes: Bytes of the file that one task takes, where the spill is new.
+        work_dir: Folder for an archive that has to be unpacked from another.
     """
 
     def __init__(
-        self, table: Table, dump: Dump, spill: Spill, options: Options, chunk_bytes: int
+        self, file: TableFile, spill: Spill, options: Options, work_dir: str | None
     ) -> None:
-        self.table = table
-        self.dump = dump
+        self.file = file
+        self.table = file.table
         self.spill = spill
         self.options = options
+        self.work_dir = work_dir
         self.seconds = 0.0
-        self.first_chunk = table.sequence << SEQUENCE_BITS
-        size = resume.claim_table(spill, table, dump, chunk_bytes)
-        self.chunks = list(dump.chunks(size, (), spill.folder))
+        self.first_line = 1
+        self.first_chunk = file.table.sequence << SEQUENCE_BITS
+        wanted = options.chunk_bytes or file.chunk_bytes
+        self.chunk_bytes = resume.claim_table(spill, file, wanted)
+
+    @property
+    def most_tasks(self) -> int:
+        """How many tasks the table is, about."""
+        return -(-self.file.size // (self.chunk_bytes or SMALLEST_PIECE))
+
+    @property
+    def chunks(self) -> int:
+        """A number above those of all chunks of a table that was read."""
+        return (self.end or {})["chunks"]
+
+    @property
+    def end(self) -> dict[str, int] | None:
+        """What an earlier session found out by reading the table to its end."""
+        return self.spill.get(_END.format(self.table.name))  # type: ignore[no-any-return]
 
     def run(self, workers: Workers, posts: str) -> None:
         """Spill every chunk that is not yet committed.
@@ -55,42 +75,56 @@ class TablePass:
             posts: The map from post ids to question ids.
         """
         begun = time.perf_counter()
-        done = self.spill.tallies(self.table.sequence)
+        tallies = self.spill.tallies(self.table.sequence)
         if self.options.strict:
-            strict.check_tallies(self.dump.path, done)
-        size = sum(
-            chunk.end - chunk.start
-            for chunk in self.chunks
-            if self.first_chunk + chunk.number in done
-        )
-        label = f"reading {self.table.name}"
-        with bar(label, self.dump.size, size, shown=self.options.progress) as shown:
-            try:
-                for result in workers.run(spill_table_chunk, self.chunk_tasks(set(done), posts)):
-                    self.commit(result)
-                    shown.update(result.task.end - result.task.start)
-            except DumpError as error:
-                self.complete_place(error)
-                raise
-        self.dump.check_unchanged()
+            strict.check_tallies(self.file.name, tallies)
+        if self.end is None:
+            options = self.options
+            with in_words_of(self.table):
+                dump = self.file.open(threads=options.threads, work_dir=self.work_dir)
+                with closing(dump):
+                    self.read(dump, workers, posts, {n - self.first_chunk for n in tallies})
+        if self.options.strict:
+            strict.check_decoded(self.file.name, (self.end or {})["repaired"])
         self.seconds = time.perf_counter() - begun
 
-    def chunk_tasks(self, done: set[int], posts: str) -> Iterator[TableTask]:
+    def read(self, dump: AnyDump, workers: Workers, posts: str, done: set[int]) -> None:
+        """Spill the chunks of an open table that are not in `done`."""
+        self.first_line = dump.first_line
+        total, before = dump.progress_total(self.chunk_bytes, done)
+        label = f"reading {self.table.name}"
+        with bar(label, total, before, shown=self.options.progress) as shown:
+            try:
+                for result in workers.run(spill_table_chunk, self.chunk_tasks(dump, done, posts)):
+                    self.commit(result)
+                    task = result.task
+                    chunk = Chunk(task.chunk - self.first_chunk, task.dump, task.start, task.end)
+                    shown.update(dump.progress(chunk))
+                dump.check_end()
+            except DumpError as error:
+                # A dump that was overwritten looks malformed, but is not to be downloaded again.
+                if isinstance(dump, Dump):
+                    dump.check_unchanged()
+                self.complete_place(error)
+                raise
+        chunks = -(-dump.size // self.chunk_bytes) if self.chunk_bytes else 0
+        end = dump.end_state or {"size": dump.size, "repaired": 0, "chunks": chunks}
+        self.spill.put(_END.format(self.table.name), end)
+
+    def chunk_tasks(self, dump: AnyDump, done: Collection[int], posts: str) -> Iterator[TableTask]:
         """The chunks that are left to do."""
-        for chunk in self.chunks:
+        for chunk in dump.chunks(self.chunk_bytes, done, self.spill.folder):
             number = self.first_chunk + chunk.number
-            if number not in done:
-                path = self.spill.new_file(number)
-                yield TableTask(
-                    self.table.name,
-                    self.dump,
-                    number,
-                    chunk.start,
-                    chunk.end,
-                    path,
-                    posts,
-                    self.options,
-                )
+            yield TableTask(
+                self.table.name,
+                chunk.dump,
+                number,
+                chunk.start,
+                chunk.end,
+                self.spill.new_file(number),
+                posts,
+                self.options,
+            )
 
     def commit(self, result: TableResult) -> None:
         """Make a chunk part of the spill."""
@@ -104,7 +138,7 @@ class TablePass:
             return
         place.row = self.table.row
         before = self.tallies()
-        place.line += self.dump.first_line + sum(tally.lines for tally in before)
+        place.line += self.first_line + sum(tally.lines for tally in before)
         if place.last_id is None:
             ids = [tally.last_id for tally in before if tally.last_id is not None]
             place.last_id = ids[-1] if ids else None
@@ -116,7 +150,9 @@ class TablePass:
     def take_stock(self, report: Report) -> None:
         """Add the chunks' tallies up."""
         strays: Counter[str] = Counter()
-        counts = TableCounts(bytes=self.dump.size, seconds=self.seconds)
+        end = self.end or {}
+        counts = TableCounts(bytes=end["size"], seconds=self.seconds)
+        report.repaired_characters += end["repaired"]
         for tally in self.tallies():
             counts.rows += tally.rows
             report.repaired_characters += tally.repaired

@@ -27,6 +27,9 @@ Row = dict[str, Any]
 FindQuestions = Callable[[Iterable[int]], dict[int, int]]
 """Question ids of those of some post ids that are in the dump."""
 
+TableShape = Callable[[Row, bool | None], Row]
+"""What a typed row becomes before it is JSON, whether its post is a question, or not known."""
+
 _WORDS = {"Id": "id", "PostId": "post_id", "VoteTypeId": "vote_type_id"}
 _COUNT_BITS = 32
 _INT32 = 1 << 31
@@ -89,7 +92,13 @@ def malformed_line(table: Table, offset: int, raw: bytes) -> tuple[str, bytes]:
     return reason, orjson.dumps({"reason": reason, "offset": offset, "text": text}) + b"\n"
 
 
-def add_rows(found: Posts, table: Table, rows: list[Row], questions: FindQuestions) -> None:
+def add_rows(
+    found: Posts,
+    table: Table,
+    rows: list[Row],
+    questions: FindQuestions,
+    shape: TableShape | None = None,
+) -> None:
     """Turn rows of comments or links into records.
 
     Args:
@@ -97,21 +106,25 @@ def add_rows(found: Posts, table: Table, rows: list[Row], questions: FindQuestio
         table: The table that they are from.
         rows: Attributes of the rows, in the order of the table; they are changed in place.
         questions: Where the posts belong.
+        shape: What to make of each before it is JSON.
     """
     usable: list[Row] = set_aside(found, table, rows)
     places = questions({row["PostId"] for row in usable})
     buckets, pack, dumps, kind = found.buckets, KEY.pack, orjson.dumps, table.kind
     for row in usable:
         post_id: int = row["PostId"]
+        rank: int = row["Id"]
         question_id = places.get(post_id, post_id)
         if kind == LINK and "LinkTypeId" in row:
             link_type = row["LinkTypeId"]
             row["LinkType"] = LINK_TYPES.get(link_type, str(link_type))
+        if shape is not None:
+            row = shape(row, question_id == post_id if post_id in places else None)  # noqa: PLW2901
         json = dumps(row)
         bucket = buckets.get(question_id >> BUCKET_BITS)
         if bucket is None:
             bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()
-        bucket.keys.extend(pack(question_id, post_id, row["Id"], len(json) << 4 | kind))
+        bucket.keys.extend(pack(question_id, post_id, rank, len(json) << 4 | kind))
         bucket.json.extend(json)
 
 

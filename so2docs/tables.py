@@ -51,6 +51,9 @@ VOTE_TYPES = {
 }
 """Types of votes: table VoteTypes of the Stack Exchange Data Explorer."""
 
+VOTE_COLUMNS = tuple(VOTE_TYPES[number] for number in range(1, 17))
+"""Those that dumps are published with, for formats that need to know beforehand."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

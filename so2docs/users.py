@@ -12,15 +12,12 @@ from dataclasses import dataclass
 
 import orjson
 
+from so2docs.attributes import USER_ATTRIBUTES
 from so2docs.blocks import BlockReader, BlockWriter
 from so2docs.idmap import IdMap
 from so2docs.posts import KEY, Posts
-from so2docs.table_rows import Row, set_aside
+from so2docs.table_rows import Row, TableShape, set_aside
 from so2docs.tables import TABLES
-
-KEPT = frozenset({"Id", "DisplayName", "Reputation", "CreationDate"})
-"""What a document tells of a user: who it is, for the credit that the licence asks for, and their
-standing and time on the site. The rest is rare, long, or of the site's own business."""
 
 PLACE_BITS = 40
 """A place is the number of a chunk << 40 | bytes from the start of its file."""
@@ -35,9 +32,11 @@ class UserRecords:
     Args:
         found: Gets the strays.
         writer: Gets the lines, and the keys in the end.
+        shape: What to make of each before it is JSON.
     """
 
-    def __init__(self, found: Posts, writer: BlockWriter) -> None:
+    def __init__(self, found: Posts, writer: BlockWriter, shape: TableShape | None = None) -> None:
+        self._shape = shape
         self._found = found
         self._writer = writer
         self._lines = bytearray()
@@ -48,7 +47,9 @@ class UserRecords:
         """Add the users of some rows."""
         for row in set_aside(self._found, TABLES["users"], rows):
             self._keys += KEY.pack(row["Id"], self._written + len(self._lines), 0, 0)
-            kept = {name: value for name, value in row.items() if name in KEPT}
+            kept = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
+            if self._shape is not None:
+                kept = self._shape(kept, None)
             self._lines += orjson.dumps(kept) + b"\n"
         if len(self._lines) >= _FULL:
             self.flush()

@@ -40,6 +40,14 @@ def dumps() -> Path:
     return DUMPS
 
 
+@pytest.fixture(scope="session")
+def large_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
+    """A folder with a dump and its tables, and what it has to become."""
+    from table_sites import write_large_site
+
+    return write_large_site(tmp_path_factory.mktemp("large"))
+
+
 @pytest.fixture(scope="session", params=["compiled", "python"])
 def core(request: pytest.FixtureRequest) -> Iterator[cores.Core]:
     """Run what asks for it with either core, in this process and in those it starts."""

@@ -51,19 +51,23 @@ def _chosen(document: Document, options: dict[str, Any]) -> Document:
     if kept is None and left_out is None:
         return document
     names = set((kept or left_out or "").split(","))
+    found = _parts(document, "", names, keeps=kept is not None)
+    assert isinstance(found, dict)
+    return found
+
+
+def _parts(value: Any, path: str, names: set[str], *, keeps: bool) -> Any:
+    """What stays of a value whose parts have names that start with `path`, at any depth."""
+    if isinstance(value, list):
+        return [_parts(part, path, names, keeps=keeps) for part in value]
+    if not isinstance(value, dict):
+        return value
     found: Document = {}
-    for name, value in document.items():
-        if name != "Answers":
-            if (name in names) == (kept is not None):
-                found[name] = value
-        elif kept is None and "Answers" not in names:
-            found[name] = [
-                {key: post[key] for key in post if f"Answers.{key}" not in names} for post in value
-            ]
-        elif kept is not None and "Answers" in names:
-            found[name] = value
-        elif kept is not None and any(name.startswith("Answers.") for name in names):
-            found[name] = [
-                {key: post[key] for key in post if f"Answers.{key}" in names} for post in value
-            ]
+    for key, part in value.items():
+        name = f"{path}{key}"
+        if name in names:
+            if keeps:
+                found[key] = part
+        elif not keeps or any(other.startswith(f"{name}.") for other in names):
+            found[key] = _parts(part, f"{name}.", names, keeps=keeps)
     return found

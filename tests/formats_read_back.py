@@ -16,6 +16,7 @@ from so2docs.form import FormatName
 Document = dict[str, Any]
 
 DATES = {"CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate"}
+LISTS = {"Answers", "Comments", "Links"}
 
 
 def unpacked(path: Path) -> bytes:
@@ -63,25 +64,27 @@ def ravendb(path: Path) -> list[Document]:
 
 
 def mongodb(path: Path) -> list[Document]:
-    def plain(post: Document) -> Document:
-        return {name: _without_date(value) for name, value in post.items()}
-
     documents = []
     for document in lines(path):
         assert next(iter(document)) == "_id"
         assert document.pop("_id") == document["Id"]
-        document["Answers"] = [plain(answer) for answer in document["Answers"]]
-        documents.append(plain(document))
+        documents.append(_without_dates(document))
     return documents
 
 
-def _without_date(value: Any) -> Any:
+def _without_dates(value: Any) -> Any:
+    """Dates as the text that they are in the dumps, at any depth; each must be one."""
+    if isinstance(value, list):
+        return [_without_dates(part) for part in value]
     if not isinstance(value, dict):
         return value
-    assert list(value) == ["$date"]
-    text = str(value["$date"])
-    assert datetime.fromisoformat(text).tzinfo is not None
-    return text.removesuffix("Z")
+    if list(value) == ["$date"]:
+        text = str(value["$date"])
+        assert datetime.fromisoformat(text).tzinfo is not None
+        return text.removesuffix("Z")
+    for name in DATES & value.keys():
+        assert not isinstance(value[name], str) or not value[name][:4].isdigit(), value[name]
+    return {name: _without_dates(part) for name, part in value.items()}
 
 
 def parquet(path: Path) -> list[Document]:
@@ -94,8 +97,12 @@ def _post(row: Document) -> Document:
     for name, value in row.items():
         if name == "Other":
             post |= json.loads(value or "{}")
-        elif name == "Answers":
-            post[name] = [_post(answer) for answer in value]
+        elif name in LISTS:
+            post[name] = [_post(part) for part in value]
+        elif name == "Votes":
+            post[name] = {kind: count for kind, count in _post(value).items() if count}
+        elif isinstance(value, dict):
+            post[name] = _post(value)
         elif isinstance(value, datetime):
             assert value.tzinfo is not None
             post[name] = value.astimezone(UTC).isoformat(timespec="milliseconds")[:-6]

@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import py7zr
 import pytest
 from oracle import nest
+from oracle_tables import FILES
+from oracle_tables import nest as nest_tables
+from table_sites import SITE
 
 import so2docs
 from so2docs import survey as surveying
@@ -66,6 +70,22 @@ def counted(documents: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def counted_nested(documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """What they have to be of comments, links and votes, where every post has them."""
+    posts = [post for document in documents for post in (document, *document["Answers"])]
+    comments = [len(post["Comments"]) for post in posts]
+    votes: Counter[str] = Counter()
+    for post in posts:
+        votes.update(post["Votes"])
+    links = Counter(link.get("LinkType", "") for post in posts for link in post["Links"])
+    return {
+        "comments": sum(comments),
+        "comments_per_post": {str(n): count for n, count in sorted(Counter(comments).items())},
+        "links": dict(sorted(links.items(), key=lambda item: (-item[1], item[0]))),
+        "votes": dict(sorted(votes.items(), key=lambda item: (-item[1], item[0]))),
+    }
+
+
 def by_year(posts: list[dict[str, Any]]) -> dict[str, int]:
     years = [post.get("CreationDate", "")[:4] for post in posts]
     return dict(sorted(Counter(year for year in years if year.isdigit()).items()))
@@ -96,7 +116,10 @@ def assert_right(output: Path, documents: list[dict[str, Any]], jobs: int = 1) -
     assert fields.pop("file_bytes") == output.stat().st_size
     lines = [json.dumps(d, ensure_ascii=False, separators=(",", ":")).encode() for d in documents]
     assert fields.pop("json_bytes") == sum(map(len, lines)) + len(lines)
-    assert fields == counted(documents)
+    wanted = counted(documents)
+    if documents and "Votes" in documents[0]:
+        wanted |= counted_nested(documents)
+    assert fields == wanted
     return found
 
 
@@ -118,6 +141,57 @@ def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     so2docs.convert(real_dump, output, jobs=1)
     check_views(assert_right(output, nest(real_dump).documents))
+
+
+def test_comments_links_and_votes(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SITE, output, jobs=1, nest="all")
+    found = assert_right(output, nest_tables(SITE, FILES).documents)
+    check_views(found, sections=8)
+    text, page = str(found), as_page(found)
+    assert "comments          7, 1.17 a post" in text
+    assert "  duplicate  1  " in text
+    assert "  AcceptedByOriginator   1  " in text
+    assert "<span>votes</span><strong>12</strong><span>2.00 a post</span>" in page
+    assert "<title>UpMod: 5</title>" in page
+
+
+def test_published_comments_links_and_votes(dumps: Path, tmp_path: Path) -> None:
+    source = dumps / "archives" / "eosio.meta.stackexchange.com.7z"
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(source, output, jobs=1, nest="all")
+    with py7zr.SevenZipFile(source) as archive:
+        archive.extract(path=tmp_path, targets=["Posts.xml", *FILES.values()])
+    check_views(assert_right(output, nest_tables(tmp_path, FILES).documents), sections=8)
+
+
+def test_one_table_only(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SITE, output, jobs=1, nest=["links"])
+    found = so2docs.stats(output)
+    assert found.links == counted_nested(nest_tables(SITE, FILES).documents)["links"]
+    assert (found.comments, found.comments_per_post, found.votes) == (None, None, None)
+    assert "links" in found.as_dict()
+    assert not {"comments", "comments_per_post", "votes"} & found.as_dict().keys()
+    check_views(found, sections=6)
+
+
+def test_nested_parts_that_are_strange(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl"
+    kinds = {f"kind {number}": 1 for number in range(surveying.MOST_KINDS + 5)}
+    lines: list[dict[str, Any]] = [
+        {"Id": 1, "Comments": "no", "Links": {}, "Votes": []},
+        {"Id": 2, "Comments": [{}] * 1500, "Links": [{}, {"LinkType": 7}], "Votes": {"a": "b"}},
+        {"Id": 3, "Votes": kinds},
+    ]
+    output.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = so2docs.stats(output, notify=str)
+    assert (found.comments, found.comments_per_post) == (1500, {surveying.MOST_COMMENTS: 1})
+    assert found.links == {"": 1, "7": 1}
+    assert found.votes is not None
+    assert len(found.votes) == surveying.MOST_KINDS + 1
+    assert found.votes["others"] == 5
+    check_views(found, sections=8)
 
 
 def test_same_for_any_jobs(tmp_path: Path) -> None:
@@ -195,7 +269,7 @@ class Checker(HTMLParser):
         ]
 
 
-def check_views(stats: so2docs.Stats) -> None:
+def check_views(stats: so2docs.Stats, sections: int = 5) -> None:
     """Text, notebook view and page hold together, and the page needs nothing from elsewhere."""
     text, page = as_text(stats), as_page(stats)
     assert str(stats) == text
@@ -212,7 +286,7 @@ def check_views(stats: so2docs.Stats) -> None:
     assert checker.references == []
     assert "url(" not in page
     assert "script" not in checker.tags
-    assert checker.tags["section"] == 5
+    assert checker.tags["section"] == sections
     for rectangle in root.iter("{http://www.w3.org/2000/svg}rect"):
         assert float(rectangle.attrib["width"]) > 0
         assert float(rectangle.attrib["height"]) >= 0

@@ -1,44 +1,24 @@
 """Comments, links, votes and users inside the posts: a sample, published dumps, and what fails."""
 
 import gzip
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 from conftest import DUMPS, NO_DUMPS, SAMPLES
-from oracle_tables import FILES, Tables, nest
+from oracle_tables import FILES, nest
+from table_sites import SITE, converted, expected, lines_of, strays_of
 
 import so2docs
 
-SITE = SAMPLES / "site"
 CHECKOUT = SAMPLES.parent
 WAYS = [(1, None), (1, 700), (3, 700), (3, 5000), (2, None)]
 SETS = [("comments",), ("links",), ("votes",), ("users",), ("comments", "users"), tuple(FILES)]
-
-
-def converted(source: Path, output: Path, names: Sequence[str], **options: object) -> list[bytes]:
-    """What a conversion leaves: its documents, and its strays or nothing."""
-    so2docs.convert(source, output, nest=names, **options)  # type: ignore[arg-type]
-    return [lines_of(output), lines_of(strays_of(output))]
-
-
-def lines_of(path: Path) -> bytes:
-    return gzip.decompress(path.read_bytes()) if path.exists() else b""
-
-
-def strays_of(output: Path) -> Path:
-    return output.with_name(output.name.replace(".jsonl", ".strays.jsonl"))
-
-
-def expected(oracle: Tables) -> list[bytes]:
-    return [b"".join(oracle.document_lines()), b"".join(oracle.stray_lines())]
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -216,8 +196,6 @@ def test_spill_of_other_tables_is_refused(site: Path, tmp_path: Path) -> None:
     so2docs.convert(site, output, jobs=1, nest=["comments"], force=True, restart=True)
 
 
-# A site large enough to be interrupted in: the sample's rows again and again under other Ids.
-COPIES = int(os.environ.get("SO2DOCS_TABLE_COPIES", "150"))
 KILL_AT = {
     "comments": "table1-*1-1.blocks",
     "links": "table2-*3-1.blocks",
@@ -229,32 +207,6 @@ CONVERT = """
 import sys, so2docs
 so2docs.convert(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), chunk_bytes=20_000, nest="all")
 """
-
-
-@pytest.fixture(scope="session")
-def large_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
-    """A folder with a dump, and what it has to become."""
-    folder = tmp_path_factory.mktemp("large")
-    for file in ("Posts.xml", *FILES.values()):
-        head, *rows, end = (SITE / file).read_text(encoding="utf-8").split("  <row")
-        rows.append(end.partition("/>")[0] + "/>\n")
-        with (folder / file).open("w", encoding="utf-8") as out:
-            out.write(head)
-            for copy in range(COPIES):
-                for row in rows:
-                    out.write("  <row" + moved(row, copy))
-            out.write(end.partition("/>")[2])
-    return folder, expected(nest(folder, FILES))
-
-
-def moved(row: str, copy: int) -> str:
-    """A row with all post ids and comment ids (but no user ids) moved to where no other copy is."""
-    for name in ("Id", "PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"):
-        before, found, rest = row.partition(f' {name}="')
-        number, quote, after = rest.partition('"')
-        if found and number.isdigit() and "DisplayName=" not in row[row.find("Reputation=") :]:
-            row = f"{before}{found}{int(number) + 13_001 * copy}{quote}{after}"
-    return row
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -313,10 +265,12 @@ def test_published_dumps(source: Path, tmp_path: Path) -> None:
             if "votes" in names:
                 votes = post["Votes"]
                 assert votes.get("UpMod", 0) - votes.get("DownMod", 0) == post["Score"]
-    for number, (jobs, chunk_bytes) in enumerate([(1, None), (3, 100_003)]):
+    for number, (dump, jobs, chunk_bytes) in enumerate(
+        [(folder, 1, None), (folder, 3, 100_003), (source, 2, None)]
+    ):
         output = tmp_path / str(number) / "questions.jsonl.gz"
         output.parent.mkdir()
-        found = converted(folder, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
+        found = converted(dump, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
         for some, others in zip(found, wanted, strict=True):
             for line, other in zip_longest(some.splitlines(), others.splitlines()):
                 assert line == other

@@ -13,11 +13,13 @@ class Kind:
         name: For messages, with an article.
         ratio: Bytes of a dump for each byte, about, where the form does not say.
         refused: Whether this program does not unpack it.
+        is_archive: Whether there may be several files in it.
     """
 
     name: str
     ratio: float = 1.0
     refused: bool = False
+    is_archive: bool = False
 
 
 # Ratios of published dumps.
@@ -26,9 +28,9 @@ _KINDS: dict[bytes, Kind] = {
     b"BZh": Kind("a bzip2 file", 5.5),
     b"\xfd7zXZ\x00": Kind("an xz file", 5.5),
     b"\x28\xb5\x2f\xfd": Kind("a zstd file", 4.5),
-    b"7z\xbc\xaf\x27\x1c": Kind("a 7z archive"),
-    b"PK\x03\x04": Kind("a zip archive"),
-    b"PK\x05\x06": Kind("a zip archive"),
+    b"7z\xbc\xaf\x27\x1c": Kind("a 7z archive", is_archive=True),
+    b"PK\x03\x04": Kind("a zip archive", is_archive=True),
+    b"PK\x05\x06": Kind("a zip archive", is_archive=True),
     b"Rar!\x1a\x07": Kind("a rar archive", refused=True),
     b"LZIP": Kind("an lzip file", refused=True),
     b"\x1f\x9d": Kind("a file of compress (.Z)", refused=True),

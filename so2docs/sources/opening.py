@@ -15,7 +15,7 @@ from so2docs.dump import identity, open_dump
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.sources.encodings import HEAD_BYTES, Decoded, encoding_of
 from so2docs.sources.kinds import kind_of
-from so2docs.sources.members import listed, posts_among
+from so2docs.sources.members import POSTS, Wanted, listed
 from so2docs.sources.read_ahead import ReadAhead
 from so2docs.sources.source import Counted, Source
 from so2docs.stream import AnyDump, StreamDump
@@ -42,7 +42,7 @@ def open_source(given: Given, *, threads: int = 1, work_dir: str | None = None) 
     if isinstance(given, str | os.PathLike):
         path = os.fspath(given)
         if path != STANDARD_INPUT:
-            return _open_path(path, threads, work_dir)
+            return open_path(path, POSTS, threads=threads, work_dir=work_dir)
         # Past the buffer: its lock, held by a reading thread, would not let the interpreter end.
         counted = Counted(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
         source = Source("standard input", counted, position=lambda: counted.count)
@@ -53,15 +53,34 @@ def open_source(given: Given, *, threads: int = 1, work_dir: str | None = None) 
     return _opened(source, threads, work_dir)
 
 
-def _open_path(path: str, threads: int, work_dir: str | None) -> AnyDump:
+def open_path(
+    path: str,
+    wanted: Wanted,
+    *,
+    name: str | None = None,
+    threads: int = 1,
+    work_dir: str | None = None,
+) -> AnyDump:
+    """Open what a path is of.
+
+    Args:
+        path: A file, packed or not, or a folder.
+        wanted: Which file of a dump to take, where several are in it.
+        name: What to call it in messages.
+        threads: How many may decompress.
+        work_dir: As in `open_source`.
+
+    Raises:
+        DumpError: It cannot be read, or what is wanted is not in it.
+    """
     if os.path.isdir(path):
-        path = posts_in_folder(path)
+        path = file_in_folder(path, wanted)
     try:
         file = open(path, "rb", buffering=0)  # noqa: SIM115
     except OSError as error:
         raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
     status = os.fstat(file.fileno())
-    source = Source(path, file, closers=[file.close])
+    source = Source(name or path, file, wanted, closers=[file.close])
     if stat.S_ISREG(status.st_mode):
         head = file.read(HEAD_BYTES)
         file.seek(0)
@@ -81,22 +100,27 @@ def _open_path(path: str, threads: int, work_dir: str | None) -> AnyDump:
     return _opened(source, threads, work_dir)
 
 
-def posts_in_folder(path: str) -> str:
-    """The file in a folder that holds the posts.
+def file_in_folder(path: str, wanted: Wanted) -> str:
+    """The file in a folder that is wanted, or an archive of it.
 
     Raises:
         ArchiveError: There is none, or it is not clear which.
     """
-    names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
-    found = posts_among(names)
+    names = names_in_folder(path)
+    found = wanted.among(names)
     if len(found) == 1:
         return os.path.join(path, found[0])
-    problem = "holds several dumps" if found else "is a folder without a Posts.xml"
+    problem = "holds several dumps" if found else f"is a folder without a {wanted.file}"
     raise ArchiveError(
         path,
         f"{problem}; it holds {listed(found or names)}",
         advice="name the file to convert",
     )
+
+
+def names_in_folder(path: str) -> list[str]:
+    """Names of the files in a folder."""
+    return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
 
 
 def _opened(source: Source, threads: int, work_dir: str | None) -> AnyDump:

@@ -1,9 +1,9 @@
-"""7z archives, as dumps are published: their Posts.xml, read without unpacking.
+"""7z archives, as dumps are published: one file of a dump in them, read without unpacking.
 
 py7zr reads the list of members. What the archives of Stack Exchange are compressed by (bzip2, and
 the defaults of 7-Zip, LZMA and LZMA2) is decompressed here, bzip2 by several threads; py7zr's own
 decompressors do the rest. The members of a solid archive are one stream: what stands before the
-posts has to be decompressed too.
+wanted one has to be decompressed too.
 
 Format: 7zFormat.txt and Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from isal.igzip_lib import DECOMP_DEFLATE, IgzipDecompressor
@@ -21,6 +22,7 @@ from isal.isal_zlib import crc32
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.sources.bzip2 import Bzip2
 from so2docs.sources.compressed import Streams
+from so2docs.sources.members import Wanted
 from so2docs.sources.source import BLOCK_BYTES, Reader
 from so2docs.sources.zipped import one_of
 
@@ -32,21 +34,39 @@ _FEED = 32 * 1024
 _PATIENCE = 100
 
 
-def open_7z(name: str, file: BinaryIO, threads: int) -> tuple[Reader, int]:
-    """Open the posts in a 7z archive.
+def open_7z(name: str, file: BinaryIO, threads: int, wanted: Wanted) -> tuple[Reader, int]:
+    """Open a file of a dump in a 7z archive.
 
     Args:
         name: Name of the dump, for messages.
         file: The archive.
         threads: How many may decompress bzip2.
+        wanted: What to open.
 
     Returns:
-        A reader of the posts, and their size in bytes.
+        A reader of it, and its size in bytes.
 
     Raises:
-        ArchiveError: It is damaged or encrypted, or has no posts in it.
+        ArchiveError: It is damaged or encrypted, or does not have it.
         DumpError: py7zr is not installed.
     """
+    with _opened(name, file) as archive:
+        return _open_member(name, file, archive, threads, wanted)
+
+
+def files_of_7z(name: str, file: BinaryIO) -> dict[str, int]:
+    """Names and sizes in bytes of the files in a 7z archive."""
+    with _opened(name, file) as archive:
+        return {
+            member.filename: 0 if member.emptystream else member.uncompressed
+            for member in archive.files
+            if not member.is_directory
+        }
+
+
+@contextmanager
+def _opened(name: str, file: BinaryIO) -> Iterator[Any]:
+    """An archive; what is wrong with it is said in words of this program."""
     try:
         import py7zr
         from py7zr.exceptions import ArchiveError as Py7zrError
@@ -62,7 +82,7 @@ def open_7z(name: str, file: BinaryIO, threads: int) -> tuple[Reader, int]:
         archive = py7zr.SevenZipFile(file)
         if archive.needs_password():
             raise encrypted
-        return _open_posts(name, file, archive, threads)
+        yield archive
     except PasswordRequired:
         raise encrypted from None
     except DumpError:
@@ -88,17 +108,19 @@ def open_7z(name: str, file: BinaryIO, threads: int) -> tuple[Reader, int]:
         ) from error
 
 
-def _open_posts(name: str, file: BinaryIO, archive: Any, threads: int) -> tuple[Reader, int]:
+def _open_member(
+    name: str, file: BinaryIO, archive: Any, threads: int, wanted: Wanted
+) -> tuple[Reader, int]:
     members = [member for member in archive.files if not member.is_directory]
-    wanted = one_of(name, [member.filename for member in members])
+    chosen = one_of(name, [member.filename for member in members], wanted)
     before: dict[int, int] = {}
     for member in members:
         if member.emptystream:
-            if member.filename == wanted:
-                raise ArchiveError(name, f"holds an empty {wanted}", advice="download it again")
+            if member.filename == chosen:
+                raise ArchiveError(name, f"holds an empty {chosen}", advice="download it again")
             continue
         offset = before.setdefault(id(member.folder), 0)
-        if member.filename == wanted:
+        if member.filename == chosen:
             break
         before[id(member.folder)] = offset + member.uncompressed
     reader = _folder(name, file, archive, member.folder, threads)
@@ -249,5 +271,5 @@ class _Member:
         self._left -= len(data)
         self._crc = crc32(data, self._crc)
         if not self._left and self._expected is not None and self._crc != self._expected:
-            raise OSError("the checksum of the posts is wrong")
+            raise OSError("the checksum of what is in it is wrong")
         return data

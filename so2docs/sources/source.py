@@ -9,6 +9,7 @@ from typing import Protocol
 
 from so2docs.dump import identity
 from so2docs.errors import ChangedDumpError
+from so2docs.sources.members import POSTS, Wanted
 
 BLOCK_BYTES = 1024 * 1024
 """Streams are handed on in blocks of about this size."""
@@ -71,6 +72,7 @@ class Source:
     Attributes:
         name: What the user called it, for messages.
         reader: Gives the decompressed bytes.
+        wanted: What is looked for where there are several files in it.
         file: The file that it comes from; None if it can be read only once.
         identity: Of that file, to notice a change.
         position: Tells how many bytes of what was given have been read.
@@ -82,6 +84,7 @@ class Source:
 
     name: str
     reader: Reader
+    wanted: Wanted = POSTS
     file: str | None = None
     identity: tuple[int, int, int] = (0, 0, 0)
     position: Callable[[], int] = _nothing

@@ -104,9 +104,9 @@ def unwrapped(source: Source, threads: int, work_dir: str | None) -> Peekable:
         else:
             file = _seekable(source, found, layer, work_dir)
             unpacked, source.expected = (
-                open_zip(source.name, file)
+                open_zip(source.name, file, source.wanted)
                 if kind.name == "a zip archive"
-                else open_7z(source.name, file, threads)
+                else open_7z(source.name, file, threads, source.wanted)
             )
         if close := getattr(unpacked, "close", None):
             source.closers.append(close)
