@@ -20,7 +20,7 @@ test: $(VENV)/installed-test $(if $(and $(SPARK),$(shell command -v java)),$(VEN
 
 # The tests on Spark, with those that start clusters, kill executors, and run the command.
 test-spark: $(VENV)/installed-spark
-	SO2DOCS_SPARK_SLOW=1 $(BIN)/pytest tests/test_spark.py
+	SO2DOCS_SPARK_SLOW=1 $(BIN)/pytest tests/test_spark*.py
 
 # As long as SECONDS says, steered by coverage where atheris can be installed.
 SECONDS ?= 600

@@ -1,90 +1,34 @@
 """The conversion on Spark: the same lines as the plain one, whatever the cluster does."""
 
-import gzip
 import json
 import os
-import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from oracle import nest
+from spark_runs import (
+    SAMPLE_NAMES,
+    SAMPLES,
+    assert_same_as_plain,
+    files_of,
+    lines_of,
+    needs_spark,
+    present,
+    slow,
+    sparse_dump,
+)
 
 import so2docs
 from so2docs import merge, posts
 from so2docs import spark as on_spark
 from so2docs.spark import plan
 from so2docs.spark.job import spark_errors
-
-SAMPLES = Path(__file__).resolve().parents[1] / "samples"
-SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
-
-JAVA = shutil.which(
-    "java", path=f"{os.environ['JAVA_HOME']}/bin" if "JAVA_HOME" in os.environ else None
-)
-MISSING = [
-    name for name, is_there in (("PySpark", find_spec("pyspark")), ("Java", JAVA)) if not is_there
-]
-needs_spark = pytest.mark.skipif(
-    bool(MISSING), reason=f"{' and '.join(MISSING)} missing: make test-spark installs PySpark"
-)
-slow = pytest.mark.skipif(
-    "SO2DOCS_SPARK_SLOW" not in os.environ,
-    reason="starts a cluster of its own, which takes half a minute: make test-spark",
-)
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    from so2docs.spark.cli import start_session
-
-    settings = ("spark.ui.enabled=false", "spark.driver.memory=512m")
-    found = start_session("local[2]", settings, quiet=True)
-    yield found
-    found.stop()
-
-
-def lines_of(folder: Path, pattern: str = "part-*.jsonl.gz") -> list[bytes]:
-    """The lines of the part files, one after the other."""
-    return [line for path in sorted(folder.glob(pattern)) for line in gzip.open(path)]
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
-def sparse_dump(path: Path, ids: range, malformed: int | None = None) -> Path:
-    """A dump whose ids lie far apart, with answers before, and long after, their questions."""
-    rows = []
-    for number, post_id in enumerate(ids):
-        kind = "2" if number % 3 else "1"
-        parent = ids[(number * 7) % len(ids) // 3 * 3]
-        link = f' ParentId="{parent}"' if kind == "2" else ""
-        body = "&#xA;".join([f"post {post_id}"] * (number % 40))
-        end = "" if post_id == malformed else "/>"
-        rows.append(f'  <row Id="{post_id}" PostTypeId="{kind}"{link} Body="{body}" {end}')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("<posts>\n" + "\n".join(rows) + "\n</posts>\n")
-    return path
-
-
-def assert_same_as_plain(dump: Path, folder: Path, plain: Path, **options: Any) -> None:
-    """Lines and counts of a site's folder are those of `so2docs.convert`."""
-    plain.mkdir()
-    so2docs.convert(dump, plain / "questions.jsonl.gz", jobs=1, **options)
-    assert lines_of(folder) == lines_of(plain, "questions.jsonl.gz")
-    assert lines_of(folder, "_strays-*.jsonl.gz") == lines_of(plain, "questions.strays.jsonl.gz")
-    assert (folder / "_SUCCESS").exists()
-    assert not (folder / "_temporary").exists()
 
 
 @needs_spark
@@ -111,20 +55,12 @@ def test_samples(session: Any, tmp_path: Path, chunk_bytes: int | None, answers_
 
 
 @needs_spark
-def test_real_dumps(session: Any, dumps: Path, tmp_path: Path) -> None:
-    for packed in dumps.glob("*/Posts.xml.gz"):
-        dump = tmp_path / "dumps" / packed.parent.name / "Posts.xml"
-        dump.parent.mkdir(parents=True)
-        dump.write_bytes(gzip.decompress(packed.read_bytes()))
-    for packed in dumps.glob("archives/*.7z"):
-        py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {packed.name}")
-        with py7zr.SevenZipFile(packed) as archive:
-            archive.extract(path=tmp_path / "dumps" / packed.stem, targets=["Posts.xml"])
-    pattern = tmp_path / "dumps" / "*" / "Posts.xml"
+def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
+    pattern = unpacked / "*" / "Posts.xml"
     report = on_spark.convert(session, pattern, tmp_path / "out", site=False, chunk_bytes=500_000)
     assert report.sites
     for name in report.sites:
-        dump = tmp_path / "dumps" / name / "Posts.xml"
+        dump = unpacked / name / "Posts.xml"
         assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name)
 
 
@@ -283,13 +219,9 @@ def test_documents_with_typed_columns(session: Any) -> None:
                 if name.endswith("Date") and value is not None:
                     post[name] = value.isoformat(timespec="milliseconds")
         answers = row.pop("Answers")
-        assert [_present(answer) for answer in answers] == question.pop("Answers")
-        assert _present(row) == question
+        assert [present(answer) for answer in answers] == question.pop("Answers")
+        assert present(row) == question
     assert not rows
-
-
-def _present(post: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in post.items() if value is not None}
 
 
 @needs_spark
@@ -333,6 +265,43 @@ def test_command(tmp_path: Path) -> None:
     assert "in all" in done.stderr
     for name in ("values", "votes"):
         assert b"".join(lines_of(tmp_path / name)) == (SAMPLES / f"{name}.jsonl").read_bytes()
+
+
+@slow
+@needs_spark
+def test_command_takes_the_options_of_convert(tmp_path: Path) -> None:
+    options = ["--min-score", "2", "--fields", "Id,Title,Score", "--format", "json", "--limit", "2"]
+    options += ["--compression", "none", "--level", "19", "--answers-by", "votes"]
+    dump, report = str(SAMPLES / "posts.xml"), tmp_path / "report.json"
+    done = run_command(
+        dump, str(tmp_path), "--master", "local[1]", "--report", str(report), *options
+    )
+    assert done.returncode == 0, done.stderr
+    assert "filtered" in done.stderr
+    so2docs.convert(dump, tmp_path / "q.json", min_score=2, fields="Id,Title,Score", limit=2)
+    found = (tmp_path / "posts" / "part-00000.json").read_bytes()
+    assert found == (tmp_path / "q.json").read_bytes()
+    assert json.loads(report.read_text())["sites"]["posts"]["questions"] == 2
+
+
+@slow
+@needs_spark
+def test_command_that_is_interrupted_says_that_it_starts_over(tmp_path: Path) -> None:
+    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 9_000_000, 101))
+    command = [sys.executable, "-m", "so2docs", "spark", str(dump), str(tmp_path / "out")]
+    with subprocess.Popen(
+        [*command, "--master", "local[1]", "-q"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not (tmp_path / "out" / "wide" / "_temporary").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert said.splitlines()[-1] == (
+        "so2docs: interrupted; the same command starts over; "
+        "folders without _SUCCESS are not finished"
+    )
+    assert not (tmp_path / "out" / "wide" / "_SUCCESS").exists()
 
 
 def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

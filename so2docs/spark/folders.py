@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Literal
 
 from so2docs import files
@@ -79,20 +80,31 @@ def clear(sites: Iterable[Site]) -> None:
             ) from error
 
 
+def refused(site: Site, written: Sequence[Written]) -> DumpError | None:
+    """What `strict` found wrong with a dump at last, whose folder is then cleared."""
+    errors = [(one.part or 0, one.error) for one in written if one.error is not None]
+    if not errors:
+        return None
+    clear([site])
+    return min(errors, key=itemgetter(0))[1]
+
+
 def finish(site: Site, stock: Stock, written: Sequence[Written]) -> Report:
     """Check that every row of a dump went somewhere, and mark its folder as finished."""
-    report = Report(site.dump.path, site.folder, dump_bytes=site.dump.size)
+    report = Report(site.dump.path, site.folder, dump_bytes=site.dump.size, core=site.options.core)
     add_up(stock.tallies, report)
     for one in written:
         report.questions += one.tally.questions
         report.answers += one.tally.answers
+        report.filtered += one.tally.filtered
         report.output_bytes += one.size
         for reason, count in one.tally.strays.items():
             report.strays[reason] = report.strays.get(reason, 0) + count
     report.strays = dict(sorted(report.strays.items()))
     report.check()
+    report.files = sum(bool(one.size) for one in written)
     if any(one.has_strays for one in written):
-        report.strays_path = files.join(site.folder, f"{nesting.STRAYS}-*.jsonl.gz")
+        report.strays_path = files.join(site.folder, f"{nesting.STRAYS}-*")
     files.remove(files.join(site.folder, nesting.TEMPORARY))
     files.write(files.join(site.folder, SUCCESS), b"")
     return report

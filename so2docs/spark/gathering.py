@@ -19,9 +19,15 @@ from so2docs.first_pass import complete_place
 from so2docs.posts import KEY
 from so2docs.spark.plan import PART_BITS, Site
 from so2docs.spark.spilling import Blocks, Record, Tallied, temporary_folder
+from so2docs.spill import REJECTED
 
 Part = tuple[int, int]
 """Number of a site, and that of a range of its question ids: `bucket >> PART_BITS`."""
+
+
+def is_part(number: int) -> bool:
+    """Whether a range of question ids may have documents: not that of rejected posts' keys."""
+    return number != REJECTED >> PART_BITS
 
 
 @dataclass(slots=True)
@@ -60,7 +66,8 @@ def take_stock(sites: Mapping[int, Site], found: Iterable[Record]) -> Stock:
             continue
         stock.tallies[record.chunk] = record.tally
         seen.add(record.pages)
-        stock.parts.update(bucket >> PART_BITS for bucket in record.buckets)
+        parts = {bucket >> PART_BITS for bucket in record.buckets}
+        stock.parts.update(part for part in parts if is_part(part))
     stock.repeated = set(repeats.ids_of(seen.repeated))
     stock.tallies = dict(sorted(stock.tallies.items()))
     if failed:
@@ -114,7 +121,9 @@ class GatheredBlocks:
 
     def parts(self) -> list[Part]:
         """The parts with posts, by site, in ascending id."""
-        return sorted((site, part) for site, part in self._places if part is not None)
+        return sorted(
+            (site, part) for site, part in self._places if part is not None and is_part(part)
+        )
 
     def buckets(self, part: Part) -> list[tuple[int, list[tuple[str, Block]]]]:
         """The buckets of a part in ascending order, each with its blocks in the dump's order."""
@@ -146,9 +155,9 @@ class GatheredBlocks:
         """
         first: dict[tuple[int, int], tuple[int, int]] = {}
         with BlockReader() as reader:
-            for part in self.parts():
-                site, wanted = part[0], repeated[part[0]]
-                for _, chunk, _, block in self._places[part]:
+            for (site, part), places in self._places.items():
+                wanted = repeated[site]
+                for _, chunk, _, block in places if part is not None else ():
                     keys = reader.read_keys(self.path, block)
                     for question_id, post_id, _, _ in KEY.iter_unpack(keys):
                         if post_id in wanted:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from so2docs.dump import Dump, open_dump
@@ -16,8 +17,8 @@ from so2docs.errors import ClusterError, DumpError, So2docsError
 from so2docs.first_pass import add_up
 from so2docs.report import Report
 from so2docs.spark import plan
-from so2docs.spark.gathering import GatheredBlocks, Stock, take_stock
-from so2docs.spark.nesting import Work, Written, write_parts
+from so2docs.spark.gathering import GatheredBlocks, Part, Stock, take_stock
+from so2docs.spark.nesting import Work, Written, count_documents, write_parts
 from so2docs.spark.plan import Layout, Site
 from so2docs.spark.spilling import Record, records
 
@@ -78,7 +79,28 @@ class Conversion:
             for number, stock in stocks.items()
             for order, part in enumerate(sorted(stock.parts))
         }
-        return Work(sites, self._owners(stocks), numbers)
+        work = Work(sites, self._owners(stocks), numbers)
+        return replace(work, limits=self._limits(work))
+
+    def _limits(self, work: Work) -> dict[Part, int]:
+        """Most documents of each part, where there is a limit: what those before it leave."""
+        limits = {
+            number: site.options.filters.limit
+            for number, site in work.sites.items()
+            if site.options.filters.limit is not None
+        }
+        if not limits:
+            return {}
+
+        def count(found: Iterable[Record]) -> Iterator[tuple[Part, int]]:
+            return count_documents(work, found)
+
+        counts = dict(self._run(count, range(self.layout.partitions)))
+        found: dict[Part, int] = {}
+        for part in sorted(work.numbers):
+            left = found[part] = limits[part[0]]
+            limits[part[0]] = left - min(left, counts.get(part, 0))
+        return found
 
     def _owners(self, stocks: dict[int, Stock]) -> dict[int, dict[int, int]]:
         """Which question each post keeps that stands under several."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from so2docs.options import Options
 from so2docs.posts import NUMBERS
 
 if TYPE_CHECKING:
@@ -24,14 +25,23 @@ def documents() -> str:
     return "Site string NOT NULL, Id bigint NOT NULL, Document string NOT NULL"
 
 
-def question() -> StructType:
-    """A question with its answers. Dates are UTC, of a type without a zone, as in the dumps."""
-    from pyspark.sql.types import ArrayType, StructType
+def question(options: Options | None = None) -> StructType:
+    """A question with its answers. Dates are UTC, of a type without a zone, as in the dumps.
 
+    Args:
+        options: For which options; those that nobody changed if None.
+    """
+    from pyspark.sql.types import ArrayType
+
+    fields = (options or Options()).filters.fields
     names = _POST.format(link="ParentId").split()
-    answer = _struct([name for name in names if name not in _OF_QUESTIONS_ONLY])
-    asked = _struct(_POST.format(link="AcceptedAnswerId").split())
-    return StructType(asked.fields).add("Answers", ArrayType(answer))
+    of_answer = [name for name in names if name not in _OF_QUESTIONS_ONLY]
+    of_question = _POST.format(link="AcceptedAnswerId").split()
+    asked = _struct([name for name in of_question if fields.has_question(name)])
+    if fields.has_answers:
+        answer = _struct([name for name in of_answer if fields.has_answer(name)])
+        asked.add("Answers", ArrayType(answer))
+    return asked
 
 
 def _struct(names: list[str]) -> StructType:
@@ -50,9 +60,9 @@ def _struct(names: list[str]) -> StructType:
     return struct
 
 
-def typed(frame: DataFrame) -> DataFrame:
+def typed(frame: DataFrame, options: Options) -> DataFrame:
     """The columns of `question` in place of the JSON."""
     from pyspark.sql.functions import from_json
 
-    parsed = frame.select("Site", from_json("Document", question()).alias("Question"))
+    parsed = frame.select("Site", from_json("Document", question(options)).alias("Question"))
     return parsed.select("Site", "Question.*")
