@@ -75,7 +75,8 @@ def spark(
     format, each part file is whole. Needs PySpark (pip install 'so2docs[spark]') and Java 17 or
     later.
 
-    Of several filters, all must hold. --limit counts for each dump.
+    Of several filters, all must hold. --limit counts for each dump, and --with reads the tables
+    beside each.
     """
     from so2docs.spark import convert
 

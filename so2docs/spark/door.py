@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from so2docs import files
 from so2docs.errors import ClusterError, DumpError, OptionError
 from so2docs.options import Options
-from so2docs.spark import folders, nesting, plan
+from so2docs.spark import folders, plan
 from so2docs.spark import schema as schemas
 from so2docs.spark.asked import DocumentKeywords, FileKeywords, options_of
 from so2docs.spark.folders import Failures, OnError
@@ -53,8 +52,9 @@ def convert(
             `skip`: the others are converted, and the report has the error.
         keywords: As those of `so2docs.convert` with these names, for each dump: `format` (each part
             file is whole), `compression`, `index`, `level`, the filters (`limit` counts for each
-            dump), `fields`, `without`, `body`, `answers_by`, `skip_malformed`, `strict`, `core`;
-            and `chunk_bytes`, the bytes of a dump that one task of the first stage takes.
+            dump), `fields`, `without`, `body`, `nest` (tables that stand beside the dump),
+            `answers_by`, `skip_malformed`, `strict`, `core`; and `chunk_bytes`, the bytes of a dump
+            that one task of the first stage takes.
 
     Returns:
         Counts, bytes and seconds of each site.
@@ -130,10 +130,7 @@ def documents(
     conversion = Conversion(spark, _sites(spark, source, options, failures, has_site=site))
     work = conversion.work(_sound(conversion, failures))
 
-    def rows(found: Any) -> Iterator[tuple[str, int, str]]:
-        return nesting.documents(work, found)
-
-    nested = conversion.shuffled.mapPartitions(rows)
+    nested = conversion.documents(work)
     frame = spark.createDataFrame(nested, schemas.documents(), verifySchema=False)
     return schemas.typed(frame, options) if schema else frame
 
@@ -157,13 +154,13 @@ def _sites(
     if has_site is None:
         has_site = plan.is_pattern(source)
     sites: list[Site] = []
-    for name, dump in zip(plan.names(paths), open_dumps(spark, paths), strict=True):
+    for name, dump in zip(plan.names(paths), open_dumps(spark, paths, options.nest), strict=True):
         place = files.join(folder, *name.split("/")) if folder else ""
         if isinstance(dump, DumpError):
             failures.add(name, place, dump)
         else:
             own = replace(options, site_field=("Site", name) if has_site else None)
-            sites.append(Site(len(sites), name, dump, place, own))
+            sites.append(Site(len(sites), name, dump[0], place, own, dump[1]))
     return sites
 
 

@@ -27,8 +27,9 @@ from so2docs.part_files import publish
 from so2docs.paths import Names
 from so2docs.spark.counting import check_posts, nested_keys
 from so2docs.spark.gathering import GatheredBlocks, Part
+from so2docs.spark.joining import REPEATED_USERS
 from so2docs.spark.plan import Site
-from so2docs.spark.spilling import Record, temporary_folder
+from so2docs.spark.records import Record, temporary_folder
 from so2docs.workers import peak_memory
 from so2docs.writer import Writer, publish_all
 
@@ -90,6 +91,9 @@ def write_parts(work: Work, found: Iterable[Record]) -> Iterator[Written]:
                 _write_lines(blocks.keyless_strays(number), strays, site)
                 _publish_strays(site, strays)
             yield Written(number, has_strays=True, peak=peak_memory())
+        for tallied in blocks.tallied:
+            if tallied.chunk == REPEATED_USERS:
+                yield Written(tallied.site, tally=Tally(tables={"users": tallied.tally["strays"]}))
 
 
 def documents(work: Work, found: Iterable[Record]) -> Iterator[tuple[str, int, str]]:
@@ -164,10 +168,11 @@ def add(total: Tally, more: Tally) -> None:
 
 def _bucket_tasks(work: Work, part: Part, blocks: GatheredBlocks) -> Iterator[BucketTask]:
     options = work.sites[part[0]].options
+    users = blocks.users(part) if work.sites[part[0]].nests_users else None
     for number, places in blocks.buckets(part):
         size = sum(block.raw_size for _, block in places)
         for ids in bucket.parts(number, size, nested=bool(options.nest)):
-            yield BucketTask(ids, places, work.owners.get(part[0], {}), options)
+            yield BucketTask(ids, places, work.owners.get(part[0], {}), options, users=users)
 
 
 def _names(site: Site, folder: str, number: int) -> Names:

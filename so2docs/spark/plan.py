@@ -8,8 +8,8 @@ are the same for any cluster and any size of the chunks.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
@@ -38,6 +38,7 @@ class Site:
         dump: The dump.
         folder: Where its files go; empty for a data frame.
         options: How to convert it.
+        tables: The tables to nest, by name.
     """
 
     number: int
@@ -45,65 +46,115 @@ class Site:
     dump: Dump
     folder: str
     options: Options
+    tables: Mapping[str, Dump] = field(default_factory=dict)
+
+    @property
+    def nests_rows(self) -> bool:
+        """Whether rows of a table have to find the question of their post."""
+        return bool(self.tables.keys() - {"users"})
+
+    @property
+    def nests_users(self) -> bool:
+        """Whether users have to find the posts and comments that name them."""
+        return "users" in self.tables
 
 
 @dataclass(frozen=True, slots=True)
 class RangeTask:
-    """A range of a dump for one task of the first stage."""
+    """A range of a dump, or of one of its tables, for one task of the first stage."""
 
     site: Site
     chunk: int
     start: int
     end: int
+    table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The partitions of the shuffle: those of the posts, then one for each site's tallies.
+    """The partitions of the shuffle, for questions, post ids, user ids and each site's tallies.
+
+    What stands in those of the post ids and the user ids is on its way to the questions.
 
     Attributes:
         first: By site, the partition of its first part.
-        partitions: Number of those that hold posts.
+        partitions: Number of those for questions.
+        lookups: Number of those for post ids.
+        first_user: By site, the partition of its first users, among those for users.
+        users: Number of those for user ids.
     """
 
     first: tuple[int, ...]
     partitions: int
+    lookups: int = 0
+    first_user: tuple[int, ...] = ()
+    users: int = 0
+
+    @property
+    def of_posts(self) -> range:
+        """The partitions for post ids."""
+        return range(self.partitions, self.partitions + self.lookups)
+
+    @property
+    def of_users(self) -> range:
+        """The partitions for user ids."""
+        return range(self.of_posts.stop, self.of_posts.stop + self.users)
+
+    @property
+    def of_sites(self) -> range:
+        """The partitions for tallies."""
+        return range(self.of_users.stop, self.of_users.stop + len(self.first))
 
     @property
     def total(self) -> int:
         """Number of all partitions."""
-        return self.partitions + len(self.first)
+        return self.of_sites.stop
 
     def of_bucket(self, site: int, bucket: int | None) -> int:
-        """Partition of a bucket; that of the tallies for rows that belong to none."""
+        """Partition of a bucket of questions; that of the tallies for rows that belong to none."""
         if bucket is None:
             return self.of_tallies(site)
         return (self.first[site] + (bucket >> PART_BITS)) % self.partitions
 
+    def of_post(self, site: int, bucket: int | None) -> int:
+        """Partition of a bucket of post ids; that of the tallies for rows that belong to none."""
+        if bucket is None:
+            return self.of_tallies(site)
+        return self.of_posts[(self.first[site] + (bucket >> PART_BITS)) % self.lookups]
+
+    def of_user(self, site: int, bucket: int) -> int:
+        """Partition of a bucket of user ids."""
+        return self.of_users[(self.first_user[site] + (bucket >> PART_BITS)) % self.users]
+
     def of_tallies(self, site: int) -> int:
         """Partition of a site's tallies."""
-        return self.partitions + site
+        return self.of_sites[site]
 
 
-def layout(sizes: Iterable[int]) -> Layout:
-    """Lay the parts of dumps of these sizes out, about one a partition."""
+def layout(sites: Sequence[Site]) -> Layout:
+    """Lay the parts of dumps out, about one a partition."""
+    first, partitions = _placed(site.dump.size for site in sites)
+    lookups = partitions if any(site.nests_rows for site in sites) else 0
+    if not any(site.nests_users for site in sites):
+        return Layout(first, partitions, lookups)
+    first_user, users = _placed(
+        site.tables["users"].size if site.nests_users else 0 for site in sites
+    )
+    return Layout(first, partitions, lookups, first_user, users)
+
+
+def _placed(sizes: Iterable[int]) -> tuple[tuple[int, ...], int]:
     parts = [max(1, -(-size // _PART_SOURCE_BYTES)) for size in sizes]
     first = tuple(accumulate(parts, initial=0))
-    return Layout(first[:-1], max(1, first[-1]))
+    return first[:-1], max(1, first[-1])
 
 
-def ranges(site: Site) -> list[RangeTask]:
-    """The tasks of the first stage for a dump.
-
-    A file is cut. What can only be read from its start (an archive, a pipe) is one task: where such
-    a source is opened, it is returned here as one range, and `spilling.chunk_tasks` cuts it.
-    """
-    dump = site.dump
-    size = site.options.chunk_bytes or max(_SMALLEST_CHUNK, -(-dump.size // _MOST_CHUNKS))
-    return [
-        RangeTask(site, chunk.number, chunk.start, chunk.end)
-        for chunk in dump.chunks(size, (), Path())
-    ]
+def ranges(site: Site) -> Iterator[RangeTask]:
+    """The tasks of the first stage for a dump and its tables."""
+    for table, dump in {"": site.dump, **site.tables}.items():
+        size = site.options.chunk_bytes or max(_SMALLEST_CHUNK, -(-dump.size // _MOST_CHUNKS))
+        for chunk in dump.chunks(size, (), Path()):
+            yield RangeTask(site, chunk.number, chunk.start, chunk.end, table)
 
 
 def is_pattern(source: Source) -> bool:

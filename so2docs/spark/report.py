@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from so2docs.errors import DumpError
-from so2docs.report import Report
+from so2docs.report import Report, TableCounts
 
 _COUNTS = ("rows", "questions", "answers", "strays", "other types", "filtered")
 
@@ -50,6 +50,7 @@ class SparkReport:
             repaired_characters=sum(report.repaired_characters for report in reports),
             dump_bytes=sum(report.dump_bytes for report in reports),
             output_bytes=sum(report.output_bytes for report in reports),
+            tables=_tables(reports),
             files=sum(report.files for report in reports),
             seconds=self.seconds,
             first_pass_seconds=max((report.first_pass_seconds for report in reports), default=0.0),
@@ -76,6 +77,7 @@ class SparkReport:
         lines = [f"{'site':<{width}}" + "".join(f"{name:>13}" for name in shown)]
         for name, of_site in counts.items():
             lines.append(f"{name:<{width}}" + "".join(f"{of_site[one]:13,}" for one in shown))
+        lines += [f"{name} nested: {table}" for name, table in self.total().tables.items()]
         lines += [f"{name:<{width}}  failed: {error}" for name, error in self.failures.items()]
         total = self.total()
         rate = total.dump_bytes / 1e6 / self.seconds if self.seconds else 0.0
@@ -91,6 +93,17 @@ def _counts(report: Report) -> dict[str, int]:
     strays, others = sum(report.strays.values()), sum(report.other_types.values())
     counts = (report.rows, report.questions, report.answers, strays, others, report.filtered)
     return dict(zip(_COUNTS, counts, strict=True))
+
+
+def _tables(reports: Iterable[Report]) -> dict[str, TableCounts]:
+    found: dict[str, TableCounts] = {}
+    for report in reports:
+        for name, table in report.tables.items():
+            total = found.setdefault(name, TableCounts())
+            total.rows += table.rows
+            total.bytes += table.bytes
+            total.add({"nested": table.nested, "filtered": table.filtered, **table.strays})
+    return found
 
 
 def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
