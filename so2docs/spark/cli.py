@@ -71,6 +71,9 @@ def spark(
 ) -> int:
     """Convert DUMPS (paths, URLs or quoted patterns) on Spark into a folder a site below OUTPUT.
 
+    Each is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
+    one. A plain file is read by many tasks, any other by one.
+
     The part files of a folder hold the lines that convert writes for that dump; of every other
     format, each part file is whole. Needs PySpark (pip install 'so2docs[spark]') and Java 17 or
     later.

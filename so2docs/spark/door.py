@@ -40,8 +40,9 @@ def convert(
 
     Args:
         spark: A session; a classic one, not Spark Connect.
-        source: Path or URL of a `Posts.xml`, a pattern, or several of them. Every executor must be
-            able to read them: a shared disk, or a store that fsspec has a driver for.
+        source: Path or URL of a `Posts.xml`, as it is or compressed, or of a folder with one; a
+            pattern; or several of them. Every executor must be able to read them: a shared disk, or
+            a store that fsspec has a driver for.
         output_dir: Folder, or URL of one, that gets a folder for each site. In it are
             `part-00000.jsonl.gz` and so on, in ascending question id; `_strays-00000.jsonl.gz` and
             so on, if there are any; and `_SUCCESS` when all is there.

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from so2docs import files
 from so2docs.dump import Dump, open_dump
+from so2docs.errors import DumpError
+from so2docs.sources.encodings import HEAD_BYTES, encoding_of
+from so2docs.sources.kinds import kind_of
 from so2docs.sources.opening import posts_in_folder
+from so2docs.spark.plan import Stream
 from so2docs.table_files import open_tables
 from so2docs.tables import TABLES
 
+_RATIO = 4.0
+"""Bytes of a dump for each of an archive, at least; only says how many partitions to make."""
 
-def posts_of(path: str) -> Dump:
-    """Look at the head and the tail of a dump, or of that in a folder.
+
+def posts_of(path: str) -> Dump | Stream:
+    """Look at a dump, or at that in a folder: head and tail of a plain file, kind of another.
 
     Raises:
-        DumpError: It is not sound.
+        DumpError: It is not sound, or is none.
     """
-    if not files.is_url(path) and os.path.isdir(path):
-        path = posts_in_folder(path)
-    return open_dump(path)
+    try:
+        if not files.is_url(path):
+            if os.path.isdir(path):
+                path = posts_in_folder(path)
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                return open_dump(path)  # Which says that it is no file.
+        with files.open_file(path) as file:
+            head = file.read(HEAD_BYTES)
+            kind = kind_of(head)
+            if kind is None and encoding_of(path, head) is None:
+                return open_dump(path)
+            found = files.identity(path, file)
+    except OSError as error:
+        raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
+    ratio = 1.0 if kind is None else max(kind.ratio, _RATIO)
+    return Stream(path, found, int(found[0] * ratio))
 
 
 def tables_beside(path: str, nest: tuple[str, ...]) -> dict[str, Dump]:

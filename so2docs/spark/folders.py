@@ -93,7 +93,11 @@ def refused(site: Site, written: Sequence[Written]) -> DumpError | None:
 
 def finish(site: Site, stock: Stock, written: Sequence[Written]) -> Report:
     """Check that every row of a dump went somewhere, and mark its folder as finished."""
-    report = Report(site.dump.path, site.folder, dump_bytes=site.dump.size, core=site.options.core)
+    report = Report(site.dump.path, site.folder, core=site.options.core)
+    report.dump_bytes = site.dump.size
+    if stock.ended is not None:
+        report.dump_bytes = stock.ended.size
+        report.repaired_characters = stock.ended.repaired
     add_up(stock.of_posts, report)
     report.tables = _of_tables(site, stock, report)
     for one in written:

@@ -14,11 +14,12 @@ from typing import Any
 
 from so2docs import repeats
 from so2docs.blocks import Block, BlockReader
+from so2docs.dump import Dump
 from so2docs.errors import DumpError
 from so2docs.first_pass import complete_place
 from so2docs.posts import KEY
-from so2docs.spark.plan import PART_BITS, Site
-from so2docs.spark.records import Blocks, Record, Tallied, UserLines, temporary_folder
+from so2docs.spark.plan import PART_BITS, Site, Stream
+from so2docs.spark.records import Blocks, Ended, Record, Tallied, UserLines, temporary_folder
 from so2docs.spark.user_files import GatheredUsers
 from so2docs.spill import REJECTED, SEQUENCE_BITS
 from so2docs.tables import TABLES
@@ -44,6 +45,7 @@ class Stock:
         parts: Ranges of question ids that have posts.
         error: The first thing wrong with the dump.
         peak: Most resident memory of a worker, in bytes.
+        ended: Of a stream, what its end told.
     """
 
     site: int
@@ -52,6 +54,7 @@ class Stock:
     parts: set[int] = field(default_factory=set)
     error: DumpError | None = None
     peak: int = 0
+    ended: Ended | None = None
 
     @property
     def of_posts(self) -> dict[int, dict[str, Any]]:
@@ -74,6 +77,8 @@ def take_stock(sites: Mapping[int, Site], found: Iterable[Record]) -> Stock:
     failed: list[Tallied] = []
     for record in found:
         stock.site = record.site
+        if isinstance(record, Ended):
+            stock.ended = record
         if not isinstance(record, Tallied):
             continue
         stock.peak = max(stock.peak, record.peak)
@@ -96,14 +101,16 @@ def take_stock(sites: Mapping[int, Site], found: Iterable[Record]) -> Stock:
 def _complete(failed: Tallied, site: Site, tallies: Mapping[int, dict[str, Any]]) -> None:
     """Turn a place within a chunk into one within the dump, or within the table."""
     assert failed.error is not None
-    sequence, dump = failed.chunk >> SEQUENCE_BITS, site.dump
+    sequence = failed.chunk >> SEQUENCE_BITS
+    dump: Dump | Stream = site.dump
     for table in TABLES.values():
         if table.sequence == sequence:
             dump = site.tables[table.name]
             if failed.error.place is not None:
                 failed.error.place.row = table.row
     before = range(sequence << SEQUENCE_BITS, failed.chunk)
-    complete_place(failed.error, dump, [tallies[chunk] for chunk in tallies if chunk in before])
+    if isinstance(dump, Dump):  # The task that reads a stream knows all of it.
+        complete_place(failed.error, dump, [tallies[chunk] for chunk in tallies if chunk in before])
 
 
 class GatheredBlocks:
@@ -134,7 +141,7 @@ class GatheredBlocks:
                         size += len(record.data)
                     elif isinstance(record, UserLines):
                         self._users.add(record)
-                    else:
+                    elif isinstance(record, Tallied):
                         self.tallied.append(replace(record, pages={}, buckets=set()))
         except BaseException:
             self._folder.cleanup()

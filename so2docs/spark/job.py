@@ -21,7 +21,7 @@ from so2docs.spark.finding import posts_of, tables_beside
 from so2docs.spark.gathering import GatheredBlocks, Part, Stock, take_stock
 from so2docs.spark.joining import to_questions, users_to_parts
 from so2docs.spark.nesting import Work, Written, count_documents, documents, write_parts
-from so2docs.spark.plan import Layout, Site
+from so2docs.spark.plan import Layout, Site, Stream
 from so2docs.spark.records import Placed, Record
 from so2docs.spark.spilling import records
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-Opened = tuple[Dump, dict[str, Dump]]
+Opened = tuple[Dump | Stream, dict[str, Dump]]
 
 
 def open_dumps(
     spark: SparkSession, paths: Sequence[str], nest: tuple[str, ...]
 ) -> list[Opened | DumpError]:
-    """Look at the head and the tail of each dump, and of the tables beside it, in the executors."""
+    """Look at each dump, and at the tables beside it, in the executors that will read them."""
 
     def look(path: str) -> Opened | DumpError:
         try:

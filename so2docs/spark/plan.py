@@ -29,6 +29,21 @@ Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True, slots=True)
+class Stream:
+    """A dump that can only be read from its start, such as from an archive; seen from outside.
+
+    Attributes:
+        path: The file.
+        identity: To notice a change, as that of a `Dump`.
+        size: Bytes of the dump in it, about.
+    """
+
+    path: str
+    identity: files.Identity
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """A dump with its place among the others.
 
@@ -43,7 +58,7 @@ class Site:
 
     number: int
     name: str
-    dump: Dump
+    dump: Dump | Stream
     folder: str
     options: Options
     tables: Mapping[str, Dump] = field(default_factory=dict)
@@ -150,11 +165,18 @@ def _placed(sizes: Iterable[int]) -> tuple[tuple[int, ...], int]:
 
 
 def ranges(site: Site) -> Iterator[RangeTask]:
-    """The tasks of the first stage for a dump and its tables."""
+    """The tasks of the first stage for a dump and its tables; a stream is one task."""
     for table, dump in {"": site.dump, **site.tables}.items():
-        size = site.options.chunk_bytes or max(_SMALLEST_CHUNK, -(-dump.size // _MOST_CHUNKS))
-        for chunk in dump.chunks(size, (), Path()):
+        if isinstance(dump, Stream):
+            yield RangeTask(site, 0, 0, dump.size)
+            continue
+        for chunk in dump.chunks(chunk_bytes(site, dump), (), Path()):
             yield RangeTask(site, chunk.number, chunk.start, chunk.end, table)
+
+
+def chunk_bytes(site: Site, dump: Dump | Stream) -> int:
+    """Bytes of a chunk of a dump, or of a table."""
+    return site.options.chunk_bytes or max(_SMALLEST_CHUNK, -(-dump.size // _MOST_CHUNKS))
 
 
 def is_pattern(source: Source) -> bool:
@@ -210,7 +232,7 @@ def _place(path: str) -> list[str]:
     else:
         parts = os.path.abspath(path).strip(os.sep).split(os.sep)
     stem = parts[-1].partition(".7z")[0]
-    for extension in (".gz", ".bz2", ".xz", ".zst", ".xml"):
+    for extension in (".zip", ".gz", ".bz2", ".xz", ".zst", ".xml"):
         stem = stem.removesuffix(extension)
     stem = stem.removesuffix("-Posts")
     place = parts[:-1] if stem == "Posts" else [*parts[:-1], stem]

@@ -74,7 +74,22 @@ class UserLines:
     data: bytes
 
 
-Record = Blocks | Tallied | UserLines
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What is known of a stream once it has been read to its end.
+
+    Attributes:
+        site: Number of the site.
+        size: Bytes of the dump.
+        repaired: Characters that its encoding does not allow, replaced by U+FFFD.
+    """
+
+    site: int
+    size: int
+    repaired: int
+
+
+Record = Blocks | Tallied | UserLines | Ended
 
 Placed = tuple[int, Record]
 """A record with its partition."""

@@ -13,16 +13,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from so2docs.blocks import Block, BlockReader
 from so2docs.chunk import ChunkTask, spill_chunk
-from so2docs.errors import DumpError
+from so2docs.dump import Chunk, Dump
+from so2docs.errors import ChangedDumpError, DumpError
+from so2docs.first_pass import complete_place
 from so2docs.idmap import IdMapWriter
 from so2docs.posts import KEY
-from so2docs.spark.plan import PART_BITS, Layout, RangeTask, Site
-from so2docs.spark.records import Placed, Tallied, sorted_out, temporary_folder
+from so2docs.sources.opening import open_source
+from so2docs.spark.plan import PART_BITS, Layout, RangeTask, Site, Stream, chunk_bytes
+from so2docs.spark.records import Ended, Placed, Tallied, sorted_out, temporary_folder
 from so2docs.spark.references import References
 from so2docs.spill import SEQUENCE_BITS
+from so2docs.stream import AnyDump, StreamDump
 from so2docs.table_chunk import TableTask, spill_table_chunk
 from so2docs.tables import TABLES
 from so2docs.workers import peak_memory
@@ -34,37 +40,67 @@ def records(layout: Layout) -> Callable[[Iterable[RangeTask]], Iterator[Placed]]
     def spill(tasks: Iterable[RangeTask]) -> Iterator[Placed]:
         for task in tasks:
             with temporary_folder() as folder:
-                path = os.path.join(folder, "blocks")
                 if task.table:
-                    yield from _of_table(task, path, layout)
+                    yield from _of_table(task, os.path.join(folder, "blocks"), layout)
+                elif isinstance(task.site.dump, Stream):
+                    yield from _of_stream(task.site, task.site.dump, folder, layout)
                 else:
-                    yield from _of_posts(task, path, layout)
+                    yield from _of_posts(task, task.site.dump, folder, layout)
 
     return spill
 
 
-def _of_posts(task: RangeTask, path: str, layout: Layout) -> Iterator[Placed]:
-    site = task.site
+def _of_posts(task: RangeTask, dump: Dump, folder: str, layout: Layout) -> Iterator[Placed]:
     try:
-        result = spill_chunk(
-            ChunkTask(site.dump, task.chunk, task.start, task.end, path, site.options)
-        )
+        chunk = Chunk(task.chunk, dump, task.start, task.end)
+        yield from _spilled(task.site, chunk, folder, layout)
     except DumpError as error:
-        yield _failed(site, task.chunk, error, layout)
-        return
+        yield _failed(task.site, task.chunk, error, layout)
+
+
+def _of_stream(site: Site, stream: Stream, folder: str, layout: Layout) -> Iterator[Placed]:
+    """Decompress a stream once, and spill it piece by piece."""
+    number, before = 0, list[dict[str, Any]]()
+    dump: AnyDump | None = None
+    try:
+        dump = open_source(stream.path, work_dir=folder)
+        if not isinstance(dump, StreamDump) or dump.identity != stream.identity:
+            raise ChangedDumpError(stream.path, "changed while being read")
+        for chunk in dump.chunks(chunk_bytes(site, stream), (), Path(folder)):
+            for partition, record in _spilled(site, chunk, folder, layout):
+                if isinstance(record, Tallied):
+                    before.append(record.tally)
+                yield partition, record
+            dump.progress(chunk)
+            number = chunk.number + 1
+        dump.check_end()
+        ended = dump.end_state or {}
+        yield layout.of_tallies(site.number), Ended(site.number, **ended)
+    except DumpError as error:
+        if dump is not None:
+            complete_place(error, dump, before)
+        yield _failed(site, number, error, layout)
+    finally:
+        if dump is not None:
+            dump.close()
+
+
+def _spilled(site: Site, chunk: Chunk, folder: str, layout: Layout) -> Iterator[Placed]:
+    """The records of a chunk of posts."""
+    path = os.path.join(folder, "blocks")
+    number, dump, start, end = chunk
+    result = spill_chunk(ChunkTask(dump, number, start, end, path, site.options))
 
     def partition_of(block: Block) -> int:
         return layout.of_bucket(site.number, block.bucket)
 
-    yield from sorted_out(path, result.blocks, site.number, task.chunk, partition_of)
+    yield from sorted_out(path, result.blocks, site.number, number, partition_of)
     if site.tables:
-        yield from _references(site, task.chunk, path, result.blocks, layout)
+        yield from _references(site, number, path, result.blocks, layout)
     tally = asdict(result.tally)
     buckets = {block.bucket for block in result.blocks if block.bucket is not None}
-    yield (
-        layout.of_tallies(site.number),
-        Tallied(site.number, task.chunk, tally, result.pages, buckets, None, peak_memory()),
-    )
+    tallied = Tallied(site.number, number, tally, result.pages, buckets, None, peak_memory())
+    yield layout.of_tallies(site.number), tallied
 
 
 def _references(
