@@ -66,12 +66,25 @@ def real_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return posts
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a session of Spark."""
+    for item in items:
+        if "session" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
 @pytest.fixture(scope="session")
 def session() -> Iterator[Any]:
     """A session of Spark on two cores of this machine."""
     from so2docs.spark.cli import start_session
 
-    settings = ("spark.ui.enabled=false", "spark.driver.memory=512m")
+    # Java that lives for seconds: no time spent on optimizing it.
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    settings = (
+        "spark.ui.enabled=false",
+        "spark.driver.memory=512m",
+        f"spark.driver.extraJavaOptions={java}",
+    )
     found = start_session("local[2]", settings, quiet=True)
     yield found
     found.stop()

@@ -27,12 +27,16 @@ from spark_runs import (
 import so2docs
 from so2docs import merge, posts
 from so2docs import spark as on_spark
+from so2docs.options import Options
 from so2docs.spark import plan
 from so2docs.spark.job import spark_errors
 
 
 @needs_spark
-@pytest.mark.parametrize(("chunk_bytes", "answers_by"), [(None, "id"), (700, "votes")])
+@pytest.mark.parametrize(
+    ("chunk_bytes", "answers_by"),
+    [(None, "id"), pytest.param(700, "votes", marks=pytest.mark.spark_short)],
+)
 def test_samples(session: Any, tmp_path: Path, chunk_bytes: int | None, answers_by: Any) -> None:
     report = on_spark.convert(
         session,
@@ -379,11 +383,27 @@ def test_nesting_puts_the_site_before_the_answers() -> None:
     assert lines == [b'{"Id":1,"PostTypeId":1,"Site":"a \\"b\\"","Answers":[]']
 
 
+def site_of(number: int, size: int) -> plan.Site:
+    dump = plan.Stream("Posts.xml", (size, 0, 0), size)
+    return plan.Site(number, "site", dump, "", Options(), {})
+
+
 def test_every_bucket_has_its_place_in_the_shuffle() -> None:
-    layout = plan.layout([3_000_000_000, 10, 700_000_000])
+    sites = [site_of(number, size) for number, size in enumerate([3_000_000_000, 10, 700_000_000])]
+    sites[1].tables.update(users=site_of(1, 500_000_000).dump, votes=sites[1].dump)
+    layout = plan.layout(sites)
+    regions = (range(layout.partitions), layout.of_posts, layout.of_users, layout.of_sites)
+    assert [place for region in regions for place in region] == list(range(layout.total))
+    assert (layout.partitions, len(layout.of_users), len(layout.of_sites)) == (30, 6, 3)
     for site in range(3):
         for bucket in (-5, 0, 1, 7, 8, 100, 1 << 49):
             place = layout.of_bucket(site, bucket)
             assert 0 <= place < layout.partitions
             assert place == layout.of_bucket(site, bucket | 7)
-        assert layout.of_bucket(site, None) == layout.of_tallies(site) == layout.partitions + site
+            assert layout.of_post(site, bucket) == layout.of_posts[place]
+            user = layout.of_user(site, bucket)
+            assert user in layout.of_users
+            assert user == layout.of_user(site, bucket | 7)
+        assert layout.of_bucket(site, None) == layout.of_post(site, None) == layout.of_sites[site]
+    plain = plan.layout([site_of(0, 10)])
+    assert plain.total == len(plain.of_sites) + plain.partitions == 2

@@ -61,6 +61,7 @@ def test_every_kind_of_stream(session: Any, tmp_path: Path) -> None:
     assert len(list((out / "zip").glob("part-*"))) > 3
 
 
+@pytest.mark.spark_short
 @needs_spark
 def test_published_archives(session: Any, dumps: Path, tmp_path: Path) -> None:
     pytest.importorskip("py7zr")

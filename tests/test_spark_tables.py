@@ -60,6 +60,7 @@ def test_sample(session: Any, tmp_path: Path, names: tuple[str, ...]) -> None:
         )
 
 
+@pytest.mark.spark_short
 @needs_spark
 def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
     for has in (set(TABLES), {"comments", "links", "users"}, {"comments"}):
