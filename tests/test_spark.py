@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dumps import row, write_dump
 from oracle import nest
 from spark_runs import (
     SAMPLE_NAMES,
@@ -35,7 +36,7 @@ from so2docs.spark.job import spark_errors
 @needs_spark
 @pytest.mark.parametrize(
     ("chunk_bytes", "answers_by"),
-    [(None, "id"), pytest.param(700, "votes", marks=pytest.mark.spark_short)],
+    [(None, "id"), (700, "votes")],
 )
 def test_samples(session: Any, tmp_path: Path, chunk_bytes: int | None, answers_by: Any) -> None:
     report = on_spark.convert(
@@ -253,12 +254,16 @@ def test_what_fails_in_an_executor_is_said_in_one_line(session: Any) -> None:
 def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
     ids = range(1, 4_000_000, 101)
     dump = sparse_dump(tmp_path / "dumps" / "wide" / "Posts.xml", ids)
+    tables = ("comments", "users")
+    comments = [row(Id=one, PostId=one, UserId=one % 997, Text=f"on {one}") for one in ids]
+    write_dump(dump.with_name("Comments.xml"), *comments)
+    write_dump(dump.with_name("Users.xml"), *[row(Id=one, Reputation=1) for one in range(997)])
     script = Path(__file__).with_name("spark_killer.py")
-    command = [sys.executable, str(script), str(dump), str(tmp_path / "out")]
+    command = [sys.executable, str(script), str(dump), str(tmp_path / "out"), *tables]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {"killed": ["first", "second"]}
-    assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain")
+    assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain", nest=tables)
 
 
 @slow

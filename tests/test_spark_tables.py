@@ -23,7 +23,12 @@ from so2docs import spark as on_spark
 from so2docs.tables import TABLES
 
 SITE = SAMPLES / "site"
-SETS = [("users",), ("votes",), ("comments", "users"), tuple(FILES)]
+SETS = [
+    ("users",),
+    ("votes",),
+    ("comments", "users"),
+    pytest.param(tuple(FILES), marks=pytest.mark.spark_short),
+]
 
 
 def assert_same_tables(found: so2docs.Report, plain: so2docs.Report) -> None:
@@ -42,7 +47,7 @@ def assert_same(dump: Path, out: Path, found: so2docs.Report, plain: Path, **opt
 
 
 @needs_spark
-@pytest.mark.parametrize("names", SETS, ids="+".join)
+@pytest.mark.parametrize("names", SETS)
 def test_sample(session: Any, tmp_path: Path, names: tuple[str, ...]) -> None:
     oracle = nest(SITE, names)
     for chunk_bytes in (None, 700) if len(names) == len(FILES) else (700,):
