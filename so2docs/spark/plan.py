@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -22,6 +22,10 @@ PART_BITS = 3
 """A part holds 2^3 buckets, 131,072 question ids: 160 MB of JSON of a busy site, 50 MB of gzip."""
 
 _PART_SOURCE_BYTES = 128 * 1024 * 1024
+
+_TABLE_SOURCE_BYTES = 32 * 1024 * 1024
+"""PySpark holds what a task sends to the shuffle, so that a task for rows of tables gets little."""
+
 _SMALLEST_CHUNK = 32 * 1024 * 1024
 _MOST_CHUNKS = 800
 
@@ -94,6 +98,7 @@ class Layout:
     Attributes:
         first: By site, the partition of its first part.
         partitions: Number of those for questions.
+        first_lookup: By site, the partition of its first post ids, among those for post ids.
         lookups: Number of those for post ids.
         first_user: By site, the partition of its first users, among those for users.
         users: Number of those for user ids.
@@ -101,6 +106,7 @@ class Layout:
 
     first: tuple[int, ...]
     partitions: int
+    first_lookup: tuple[int, ...] = ()
     lookups: int = 0
     first_user: tuple[int, ...] = ()
     users: int = 0
@@ -135,11 +141,11 @@ class Layout:
         """Partition of a bucket of post ids; that of the tallies for rows that belong to none."""
         if bucket is None:
             return self.of_tallies(site)
-        return self.of_posts[(self.first[site] + (bucket >> PART_BITS)) % self.lookups]
+        return self.of_posts[(self.first_lookup[site] + bucket) % self.lookups]
 
     def of_user(self, site: int, bucket: int) -> int:
         """Partition of a bucket of user ids."""
-        return self.of_users[(self.first_user[site] + (bucket >> PART_BITS)) % self.users]
+        return self.of_users[(self.first_user[site] + bucket) % self.users]
 
     def of_tallies(self, site: int) -> int:
         """Partition of a site's tallies."""
@@ -148,18 +154,23 @@ class Layout:
 
 def layout(sites: Sequence[Site]) -> Layout:
     """Lay the parts of dumps out, about one a partition."""
-    first, partitions = _placed(site.dump.size for site in sites)
-    lookups = partitions if any(site.nests_rows for site in sites) else 0
-    if not any(site.nests_users for site in sites):
-        return Layout(first, partitions, lookups)
-    first_user, users = _placed(
-        site.tables["users"].size if site.nests_users else 0 for site in sites
-    )
-    return Layout(first, partitions, lookups, first_user, users)
+    found = Layout(*_placed([site.dump.size for site in sites], _PART_SOURCE_BYTES))
+    rows = [
+        sum(site.tables[name].size for name in site.tables if name != "users") for site in sites
+    ]
+    if any(site.nests_rows for site in sites):
+        first, lookups = _placed(rows, _TABLE_SOURCE_BYTES)
+        found = replace(found, first_lookup=first, lookups=lookups)
+    if any(site.nests_users for site in sites):
+        sizes = [site.tables["users"].size if site.nests_users else 0 for site in sites]
+        first, users = _placed(sizes, _TABLE_SOURCE_BYTES)
+        found = replace(found, first_user=first, users=users)
+    return found
 
 
-def _placed(sizes: Iterable[int]) -> tuple[tuple[int, ...], int]:
-    parts = [max(1, -(-size // _PART_SOURCE_BYTES)) for size in sizes]
+def _placed(sizes: Iterable[int], share: int) -> tuple[tuple[int, ...], int]:
+    """The first of several partitions for each site, and their number."""
+    parts = [max(1, -(-size // share)) for size in sizes]
     first = tuple(accumulate(parts, initial=0))
     return first[:-1], max(1, first[-1])
 
