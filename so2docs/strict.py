@@ -63,10 +63,12 @@ def check_lines(dump: str, lines: list[bytes]) -> None:
     """Raise `StrictError` if there are strays, given as lines of the side file."""
     if lines:
         stray = orjson.loads(lines[0])
+        # Rows of tables name their post; what is left of a post need not have its id.
+        post_id = stray["row"].get("PostId", stray["row"].get("Id"))
+        which = "" if post_id is None else f": post {post_id}"
         raise StrictError(
             dump,
-            f"has a stray, {stray['reason']}: post {stray['row']['Id']} "
-            "(strict: nothing is left out)",
+            f"has a stray, {stray['reason']}{which} (strict: nothing is left out)",
             advice=_ADVICE,
         )
 

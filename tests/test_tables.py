@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DUMPS, NO_DUMPS, SAMPLES
+from dumps import dump_of, row, write_dump
 from oracle_tables import FILES, Tables, nest
 
 import so2docs
@@ -320,3 +321,20 @@ def test_published_dumps(source: Path, tmp_path: Path) -> None:
         for some, others in zip(found, wanted, strict=True):
             for line, other in zip_longest(some.splitlines(), others.splitlines()):
                 assert line == other
+
+
+@pytest.mark.parametrize("name", ["comments", "links", "votes"])
+def test_strict_names_the_post_that_a_row_has_not(site: Path, tmp_path: Path, name: str) -> None:
+    posts = site / "Posts.xml"
+    posts.write_bytes(dump_of(row(Id=1, PostTypeId=1)))
+    attributes = {"Id": 5, "PostId": 41, "VoteTypeId": 2}
+    (site / FILES[name]).write_bytes(dump_of(row(**attributes)))
+    with pytest.raises(so2docs.StrictError, match=r"_without_post: post 41 \(strict"):
+        so2docs.convert(posts, tmp_path / "q.jsonl.gz", nest=[name], strict=True)
+
+
+def test_strict_without_ids(tmp_path: Path) -> None:
+    rows = [row(Id=1, PostTypeId=1), row(Id=2, PostTypeId=2, ParentId=9)]
+    dump = write_dump(tmp_path / "Posts.xml", *rows)
+    with pytest.raises(so2docs.StrictError, match=r"question_not_in_dump \(strict"):
+        so2docs.convert(dump, tmp_path / "q.jsonl.gz", fields="Title,Answers.Body", strict=True)
