@@ -80,9 +80,10 @@ class SparkReport:
         lines += [f"{name} nested: {table}" for name, table in self.total().tables.items()]
         lines += [f"{name:<{width}}  failed: {error}" for name, error in self.failures.items()]
         total = self.total()
-        rate = total.dump_bytes / 1e6 / self.seconds if self.seconds else 0.0
+        size = total.dump_bytes + sum(table.bytes for table in total.tables.values())
+        rate = size / 1e6 / self.seconds if self.seconds else 0.0
         lines.append(
-            f"{total.dump_bytes / 1e6:,.1f} MB to {total.output_bytes / 1e6:,.1f} MB in "
+            f"{size / 1e6:,.1f} MB to {total.output_bytes / 1e6:,.1f} MB in "
             f"{self.seconds:.1f} s ({rate:.0f} MB/s), "
             f"at most {self.worker_peak_bytes / 2**20:.0f} MiB a Python worker"
         )
