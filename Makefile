@@ -11,16 +11,18 @@ demo: $(VENV)/installed
 	@echo && echo "The first document:"
 	@$(BIN)/python -c 'import json, so2docs; print(json.dumps(next(so2docs.read("build/questions.jsonl.gz")), indent=2, ensure_ascii=False))'
 
-# With SPARK=1 and Java, the tests on Spark run too: PySpark is 450 MB to download and to unpack.
-test: $(VENV)/installed-test $(if $(and $(SPARK),$(shell command -v java)),$(VENV)/installed-spark)
+# Where Java is, PySpark is installed aside meanwhile, and a few tests on Spark come at the end.
+test: $(VENV)/installed-test
+	@sh tests/spark_aside.sh start $(BIN)/python
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto -m "not spark"
+	sh tests/spark_aside.sh run $(BIN)/python
 
-# The tests on Spark, with those that start clusters, kill executors, and run the command.
+# All tests on Spark, with those that start clusters, kill executors, and run the command.
 test-spark: $(VENV)/installed-spark
-	SO2DOCS_SPARK_SLOW=1 $(BIN)/pytest tests/test_spark.py
+	SO2DOCS_SPARK_SLOW=1 $(BIN)/pytest tests/test_spark*.py
 
 # As long as SECONDS says, steered by coverage where atheris can be installed.
 SECONDS ?= 600

@@ -50,6 +50,11 @@ def cli() -> None:
     metavar="NAME",
     help="Add the site's name to each document, as field NAME: ids are unique per site only.",
 )
+@click.option(
+    "--split",
+    metavar="SIZE|N",
+    help="Files of at most SIZE, such as 1GB, or N files: questions-00000.jsonl.gz and so on.",
+)
 @document_options
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
@@ -62,41 +67,6 @@ def cli() -> None:
 @click.option("--keep-spill", is_flag=True, help="Keep the spill after a finished conversion.")
 @click.option("--force", is_flag=True, help="Overwrite an existing output.")
 @click.option("--restart", is_flag=True, help="Start over, whatever an interrupted conversion did.")
-@click.option(
-    "--answers-by",
-    type=click.Choice(["id", "votes"]),
-    default="id",
-    show_default=True,
-    help="Order of the answers. votes: the accepted one, then falling score.",
-)
-@click.option(
-    "--level",
-    type=click.IntRange(0, 19),
-    default=2,
-    show_default=True,
-    help="Of gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib). Of zstd: up to 19.",
-)
-@click.option(
-    "--skip-malformed", is_flag=True, help="Put rows that are not XML with the strays and go on."
-)
-@click.option(
-    "--strict", is_flag=True, help="Fail where a character is to be repaired or a row left out."
-)
-@click.option(
-    "--core",
-    type=click.Choice(core.CORES),
-    default="auto",
-    show_default=True,
-    help="What turns rows into JSON; the output is the same. auto: what SO2DOCS_CORE says, else "
-    "compiled if it was built.",
-)
-@click.option(
-    "--with",
-    "nest",
-    type=click.Choice(["comments", "links", "votes", "users", "all"]),
-    multiple=True,
-    help="Nest this table, found with the posts, into them; may be given several times.",
-)
 @click.option("--comments", metavar="FILE", help="Nest the comments of this Comments.xml.")
 @click.option("--links", metavar="FILE", help="Nest the links of this PostLinks.xml.")
 @click.option("--votes", metavar="FILE", help="Nest the counts of the votes of this Votes.xml.")
@@ -227,8 +197,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0)
     except click.exceptions.Abort as abort:
         _interrupted(advice=str(abort.__cause__ or ""))
-    except _Terminated:
-        _interrupted("terminated", EXIT_TERMINATED)
+    except _Terminated as terminated:
+        _interrupted("terminated", EXIT_TERMINATED, str(terminated))
     except KeyboardInterrupt as interrupt:
         _interrupted(advice=str(interrupt))
     except click.ClickException as error:

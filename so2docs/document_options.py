@@ -1,4 +1,4 @@
-"""The options of the command line that say which documents are written, and in what form."""
+"""The options that say which documents are written and in what form, of each command that does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import click
 
+from so2docs.core import CORES
 from so2docs.formats import FORMATS
+from so2docs.table_files import ALL
+from so2docs.tables import TABLES
 
 _OPTIONS = [
     click.option(
@@ -23,11 +26,6 @@ _OPTIONS = [
     ),
     click.option(
         "--index", metavar="NAME", help="Of --format elasticsearch.  [default: questions]"
-    ),
-    click.option(
-        "--split",
-        metavar="SIZE|N",
-        help="Files of at most SIZE, such as 1GB, or N files: questions-00000.jsonl.gz and so on.",
     ),
     click.option(
         "--tag",
@@ -73,6 +71,45 @@ _OPTIONS = [
         default="html",
         show_default=True,
         help="Form of the bodies.",
+    ),
+    click.option(
+        "--answers-by",
+        type=click.Choice(["id", "votes"]),
+        default="id",
+        show_default=True,
+        help="Order of the answers. votes: the accepted one, then falling score.",
+    ),
+    click.option(
+        "--level",
+        type=click.IntRange(0, 19),
+        default=2,
+        show_default=True,
+        help="Of gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib). Of zstd: up to 19.",
+    ),
+    click.option(
+        "--skip-malformed",
+        is_flag=True,
+        help="Put rows that are not XML with the strays and go on.",
+    ),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Fail where a character is to be repaired or a row left out.",
+    ),
+    click.option(
+        "--core",
+        type=click.Choice(CORES),
+        default="auto",
+        show_default=True,
+        help="What turns rows into JSON; the output is the same. auto: what SO2DOCS_CORE says, "
+        "else compiled if it was built.",
+    ),
+    click.option(
+        "--with",
+        "nest",
+        type=click.Choice([*TABLES, ALL]),
+        multiple=True,
+        help="Nest this table, found with the posts, into them; may be given several times.",
     ),
 ]
 

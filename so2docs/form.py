@@ -32,6 +32,7 @@ class OutputForm:
         index: Name of the Elasticsearch index.
         split_bytes: Most bytes of a file; None unless files are cut by size.
         split_files: Number of files; None unless there is one.
+        is_looked_up: Whether single documents are to be found in it by an index.
     """
 
     format: str = "jsonl"
@@ -39,6 +40,7 @@ class OutputForm:
     index: str = "questions"
     split_bytes: int | None = None
     split_files: int | None = None
+    is_looked_up: bool = True
 
     @property
     def is_split(self) -> bool:
@@ -48,7 +50,7 @@ class OutputForm:
     @property
     def is_indexed(self) -> bool:
         """Whether an index goes beside the output, to look documents up with."""
-        return self.format == "jsonl" and not self.is_split
+        return self.format == "jsonl" and not self.is_split and self.is_looked_up
 
     @property
     def packing(self) -> Compression:
@@ -110,6 +112,14 @@ def default_output(format: str | None) -> str:  # noqa: A002
     if format not in FORMATS:
         return "questions.jsonl.gz"
     return "questions" + FORMATS[format].extensions[0] + _usual_end(format)
+
+
+def ending(format: str | None, compression: str | None) -> str:  # noqa: A002
+    """What follows the stem in the name of an output of this form."""
+    end = default_output(format).removeprefix("questions")
+    if not end.endswith(".gz"):
+        return end
+    return end.removesuffix(".gz") + {"none": "", "zstd": ".zst"}.get(compression or "", ".gz")
 
 
 def _usual_end(name: str) -> str:

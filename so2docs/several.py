@@ -11,7 +11,7 @@ from typing import Any
 
 from so2docs.convert import convert
 from so2docs.errors import OptionError, So2docsError
-from so2docs.form import default_output, form_of
+from so2docs.form import ending, form_of
 from so2docs.paths import Names
 from so2docs.report import Report
 
@@ -110,7 +110,7 @@ def convert_all(
         OptionError: Two dumps would have the same output, or an option is not allowed.
     """
     of_form = {name: options.get(name) for name in ("format", "compression", "index", "split")}
-    end = _end(of_form["format"], of_form["compression"])
+    end = ending(of_form["format"], of_form["compression"])
     form = form_of(f"questions{end}", **of_form)
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
     os.makedirs(output_dir, exist_ok=True)
@@ -129,14 +129,6 @@ def convert_all(
         if when_done is not None:
             when_done(done[-1])
     return done
-
-
-def _end(format: str | None, compression: str | None) -> str:  # noqa: A002
-    """What follows the site in the name of an output."""
-    end = default_output(format).removeprefix("questions")
-    if not end.endswith(".gz"):
-        return end
-    return end.removesuffix(".gz") + {"none": "", "zstd": ".zst"}.get(compression or "", ".gz")
 
 
 def _plan(sources: list[str], folder: str, end: str) -> list[tuple[str, str, str]]:

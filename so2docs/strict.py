@@ -72,20 +72,20 @@ def check_lines(dump: str, lines: list[bytes]) -> None:
         stray = orjson.loads(lines[0])
         raise StrictError(
             dump,
-            f"has a stray, {stray['reason']}: {_named(stray)} (strict: nothing is left out)",
+            f"has a stray, {stray['reason']}{_named(stray)} (strict: nothing is left out)",
             advice=_ADVICE,
         )
 
 
 def _named(stray: dict[str, Any]) -> str:
-    """Which row a stray is."""
+    """Which row a stray is, as far as what is left of it tells."""
     row, word = stray["row"], stray["reason"].partition("_")[0]
     if word not in _TABLE_ROWS:
-        return f"post {row['Id']}"
+        return f": post {row['Id']}" if "Id" in row else ""
     if "count" in stray:
-        return f"{stray['count']:,} of type {row['VoteTypeId']} for post {row['PostId']}"
+        return f": {stray['count']:,} of type {row['VoteTypeId']} for post {row['PostId']}"
     post = f" of post {row['PostId']}" if "PostId" in row else ""
-    return f"{word} {row['Id']}{post}" if "Id" in row else f"a {word}{post}"
+    return f": {word} {row['Id']}{post}" if "Id" in row else f": a {word}{post}"
 
 
 def check_decoded(path: str, characters: int) -> None:

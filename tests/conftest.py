@@ -72,3 +72,42 @@ def real_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         with gzip.open(source) as packed, posts.open("wb") as unpacked:
             shutil.copyfileobj(packed, unpacked)
     return posts
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a session of Spark."""
+    for item in items:
+        if "session" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[Any]:
+    """A session of Spark on two cores of this machine."""
+    from so2docs.spark.cli import start_session
+
+    # Java that lives for seconds: no time spent on optimizing it.
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    settings = (
+        "spark.ui.enabled=false",
+        "spark.driver.memory=512m",
+        f"spark.driver.extraJavaOptions={java}",
+    )
+    found = start_session("local[2]", settings, quiet=True)
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def unpacked(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a folder for each published dump, with its tables."""
+    folder = tmp_path_factory.mktemp("dumps")
+    for packed in dumps.glob("*/*.xml.gz"):
+        file = folder / packed.parent.name / packed.stem
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(gzip.decompress(packed.read_bytes()))
+    for packed in dumps.glob("archives/*.7z"):
+        py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {packed.name}")
+        with py7zr.SevenZipFile(packed) as archive:
+            archive.extractall(folder / packed.stem)
+    return folder

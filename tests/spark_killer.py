@@ -1,7 +1,7 @@
 """Convert on two executor processes, and kill them: one in the first stage, both in the second.
 
 Run by test_spark.py in a process of its own, whose executors are the Java processes below it that
-are not the driver: `python spark_killer.py DUMP OUT`.
+are not the driver: `python spark_killer.py DUMP OUT TABLE...`.
 """
 
 import json
@@ -60,7 +60,7 @@ def kill_in_the_second_stage(out: str) -> None:
 
 def main() -> None:
     """Convert, and say in which stages an executor was killed."""
-    dump, out = sys.argv[1:]
+    dump, out, *nest = sys.argv[1:]
     settings = ("spark.ui.enabled=false", "spark.executor.memory=1g", "spark.task.maxFailures=8")
     session = start_session("local-cluster[2,1,1024]", settings, quiet=True)
     killed = []
@@ -72,7 +72,7 @@ def main() -> None:
         killed.append("second")
 
     threading.Thread(target=kill_in_both, daemon=True).start()
-    on_spark.convert(session, dump, out, chunk_bytes=200_000, site=False)
+    on_spark.convert(session, dump, out, chunk_bytes=200_000, site=False, nest=nest)
     print(json.dumps({"killed": killed}))
     session.stop()
 

@@ -1,94 +1,43 @@
 """The conversion on Spark: the same lines as the plain one, whatever the cluster does."""
 
-import gzip
 import json
 import os
-import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dumps import row, write_dump
 from oracle import nest
+from spark_runs import (
+    SAMPLE_NAMES,
+    SAMPLES,
+    assert_same_as_plain,
+    files_of,
+    lines_of,
+    needs_spark,
+    present,
+    slow,
+    sparse_dump,
+)
 
 import so2docs
 from so2docs import merge, posts
 from so2docs import spark as on_spark
+from so2docs.options import Options
 from so2docs.spark import plan
 from so2docs.spark.job import spark_errors
 
-SAMPLES = Path(__file__).resolve().parents[1] / "samples"
-SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
-
-JAVA = shutil.which(
-    "java", path=f"{os.environ['JAVA_HOME']}/bin" if "JAVA_HOME" in os.environ else None
-)
-MISSING = [
-    name for name, is_there in (("PySpark", find_spec("pyspark")), ("Java", JAVA)) if not is_there
-]
-needs_spark = pytest.mark.skipif(
-    bool(MISSING), reason=f"{' and '.join(MISSING)} missing: make test-spark installs PySpark"
-)
-slow = pytest.mark.skipif(
-    "SO2DOCS_SPARK_SLOW" not in os.environ,
-    reason="starts a cluster of its own, which takes half a minute: make test-spark",
-)
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    from so2docs.spark.cli import start_session
-
-    settings = ("spark.ui.enabled=false", "spark.driver.memory=512m")
-    found = start_session("local[2]", settings, quiet=True)
-    yield found
-    found.stop()
-
-
-def lines_of(folder: Path, pattern: str = "part-*.jsonl.gz") -> list[bytes]:
-    """The lines of the part files, one after the other."""
-    return [line for path in sorted(folder.glob(pattern)) for line in gzip.open(path)]
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
-def sparse_dump(path: Path, ids: range, malformed: int | None = None) -> Path:
-    """A dump whose ids lie far apart, with answers before, and long after, their questions."""
-    rows = []
-    for number, post_id in enumerate(ids):
-        kind = "2" if number % 3 else "1"
-        parent = ids[(number * 7) % len(ids) // 3 * 3]
-        link = f' ParentId="{parent}"' if kind == "2" else ""
-        body = "&#xA;".join([f"post {post_id}"] * (number % 40))
-        end = "" if post_id == malformed else "/>"
-        rows.append(f'  <row Id="{post_id}" PostTypeId="{kind}"{link} Body="{body}" {end}')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("<posts>\n" + "\n".join(rows) + "\n</posts>\n")
-    return path
-
-
-def assert_same_as_plain(dump: Path, folder: Path, plain: Path, **options: Any) -> None:
-    """Lines and counts of a site's folder are those of `so2docs.convert`."""
-    plain.mkdir()
-    so2docs.convert(dump, plain / "questions.jsonl.gz", jobs=1, **options)
-    assert lines_of(folder) == lines_of(plain, "questions.jsonl.gz")
-    assert lines_of(folder, "_strays-*.jsonl.gz") == lines_of(plain, "questions.strays.jsonl.gz")
-    assert (folder / "_SUCCESS").exists()
-    assert not (folder / "_temporary").exists()
-
 
 @needs_spark
-@pytest.mark.parametrize(("chunk_bytes", "answers_by"), [(None, "id"), (700, "votes")])
+@pytest.mark.parametrize(
+    ("chunk_bytes", "answers_by"),
+    [(None, "id"), (700, "votes")],
+)
 def test_samples(session: Any, tmp_path: Path, chunk_bytes: int | None, answers_by: Any) -> None:
     report = on_spark.convert(
         session,
@@ -111,20 +60,12 @@ def test_samples(session: Any, tmp_path: Path, chunk_bytes: int | None, answers_
 
 
 @needs_spark
-def test_real_dumps(session: Any, dumps: Path, tmp_path: Path) -> None:
-    for packed in dumps.glob("*/Posts.xml.gz"):
-        dump = tmp_path / "dumps" / packed.parent.name / "Posts.xml"
-        dump.parent.mkdir(parents=True)
-        dump.write_bytes(gzip.decompress(packed.read_bytes()))
-    for packed in dumps.glob("archives/*.7z"):
-        py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {packed.name}")
-        with py7zr.SevenZipFile(packed) as archive:
-            archive.extract(path=tmp_path / "dumps" / packed.stem, targets=["Posts.xml"])
-    pattern = tmp_path / "dumps" / "*" / "Posts.xml"
+def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
+    pattern = unpacked / "*" / "Posts.xml"
     report = on_spark.convert(session, pattern, tmp_path / "out", site=False, chunk_bytes=500_000)
     assert report.sites
     for name in report.sites:
-        dump = tmp_path / "dumps" / name / "Posts.xml"
+        dump = unpacked / name / "Posts.xml"
         assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name)
 
 
@@ -283,13 +224,9 @@ def test_documents_with_typed_columns(session: Any) -> None:
                 if name.endswith("Date") and value is not None:
                     post[name] = value.isoformat(timespec="milliseconds")
         answers = row.pop("Answers")
-        assert [_present(answer) for answer in answers] == question.pop("Answers")
-        assert _present(row) == question
+        assert [present(answer) for answer in answers] == question.pop("Answers")
+        assert present(row) == question
     assert not rows
-
-
-def _present(post: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in post.items() if value is not None}
 
 
 @needs_spark
@@ -317,12 +254,16 @@ def test_what_fails_in_an_executor_is_said_in_one_line(session: Any) -> None:
 def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
     ids = range(1, 4_000_000, 101)
     dump = sparse_dump(tmp_path / "dumps" / "wide" / "Posts.xml", ids)
+    tables = ("comments", "users")
+    comments = [row(Id=one, PostId=one, UserId=one % 997, Text=f"on {one}") for one in ids]
+    write_dump(dump.with_name("Comments.xml"), *comments)
+    write_dump(dump.with_name("Users.xml"), *[row(Id=one, Reputation=1) for one in range(997)])
     script = Path(__file__).with_name("spark_killer.py")
-    command = [sys.executable, str(script), str(dump), str(tmp_path / "out")]
+    command = [sys.executable, str(script), str(dump), str(tmp_path / "out"), *tables]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {"killed": ["first", "second"]}
-    assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain")
+    assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain", nest=tables)
 
 
 @slow
@@ -333,6 +274,43 @@ def test_command(tmp_path: Path) -> None:
     assert "in all" in done.stderr
     for name in ("values", "votes"):
         assert b"".join(lines_of(tmp_path / name)) == (SAMPLES / f"{name}.jsonl").read_bytes()
+
+
+@slow
+@needs_spark
+def test_command_takes_the_options_of_convert(tmp_path: Path) -> None:
+    options = ["--min-score", "2", "--fields", "Id,Title,Score", "--format", "json", "--limit", "2"]
+    options += ["--compression", "none", "--level", "19", "--answers-by", "votes"]
+    dump, report = str(SAMPLES / "posts.xml"), tmp_path / "report.json"
+    done = run_command(
+        dump, str(tmp_path), "--master", "local[1]", "--report", str(report), *options
+    )
+    assert done.returncode == 0, done.stderr
+    assert "filtered" in done.stderr
+    so2docs.convert(dump, tmp_path / "q.json", min_score=2, fields="Id,Title,Score", limit=2)
+    found = (tmp_path / "posts" / "part-00000.json").read_bytes()
+    assert found == (tmp_path / "q.json").read_bytes()
+    assert json.loads(report.read_text())["sites"]["posts"]["questions"] == 2
+
+
+@slow
+@needs_spark
+def test_command_that_is_interrupted_says_that_it_starts_over(tmp_path: Path) -> None:
+    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 9_000_000, 101))
+    command = [sys.executable, "-m", "so2docs", "spark", str(dump), str(tmp_path / "out")]
+    with subprocess.Popen(
+        [*command, "--master", "local[1]", "-q"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not (tmp_path / "out" / "wide" / "_temporary").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert said.splitlines()[-1] == (
+        "so2docs: interrupted; the same command starts over; "
+        "folders without _SUCCESS are not finished"
+    )
+    assert not (tmp_path / "out" / "wide" / "_SUCCESS").exists()
 
 
 def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -410,11 +388,25 @@ def test_nesting_puts_the_site_before_the_answers() -> None:
     assert lines == [b'{"Id":1,"PostTypeId":1,"Site":"a \\"b\\"","Answers":[]']
 
 
+def site_of(number: int, size: int) -> plan.Site:
+    dump = plan.Stream("Posts.xml", (size, 0, 0), size)
+    return plan.Site(number, "site", dump, "", Options(), {})
+
+
 def test_every_bucket_has_its_place_in_the_shuffle() -> None:
-    layout = plan.layout([3_000_000_000, 10, 700_000_000])
+    sites = [site_of(number, size) for number, size in enumerate([3_000_000_000, 10, 700_000_000])]
+    sites[1].tables.update(users=site_of(1, 500_000_000).dump, votes=sites[1].dump)
+    layout = plan.layout(sites)
+    regions = (range(layout.partitions), layout.of_posts, layout.of_users, layout.of_sites)
+    assert [place for region in regions for place in region] == list(range(layout.total))
+    assert (layout.partitions, len(layout.of_users), len(layout.of_sites)) == (30, 17, 3)
     for site in range(3):
         for bucket in (-5, 0, 1, 7, 8, 100, 1 << 49):
             place = layout.of_bucket(site, bucket)
             assert 0 <= place < layout.partitions
             assert place == layout.of_bucket(site, bucket | 7)
-        assert layout.of_bucket(site, None) == layout.of_tallies(site) == layout.partitions + site
+            assert layout.of_post(site, bucket) in layout.of_posts
+            assert layout.of_user(site, bucket) in layout.of_users
+        assert layout.of_bucket(site, None) == layout.of_post(site, None) == layout.of_sites[site]
+    plain = plan.layout([site_of(0, 10)])
+    assert plain.total == len(plain.of_sites) + plain.partitions == 2

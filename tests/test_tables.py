@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DUMPS, NO_DUMPS, SAMPLES
+from dumps import row, write_dump
 from oracle_tables import FILES, nest
 from table_sites import SITE, converted, expected, lines_of, strays_of
 
@@ -274,3 +275,10 @@ def test_published_dumps(source: Path, tmp_path: Path) -> None:
         for some, others in zip(found, wanted, strict=True):
             for line, other in zip_longest(some.splitlines(), others.splitlines()):
                 assert line == other
+
+
+def test_strict_without_ids(tmp_path: Path) -> None:
+    rows = [row(Id=1, PostTypeId=1), row(Id=2, PostTypeId=2, ParentId=9)]
+    dump = write_dump(tmp_path / "Posts.xml", *rows)
+    with pytest.raises(so2docs.StrictError, match=r"question_not_in_dump \(strict"):
+        so2docs.convert(dump, tmp_path / "q.jsonl.gz", fields="Title,Answers.Body", strict=True)

@@ -11,7 +11,8 @@ import stat
 import sys
 from typing import BinaryIO
 
-from so2docs.dump import identity, open_dump
+from so2docs import files
+from so2docs.dump import open_dump
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.sources.encodings import HEAD_BYTES, Decoded, encoding_of
 from so2docs.sources.kinds import kind_of
@@ -76,12 +77,11 @@ def open_path(
     if os.path.isdir(path):
         path = file_in_folder(path, wanted)
     try:
-        file = open(path, "rb", buffering=0)  # noqa: SIM115
+        file = files.open_file(path)
     except OSError as error:
         raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
-    status = os.fstat(file.fileno())
     source = Source(name or path, file, wanted, closers=[file.close])
-    if stat.S_ISREG(status.st_mode):
+    if files.is_url(path) or stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         head = file.read(HEAD_BYTES)
         file.seek(0)
         try:
@@ -92,8 +92,8 @@ def open_path(
         if is_plain:
             file.close()
             return open_dump(path)
-        source.file, source.identity = path, identity(status)
-        source.position, source.total = file.tell, status.st_size
+        source.file, source.identity = path, files.identity(path, file)
+        source.position, source.total = file.tell, source.identity[0]
     else:
         counted = Counted(file)
         source.reader, source.position = counted, lambda: counted.count

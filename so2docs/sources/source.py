@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from so2docs.dump import identity
+from so2docs import files
 from so2docs.errors import ChangedDumpError
 from so2docs.sources.members import POSTS, Wanted
 
@@ -102,7 +101,7 @@ class Source:
         if self.file is None:
             return
         try:
-            found = identity(os.stat(self.file))
+            found = files.identity(self.file)
         except OSError as error:
             raise ChangedDumpError(
                 self.name, f"is gone while being read ({error.strerror})"

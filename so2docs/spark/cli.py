@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from so2docs.document_options import document_options
 from so2docs.errors import ClusterError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_STARTS_OVER = "the same command starts over; folders without _SUCCESS are not finished"
 
 
 @click.command(
@@ -51,23 +54,7 @@ Example:
     help="A dump that cannot be converted ends all before anything is written, or is left out.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the finished folders of these sites.")
-@click.option(
-    "--answers-by",
-    type=click.Choice(["id", "votes"]),
-    default="id",
-    show_default=True,
-    help="Order of the answers. votes: the accepted one, then falling score.",
-)
-@click.option(
-    "--level",
-    type=click.IntRange(0, 9),
-    default=2,
-    show_default=True,
-    help="Of the gzip compression: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib).",
-)
-@click.option(
-    "--skip-malformed", is_flag=True, help="Put rows that are not XML with the strays and go on."
-)
+@document_options
 @click.option("--report", metavar="FILE", help="Write the report as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -84,15 +71,26 @@ def spark(
 ) -> int:
     """Convert DUMPS (paths, URLs or quoted patterns) on Spark into a folder a site below OUTPUT.
 
-    The part files of a folder hold the lines that convert writes for that dump. Needs PySpark
-    (pip install 'so2docs[spark]') and Java 17 or later.
+    Each is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
+    one. A plain file is read by many tasks, any other by one.
+
+    The part files of a folder hold the lines that convert writes for that dump; of every other
+    format, each part file is whole. Needs PySpark (pip install 'so2docs[spark]') and Java 17 or
+    later.
+
+    Of several filters, all must hold. --limit counts for each dump, and --with reads the tables
+    beside each.
     """
     from so2docs.spark import convert
 
-    session = start_session(master, conf, quiet=quiet)
     source = dumps[0] if len(dumps) == 1 else list(dumps)
+    session = start_session(master, conf, quiet=quiet)
     try:
         done = convert(session, source, output, **options)
+    except BaseException as end:
+        if isinstance(end, Exception):
+            raise
+        raise type(end)(_STARTS_OVER) from None
     finally:
         session.stop()
     if report is not None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from so2docs import files
 from so2docs.errors import ClusterError, DumpError, OptionError
-from so2docs.merge import AnswersBy
 from so2docs.options import Options
-from so2docs.spark import folders, nesting, plan
+from so2docs.spark import folders, plan
 from so2docs.spark import schema as schemas
+from so2docs.spark.asked import DocumentKeywords, FileKeywords, options_of
 from so2docs.spark.folders import Failures, OnError
 from so2docs.spark.gathering import Stock
 from so2docs.spark.job import Conversion, open_dumps
@@ -29,13 +28,10 @@ def convert(
     source: Source,
     output_dir: str | os.PathLike[str],
     *,
-    answers_by: AnswersBy = "id",
-    level: int = 2,
-    skip_malformed: bool = False,
     site: bool | None = None,
     force: bool = False,
     on_error: OnError = "stop",
-    chunk_bytes: int | None = None,
+    **keywords: Unpack[FileKeywords],
 ) -> SparkReport:
     """Convert dumps on Spark: a folder of part files for each.
 
@@ -44,20 +40,22 @@ def convert(
 
     Args:
         spark: A session; a classic one, not Spark Connect.
-        source: Path or URL of a `Posts.xml`, a pattern, or several of them. Every executor must be
-            able to read them: a shared disk, or a store that fsspec has a driver for.
+        source: Path or URL of a `Posts.xml`, as it is or compressed, or of a folder with one; a
+            pattern; or several of them. Every executor must be able to read them: a shared disk, or
+            a store that fsspec has a driver for.
         output_dir: Folder, or URL of one, that gets a folder for each site. In it are
             `part-00000.jsonl.gz` and so on, in ascending question id; `_strays-00000.jsonl.gz` and
             so on, if there are any; and `_SUCCESS` when all is there.
-        answers_by: Order of the answers, as in `so2docs.convert`.
-        level: Of the gzip compression.
-        skip_malformed: Put rows that are not XML with the strays, instead of raising.
         site: Give each question an attribute `Site`, after all others and before `Answers`; None:
             where `source` may stand for several dumps.
         force: Overwrite finished folders of these sites; unfinished ones are always overwritten.
         on_error: `stop`: a dump that cannot be converted ends all, before anything is written.
             `skip`: the others are converted, and the report has the error.
-        chunk_bytes: Bytes of a dump that one task of the first stage takes.
+        keywords: As those of `so2docs.convert` with these names, for each dump: `format` (each part
+            file is whole), `compression`, `index`, `level`, the filters (`limit` counts for each
+            dump), `fields`, `without`, `body`, `nest` (tables that stand beside the dump),
+            `answers_by`, `skip_malformed`, `strict`, `core`; and `chunk_bytes`, the bytes of a dump
+            that one task of the first stage takes.
 
     Returns:
         Counts, bytes and seconds of each site.
@@ -65,18 +63,15 @@ def convert(
     Raises:
         OptionError: An option has a value that is not allowed.
         DumpError: A dump is truncated, malformed, or changed meanwhile; the error says where.
+        StrictError: With `strict`, something would have to be repaired or left out. Where that is
+            known only at the end, other folders may stand there unfinished.
         OutputError: A folder of a site exists (without `force`) or cannot be written.
         ClusterError: Spark gave the job up.
     """
     if on_error not in ("stop", "skip"):
         raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
     started = time.perf_counter()
-    options = Options(
-        answers_by=answers_by,
-        level=level,
-        skip_malformed=skip_malformed,
-        chunk_bytes=chunk_bytes,
-    )
+    options = options_of(keywords, FileKeywords)
     failures = Failures(on_error)
     sites = _sites(spark, source, options, failures, folder=os.fspath(output_dir), has_site=site)
     folders.check(sites, force=force)
@@ -89,13 +84,16 @@ def convert(
     ended = time.perf_counter()
     report = SparkReport(failures=failures.found)
     for number, stock in stocks.items():
-        of_site = [one for one in written if one.site == number]
-        done = folders.finish(conversion.sites[number], stock, of_site)
+        one = conversion.sites[number]
+        of_site = [part for part in written if part.site == number]
+        if error := folders.refused(one, of_site):
+            failures.add(one.name, one.folder, error)
+            continue
+        done = report.sites[one.name] = folders.finish(one, stock, of_site)
         done.first_pass_seconds, done.second_pass_seconds = between - begun, ended - between
         done.seconds = ended - begun
         done.jobs = spark.sparkContext.defaultParallelism
-        report.sites[conversion.sites[number].name] = done
-    peaks = [stock.peak for stock in stocks.values()] + [one.peak for one in written]
+    peaks = [stock.peak for stock in stocks.values()] + [part.peak for part in written]
     report.worker_peak_bytes = max(peaks, default=0)
     report.seconds = time.perf_counter() - started
     return report
@@ -106,10 +104,8 @@ def documents(
     source: Source,
     *,
     schema: bool = False,
-    answers_by: AnswersBy = "id",
-    skip_malformed: bool = False,
     site: bool = False,
-    chunk_bytes: int | None = None,
+    **keywords: Unpack[DocumentKeywords],
 ) -> DataFrame:
     """Nest the questions of dumps, as a data frame.
 
@@ -120,10 +116,8 @@ def documents(
         spark: A session; a classic one, not Spark Connect.
         source: As in `convert`.
         schema: Typed columns, as `so2docs.spark.schema.question` has them, instead of JSON.
-        answers_by: Order of the answers.
-        skip_malformed: Leave out rows that are not XML, instead of raising.
         site: Give each document an attribute `Site`, too.
-        chunk_bytes: As in `convert`.
+        keywords: As in `convert`, but for those that say what files are like.
 
     Returns:
         `Site` (string), `Id` (long) and `Document` (the JSON of the question with its answers), in
@@ -132,17 +126,14 @@ def documents(
     Raises:
         So2docsError: As `convert` does.
     """
-    options = Options(answers_by=answers_by, skip_malformed=skip_malformed, chunk_bytes=chunk_bytes)
+    options = options_of(keywords, DocumentKeywords)
     failures = Failures()
     conversion = Conversion(spark, _sites(spark, source, options, failures, has_site=site))
     work = conversion.work(_sound(conversion, failures))
 
-    def rows(found: Any) -> Iterator[tuple[str, int, str]]:
-        return nesting.documents(work, found)
-
-    nested = conversion.shuffled.mapPartitions(rows)
+    nested = conversion.documents(work)
     frame = spark.createDataFrame(nested, schemas.documents(), verifySchema=False)
-    return schemas.typed(frame) if schema else frame
+    return schemas.typed(frame, options) if schema else frame
 
 
 def _sites(
@@ -164,13 +155,13 @@ def _sites(
     if has_site is None:
         has_site = plan.is_pattern(source)
     sites: list[Site] = []
-    for name, dump in zip(plan.names(paths), open_dumps(spark, paths), strict=True):
+    for name, dump in zip(plan.names(paths), open_dumps(spark, paths, options.nest), strict=True):
         place = files.join(folder, *name.split("/")) if folder else ""
         if isinstance(dump, DumpError):
             failures.add(name, place, dump)
         else:
             own = replace(options, site_field=("Site", name) if has_site else None)
-            sites.append(Site(len(sites), name, dump, place, own))
+            sites.append(Site(len(sites), name, dump[0], place, own, dump[1]))
     return sites
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Literal
 
 from so2docs import files
 from so2docs.errors import DumpError, OutputError
 from so2docs.first_pass import add_up
-from so2docs.report import Report
+from so2docs.report import Report, TableCounts
 from so2docs.spark import nesting
 from so2docs.spark.gathering import Stock
 from so2docs.spark.nesting import Written
 from so2docs.spark.plan import Site
+from so2docs.tables import TABLES
 
 OnError = Literal["stop", "skip"]
 
@@ -79,20 +82,55 @@ def clear(sites: Iterable[Site]) -> None:
             ) from error
 
 
+def refused(site: Site, written: Sequence[Written]) -> DumpError | None:
+    """What `strict` found wrong with a dump at last, whose folder is then cleared."""
+    errors = [(one.part or 0, one.error) for one in written if one.error is not None]
+    if not errors:
+        return None
+    clear([site])
+    return min(errors, key=itemgetter(0))[1]
+
+
 def finish(site: Site, stock: Stock, written: Sequence[Written]) -> Report:
     """Check that every row of a dump went somewhere, and mark its folder as finished."""
-    report = Report(site.dump.path, site.folder, dump_bytes=site.dump.size)
-    add_up(stock.tallies, report)
+    report = Report(site.dump.path, site.folder, core=site.options.core)
+    report.dump_bytes = site.dump.size
+    if stock.ended is not None:
+        report.dump_bytes = stock.ended.size
+        report.repaired_characters = stock.ended.repaired
+    add_up(stock.of_posts, report)
+    report.tables = _of_tables(site, stock, report)
     for one in written:
         report.questions += one.tally.questions
         report.answers += one.tally.answers
+        report.filtered += one.tally.filtered
         report.output_bytes += one.size
         for reason, count in one.tally.strays.items():
             report.strays[reason] = report.strays.get(reason, 0) + count
+        for name, counts in one.tally.tables.items():
+            report.tables[name].add(counts)
+    for name, table in report.tables.items():
+        if not TABLES[name].kind:  # The merge counts no users.
+            table.nested = table.rows - sum(table.strays.values())
     report.strays = dict(sorted(report.strays.items()))
     report.check()
+    report.files = sum(bool(one.size) for one in written)
     if any(one.has_strays for one in written):
-        report.strays_path = files.join(site.folder, f"{nesting.STRAYS}-*.jsonl.gz")
+        report.strays_path = files.join(site.folder, f"{nesting.STRAYS}-*")
     files.remove(files.join(site.folder, nesting.TEMPORARY))
     files.write(files.join(site.folder, SUCCESS), b"")
     return report
+
+
+def _of_tables(site: Site, stock: Stock, report: Report) -> dict[str, TableCounts]:
+    """What the first stage found in the tables."""
+    found = {}
+    for name, dump in site.tables.items():
+        strays: Counter[str] = Counter()
+        counts = found[name] = TableCounts(bytes=dump.size)
+        for tally in stock.of(TABLES[name].sequence).values():
+            counts.rows += tally["rows"]
+            report.repaired_characters += tally["repaired"]
+            strays.update(tally["strays"])
+        counts.strays = dict(sorted(strays.items()))
+    return found

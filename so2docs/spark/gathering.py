@@ -8,20 +8,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
 from so2docs import repeats
 from so2docs.blocks import Block, BlockReader
+from so2docs.dump import Dump
 from so2docs.errors import DumpError
 from so2docs.first_pass import complete_place
 from so2docs.posts import KEY
-from so2docs.spark.plan import PART_BITS, Site
-from so2docs.spark.spilling import Blocks, Record, Tallied, temporary_folder
+from so2docs.spark.plan import PART_BITS, Site, Stream
+from so2docs.spark.records import Blocks, Ended, Record, Tallied, UserLines, temporary_folder
+from so2docs.spark.user_files import GatheredUsers
+from so2docs.spill import REJECTED, SEQUENCE_BITS
+from so2docs.tables import TABLES
+from so2docs.users import UserTable
 
 Part = tuple[int, int]
 """Number of a site, and that of a range of its question ids: `bucket >> PART_BITS`."""
+
+
+def is_part(number: int) -> bool:
+    """Whether a range of question ids may have documents: not that of rejected posts' keys."""
+    return number != REJECTED >> PART_BITS
 
 
 @dataclass(slots=True)
@@ -35,6 +45,7 @@ class Stock:
         parts: Ranges of question ids that have posts.
         error: The first thing wrong with the dump.
         peak: Most resident memory of a worker, in bytes.
+        ended: Of a stream, what its end told.
     """
 
     site: int
@@ -43,6 +54,20 @@ class Stock:
     parts: set[int] = field(default_factory=set)
     error: DumpError | None = None
     peak: int = 0
+    ended: Ended | None = None
+
+    @property
+    def of_posts(self) -> dict[int, dict[str, Any]]:
+        """The tallies of the posts."""
+        return self.of(0)
+
+    def of(self, sequence: int) -> dict[int, dict[str, Any]]:
+        """The tallies of the posts (0), or of the table of this sequence."""
+        return {
+            chunk: tally
+            for chunk, tally in self.tallies.items()
+            if chunk >> SEQUENCE_BITS == sequence
+        }
 
 
 def take_stock(sites: Mapping[int, Site], found: Iterable[Record]) -> Stock:
@@ -52,7 +77,9 @@ def take_stock(sites: Mapping[int, Site], found: Iterable[Record]) -> Stock:
     failed: list[Tallied] = []
     for record in found:
         stock.site = record.site
-        if isinstance(record, Blocks):
+        if isinstance(record, Ended):
+            stock.ended = record
+        if not isinstance(record, Tallied):
             continue
         stock.peak = max(stock.peak, record.peak)
         if record.error is not None:
@@ -60,16 +87,30 @@ def take_stock(sites: Mapping[int, Site], found: Iterable[Record]) -> Stock:
             continue
         stock.tallies[record.chunk] = record.tally
         seen.add(record.pages)
-        stock.parts.update(bucket >> PART_BITS for bucket in record.buckets)
+        parts = {bucket >> PART_BITS for bucket in record.buckets}
+        stock.parts.update(part for part in parts if is_part(part))
     stock.repeated = set(repeats.ids_of(seen.repeated))
     stock.tallies = dict(sorted(stock.tallies.items()))
     if failed:
         first = min(failed, key=attrgetter("chunk"))
-        before = [tally for chunk, tally in stock.tallies.items() if chunk < first.chunk]
         stock.error = first.error
-        assert stock.error is not None
-        complete_place(stock.error, sites[stock.site].dump, before)
+        _complete(first, sites[stock.site], stock.tallies)
     return stock
+
+
+def _complete(failed: Tallied, site: Site, tallies: Mapping[int, dict[str, Any]]) -> None:
+    """Turn a place within a chunk into one within the dump, or within the table."""
+    assert failed.error is not None
+    sequence = failed.chunk >> SEQUENCE_BITS
+    dump: Dump | Stream = site.dump
+    for table in TABLES.values():
+        if table.sequence == sequence:
+            dump = site.tables[table.name]
+            if failed.error.place is not None:
+                failed.error.place.row = table.row
+    before = range(sequence << SEQUENCE_BITS, failed.chunk)
+    if isinstance(dump, Dump):  # The task that reads a stream knows all of it.
+        complete_place(failed.error, dump, [tallies[chunk] for chunk in tallies if chunk in before])
 
 
 class GatheredBlocks:
@@ -86,14 +127,22 @@ class GatheredBlocks:
         # By part: bucket, chunk, place in the chunk; and where the block stands here.
         self._places: dict[tuple[int, int | None], list[tuple[int, int, int, Block]]]
         self._places = defaultdict(list)
+        self._users = GatheredUsers(self._folder.name)
+        self.tallied: list[Tallied] = []
         size = 0
         try:
             with open(self.path, "wb") as file:
                 for record in found:
-                    if isinstance(record, Blocks) and record.site in wanted:
+                    if record.site not in wanted:
+                        continue
+                    if isinstance(record, Blocks):
                         file.write(record.data)
                         self._add(record, size)
                         size += len(record.data)
+                    elif isinstance(record, UserLines):
+                        self._users.add(record)
+                    elif isinstance(record, Tallied):
+                        self.tallied.append(replace(record, pages={}, buckets=set()))
         except BaseException:
             self._folder.cleanup()
             raise
@@ -114,14 +163,27 @@ class GatheredBlocks:
 
     def parts(self) -> list[Part]:
         """The parts with posts, by site, in ascending id."""
-        return sorted((site, part) for site, part in self._places if part is not None)
+        return sorted(
+            (site, part) for site, part in self._places if part is not None and is_part(part)
+        )
 
     def buckets(self, part: Part) -> list[tuple[int, list[tuple[str, Block]]]]:
         """The buckets of a part in ascending order, each with its blocks in the dump's order."""
-        found: dict[int, list[tuple[str, Block]]] = defaultdict(list)
-        for number, _, _, block in sorted(self._places[part]):
-            found[number].append((self.path, block))
+        return [
+            (number, [(self.path, block) for _, block in places])
+            for number, places in self.places(part)
+        ]
+
+    def places(self, part: Part) -> list[tuple[int, list[tuple[int, Block]]]]:
+        """The same, with the chunk of each block instead of the file."""
+        found: dict[int, list[tuple[int, Block]]] = defaultdict(list)
+        for number, chunk, _, block in sorted(self._places[part]):
+            found[number].append((chunk, block))
         return list(found.items())
+
+    def users(self, part: Part) -> UserTable:
+        """The users that posts and comments of a part name, until those of another are asked."""
+        return self._users.table(part)
 
     def sites_with_keyless_strays(self) -> list[int]:
         """Numbers of the sites that have rows here that belong to no bucket."""
@@ -146,9 +208,9 @@ class GatheredBlocks:
         """
         first: dict[tuple[int, int], tuple[int, int]] = {}
         with BlockReader() as reader:
-            for part in self.parts():
-                site, wanted = part[0], repeated[part[0]]
-                for _, chunk, _, block in self._places[part]:
+            for (site, part), places in self._places.items():
+                wanted = repeated[site]
+                for _, chunk, _, block in places if part is not None else ():
                     keys = reader.read_keys(self.path, block)
                     for question_id, post_id, _, _ in KEY.iter_unpack(keys):
                         if post_id in wanted:

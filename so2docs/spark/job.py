@@ -7,36 +7,44 @@ come to the driver: some hundred bytes a chunk and a part, and post ids that sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from so2docs.dump import Dump, open_dump
+from so2docs.dump import Dump
 from so2docs.errors import ClusterError, DumpError, So2docsError
 from so2docs.first_pass import add_up
 from so2docs.report import Report
 from so2docs.spark import plan
-from so2docs.spark.gathering import GatheredBlocks, Stock, take_stock
-from so2docs.spark.nesting import Work, Written, write_parts
-from so2docs.spark.plan import Layout, Site
-from so2docs.spark.spilling import Record, records
+from so2docs.spark.finding import posts_of, tables_beside
+from so2docs.spark.gathering import GatheredBlocks, Part, Stock, take_stock
+from so2docs.spark.joining import to_questions, users_to_parts
+from so2docs.spark.nesting import Work, Written, count_documents, documents, write_parts
+from so2docs.spark.plan import Layout, Site, Stream
+from so2docs.spark.records import Placed, Record
+from so2docs.spark.spilling import records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def open_dumps(spark: SparkSession, paths: Sequence[str]) -> list[Dump | DumpError]:
-    """Look at the head and the tail of each dump, in the executors that will read it."""
+Opened = tuple[Dump | Stream, dict[str, Dump]]
+
+
+def open_dumps(
+    spark: SparkSession, paths: Sequence[str], nest: tuple[str, ...]
+) -> list[Opened | DumpError]:
+    """Look at each dump, and at the tables beside it, in the executors that will read them."""
+
+    def look(path: str) -> Opened | DumpError:
+        try:
+            return posts_of(path), tables_beside(path, nest)
+        except DumpError as error:
+            return error
+
     with spark_errors():
-        rdd = spark.sparkContext.parallelize(paths, len(paths))
-        return list(rdd.map(_open).collect())
-
-
-def _open(path: str) -> Dump | DumpError:
-    try:
-        return open_dump(path)
-    except DumpError as error:
-        return error
+        return list(spark.sparkContext.parallelize(paths, len(paths)).map(look).collect())
 
 
 class Conversion:
@@ -45,15 +53,55 @@ class Conversion:
     def __init__(self, spark: SparkSession, sites: Sequence[Site]) -> None:
         self._context = spark.sparkContext
         self.sites = {site.number: site for site in sites}
-        self.layout: Layout = plan.layout(site.dump.size for site in sites)
+        self.layout: Layout = plan.layout(sites)
         tasks = [task for site in sites for task in plan.ranges(site)]
+        # `shuffled` has what the first stage found; `joined` also what tables add to questions.
+        self.shuffled: Any = None
         if tasks:
-            spilled = self._context.parallelize(tasks, len(tasks)).mapPartitions(
-                records(self.layout)
-            )
-            self.shuffled: Any = spilled.partitionBy(self.layout.total, _as_it_is).values()
-        else:
-            self.shuffled = self._context.emptyRDD()
+            spilled = self._context.parallelize(tasks, len(tasks))
+            self.shuffled = self._placed(spilled.mapPartitions(records(self.layout)))
+        self.joined = self.shuffled
+
+    def _placed(self, rdd: Any) -> Any:
+        """Records, each in its partition. What is placed like this is joined without moving."""
+        return rdd.partitionBy(self.layout.total, _as_it_is)
+
+    def _only(self, rdd: Any, partitions: Iterable[int]) -> Any:
+        """Some partitions of a shuffle, so that nothing reads the others: they have the posts."""
+        from pyspark import RDD
+
+        jvm: Any = self._context._jvm
+        # A set of Scala's is the function that tells which partitions stay.
+        wanted = jvm.PythonUtils.toSeq(list(partitions)).toSet()
+        pruned = jvm.org.apache.spark.rdd.PartitionPruningRDD.create(rdd._jrdd.rdd(), wanted)
+        return RDD(pruned.toJavaRDD(), self._context, rdd._jrdd_deserializer).values()
+
+    def _join(self, sites: Mapping[int, Site], owners: Mapping[int, dict[int, int]]) -> None:
+        """Send the rows of tables, and the users, to the questions that they belong to."""
+        layout = self.layout
+
+        def rows(found: Iterable[Record]) -> Iterator[Placed]:
+            return to_questions(sites, owners, layout, found)
+
+        def users(found: Iterable[Record]) -> Iterator[Placed]:
+            return users_to_parts(sites, layout, found)
+
+        if layout.lookups:
+            some = self._only(self.joined, layout.of_posts).mapPartitions(rows)
+            self.joined = self.joined.union(self._placed(some))
+        if layout.users:
+            some = self._only(self.joined, layout.of_users).mapPartitions(users)
+            self.joined = self.joined.union(self._placed(some))
+
+    def documents(self, work: Work) -> Any:
+        """Name of the site, id and JSON of every question."""
+
+        def nest(found: Iterable[Record]) -> Iterator[tuple[str, int, str]]:
+            return documents(work, found)
+
+        if self.joined is None:
+            return self._context.emptyRDD()
+        return self._only(self.joined, range(self.layout.partitions)).mapPartitions(nest)
 
     def first_pass(self) -> dict[int, Stock]:
         """Parse every dump, once; what is found by the number of the site."""
@@ -62,13 +110,9 @@ class Conversion:
         def stock(found: Iterable[Record]) -> Iterator[Stock]:
             yield take_stock(sites, found)
 
-        tallies = range(self.layout.partitions, self.layout.total)
-        stocks = self._run(stock, tallies) if self._has_tasks() else []
+        stocks = self._run(self.shuffled, stock, self.layout.of_sites)
         found = {stock.site: stock for stock in stocks if stock.site >= 0}
         return {number: found.get(number, Stock(number)) for number in sites}
-
-    def _has_tasks(self) -> bool:
-        return bool(self.shuffled.getNumPartitions())
 
     def work(self, stocks: dict[int, Stock]) -> Work:
         """What the second pass has to know of the sites whose stock is given."""
@@ -78,7 +122,31 @@ class Conversion:
             for number, stock in stocks.items()
             for order, part in enumerate(sorted(stock.parts))
         }
-        return Work(sites, self._owners(stocks), numbers)
+        owners = self._owners(stocks)
+        if self.shuffled is not None:
+            self._join(sites, owners)
+        work = Work(sites, owners, numbers)
+        return replace(work, limits=self._limits(work))
+
+    def _limits(self, work: Work) -> dict[Part, int]:
+        """Most documents of each part, where there is a limit: what those before it leave."""
+        limits = {
+            number: site.options.filters.limit
+            for number, site in work.sites.items()
+            if site.options.filters.limit is not None
+        }
+        if not limits:
+            return {}
+
+        def count(found: Iterable[Record]) -> Iterator[tuple[Part, int]]:
+            return count_documents(work, found)
+
+        counts = dict(self._run(self.shuffled, count, range(self.layout.partitions)))
+        found: dict[Part, int] = {}
+        for part in sorted(work.numbers):
+            left = found[part] = limits[part[0]]
+            limits[part[0]] = left - min(left, counts.get(part, 0))
+        return found
 
     def _owners(self, stocks: dict[int, Stock]) -> dict[int, dict[int, int]]:
         """Which question each post keeps that stands under several."""
@@ -91,11 +159,12 @@ class Conversion:
                 yield from blocks.first_questions(repeated).items()
 
         if repeated:
-            for (site, post_id), place in self._run(first_questions, range(self.layout.partitions)):
+            places = self._run(self.shuffled, first_questions, range(self.layout.partitions))
+            for (site, post_id), place in places:
                 first[site][post_id] = min(place, first[site].get(post_id, place))
         owners = {}
         for number, stock in stocks.items():
-            within = add_up(stock.tallies, Report("", ""))
+            within = add_up(stock.of_posts, Report("", ""))
             owners[number] = {
                 post_id: question_id
                 for _, of_one in sorted(within.items(), reverse=True)
@@ -112,11 +181,14 @@ class Conversion:
         def write(found: Iterable[Record]) -> Iterator[Written]:
             return write_parts(work, found)
 
-        return self._run(write, range(self.layout.total)) if self._has_tasks() else []
+        partitions = [*range(self.layout.partitions), *self.layout.of_sites]
+        return self._run(self.joined, write, partitions)
 
-    def _run(self, function: Any, partitions: Iterable[int]) -> list[Any]:
+    def _run(self, rdd: Any, function: Any, partitions: Iterable[int]) -> list[Any]:
+        if rdd is None:
+            return []
         with spark_errors():
-            return list(self._context.runJob(self.shuffled, function, list(partitions)))
+            return list(self._context.runJob(rdd.values(), function, list(partitions)))
 
 
 def _as_it_is(partition: int) -> int:

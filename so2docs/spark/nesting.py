@@ -1,8 +1,8 @@
 """The second stage, in an executor: the blocks of a partition -> part files, or documents.
 
-`bucket.merge_bucket` and `bucket.nesting` do the work. A part file is written under a name of this
-attempt's own and gets its name when it is whole: an attempt that is killed leaves nothing that
-counts, and two attempts at one part write the same bytes.
+`bucket.merge_bucket` and `bucket.nesting` do the work, `Writer` frames what comes out. A part file
+is written under a name of this attempt's own and gets its name when it is whole: an attempt that is
+killed leaves nothing that counts, and two attempts at one part write the same bytes.
 
 Memory: what `merge_bucket` takes, and one record of the shuffle.
 """
@@ -13,22 +13,26 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from so2docs import bucket, files
-from so2docs.blocks import BlockReader
+from so2docs import bucket, files, strict
 from so2docs.bucket import BucketTask
-from so2docs.compression import Piece
-from so2docs.errors import AccountingError
+from so2docs.compression import compression_of
+from so2docs.errors import StrictError
+from so2docs.form import ending
 from so2docs.line_pieces import compress_lines
 from so2docs.merge import Tally
+from so2docs.nested import added
 from so2docs.output import Output
 from so2docs.part_files import publish
-from so2docs.posts import KEY
+from so2docs.paths import Names
+from so2docs.spark.counting import check_posts, nested_keys
 from so2docs.spark.gathering import GatheredBlocks, Part
+from so2docs.spark.joining import REPEATED_USERS
 from so2docs.spark.plan import Site
-from so2docs.spark.spilling import Record, temporary_folder
+from so2docs.spark.records import Record, temporary_folder
 from so2docs.workers import peak_memory
+from so2docs.writer import Writer, publish_all
 
 TEMPORARY = "_temporary"
 STRAYS = "_strays"
@@ -42,11 +46,13 @@ class Work:
         sites: The sites to write, by number.
         owners: By site, which question a post keeps that stands under several.
         numbers: The number of each part's file.
+        limits: Most documents of a part, where there is a limit.
     """
 
     sites: Mapping[int, Site]
     owners: Mapping[int, dict[int, int]]
     numbers: Mapping[Part, int]
+    limits: Mapping[Part, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -55,16 +61,20 @@ class Written:
 
     Attributes:
         site: Number of the site.
+        part: The range of question ids; None for rows that belong to none.
         tally: What became of the posts.
-        size: Bytes of the part files.
+        size: Bytes of the part file.
         has_strays: Whether there is a side file.
+        error: What `strict` refuses; nothing was written.
         peak: Most resident memory of the process so far, in bytes.
     """
 
     site: int
+    part: int | None = None
     tally: Tally = field(default_factory=Tally)
     size: int = 0
     has_strays: bool = False
+    error: StrictError | None = None
     peak: int = 0
 
 
@@ -72,13 +82,19 @@ def write_parts(work: Work, found: Iterable[Record]) -> Iterator[Written]:
     """Write the part files, and the side files, of a partition."""
     with GatheredBlocks(found, work.sites) as blocks:
         for part in blocks.parts():
-            yield _write_part(work, part, blocks)
+            try:
+                yield _write_part(work, part, blocks)
+            except StrictError as error:
+                yield Written(*part, error=error)
         for number in blocks.sites_with_keyless_strays():
             site = work.sites[number]
-            with _draft(site, f"{STRAYS}-{0:05}.jsonl.gz") as strays:
-                for piece in _compressed(blocks.keyless_strays(number), site):
-                    strays.append(piece)
+            with _draft_folder(site) as folder, _strays(site, folder, 0) as strays:
+                _write_lines(blocks.keyless_strays(number), strays, site)
+                _publish_strays(site, strays)
             yield Written(number, has_strays=True, peak=peak_memory())
+        for tallied in blocks.tallied:
+            if tallied.chunk == REPEATED_USERS:
+                yield Written(tallied.site, tally=Tally(tables={"users": tallied.tally["strays"]}))
 
 
 def documents(work: Work, found: Iterable[Record]) -> Iterator[tuple[str, int, str]]:
@@ -86,66 +102,109 @@ def documents(work: Work, found: Iterable[Record]) -> Iterator[tuple[str, int, s
     with GatheredBlocks(found, work.sites) as blocks:
         for part in blocks.parts():
             site = work.sites[part[0]]
+            left = work.limits.get(part)
             for task in _bucket_tasks(work, part, blocks):
-                with bucket.nesting(task) as nested:
+                with bucket.nesting(replace(task, limit=left)) as nested:
                     for document in nested:
                         json = b"".join((*document.parts, b"}"))
                         yield site.name, document.question_id, json.decode()
-                    _check(nested.tally, task, site)
+                    check_posts(nested.tally, task, site)
+                    if site.options.strict:
+                        strict.check_lines(site.dump.path, nested.strays)
+                    left = None if left is None else left - nested.tally.questions
+
+
+def count_documents(work: Work, found: Iterable[Record]) -> Iterator[tuple[Part, int]]:
+    """How many documents each part of a partition would have without a limit."""
+    with GatheredBlocks(found, work.sites) as blocks:
+        for part in blocks.parts():
+            tasks = _bucket_tasks(work, part, blocks)
+            yield part, sum(nested_keys(task).questions for task in tasks)
 
 
 def _write_part(work: Work, part: Part, blocks: GatheredBlocks) -> Written:
     site, number = work.sites[part[0]], work.numbers[part]
-    done = Written(part[0])
-    with (
-        _draft(site, f"part-{number:05}.jsonl.gz") as output,
-        _draft(site, f"{STRAYS}-{number + 1:05}.jsonl.gz") as strays,
-    ):
-        for piece in _compressed(_append(work, part, blocks, output, done.tally), site):
-            strays.append(piece)
-    done.size = output.progress.size
-    done.has_strays = bool(strays.progress.raw_size)
+    done = Written(*part)
+    with _draft_folder(site) as folder:
+        names = _names(site, folder, number)
+        with Writer(names, site.options) as output, _strays(site, folder, number + 1) as strays:
+            _write_lines(_append(work, part, blocks, output, done.tally), strays, site)
+            if done.tally.questions:
+                sizes = output.seal()
+                publish_all(names, sizes)
+                done.size = sum(sizes)
+                _place(site, names.output)
+            done.has_strays = _publish_strays(site, strays)
     done.peak = peak_memory()
     return done
 
 
 def _append(
-    work: Work, part: Part, blocks: GatheredBlocks, output: Output, tally: Tally
+    work: Work, part: Part, blocks: GatheredBlocks, output: Writer, tally: Tally
 ) -> Iterator[bytes]:
     """Append the documents of a part to its file; what comes out are the lines of its strays."""
+    left = work.limits.get(part)
     for task in _bucket_tasks(work, part, blocks):
-        result = bucket.merge_bucket(task)
+        if left == 0:
+            add(tally, nested_keys(task, limit=0))
+            continue
+        result = bucket.merge_bucket(replace(task, limit=left))
+        if task.options.strict:
+            strict.check_lines(work.sites[part[0]].dump.path, result.strays)
         for piece in result.pieces:
             output.append(piece)
-        tally.questions += result.tally.questions
-        tally.answers += result.tally.answers
-        tally.strays += result.tally.strays
+        add(tally, result.tally)
+        left = None if left is None else left - result.tally.questions
         yield from result.strays
 
 
-def _compressed(lines: Iterable[bytes], site: Site) -> Iterator[Piece]:
-    return compress_lines(lines, "gzip", site.options.level)
+def add(total: Tally, more: Tally) -> None:
+    """Add what became of some posts to what became of others."""
+    total.questions += more.questions
+    total.answers += more.answers
+    total.strays += more.strays
+    total.filtered += more.filtered
+    total.tables = added(total.tables, more.tables)
 
 
 def _bucket_tasks(work: Work, part: Part, blocks: GatheredBlocks) -> Iterator[BucketTask]:
-    site = work.sites[part[0]]
+    options = work.sites[part[0]].options
+    users = blocks.users(part) if work.sites[part[0]].nests_users else None
     for number, places in blocks.buckets(part):
-        for ids in bucket.parts(number, sum(block.raw_size for _, block in places)):
-            yield BucketTask(ids, places, work.owners.get(part[0], {}), site.options)
+        size = sum(block.raw_size for _, block in places)
+        for ids in bucket.parts(number, size, nested=bool(options.nest)):
+            yield BucketTask(ids, places, work.owners.get(part[0], {}), options, users=users)
 
 
-@contextmanager
-def _draft(site: Site, name: str) -> Iterator[Output]:
-    """A file of a site that appears when it is whole, and not at all if nothing was written."""
-    with _draft_folder(site) as folder:
-        output = Output(os.path.join(folder, name), "gzip")
-        try:
-            yield output
-            if output.progress.raw_size:
-                publish(output.path, output.seal())
-                files.publish(output.path, files.join(site.folder, name))
-        finally:
-            output.discard()
+def _names(site: Site, folder: str, number: int) -> Names:
+    form = site.options.form
+    name = f"part-{number:05}{ending(form.format, form.compression)}"
+    return Names(os.path.join(folder, name), None, form)
+
+
+def _strays(site: Site, folder: str, number: int) -> Output:
+    """The side file of this number, of JSON lines whatever the part files are."""
+    end = _names(site, folder, number).strays.partition(".strays")[2]
+    path = os.path.join(folder, f"{STRAYS}-{number:05}{end}")
+    return Output(path, compression_of(path))
+
+
+def _write_lines(lines: Iterable[bytes], output: Output, site: Site) -> None:
+    for piece in compress_lines(lines, compression_of(output.path), site.options.level):
+        output.append(piece)
+
+
+def _publish_strays(site: Site, strays: Output) -> bool:
+    """Give a side file its place if there is anything in it; whether there is."""
+    if not strays.progress.raw_size:
+        return False
+    publish(strays.path, strays.seal())
+    _place(site, strays.path)
+    return True
+
+
+def _place(site: Site, path: str) -> None:
+    files.publish(path, files.join(site.folder, os.path.basename(path)))
 
 
 @contextmanager
@@ -159,18 +218,3 @@ def _draft_folder(site: Site) -> Iterator[str]:
         os.makedirs(common, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=common) as folder:
             yield folder
-
-
-def _check(tally: Tally, task: BucketTask, site: Site) -> None:
-    """Raise `AccountingError` unless every post of a range of question ids went somewhere."""
-    placed = tally.questions + tally.answers + sum(tally.strays.values())
-    posts = 0
-    with BlockReader() as reader:
-        for path, block in task.blocks:
-            keys = KEY.iter_unpack(reader.read_keys(path, block))
-            posts += sum(question_id in task.ids for question_id, _, _, _ in keys)
-    if placed != posts:
-        raise AccountingError(
-            f"{site.dump.path}: {posts:,} posts came out of the shuffle but {placed:,} were "
-            "placed; this is a defect of so2docs, please report it"
-        )

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from so2docs.errors import DumpError
-from so2docs.report import Report
+from so2docs.report import Report, TableCounts
+
+_COUNTS = ("rows", "questions", "answers", "strays", "other types", "filtered")
 
 
 @dataclass(slots=True)
@@ -44,9 +46,12 @@ class SparkReport:
             answers=sum(report.answers for report in reports),
             strays=_sum(report.strays for report in reports),
             other_types=_sum(report.other_types for report in reports),
+            filtered=sum(report.filtered for report in reports),
             repaired_characters=sum(report.repaired_characters for report in reports),
             dump_bytes=sum(report.dump_bytes for report in reports),
             output_bytes=sum(report.output_bytes for report in reports),
+            tables=_tables(reports),
+            files=sum(report.files for report in reports),
             seconds=self.seconds,
             first_pass_seconds=max((report.first_pass_seconds for report in reports), default=0.0),
             second_pass_seconds=max(
@@ -66,21 +71,40 @@ class SparkReport:
 
     def __str__(self) -> str:
         width = max(map(len, [*self.sites, *self.failures, "site"]))
-        head = ("rows", "questions", "answers", "strays", "other types")
-        lines = [f"{'site':<{width}}" + "".join(f"{name:>13}" for name in head)]
-        for name, report in [*self.sites.items(), ("in all", self.total())]:
-            strays, others = sum(report.strays.values()), sum(report.other_types.values())
-            counts = (report.rows, report.questions, report.answers, strays, others)
-            lines.append(f"{name:<{width}}" + "".join(f"{count:13,}" for count in counts))
+        rows = [*self.sites.items(), ("in all", self.total())]
+        counts = {name: _counts(report) for name, report in rows}
+        shown = [name for name in _COUNTS if name != "filtered" or self.total().filtered]
+        lines = [f"{'site':<{width}}" + "".join(f"{name:>13}" for name in shown)]
+        for name, of_site in counts.items():
+            lines.append(f"{name:<{width}}" + "".join(f"{of_site[one]:13,}" for one in shown))
+        lines += [f"{name} nested: {table}" for name, table in self.total().tables.items()]
         lines += [f"{name:<{width}}  failed: {error}" for name, error in self.failures.items()]
         total = self.total()
-        rate = total.dump_bytes / 1e6 / self.seconds if self.seconds else 0.0
+        size = total.dump_bytes + sum(table.bytes for table in total.tables.values())
+        rate = size / 1e6 / self.seconds if self.seconds else 0.0
         lines.append(
-            f"{total.dump_bytes / 1e6:,.1f} MB to {total.output_bytes / 1e6:,.1f} MB in "
+            f"{size / 1e6:,.1f} MB to {total.output_bytes / 1e6:,.1f} MB in "
             f"{self.seconds:.1f} s ({rate:.0f} MB/s), "
             f"at most {self.worker_peak_bytes / 2**20:.0f} MiB a Python worker"
         )
         return "\n".join(lines)
+
+
+def _counts(report: Report) -> dict[str, int]:
+    strays, others = sum(report.strays.values()), sum(report.other_types.values())
+    counts = (report.rows, report.questions, report.answers, strays, others, report.filtered)
+    return dict(zip(_COUNTS, counts, strict=True))
+
+
+def _tables(reports: Iterable[Report]) -> dict[str, TableCounts]:
+    found: dict[str, TableCounts] = {}
+    for report in reports:
+        for name, table in report.tables.items():
+            total = found.setdefault(name, TableCounts())
+            total.rows += table.rows
+            total.bytes += table.bytes
+            total.add({"nested": table.nested, "filtered": table.filtered, **table.strays})
+    return found
 
 
 def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
