@@ -11,7 +11,8 @@ demo: $(VENV)/installed
 	@echo && echo "The first document:"
 	@$(BIN)/python -c 'import json, so2docs; print(json.dumps(next(so2docs.read("build/questions.jsonl.gz")), indent=2, ensure_ascii=False))'
 
-# Where Java is, PySpark is installed aside meanwhile, and a few tests on Spark come at the end.
+# Where Java is, PySpark is installed aside meanwhile, and a few tests on Spark come at the end, unless
+# the machine is too busy for that (SPARK=1: even then).
 test: $(VENV)/installed-test
 	@sh tests/spark_aside.sh start $(BIN)/python
 	$(BIN)/ruff check .
