@@ -133,8 +133,16 @@ class Nest:
         users = place.comment_users
         if self._users is None or table.kind != COMMENT or not users.keys:
             return b"[%b]" % b",".join([row[5] for row in rows])
-        comments = [_joined(*self._with_users(bytes(row[5]), users)) for row in rows]
-        return b"[%b]" % b",".join(comments)
+        return b"[%b]" % b",".join([self._comment(bytes(row[5]), users) for row in rows])
+
+    def _comment(self, json: bytes, users: UserKeys) -> bytes:
+        """A comment with its user inside."""
+        if users.hidden:
+            return _joined(*self._with_users(json, users))
+        # There are more of these than of all else: the short way saves 3 % with all tables.
+        (key,) = users.keys
+        user = self._user(json, key)
+        return json if user is None else b'%b,"%b":%b}' % (json[:-1], key.key.encode(), user)
 
     def _with_users(self, json: bytes, users: UserKeys) -> tuple[bytes, list[tuple[str, bytes]]]:
         """An object without the ids that are left out, and the users that they are of."""
