@@ -18,7 +18,7 @@ from so2docs.second_pass import SecondPass
 from so2docs.session import Session
 from so2docs.sources.opening import open_source
 from so2docs.spill import Spill
-from so2docs.table_files import asked, open_tables
+from so2docs.table_files import asked, find_tables
 from so2docs.workers import Workers, peak_memory
 
 
@@ -44,7 +44,7 @@ class Clock:
 def measure(folder: str, tables: list[str], work_dir: str) -> None:
     """Run the steps of a conversion one by one."""
     nest = asked(tables, {})
-    dump, others = open_source(folder), open_tables(folder, nest, {})
+    dump, others = open_source(folder), find_tables(folder, nest, {})
     output = str(Path(work_dir) / "questions.jsonl.gz")
     options, names = Options(jobs=1, nest=nest), Names(output, work_dir)
     spill = Spill(Path(work_dir) / "spill")
@@ -59,7 +59,7 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
         for step in session.table_passes:
             step.run(workers, posts)
             if step.table.name == "users":
-                users = maps.map_users(spill, len(step.chunks))
+                users = maps.map_users(spill, step.chunks)
             step.take_stock(report)
             counts = report.tables[step.table.name]
             clock.step(step.table.name, counts.rows, counts.spill_bytes, counts.bytes)
