@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 _FIELDS = {
     "type": r'toUInt8OrZero(extract(line, \' PostTypeId="([0-9]+)"\'))',
@@ -40,7 +41,8 @@ def compress(documents: str, out: str) -> None:
     from isal import igzip, isal_zlib
 
     seconds = 0.0
-    with igzip.open(documents) as file:
+    opened: Any = igzip  # Has no types.
+    with opened.open(documents) as file:
         while piece := file.read(1 << 20):
             started = time.process_time()
             packer = isal_zlib.compressobj(2, isal_zlib.DEFLATED, -15)
@@ -75,9 +77,10 @@ def clickhouse(dump: str, out: str) -> None:
     """One SQL statement: Id, Title, Body, and Id, Score, Body of the answers."""
     import chdb
 
+    database: Any = chdb
     columns = ", ".join(f"{sql.replace(chr(92), '')} AS {name}" for name, sql in _FIELDS.items())
     answer = "CAST(tuple(post, score, body), 'Tuple(Id Int64, Score Int64, Body String)')"
-    chdb.query(
+    database.query(
         f"INSERT INTO FUNCTION file('{out}', 'JSONEachRow') "
         "SELECT if(type = 1, post, parent) AS Id, anyIf(title, type = 1) AS Title, "
         f"anyIf(body, type = 1) AS Body, groupArrayIf({answer}, type = 2) AS Answers "
