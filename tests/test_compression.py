@@ -19,7 +19,7 @@ M_MMAP_THRESHOLD = -3
 assert ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 4096)
 from so2docs.compression import compress
 lines, held, found = sys.stdin.buffer.read(), [], set()
-for _ in range(70_000):
+for _ in range(60_000):
     held.append(mmap.mmap(-1, 65536, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ))
     found.add(compress(lines, "gzip", 1).data)
 print(len(found))
