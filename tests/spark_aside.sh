@@ -12,7 +12,7 @@ aside=build/pyspark
 log=build/pyspark.log
 started=build/tests.started
 patience=40
-most_seconds=130
+most_seconds=118
 
 is_there() { "$python" -c 'import importlib.util as u; exit(u.find_spec("pyspark") is None)'; }
 

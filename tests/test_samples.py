@@ -51,7 +51,6 @@ WAYS = [
     Way(jobs=1, chunk_bytes=2000),
     Way(jobs=3),
     Way(jobs=3, chunk_bytes=300),
-    Way(jobs=1, command=True),
     Way(jobs=3, command=True),
 ]
 
