@@ -12,6 +12,7 @@ from typing import NamedTuple
 import zstandard
 from isal.isal_zlib import crc32
 
+from so2docs.disk import write_all
 from so2docs.errors import SpillError
 
 _ZSTD_LEVEL = 1
@@ -75,10 +76,8 @@ class BlockWriter:
             Where they start in the file.
         """
         start = self._offset
-        view = memoryview(data)
         try:
-            while view:  # A raw file may take less than it is given: when the disk is full.
-                view = view[self._file.write(view) :]
+            write_all(self._file, data)
         except OSError as error:
             error.filename = self._path
             raise

@@ -60,7 +60,7 @@ def _readable(size: float) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
 
 
-def write_all(file: RawIOBase | BinaryIO, data: bytes) -> None:
+def write_all(file: RawIOBase | BinaryIO, data: bytes | bytearray) -> None:
     """Write to a raw file, which may take less at a time, such as when the disk is full."""
     view = memoryview(data)
     while view:
