@@ -39,17 +39,17 @@ format: $(VENV)/installed-test
 SANITIZED := build/sanitized
 SANITIZERS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 INCLUDE = -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
-SOURCES := so2docs/_core.c so2docs/_canonical.c
+SOURCES := so2docs/posts/_core.c so2docs/posts/_canonical.c
 
-$(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*)
-	rm -rf $@ && mkdir -p $@ && cp so2docs/*.py $@
+$(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*.py so2docs/*/*)
+	rm -rf $@ && mkdir -p $(@D) && cp -r so2docs $@ && rm -f $@/posts/_core*.so
 
 sanitize: $(SANITIZED)/so2docs
 	$(BIN)/python tests/twins.py $(SANITIZED)/seeds
 	gcc $(SANITIZERS) -DREPLAY tests/fuzz_canonical.c -o $(SANITIZED)/replay
 	$(SANITIZED)/replay $(SANITIZED)/seeds/*
 	for variant in "" -DSO2DOCS_PORTABLE; do \
-	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</_core.abi3.so && \
+	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</posts/_core.abi3.so && \
 	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SO2DOCS_EXAMPLES=500 \
 	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/test_core.py || exit 1; \
 	done
@@ -63,7 +63,7 @@ fuzz-core: $(SANITIZED)/so2docs
 	$(BIN)/python tests/twins.py $(SANITIZED)/corpus
 	clang $(SANITIZERS) -fsanitize=fuzzer tests/fuzz_canonical.c -o $(SANITIZED)/fuzz
 	$(SANITIZED)/fuzz $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
-	clang -shared -fPIC $(SANITIZERS) -fsanitize=fuzzer-no-link $(INCLUDE) $(SOURCES) -o $</_core.abi3.so
+	clang -shared -fPIC $(SANITIZERS) -fsanitize=fuzzer-no-link $(INCLUDE) $(SOURCES) -o $</posts/_core.abi3.so
 	LD_PRELOAD=$$($(BIN)/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED):tests \
 	  $(BIN)/python tests/fuzz_core.py $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
@@ -74,7 +74,7 @@ docs: $(VENV)/installed-test
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-CORE := setup.py $(wildcard so2docs/*.c so2docs/*.h)
+CORE := setup.py $(wildcard so2docs/posts/*.c so2docs/posts/*.h)
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml $(CORE)
 	$(BIN)/python -m pip install --quiet --editable .

@@ -17,10 +17,11 @@ setup(
     cmdclass={"bdist_wheel": StableWheel},
     ext_modules=[
         Extension(
-            "so2docs._core",
-            sources=["so2docs/_core.c", "so2docs/_canonical.c"],
+            "so2docs.posts._core",
+            sources=["so2docs/posts/_core.c", "so2docs/posts/_canonical.c"],
             depends=[
-                f"so2docs/_{part}.h" for part in ("bytes", "canonical", "characters", "values")
+                f"so2docs/posts/_{part}.h"
+                for part in ("bytes", "canonical", "characters", "values")
             ],
             py_limited_api=True,
             optional=True,

@@ -29,10 +29,10 @@ from typing import Any
 import orjson
 
 import so2docs
-from so2docs import second_pass
-from so2docs.library import Collection
-from so2docs.output import Output
-from so2docs.pieces import PieceReader
+from so2docs.lookup.collection import Collection
+from so2docs.lookup.pieces import PieceReader
+from so2docs.output.file import Output
+from so2docs.passes import second_pass
 
 
 def some_ids(path: str, number: int, seed: int) -> list[int]:

@@ -11,15 +11,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from so2docs import maps
-from so2docs.options import Options
-from so2docs.paths import Names
-from so2docs.second_pass import SecondPass
-from so2docs.session import Session
+from so2docs.options.conversion import Options
+from so2docs.output.paths import Names
+from so2docs.passes.second_pass import SecondPass
+from so2docs.passes.session import Session
+from so2docs.passes.workers import Workers, peak_memory
 from so2docs.sources.opening import open_source
+from so2docs.sources.tables import asked, find_tables
 from so2docs.spill import Spill
-from so2docs.table_files import asked, find_tables
-from so2docs.workers import Workers, peak_memory
+from so2docs.store import maps
 
 
 class Clock:

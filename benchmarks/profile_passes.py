@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import so2docs
-from so2docs import blocks, bucket, core, first_pass, merge, posts, repeats, rows
-from so2docs.formats import base
+from so2docs import merge
+from so2docs.output.formats import base
+from so2docs.passes import bucket, first_pass
+from so2docs.posts import core, posts, repeats, rows
+from so2docs.store import blocks
 
 STEPS: list[tuple[Any, str, str]] = [
     (first_pass, "spill_chunk", "first pass"),

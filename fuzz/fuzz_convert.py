@@ -91,9 +91,7 @@ def fuzz_with_atheris(atheris: object, run: Run, seeds: list[bytes], seed: int) 
     for number, data in enumerate(seeds):
         (corpus / f"sample-{number}").write_bytes(data)
     with atheris.instrument_imports(include=["so2docs"]):  # type: ignore[attr-defined]
-        import so2docs.bucket
-        import so2docs.chunk
-        import so2docs.convert  # noqa: F401
+        pass
 
     from judge import mutated
 

@@ -31,14 +31,14 @@ from so2docs.errors import (
     WorkerDiedError,
 )
 from so2docs.iterator import Documents, documents
-from so2docs.reading import read
+from so2docs.lookup.reading import read
 from so2docs.report import Report, TableCounts
 from so2docs.several import Conversion, convert_all
 
 if TYPE_CHECKING:
-    from so2docs.library import Collection, IndexWarning
-    from so2docs.library import open as open  # noqa: A004
-    from so2docs.statistics import Scores, Stats, stats
+    from so2docs.lookup.collection import Collection, IndexWarning
+    from so2docs.lookup.collection import open as open  # noqa: A004
+    from so2docs.statistics.stats import Scores, Stats, stats
 
 # `open` is left out, so that `from so2docs import *` does not hide the builtin.
 __all__ = [
@@ -75,12 +75,12 @@ __all__ = [
 ]
 
 _LOADED_WHEN_USED = {
-    "Collection": "so2docs.library",
-    "IndexWarning": "so2docs.library",
-    "Scores": "so2docs.statistics",
-    "Stats": "so2docs.statistics",
-    "open": "so2docs.library",
-    "stats": "so2docs.statistics",
+    "Collection": "so2docs.lookup.collection",
+    "IndexWarning": "so2docs.lookup.collection",
+    "Scores": "so2docs.statistics.stats",
+    "Stats": "so2docs.statistics.stats",
+    "open": "so2docs.lookup.collection",
+    "stats": "so2docs.statistics.stats",
 }
 
 

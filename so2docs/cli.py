@@ -13,11 +13,12 @@ from typing import Any, NoReturn
 import click
 
 import so2docs
-from so2docs import cli_reading, core
-from so2docs.document_options import document_options
+from so2docs.commands import reading
+from so2docs.commands.document_options import document_options
+from so2docs.commands.spark import spark
 from so2docs.errors import OptionError, OutputError, So2docsError
+from so2docs.posts import core
 from so2docs.several import Conversion, site_of, summary
-from so2docs.spark.cli import spark
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
@@ -160,7 +161,7 @@ def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str | None]:
     return dump, output
 
 
-for _command in (*cli_reading.COMMANDS, spark):
+for _command in (*reading.COMMANDS, spark):
     cli.add_command(_command)
 
 

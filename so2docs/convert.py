@@ -7,22 +7,22 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 
-from so2docs.bodies import BodyAs
-from so2docs.compression import Compression
-from so2docs.core import Core
-from so2docs.disk import disk_errors
 from so2docs.errors import DumpError
-from so2docs.filters import filters_of
-from so2docs.form import FormatName, default_output, form_of
 from so2docs.merge import AnswersBy
-from so2docs.options import Options
-from so2docs.paths import Names
+from so2docs.options.conversion import Options
+from so2docs.options.filters import filters_of
+from so2docs.options.output_form import FormatName, default_output, form_of
+from so2docs.output.compression import Compression
+from so2docs.output.paths import Names
+from so2docs.passes.session import Session
+from so2docs.posts.bodies import BodyAs
+from so2docs.posts.core import Core
 from so2docs.progress import Notify, silent
 from so2docs.report import Report
-from so2docs.session import Session
 from so2docs.sources.opening import Given, open_source
-from so2docs.stream import AnyDump
-from so2docs.table_files import Tables, asked, find_tables
+from so2docs.sources.stream import AnyDump
+from so2docs.sources.tables import Tables, asked, find_tables
+from so2docs.store.disk import disk_errors
 
 
 def convert(

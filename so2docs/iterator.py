@@ -8,18 +8,18 @@ from typing import Any
 
 import orjson
 
-from so2docs.bodies import BodyAs
 from so2docs.convert import opened
-from so2docs.core import Core
-from so2docs.disk import disk_errors
-from so2docs.filters import filters_of
 from so2docs.merge import AnswersBy
-from so2docs.options import Options
-from so2docs.paths import Names
+from so2docs.options.conversion import Options
+from so2docs.options.filters import filters_of
+from so2docs.output.paths import Names
+from so2docs.passes.session import Session
+from so2docs.posts.bodies import BodyAs
+from so2docs.posts.core import Core
 from so2docs.report import Report
-from so2docs.session import Session
 from so2docs.sources.opening import Given
-from so2docs.table_files import Tables, asked, find_tables
+from so2docs.sources.tables import Tables, asked, find_tables
+from so2docs.store.disk import disk_errors
 
 
 class Documents:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from so2docs.nested import Counts, Nest, Record, Taken, added
-from so2docs.posts import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
+from so2docs.nest import Counts, Nest, Record, Taken, added
+from so2docs.posts.posts import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
 
 AnswersBy = Literal["id", "votes"]
 

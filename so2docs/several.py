@@ -11,8 +11,8 @@ from typing import Any
 
 from so2docs.convert import convert
 from so2docs.errors import OptionError, So2docsError
-from so2docs.form import ending, form_of
-from so2docs.paths import Names
+from so2docs.options.output_form import ending, form_of
+from so2docs.output.paths import Names
 from so2docs.report import Report
 
 _EXTENSION = re.compile(r"\.(?:7z|zip|gz|bz2|xz|zst|xml)$", re.IGNORECASE)

@@ -18,9 +18,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from so2docs.blocks import Block, BlockReader
-from so2docs.database import AGAIN, Database, checksum
 from so2docs.errors import SpillError
+from so2docs.store.blocks import Block, BlockReader
+from so2docs.store.database import AGAIN, Database, checksum
 
 FORMAT = 3
 """Version of what stands in the index and in the block files."""

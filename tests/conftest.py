@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from so2docs import core as cores
+from so2docs.posts import core as cores
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 SAMPLES = CHECKOUT / "samples"
@@ -84,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def session() -> Iterator[Any]:
     """A session of Spark on two cores of this machine."""
-    from so2docs.spark.cli import start_session
+    from so2docs.commands.spark import start_session
 
     # Java that lives for seconds: no time spent on optimizing it.
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -18,7 +18,7 @@ static void *failing_realloc(void *bytes, size_t size)
 
 #define realloc failing_realloc
 #define FIRST_CAPACITY ((size_t)32) /* Memory grows often. */
-#include "../so2docs/_canonical.c"
+#include "../so2docs/posts/_canonical.c"
 
 static void require(int condition, const char *what)
 {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from so2docs import spark as on_spark
-from so2docs.spark.cli import start_session
+from so2docs.commands.spark import start_session
 
 
 def executors() -> list[int]:

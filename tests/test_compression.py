@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from so2docs.compression import compress
+from so2docs.output.compression import compress
 
 LINES = b"".join(b'{"Id":%d,"Tags":["c","gcc"],"Score":%d}\n' % (n, n % 7) for n in range(60))
 
@@ -17,7 +17,7 @@ AT_MANY_ADDRESSES = """
 import ctypes, mmap, sys
 M_MMAP_THRESHOLD = -3
 assert ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 4096)
-from so2docs.compression import compress
+from so2docs.output.compression import compress
 lines, held, found = sys.stdin.buffer.read()[:500], [], set()
 texts = [lines.replace(b"Id", name) for name in (b"Id", b"Site", b"Body", b"Score", b"Z", b"Title")]
 for _ in range(25_000):

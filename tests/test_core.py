@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import FRAME, LEFT, ROW, TAKEN, Outcome, by_compiled, by_reference, is_taken, slice_of
 
-from so2docs import core
-from so2docs.dump import open_dump, slices
-from so2docs.posts import BUCKET_BITS, NUMBERS, Posts, new_bucket
+from so2docs.posts import core
+from so2docs.posts.posts import BUCKET_BITS, NUMBERS, Posts, new_bucket
+from so2docs.sources.dump import open_dump, slices
 
 pytestmark = pytest.mark.skipif(
     core.built() == "python", reason="the compiled core is not built: no C compiler"
@@ -274,7 +274,8 @@ def test_no_object_is_left_in_memory() -> None:
 
 
 LOOP = """
-from so2docs import _core, posts
+from so2docs.posts import _core
+from so2docs.posts import posts
 good = b'<row Id="1" PostTypeId="1" Body="%s" Tags="%s" />' % (b"x" * 30_000, b"y" * 30_000)
 for data in (good, good + b"<row/>"):
     for times in (10, 3000):
@@ -299,7 +300,7 @@ def _add(
     bucket: Callable[[], object] = new_bucket,
     bits: int = BUCKET_BITS,
 ) -> object:
-    from so2docs import _core
+    from so2docs.posts import _core
 
     posts = posts or Posts()
     return _core.add_rows(data, posts.buckets, posts.pairs, bucket, bits)  # type: ignore[arg-type]

@@ -11,8 +11,8 @@ import pytest
 from dumps import END, dump_of, left_by, question, some_rows, write_dump
 
 import so2docs
-from so2docs import disk
-from so2docs.dump import open_dump, slices
+from so2docs.sources.dump import open_dump, slices
+from so2docs.store import disk
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LONG = bool(os.environ.get("SO2DOCS_LONG"))
@@ -273,7 +273,7 @@ def test_an_output_folder_that_vanishes(
         check(*arguments)  # type: ignore[arg-type]
         folder.rmdir()
 
-    monkeypatch.setattr("so2docs.session.check_room", vanish)
+    monkeypatch.setattr("so2docs.passes.session.check_room", vanish)
     with pytest.raises(so2docs.OutputError, match="part: cannot be written: No such file"):
         convert(dump, folder / "questions.jsonl.gz", work_dir=tmp_path)
 
@@ -325,7 +325,7 @@ def test_a_dump_that_changes_while_being_read(
                 do(dump)
             yield found
 
-    monkeypatch.setattr("so2docs.chunk.slices", changing)
+    monkeypatch.setattr("so2docs.passes.chunk.slices", changing)
     with pytest.raises(so2docs.ChangedDumpError) as caught:
         so2docs.convert(dump, output, jobs=1, chunk_bytes=2000)
     assert words in str(caught.value)

@@ -8,9 +8,9 @@ from dumps import END, START, question, some_rows, write_dump
 from hypothesis import given
 from hypothesis import strategies as st
 
-from so2docs import rows
-from so2docs.dump import Dump, open_dump, slices
 from so2docs.errors import TruncatedDumpError
+from so2docs.posts import rows
+from so2docs.sources.dump import Dump, open_dump, slices
 
 ROWS = [
     question(1, Title="t"),

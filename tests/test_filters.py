@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from oracle import nest
 
 import so2docs
-from so2docs.filters import is_sampled
-from so2docs.options import Options
+from so2docs.options.conversion import Options
+from so2docs.options.filters import is_sampled
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))
@@ -351,8 +351,8 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
     ],
 )
 def test_needs_rows(options: dict[str, Any], needs_rows: bool) -> None:
-    from so2docs.filters import filters_of
-    from so2docs.form import form_of
+    from so2docs.options.filters import filters_of
+    from so2docs.options.output_form import form_of
 
     names = ("format", "split")
     form = form_of("q.jsonl", **{name: options[name] for name in names if name in options})
@@ -385,7 +385,7 @@ def test_command_passes_every_filter_on(tmp_path: Path) -> None:
 
 
 def test_room_is_asked_for_what_is_kept() -> None:
-    from so2docs.filters import filters_of
+    from so2docs.options.filters import filters_of
 
     assert filters_of().expected_share == 1
     assert filters_of(sample="25%").expected_share == 0.25

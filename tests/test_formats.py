@@ -18,10 +18,10 @@ import zstandard
 from formats_read_back import READERS, Document, jsonl, parquet, unpacked, without_second_fractions
 
 import so2docs
-from so2docs import session
-from so2docs.form import FormatName
-from so2docs.formats import FORMATS, thrift
-from so2docs.workers import Workers
+from so2docs.options.output_form import FormatName
+from so2docs.output.formats import FORMATS, thrift
+from so2docs.passes import session
+from so2docs.passes.workers import Workers
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from so2docs.compression import Compression, Piece, compress
-from so2docs.handover import Place, place_pieces, turns
-from so2docs.output import Output
+from so2docs.output.compression import Compression, Piece, compress
+from so2docs.output.file import Output
+from so2docs.output.handover import Place, place_pieces, turns
 
 TASKS = 4
 

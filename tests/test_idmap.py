@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import so2docs
-from so2docs.idmap import IdMap, IdMapWriter
+from so2docs.store.id_map import IdMap, IdMapWriter
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NEAR = st.integers(-10_000, 10_000)

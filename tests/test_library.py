@@ -17,9 +17,9 @@ import pytest
 import zstandard
 
 import so2docs
-from so2docs.compression import compress
-from so2docs.output import Output
-from so2docs.part_files import publish
+from so2docs.output.compression import compress
+from so2docs.output.file import Output
+from so2docs.output.part_files import publish
 from so2docs.spill import Spill
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
@@ -470,11 +470,11 @@ def test_conversion_does_not_load_what_reads_outputs() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     loaded = set(done.stderr.decode().split())
-    assert "so2docs.output" in loaded
+    assert "so2docs.output.file" in loaded
     assert not loaded & {
-        "so2docs.library",
-        "so2docs.index_build",
-        "so2docs.pieces",
+        "so2docs.lookup.collection",
+        "so2docs.lookup.index_build",
+        "so2docs.lookup.pieces",
         "so2docs.stats",
     }
 

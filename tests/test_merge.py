@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import AnswersBy, nest
 
-from so2docs import merge, posts, repeats
+from so2docs import merge
+from so2docs.posts import posts, repeats
 
 SMALL = st.integers(1, 9)
 ROWS = st.lists(

@@ -139,8 +139,8 @@ def test_kept_spill_is_used_again_only_where_it_has_what_is_needed(tmp_path: Pat
 
 
 def test_rows_of_posts_are_read_as_ever_where_all_of_them_stays(tmp_path: Path) -> None:
-    from so2docs.filters import filters_of
-    from so2docs.options import Options
+    from so2docs.options.conversion import Options
+    from so2docs.options.filters import filters_of
 
     nested_only = filters_of(without="Comments.UserId,Answers.Votes")
     assert not Options(filters=nested_only, nest=ALL).needs_rows

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from so2docs.compression import compress, compression_of
 from so2docs.errors import DiskFullError, OutputError
-from so2docs.output import Output
-from so2docs.part_files import is_as_left, publish
+from so2docs.output.compression import compress, compression_of
+from so2docs.output.file import Output
+from so2docs.output.part_files import is_as_left, publish
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from oracle import NUMBERS, nest
 
-from so2docs import posts
+from so2docs.posts import posts
 
 VALUES = st.one_of(
     st.sampled_from(["1", "2", "3", "-1", "", "|a|b|", "<a><b>", "|", "<>", "x", "+7", "007"]),

@@ -11,7 +11,7 @@ import pytest
 from oracle import AnswersBy, Oracle, nest
 
 import so2docs
-from so2docs.core import Core, built
+from so2docs.posts.core import Core, built
 
 
 @dataclass(frozen=True, slots=True)

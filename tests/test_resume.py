@@ -12,9 +12,9 @@ import pytest
 from dumps import END, answer, left_by, question, some_rows, write_dump
 
 import so2docs
-from so2docs import bucket as bucket_side
-from so2docs import chunk as chunk_side
-from so2docs.second_pass import SecondPass
+from so2docs.passes import bucket as bucket_side
+from so2docs.passes import chunk as chunk_side
+from so2docs.passes.second_pass import SecondPass
 
 CHUNK_BYTES = 3000
 ROWS = some_rows(150)
@@ -79,7 +79,9 @@ def stop_in(
 
     with monkeypatch.context() as patch:
         if chunk is not None:
-            patch.setattr("so2docs.first_pass.spill_chunk", ending(chunk_side.spill_chunk, chunk))
+            patch.setattr(
+                "so2docs.passes.first_pass.spill_chunk", ending(chunk_side.spill_chunk, chunk)
+            )
         if bucket is not None:
             merge = ending(bucket_side.merge_bucket, bucket)
             patch.setattr(bucket_side, "merge_bucket", merge)

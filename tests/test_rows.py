@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from oracle import _repair
 
-from so2docs import rows
+from so2docs.posts import rows
 
 FRAME = (b"<posts>", b"</posts>")
 CHARACTERS = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff")

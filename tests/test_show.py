@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import so2docs
-from so2docs.html_text import as_text
-from so2docs.show import as_page
+from so2docs.lookup.html_text import as_text
+from so2docs.lookup.page import as_page
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 

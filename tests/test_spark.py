@@ -26,9 +26,10 @@ from spark_runs import (
 )
 
 import so2docs
-from so2docs import merge, posts
+from so2docs import merge
 from so2docs import spark as on_spark
-from so2docs.options import Options
+from so2docs.options.conversion import Options
+from so2docs.posts import posts
 from so2docs.spark import plan
 from so2docs.spark.job import spark_errors
 

@@ -20,7 +20,7 @@ from spark_runs import (
 
 import so2docs
 from so2docs import spark as on_spark
-from so2docs.form import FormatName, ending
+from so2docs.options.output_form import FormatName, ending
 
 FILTERS: list[dict[str, Any]] = [
     {"tags": ["discussion"], "min_score": 3, "min_answer_score": 1, "answered": True},

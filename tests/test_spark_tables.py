@@ -20,7 +20,7 @@ from spark_runs import (
 
 import so2docs
 from so2docs import spark as on_spark
-from so2docs.tables import TABLES
+from so2docs.schema import TABLES
 
 SITE = SAMPLES / "site"
 SETS = [

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from so2docs.blocks import BlockReader, BlockWriter
 from so2docs.errors import DiskFullError, SpillError
 from so2docs.spill import Spill
+from so2docs.store.blocks import BlockReader, BlockWriter
 
 
 def fill(spill: Spill, chunk: int, buckets: dict[int | None, tuple[bytes, bytes]]) -> str:

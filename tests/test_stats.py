@@ -18,9 +18,9 @@ from oracle_tables import nest as nest_tables
 from table_sites import SITE
 
 import so2docs
-from so2docs import survey as surveying
-from so2docs.stats_html import as_page
-from so2docs.stats_text import as_text
+from so2docs.statistics import survey as surveying
+from so2docs.statistics.html import as_page
+from so2docs.statistics.text import as_text
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from so2docs import rows
-from so2docs.posts import BUCKET_BITS, KEY, Posts
-from so2docs.table_rows import Row, add_rows, add_votes, type_numbers, votes_of
-from so2docs.tables import COMMENT, TABLES, VOTE
+from so2docs.posts import rows
+from so2docs.posts.posts import BUCKET_BITS, KEY, Posts
+from so2docs.posts.table_rows import Row, add_rows, add_votes, type_numbers, votes_of
+from so2docs.schema import COMMENT, TABLES, VOTE
 
 NUMBERS = frozenset({"Id", "PostId"})
 

@@ -15,7 +15,7 @@ from so2docs.errors import (
     So2docsError,
     WorkerDiedError,
 )
-from so2docs.workers import Workers, peak_memory
+from so2docs.passes.workers import Workers, peak_memory
 
 
 def late(task: int) -> tuple[int, int]:

@@ -7,9 +7,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from so2docs import core, posts, rows
-from so2docs.dump import open_dump
-from so2docs.posts import Posts
+from so2docs.posts import core, posts, rows
+from so2docs.posts.posts import Posts
+from so2docs.sources.dump import open_dump
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 FRAME = b"<posts>", b"</posts>"

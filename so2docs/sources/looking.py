@@ -7,9 +7,9 @@ import stat
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from so2docs import files
-from so2docs.dump import identity
 from so2docs.errors import DumpError
+from so2docs.sources import storage
+from so2docs.sources.dump import identity
 from so2docs.sources.encodings import HEAD_BYTES, encoding_of
 from so2docs.sources.kinds import Kind, kind_of
 
@@ -39,7 +39,7 @@ def look_at(path: str) -> Look:
     Raises:
         DumpError: It cannot be read, or is a damaged archive.
     """
-    if files.is_url(path):
+    if storage.is_url(path):
         return Look(is_plain=True)
     try:
         status = os.stat(path)

@@ -11,15 +11,15 @@ import stat
 import sys
 from typing import BinaryIO
 
-from so2docs import files
-from so2docs.dump import open_dump
 from so2docs.errors import ArchiveError, DumpError
+from so2docs.sources import storage
+from so2docs.sources.dump import open_dump
 from so2docs.sources.encodings import HEAD_BYTES, Decoded, encoding_of
 from so2docs.sources.kinds import kind_of
 from so2docs.sources.members import POSTS, Wanted, listed
 from so2docs.sources.read_ahead import ReadAhead
 from so2docs.sources.source import Counted, Source
-from so2docs.stream import AnyDump, StreamDump
+from so2docs.sources.stream import AnyDump, StreamDump
 
 STANDARD_INPUT = "-"
 
@@ -77,11 +77,11 @@ def open_path(
     if os.path.isdir(path):
         path = file_in_folder(path, wanted)
     try:
-        file = files.open_file(path)
+        file = storage.open_file(path)
     except OSError as error:
         raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
     source = Source(name or path, file, wanted, closers=[file.close])
-    if files.is_url(path) or stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    if storage.is_url(path) or stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         head = file.read(HEAD_BYTES)
         file.seek(0)
         try:
@@ -92,7 +92,7 @@ def open_path(
         if is_plain:
             file.close()
             return open_dump(path)
-        source.file, source.identity = path, files.identity(path, file)
+        source.file, source.identity = path, storage.identity(path, file)
         source.position, source.total = file.tell, source.identity[0]
     else:
         counted = Counted(file)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from so2docs import files
 from so2docs.errors import ChangedDumpError
+from so2docs.sources import storage
 from so2docs.sources.members import POSTS, Wanted
 
 BLOCK_BYTES = 1024 * 1024
@@ -101,7 +101,7 @@ class Source:
         if self.file is None:
             return
         try:
-            found = files.identity(self.file)
+            found = storage.identity(self.file)
         except OSError as error:
             raise ChangedDumpError(
                 self.name, f"is gone while being read ({error.strerror})"

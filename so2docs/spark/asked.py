@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, get_type_hints
 
-from so2docs.bodies import BodyAs
-from so2docs.compression import Compression
-from so2docs.core import Core
-from so2docs.filters import filters_of
-from so2docs.form import FormatName, ending, form_of
 from so2docs.merge import AnswersBy
-from so2docs.options import Options
-from so2docs.table_files import asked
+from so2docs.options.conversion import Options
+from so2docs.options.filters import filters_of
+from so2docs.options.output_form import FormatName, ending, form_of
+from so2docs.output.compression import Compression
+from so2docs.posts.bodies import BodyAs
+from so2docs.posts.core import Core
+from so2docs.sources.tables import asked
 
 
 class DocumentKeywords(TypedDict, total=False):

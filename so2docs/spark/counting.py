@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import deque
 
 from so2docs import merge
-from so2docs.blocks import BlockReader
-from so2docs.bucket import BucketTask
 from so2docs.errors import AccountingError
 from so2docs.merge import Tally
-from so2docs.nested import Nest
-from so2docs.posts import ANSWER, KEY, QUESTION
+from so2docs.nest import Nest
+from so2docs.passes.bucket import BucketTask
+from so2docs.posts.posts import ANSWER, KEY, QUESTION
 from so2docs.spark.plan import Site
+from so2docs.store.blocks import BlockReader
 
 
 def nested_keys(task: BucketTask, limit: int | None = None) -> Tally:

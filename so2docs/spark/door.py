@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from so2docs import files
 from so2docs.errors import ClusterError, DumpError, OptionError
-from so2docs.options import Options
+from so2docs.options.conversion import Options
+from so2docs.sources import storage
 from so2docs.spark import folders, plan
 from so2docs.spark import schema as schemas
 from so2docs.spark.asked import DocumentKeywords, FileKeywords, options_of
@@ -156,7 +156,7 @@ def _sites(
         has_site = plan.is_pattern(source)
     sites: list[Site] = []
     for name, dump in zip(plan.names(paths), open_dumps(spark, paths, options.nest), strict=True):
-        place = files.join(folder, *name.split("/")) if folder else ""
+        place = storage.join(folder, *name.split("/")) if folder else ""
         if isinstance(dump, DumpError):
             failures.add(name, place, dump)
         else:

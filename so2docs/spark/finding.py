@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import stat
 
-from so2docs import files
-from so2docs.dump import Dump, open_dump
 from so2docs.errors import DumpError
+from so2docs.schema import TABLES
+from so2docs.sources import storage
+from so2docs.sources.dump import Dump, open_dump
 from so2docs.sources.encodings import HEAD_BYTES, encoding_of
 from so2docs.sources.kinds import kind_of
 from so2docs.sources.members import POSTS
 from so2docs.sources.opening import file_in_folder
+from so2docs.sources.tables import TableFile, find_tables
 from so2docs.spark.plan import Stream
-from so2docs.table_files import TableFile, find_tables
-from so2docs.tables import TABLES
 
 _RATIO = 4.0
 """Bytes of a dump for each of an archive, at least; only says how many partitions to make."""
@@ -27,17 +27,17 @@ def posts_of(path: str) -> Dump | Stream:
         DumpError: It is not sound, or is none.
     """
     try:
-        if not files.is_url(path):
+        if not storage.is_url(path):
             if os.path.isdir(path):
                 path = file_in_folder(path, POSTS)
             if not stat.S_ISREG(os.stat(path).st_mode):
                 return open_dump(path)  # Which says that it is no file.
-        with files.open_file(path) as file:
+        with storage.open_file(path) as file:
             head = file.read(HEAD_BYTES)
             kind = kind_of(head)
             if kind is None and encoding_of(path, head) is None:
                 return open_dump(path)
-            found = files.identity(path, file)
+            found = storage.identity(path, file)
     except OSError as error:
         raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
     ratio = 1.0 if kind is None else max(kind.ratio, _RATIO)
@@ -55,9 +55,9 @@ def tables_beside(path: str, nest: tuple[str, ...]) -> dict[str, Dump]:
         DumpError: A file is missing, is not sound, or is packed.
     """
     given: dict[str, str] = {}
-    if nest and files.is_url(path):
+    if nest and storage.is_url(path):
         folder = path.rpartition("/")[0]
-        by_name = {name.lower(): name for name in files.listed(folder)}
+        by_name = {name.lower(): name for name in storage.listed(folder)}
         given = {name: _url(folder, by_name, name) for name in nest}
     found = find_tables(path, nest, given)
     return {name: _plain(file) for name, file in found.items()}
@@ -75,4 +75,4 @@ def _plain(file: TableFile) -> Dump:
 
 def _url(folder: str, by_name: dict[str, str], table: str) -> str:
     expected = TABLES[table].file
-    return files.join(folder, by_name.get(expected.lower(), expected))
+    return storage.join(folder, by_name.get(expected.lower(), expected))

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Literal
 
-from so2docs import files
 from so2docs.errors import DumpError, OutputError
-from so2docs.first_pass import add_up
+from so2docs.passes.first_pass import add_up
 from so2docs.report import Report, TableCounts
+from so2docs.schema import TABLES
+from so2docs.sources import storage
 from so2docs.spark import nesting
 from so2docs.spark.gathering import Stock
 from so2docs.spark.nesting import Written
 from so2docs.spark.plan import Site
-from so2docs.tables import TABLES
 
 OnError = Literal["stop", "skip"]
 
@@ -39,9 +39,9 @@ class Failures:
         """Save the bytes that show what is wrong with a dump; raise the error, or note it."""
         if folder and error.excerpt is not None:
             try:
-                files.make_folder(folder)
-                files.write(files.join(folder, ERROR), error.excerpt)
-                error.excerpt_path = files.join(folder, ERROR)
+                storage.make_folder(folder)
+                storage.write(storage.join(folder, ERROR), error.excerpt)
+                error.excerpt_path = storage.join(folder, ERROR)
             except OSError:
                 pass
         if self._stops:
@@ -53,7 +53,7 @@ def check(sites: Sequence[Site], *, force: bool) -> None:
     """Refuse to overwrite what is finished, unless forced, and what is not ours."""
     for site in sites:
         try:
-            names = files.listed(site.folder)
+            names = storage.listed(site.folder)
         except NotADirectoryError:
             raise OutputError(f"{site.folder}: is a file; choose another output") from None
         if SUCCESS in names and not force:
@@ -72,10 +72,10 @@ def clear(sites: Iterable[Site]) -> None:
     for site in sites:
         try:
             # _SUCCESS goes first: what is left without it counts as unfinished.
-            names = sorted(files.listed(site.folder), key=lambda name: name != SUCCESS)
+            names = sorted(storage.listed(site.folder), key=lambda name: name != SUCCESS)
             for name in names:
-                files.remove(files.join(site.folder, name))
-            files.make_folder(site.folder)
+                storage.remove(storage.join(site.folder, name))
+            storage.make_folder(site.folder)
         except OSError as error:
             raise OutputError(
                 f"{site.folder}: cannot be written: {error.strerror or error}"
@@ -116,9 +116,9 @@ def finish(site: Site, stock: Stock, written: Sequence[Written]) -> Report:
     report.check()
     report.files = sum(bool(one.size) for one in written)
     if any(one.has_strays for one in written):
-        report.strays_path = files.join(site.folder, f"{nesting.STRAYS}-*")
-    files.remove(files.join(site.folder, nesting.TEMPORARY))
-    files.write(files.join(site.folder, SUCCESS), b"")
+        report.strays_path = storage.join(site.folder, f"{nesting.STRAYS}-*")
+    storage.remove(storage.join(site.folder, nesting.TEMPORARY))
+    storage.write(storage.join(site.folder, SUCCESS), b"")
     return report
 
 

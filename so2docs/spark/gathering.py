@@ -12,18 +12,18 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
-from so2docs import repeats
-from so2docs.blocks import Block, BlockReader
-from so2docs.dump import Dump
 from so2docs.errors import DumpError
-from so2docs.first_pass import complete_place
-from so2docs.posts import KEY
+from so2docs.passes.first_pass import complete_place
+from so2docs.posts import repeats
+from so2docs.posts.posts import KEY
+from so2docs.schema import TABLES
+from so2docs.sources.dump import Dump
 from so2docs.spark.plan import PART_BITS, Site, Stream
 from so2docs.spark.records import Blocks, Ended, Record, Tallied, UserLines, temporary_folder
 from so2docs.spark.user_files import GatheredUsers
 from so2docs.spill import REJECTED, SEQUENCE_BITS
-from so2docs.tables import TABLES
-from so2docs.users import UserTable
+from so2docs.store.blocks import Block, BlockReader
+from so2docs.store.users import UserTable
 
 Part = tuple[int, int]
 """Number of a site, and that of a range of its question ids: `bucket >> PART_BITS`."""

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from so2docs.dump import Dump
 from so2docs.errors import ClusterError, DumpError, So2docsError
-from so2docs.first_pass import add_up
+from so2docs.passes.first_pass import add_up
 from so2docs.report import Report
+from so2docs.sources.dump import Dump
 from so2docs.spark import plan
 from so2docs.spark.finding import posts_of, tables_beside
 from so2docs.spark.gathering import GatheredBlocks, Part, Stock, take_stock

@@ -16,10 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import orjson
 import zstandard
 
-from so2docs import chunk as chunks
-from so2docs.blocks import Block, BlockReader, BlockWriter
-from so2docs.chunk import FULL_BLOCK
-from so2docs.posts import BUCKET_BITS, KEY, Posts, new_bucket, stray_line
+from so2docs.passes import chunk as chunks
+from so2docs.passes.chunk import FULL_BLOCK
+from so2docs.passes.workers import peak_memory
+from so2docs.posts.posts import BUCKET_BITS, KEY, Posts, new_bucket, stray_line
+from so2docs.schema import COMMENT, TABLES
 from so2docs.spark.gathering import GatheredBlocks, Part
 from so2docs.spark.plan import PART_BITS, Layout, Site
 from so2docs.spark.records import (
@@ -33,9 +34,8 @@ from so2docs.spark.records import (
 )
 from so2docs.spark.references import References
 from so2docs.spill import SEQUENCE_BITS
-from so2docs.tables import COMMENT, TABLES
-from so2docs.users import PLACE_BITS
-from so2docs.workers import peak_memory
+from so2docs.store.blocks import Block, BlockReader, BlockWriter
+from so2docs.store.users import PLACE_BITS
 
 REPEATED_USERS = ((TABLES["users"].sequence + 1) << SEQUENCE_BITS) - 1
 """Number of the chunk of the users whose id an earlier one has, after those of the table."""

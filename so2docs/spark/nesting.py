@@ -15,24 +15,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from so2docs import bucket, files, strict
-from so2docs.bucket import BucketTask
-from so2docs.compression import compression_of
 from so2docs.errors import StrictError
-from so2docs.form import ending
-from so2docs.line_pieces import compress_lines
 from so2docs.merge import Tally
-from so2docs.nested import added
-from so2docs.output import Output
-from so2docs.part_files import publish
-from so2docs.paths import Names
+from so2docs.nest import added
+from so2docs.options.output_form import ending
+from so2docs.output.compression import compression_of
+from so2docs.output.file import Output
+from so2docs.output.line_pieces import compress_lines
+from so2docs.output.part_files import publish
+from so2docs.output.paths import Names
+from so2docs.output.writer import Writer, publish_all
+from so2docs.passes import bucket, strict
+from so2docs.passes.bucket import BucketTask
+from so2docs.passes.workers import peak_memory
+from so2docs.sources import storage
 from so2docs.spark.counting import check_posts, nested_keys
 from so2docs.spark.gathering import GatheredBlocks, Part
 from so2docs.spark.joining import REPEATED_USERS
 from so2docs.spark.plan import Site
 from so2docs.spark.records import Record, temporary_folder
-from so2docs.workers import peak_memory
-from so2docs.writer import Writer, publish_all
 
 TEMPORARY = "_temporary"
 STRAYS = "_strays"
@@ -204,13 +205,13 @@ def _publish_strays(site: Site, strays: Output) -> bool:
 
 
 def _place(site: Site, path: str) -> None:
-    files.publish(path, files.join(site.folder, os.path.basename(path)))
+    storage.publish(path, storage.join(site.folder, os.path.basename(path)))
 
 
 @contextmanager
 def _draft_folder(site: Site) -> Iterator[str]:
     """A folder of this attempt's own, on the disk of the output where that is a disk."""
-    if files.is_url(site.folder):
+    if storage.is_url(site.folder):
         with temporary_folder() as folder:
             yield folder
     else:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
-from so2docs import files
-from so2docs.dump import Dump
 from so2docs.errors import DumpError, OptionError
-from so2docs.options import Options
+from so2docs.options.conversion import Options
+from so2docs.sources import storage
+from so2docs.sources.dump import Dump
 
 PART_BITS = 3
 """A part holds 2^3 buckets, 131,072 question ids: 160 MB of JSON of a busy site, 50 MB of gzip."""
@@ -43,7 +43,7 @@ class Stream:
     """
 
     path: str
-    identity: files.Identity
+    identity: storage.Identity
     size: int
 
 
@@ -192,7 +192,7 @@ def chunk_bytes(site: Site, dump: Dump | Stream) -> int:
 
 def is_pattern(source: Source) -> bool:
     """Whether a source may stand for several dumps."""
-    return not isinstance(source, str | os.PathLike) or files.matching(os.fspath(source)) != [
+    return not isinstance(source, str | os.PathLike) or storage.matching(os.fspath(source)) != [
         os.fspath(source)
     ]
 
@@ -208,7 +208,7 @@ def paths(source: Source) -> list[str]:
     found: list[str] = []
     for one in several:
         pattern = os.fspath(one)
-        matching = files.matching(pattern)
+        matching = storage.matching(pattern)
         if not matching:
             raise DumpError(
                 pattern, "matches no file", advice="quote the pattern, and check its folder"
@@ -238,7 +238,7 @@ def names(dumps: Sequence[str]) -> list[str]:
 
 def _place(path: str) -> list[str]:
     """Folders and name of a dump, without the parts that all dumps have."""
-    if files.is_url(path):
+    if storage.is_url(path):
         parts = path.partition("://")[2].strip("/").split("/")
     else:
         parts = os.path.abspath(path).strip(os.sep).split(os.sep)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from so2docs import repeats
-from so2docs.blocks import Block
 from so2docs.errors import DumpError
+from so2docs.posts import repeats
+from so2docs.store.blocks import Block
 
 _RECORD_BYTES = 4 * 1024 * 1024
 

@@ -14,11 +14,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from so2docs import chunk as chunks
-from so2docs.blocks import Block, BlockWriter
-from so2docs.posts import BUCKET_BITS, KEY, Bucket, Posts, new_bucket
+from so2docs.passes import chunk as chunks
+from so2docs.posts.posts import BUCKET_BITS, KEY, Bucket, Posts, new_bucket
 from so2docs.spark.plan import Layout, Site
 from so2docs.spark.records import Placed, sorted_out
+from so2docs.store.blocks import Block, BlockWriter
 
 # A quote inside a JSON string has a backslash before it, so that these are keys.
 _USER_ID = re.compile(rb'"(?:Owner|LastEditor)?UserId":(-?\d+)')

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from so2docs.options import Options
-from so2docs.posts import NUMBERS
-from so2docs.tables import TABLES
+from so2docs.options.conversion import Options
+from so2docs.posts.posts import NUMBERS
+from so2docs.schema import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,22 +16,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from so2docs.blocks import Block, BlockReader
-from so2docs.chunk import ChunkTask, spill_chunk
-from so2docs.dump import Chunk, Dump
 from so2docs.errors import ChangedDumpError, DumpError
-from so2docs.first_pass import complete_place
-from so2docs.idmap import IdMapWriter
-from so2docs.posts import KEY
+from so2docs.passes.chunk import ChunkTask, spill_chunk
+from so2docs.passes.first_pass import complete_place
+from so2docs.passes.table_chunk import TableTask, spill_table_chunk
+from so2docs.passes.workers import peak_memory
+from so2docs.posts.posts import KEY
+from so2docs.schema import TABLES
+from so2docs.sources.dump import Chunk, Dump
 from so2docs.sources.opening import open_source
+from so2docs.sources.stream import AnyDump, StreamDump
 from so2docs.spark.plan import PART_BITS, Layout, RangeTask, Site, Stream, chunk_bytes
 from so2docs.spark.records import Ended, Placed, Tallied, sorted_out, temporary_folder
 from so2docs.spark.references import References
 from so2docs.spill import SEQUENCE_BITS
-from so2docs.stream import AnyDump, StreamDump
-from so2docs.table_chunk import TableTask, spill_table_chunk
-from so2docs.tables import TABLES
-from so2docs.workers import peak_memory
+from so2docs.store.blocks import Block, BlockReader
+from so2docs.store.id_map import IdMapWriter
 
 
 def records(layout: Layout) -> Callable[[Iterable[RangeTask]], Iterator[Placed]]:

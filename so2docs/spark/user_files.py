@@ -7,9 +7,9 @@ import os
 import orjson
 import zstandard
 
-from so2docs.idmap import IdMapWriter
 from so2docs.spark.records import UserLines
-from so2docs.users import UserTable
+from so2docs.store.id_map import IdMapWriter
+from so2docs.store.users import UserTable
 
 _BATCH = 1 << 14
 

@@ -1,0 +1,1 @@
+"""The commands: options on the command line -> one call of the library."""

@@ -1,0 +1,149 @@
+"""`so2docs spark`: a session and `convert`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from so2docs.commands.document_options import document_options
+from so2docs.errors import ClusterError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_STARTS_OVER = "the same command starts over; folders without _SUCCESS are not finished"
+
+
+@click.command(
+    epilog="""\b
+Example:
+  so2docs spark 'dumps/*/Posts.xml' out/ --master 'local[*]'
+  cat out/beer.stackexchange.com/part-*.jsonl.gz | zcat | head -1
+"""
+)
+@click.argument("dumps", nargs=-1, required=True)
+@click.argument("output")
+@click.option(
+    "--master",
+    metavar="URL",
+    help="Where Spark runs, such as local[4] or spark://host:7077.  [default: as Spark is set up, "
+    "or all cores of this machine]",
+)
+@click.option(
+    "--conf",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of Spark; may be given several times.",
+)
+@click.option(
+    "--site/--no-site",
+    default=None,
+    help="Give each question an attribute Site.  [default: if there may be several dumps]",
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="A dump that cannot be converted ends all before anything is written, or is left out.",
+)
+@click.option("--force", is_flag=True, help="Overwrite the finished folders of these sites.")
+@document_options
+@click.option("--report", metavar="FILE", help="Write the report as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def spark(
+    dumps: tuple[str, ...],
+    output: str,
+    *,
+    master: str | None,
+    conf: tuple[str, ...],
+    report: str | None,
+    quiet: bool,
+    debug: bool,
+    **options: Any,
+) -> int:
+    """Convert DUMPS (paths, URLs or quoted patterns) on Spark into a folder a site below OUTPUT.
+
+    Each is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
+    one. A plain file is read by many tasks, any other by one.
+
+    The part files of a folder hold the lines that convert writes for that dump; of every other
+    format, each part file is whole. Needs PySpark (pip install 'so2docs[spark]') and Java 17 or
+    later.
+
+    Of several filters, all must hold. --limit counts for each dump, and --with reads the tables
+    beside each.
+    """
+    from so2docs.spark import convert
+
+    source = dumps[0] if len(dumps) == 1 else list(dumps)
+    session = start_session(master, conf, quiet=quiet)
+    try:
+        done = convert(session, source, output, **options)
+    except BaseException as end:
+        if isinstance(end, Exception):
+            raise
+        raise type(end)(_STARTS_OVER) from None
+    finally:
+        session.stop()
+    if report is not None:
+        text = json.dumps(done.as_dict(), indent=2)
+        Path(report).write_text(text + "\n", encoding="utf-8")
+    if not quiet:
+        click.echo(str(done), err=True)
+    for error in done.failures.values():
+        click.echo(f"so2docs: {error}", err=True)
+    return 1 if done.failures else 0
+
+
+def start_session(
+    master: str | None = None, settings: tuple[str, ...] = (), *, quiet: bool = False
+) -> SparkSession:
+    """A session; under `spark-submit`, the one that it set up.
+
+    Args:
+        master: Where Spark runs; None: as Spark is set up.
+        settings: Settings of Spark, `NAME=VALUE`.
+        quiet: Without progress.
+
+    Raises:
+        ClusterError: PySpark or Java is missing, or Spark does not start.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ClusterError(
+            "PySpark is needed for this: pip install 'so2docs[spark]' (450 MB)"
+        ) from None
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
+        where = f"JAVA_HOME ({home}) has none" if home else "no java is in the PATH"
+        raise ClusterError(
+            f"Spark needs Java 17 or later, and {where}; install it, such as "
+            "openjdk-17-jre-headless, or set JAVA_HOME"
+        )
+    # Executors of this machine run this Python, with its packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is not None and master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Nothing listens to the network.
+    builder = SparkSession.builder.appName("so2docs").config("spark.log.level", "ERROR")
+    builder = builder.config(
+        "spark.ui.showConsoleProgress", str(not quiet and sys.stderr.isatty()).lower()
+    )
+    if master is not None:
+        builder = builder.master(master)
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise ClusterError(f"Spark does not start: {lines[0]}") from error

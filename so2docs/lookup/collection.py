@@ -1,0 +1,209 @@
+"""An output as a collection: any document by its id, without reading the rest."""
+
+from __future__ import annotations
+
+import operator
+import os
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+
+from so2docs.errors import DocumentNotFoundError, OutputError
+from so2docs.lookup.index_build import build
+from so2docs.lookup.pieces import PieceReader
+from so2docs.output import index
+from so2docs.output.index import Entry, Index, UnusableIndexError
+
+_CACHE_BYTES = 32 * 1024 * 1024
+
+Notify = Callable[[str], object]
+
+
+class IndexWarning(UserWarning):
+    """An index is missing or cannot be used, so that the whole output is read once."""
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, IndexWarning, stacklevel=5)
+
+
+class Collection:
+    """The documents of an output, in ascending question id; `so2docs.open` makes one.
+
+    >>> docs[11227809]["Title"]
+    >>> len(docs), 4 in docs
+    >>> for question in docs: ...
+
+    Safe to use from several threads; a copy in another process (pickle) opens the file again.
+    Memory: the index, and the 32 MiB of documents that were used last.
+    """
+
+    def __init__(self, path: str, *, notify: Notify = _warn, progress: bool = False) -> None:
+        """As `so2docs.open`."""
+        self.path = path
+        self._pieces = PieceReader(path)
+        try:
+            self.index = self._load(notify, progress=progress)
+        except BaseException:
+            self.close()
+            raise
+        self._cache: OrderedDict[int, bytes] = OrderedDict()
+        self._cached_bytes = 0
+        self._lock = threading.Lock()
+
+    def _load(self, notify: Notify, *, progress: bool) -> Index:
+        try:
+            return index.load(self.path, self._pieces.file)
+        except UnusableIndexError as reason:
+            notify(f"{self.path}: {reason}; making one takes one pass over the file")
+        try:
+            data = build(self.path, self._pieces.file, progress=progress)
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+        if not index.save(self.path, data):
+            notify(f"{index.path_of(self.path)}: cannot be written; the index is kept in memory")
+        return Index(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._pieces.close()
+
+    def __enter__(self) -> Collection:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Collection, (self.path,)
+
+    def __repr__(self) -> str:
+        return f"<Collection of {len(self):,} questions in {self.path}>"
+
+    def __len__(self) -> int:
+        return self.index.documents
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for entry in self.entries():
+            lines = self._pieces.read(entry)
+            with self._bad_lines(entry):
+                yield from map(orjson.loads, lines.splitlines())
+
+    def __contains__(self, question_id: object) -> bool:
+        try:
+            return self._find(operator.index(question_id)) is not None  # type: ignore[arg-type]
+        except TypeError:
+            return False
+
+    def __getitem__(self, question_id: int) -> dict[str, Any]:
+        return self._found(question_id)[1]
+
+    def get(self, question_id: int, default: Any = None) -> Any:
+        """The document of a question; `default` if there is none."""
+        found = self._find(operator.index(question_id))
+        return default if found is None else found[1]
+
+    def line(self, question_id: int) -> bytes:
+        """The document of a question as it stands in the file: a line of JSON, without its end.
+
+        Raises:
+            DocumentNotFoundError: There is none (a `KeyError`).
+        """
+        return self._found(question_id)[0]
+
+    def entries(self) -> Iterator[Entry]:
+        """The pieces of the file, in order."""
+        return map(self.index.__getitem__, range(self.index.pieces))
+
+    def _found(self, question_id: int) -> tuple[bytes, dict[str, Any]]:
+        found = self._find(operator.index(question_id))
+        if found is None:
+            raise DocumentNotFoundError(
+                f"{self.path}: has no question {question_id}; answers stand in the document of "
+                "their question"
+            )
+        return found
+
+    def _find(self, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
+        piece = self.index.find(question_id)
+        if piece is None:
+            return None
+        lines = self._lines(piece)
+        with self._bad_lines(self.index[piece]):
+            return find_line(lines, question_id)
+
+    @contextmanager
+    def _bad_lines(self, entry: Entry) -> Iterator[None]:
+        try:
+            yield
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise OutputError(
+                f"{self.path}: after byte {entry.offset:,}, a line is no document with an Id"
+            ) from None
+
+    def _lines(self, piece: int) -> bytes:
+        """The documents of a piece, from the cache if they are there."""
+        with self._lock:
+            if piece in self._cache:
+                self._cache.move_to_end(piece)
+                return self._cache[piece]
+        lines = self._pieces.read(self.index[piece])
+        with self._lock:
+            if piece not in self._cache:
+                self._cache[piece] = lines
+                self._cached_bytes += len(lines)
+            while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
+                self._cached_bytes -= len(self._cache.popitem(last=False)[1])
+        return lines
+
+
+def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
+    """The line of a question among those of a piece, and its document."""
+    key = b'"Id":%d' % question_id
+    at = lines.find(key)
+    while at >= 0:
+        start = lines.rfind(b"\n", 0, at) + 1
+        end = lines.find(b"\n", at)
+        end = end if end >= 0 else len(lines)
+        # Not the start of a longer number, nor the id of an answer.
+        if lines[at + len(key) : at + len(key) + 1] in (b",", b"}"):
+            document = orjson.loads(lines[start:end])
+            if document["Id"] == question_id:
+                return lines[start:end], document
+        at = lines.find(key, at + 1)
+    # Not there, or written by another program, with white space.
+    for line in lines.splitlines():
+        document = orjson.loads(line)
+        if document["Id"] == question_id:
+            return line, document
+    return None
+
+
+def open(  # noqa: A001
+    path: str | os.PathLike[str], *, notify: Notify | None = None, progress: bool = False
+) -> Collection:
+    """Open an output to look documents up by their id, in milliseconds on any size of file.
+
+    The index that `convert` writes beside an output says where to look. If it is missing, damaged
+    or of another file, it is made again, which takes one pass over the output.
+
+    Args:
+        path: An output of `convert`, compressed or not; or any JSON lines in ascending `Id`, not
+            compressed.
+        notify: Called with a line of text before such a pass; a Python warning (`IndexWarning`)
+            if None.
+        progress: Show a progress bar for it.
+
+    Returns:
+        A collection, to be used as a context manager or closed: `docs[4]`, `4 in docs`,
+        `len(docs)`, `for question in docs`.
+
+    Raises:
+        OutputError: The file cannot be read, is damaged, or cannot be indexed.
+    """
+    return Collection(os.fspath(path), notify=notify or _warn, progress=progress)

@@ -1,0 +1,66 @@
+"""Making the index of an output that has none: one pass over the file.
+
+`index_cuts` finds the pieces; since they are those of the conversion, so is the index, byte for
+byte.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO
+
+import orjson
+from isal import isal_zlib
+
+from so2docs.errors import OutputError
+from so2docs.lookup.index_cuts import cuts, start_of_pieces
+from so2docs.output.index import HEADER, Builder
+from so2docs.progress import bar
+
+
+def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:
+    """Read a whole output and make its index.
+
+    Args:
+        name: Of the output, for messages.
+        file: The output, open.
+        progress: Show a progress bar.
+
+    Raises:
+        OutputError: It is damaged, is not in ascending order of `Id`, or is a compressed file that
+            so2docs did not write.
+    """
+    size = file.seek(0, os.SEEK_END)
+    builder, entries = Builder(), bytearray(HEADER)
+    last_id: int | None = None
+    end = start_of_pieces(file)
+    with bar("indexing", size, shown=progress) as shown:
+        for cut in cuts(name, file, size):
+            shown.update(cut.end - cut.offset)
+            first_id = _id(name, cut.raw, 0, cut.offset)
+            if last_id is not None and first_id <= last_id:
+                raise OutputError(
+                    f"{name}: question {first_id} comes after question {last_id}; "
+                    "only documents in ascending Id can be looked up"
+                )
+            last_id = _id(name, cut.raw, cut.raw.rfind(b"\n", 0, -1) + 1, cut.offset)
+            documents = cut.raw.count(b"\n") + (not cut.raw.endswith(b"\n"))
+            crc = isal_zlib.crc32(cut.raw)
+            entries += builder.add(first_id, cut.offset, len(cut.raw), documents, crc)
+            end = cut.end
+    return bytes(entries) + builder.end(end, file, size)
+
+
+def _id(name: str, raw: bytes, start: int, offset: int) -> int:
+    """`Id` of the document that starts there."""
+    end = raw.find(b"\n", start)
+    try:
+        question_id = orjson.loads(raw[start : end if end >= 0 else len(raw)])["Id"]
+    except (orjson.JSONDecodeError, TypeError, KeyError):
+        question_id = None
+    if not isinstance(question_id, int):
+        raise OutputError(
+            f"{name}: what stands at byte {offset:,} is no JSON line with an Id; "
+            "only the documents of so2docs can be looked up"
+        )
+    return question_id

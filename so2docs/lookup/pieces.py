@@ -1,0 +1,71 @@
+"""Reading single pieces of an output: where they are comes from the index."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import zstandard
+from isal import isal_zlib
+
+from so2docs.errors import OutputError
+from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, ZSTD_MAGIC
+from so2docs.output.index import Entry
+
+# Typed as an instance by the stubs of isal.
+_INFLATE_ERROR: Any = isal_zlib.error
+
+
+class PieceReader:
+    """Reads pieces in any order, from any thread."""
+
+    def __init__(self, path: str) -> None:
+        """Open an output.
+
+        Raises:
+            OutputError: It cannot be read.
+        """
+        self.path = path
+        try:
+            self.file = open(path, "rb")  # noqa: SIM115
+            start = self.file.read(4)
+            self._is_gzip, self._is_zstd = start[:2] == GZIP_HEADER[:2], start == ZSTD_MAGIC
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+    def read(self, entry: Entry) -> bytes:
+        """The documents of a piece, as lines.
+
+        Raises:
+            OutputError: The bytes are not those that were written.
+        """
+        data = self._bytes(entry)
+        if self._is_gzip:
+            try:
+                data = isal_zlib.decompress(data + LAST_BLOCK, -15, entry.raw_size)
+            except _INFLATE_ERROR:
+                data = b""
+        elif self._is_zstd:
+            try:
+                data = zstandard.ZstdDecompressor().decompress(data, entry.raw_size)
+            except zstandard.ZstdError:
+                data = b""
+        if len(data) != entry.raw_size or isal_zlib.crc32(data) != entry.crc:
+            raise OutputError(
+                f"{self.path}: the documents from question {entry.first_id} on, at byte "
+                f"{entry.offset:,}, are damaged; convert the dump again"
+            )
+        return data
+
+    def _bytes(self, entry: Entry) -> bytes:
+        if hasattr(os, "pread"):
+            return os.pread(self.file.fileno(), entry.size, entry.offset)
+        with self._lock:  # Windows
+            self.file.seek(entry.offset)
+            return self.file.read(entry.size)

@@ -1,0 +1,122 @@
+"""The options of a conversion, checked once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from so2docs.errors import OptionError
+from so2docs.merge import AnswersBy
+from so2docs.options.filters import Filters
+from so2docs.options.output_form import OutputForm
+from so2docs.posts import bodies
+from so2docs.posts.core import Core, resolve
+from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES
+
+KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, "Answers"}
+"""Names that documents have already."""
+
+_NESTED_NAMES = ("Comments", "Links", "Votes", "Owner", "LastEditor")
+_GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a dump is converted; `convert` says what each means.
+
+    Travels to the workers whole, so that an option touches only who offers it and who obeys it.
+    """
+
+    jobs: int | None = None
+    answers_by: AnswersBy = "id"
+    level: int = 2
+    skip_malformed: bool = False
+    chunk_bytes: int | None = None
+    progress: bool = False
+    core: Core = "auto"
+    site_field: tuple[str, str] | None = None
+    strict: bool = False
+    form: OutputForm = field(default_factory=OutputForm)
+    filters: Filters = field(default_factory=Filters)
+    body: bodies.BodyAs = "html"
+    nest: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise OptionError(f"jobs is {self.jobs}; it must be 1 or more")
+        if self.answers_by not in ("id", "votes"):
+            raise OptionError(f"answers_by is {self.answers_by!r}; it must be 'id' or 'votes'")
+        most = _GZIP_LEVELS if self.form.compression == "gzip" else _ZSTD_LEVELS
+        if not 0 <= self.level <= most:
+            of = "gzip" if most == _GZIP_LEVELS else "zstd"
+            raise OptionError(f"level is {self.level}; it must be 0 to {most} for {of}")
+        if self.chunk_bytes is not None and self.chunk_bytes < 1:
+            raise OptionError(f"chunk_bytes is {self.chunk_bytes}; it must be 1 or more")
+        if self.strict and self.skip_malformed:
+            raise OptionError("--strict and --skip-malformed contradict each other; give one")
+        known = ("", *KNOWN_NAMES, *(_NESTED_NAMES if self.nest else ()))
+        if self.site_field is not None and self.site_field[0] in known:
+            raise OptionError(
+                f"site_field is {self.site_field[0]!r}; it must be a name that posts do not have"
+            )
+        # Decided here, once: what the variable or the installation says may differ in a worker.
+        object.__setattr__(self, "core", resolve(self.core))
+        bodies.check(self.body)
+        fields = self.filters.fields
+        fields.check_nested(self.nest)
+        has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
+        if self.body != "html" and not has_body:
+            raise OptionError(f"--body {self.body} contradicts leaving out the bodies")
+        if self.filters.limit is not None and self.form.split_files is not None:
+            raise OptionError(
+                "--split by number of files contradicts --limit; split by size, as in --split 1GB"
+            )
+
+    @property
+    def threads(self) -> int:
+        """How many threads may decompress."""
+        return self.jobs or os.cpu_count() or 1
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the first pass must look into rows, beyond keys and types."""
+        return (
+            self.filters.select
+            or not self.filters.fields.has_whole_posts
+            or self.body != "html"
+            or self.form.has_dates
+        )
+
+    @property
+    def needs_all_keys(self) -> bool:
+        """Whether the keys of posts that are not sampled must stand with those of the others.
+
+        The rows of tables that belong to such posts are filtered too, and no strays.
+        """
+        return bool(self.nest) and self.filters.sample is not None
+
+    def that_change_the_spill(self) -> dict[str, Any]:
+        """Options that the first pass obeys, under the names of the command line."""
+        filters = self.filters.that_change_the_output()
+        filters.pop("--limit")
+        return {
+            "--skip-malformed": self.skip_malformed,
+            "--body": self.body,
+            "form of dates (--format mongodb)": self.form.has_dates,
+            "--sample together with --with": self.needs_all_keys,
+            "ids of users (--with users)": self.filters.fields.hidden(self.nest),
+            **filters,
+        }
+
+    def that_change_the_output(self) -> dict[str, Any]:
+        """Options under the names of the command line, for the spill to remember."""
+        return {
+            "--answers-by": self.answers_by,
+            "--level": self.level,
+            "--site-field": None if self.site_field is None else list(self.site_field),
+            "--limit": self.filters.limit,
+            "--with": list(self.nest),
+            **self.form.that_change_the_output(),
+            **self.that_change_the_spill(),
+        }

@@ -1,0 +1,196 @@
+"""Which attributes of questions, answers and what is nested in them a document has.
+
+A name is a path from the question on: `Title`, `Comments.Text`, `Answers.Owner.DisplayName`. It
+stands for all that is below it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from so2docs.errors import OptionError
+from so2docs.schema import (
+    ANSWER_ATTRIBUTES,
+    COMMENT_ATTRIBUTES,
+    LINK_ATTRIBUTES,
+    QUESTION_ATTRIBUTES,
+    USER_ATTRIBUTES,
+    VOTE_TYPES,
+)
+
+_ANSWERS = "Answers"
+_INSIDE = "Answers."
+_QUESTION = frozenset({*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES})
+
+USER_IDS = {"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"}
+"""Attributes of a post by which users are found, and where those go."""
+
+COMMENT_USER = "User"
+"""Where the user of a comment goes."""
+
+_USER_NAMES = tuple(f"{COMMENT_USER}.{name}" for name in USER_ATTRIBUTES)
+_NESTED = {
+    "Comments": (*COMMENT_ATTRIBUTES, COMMENT_USER, *_USER_NAMES),
+    "Links": LINK_ATTRIBUTES,
+    "Votes": tuple(VOTE_TYPES.values()),
+    **dict.fromkeys(USER_IDS.values(), USER_ATTRIBUTES),
+}
+_NESTED_NAMES = tuple(
+    name for part, names in _NESTED.items() for name in (part, *(f"{part}.{n}" for n in names))
+)
+_PARTS_OF = {
+    "comments": ("Comments",),
+    "links": ("Links",),
+    "votes": ("Votes",),
+    "users": (*USER_IDS.values(), f"Comments.{COMMENT_USER}"),
+}
+_ALLOWED = (
+    *QUESTION_ATTRIBUTES,
+    *_NESTED_NAMES,
+    _ANSWERS,
+    *(f"{_INSIDE}{name}" for name in (*ANSWER_ATTRIBUTES, *_NESTED_NAMES)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A choice of fields: those to keep, or those to leave out, or all.
+
+    Attributes:
+        kept: Names such as `Title`, `Answers` (all of them) or `Answers.Body`; None for all.
+        left_out: Names in the same form.
+    """
+
+    kept: tuple[str, ...] | None = None
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def has_whole_posts(self) -> bool:
+        """Whether every attribute of the posts themselves stays."""
+        return self.kept is None and all(_part(name) in _NESTED for name in self.left_out)
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether documents have answers at all."""
+        return self.has(_ANSWERS)
+
+    def has(self, path: str) -> bool:
+        """Whether documents have what such a name stands for, or anything of it."""
+        if self.kept is None:
+            return not any(name in self.left_out for name in _upwards(path))
+        return any(name in self.kept for name in _upwards(path)) or any(
+            name.startswith(f"{path}.") for name in self.kept
+        )
+
+    def has_whole(self, path: str) -> bool:
+        """Whether documents have all that such a name stands for."""
+        if self.kept is None:
+            return self.has(path) and not any(n.startswith(f"{path}.") for n in self.left_out)
+        return any(name in self.kept for name in _upwards(path))
+
+    def has_question(self, name: str) -> bool:
+        """Whether questions have this attribute."""
+        return self.has(name)
+
+    def has_answer(self, name: str) -> bool:
+        """Whether answers have this attribute."""
+        return self.has(f"{_INSIDE}{name}")
+
+    def hidden(self, nest: Sequence[str]) -> list[str]:
+        """Ids of users that documents do not have, but that are needed to find users.
+
+        Args:
+            nest: Names of the tables to nest.
+        """
+        if "users" not in nest:
+            return []
+        pairs = list(USER_IDS.items())
+        if "comments" in nest:
+            pairs.append(("Comments.UserId", f"Comments.{COMMENT_USER}"))
+        return [
+            f"{place}{name}"
+            for place in ("", _INSIDE)
+            for name, user in pairs
+            if self.has(f"{place}{user}") and not self.has(f"{place}{name}")
+        ]
+
+    def check_nested(self, nest: Sequence[str]) -> None:
+        """Check the choice against the tables to nest.
+
+        Raises:
+            OptionError: A name is of a table that is not among them, or nothing of one stays.
+        """
+        option = "--without" if self.kept is None else "--fields"
+        for name in (*(self.kept or ()), *self.left_out):
+            for table in _tables_of(name.removeprefix(_INSIDE)):
+                if table not in nest:
+                    raise OptionError(f"{option} {name} needs --with {table}")
+        for table in nest:
+            parts = [part for part in _PARTS_OF[table] if part in _NESTED or "comments" in nest]
+            if not any(self.has(f"{place}{part}") for place in ("", _INSIDE) for part in parts):
+                hint = f"name {' or '.join(parts)}, or leave" if self.kept else "leave"
+                raise OptionError(
+                    f"{option} leaves nothing of the {table} to nest: {hint} --with {table} out"
+                )
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """A path, and all that it is below."""
+    yield path
+    while "." in path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def _part(name: str) -> str:
+    """The first step of a path from the post on."""
+    return name.removeprefix(_INSIDE).partition(".")[0]
+
+
+def _tables_of(path: str) -> list[str]:
+    """Tables that there has to be for a path of a post, if it is nested."""
+    return [
+        table for table, parts in _PARTS_OF.items() if any(part in _upwards(path) for part in parts)
+    ]
+
+
+def fields_of(kept: str | Sequence[str] | None, left_out: str | Sequence[str] | None) -> Fields:
+    """The choice that `--fields` and `--without` ask for.
+
+    Raises:
+        OptionError: A name is unknown, or both were given.
+    """
+    if kept is not None and left_out:
+        raise OptionError("--fields and --without contradict each other; give one of them")
+    if kept is None:
+        return Fields(None, _names("--without", left_out or ()))
+    names = _names("--fields", kept)
+    if not names:
+        raise OptionError("--fields is empty; name at least one, such as Id,Title,Answers.Body")
+    return Fields(names)
+
+
+def _names(option: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    parts = given.split(",") if isinstance(given, str) else given
+    names = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
+    for name in names:
+        if not _is_allowed(name):
+            by_lower = {allowed.lower(): allowed for allowed in _ALLOWED}
+            similar = difflib.get_close_matches(name.lower(), by_lower, 1, 0.7)
+            hint = f"; did you mean {by_lower[similar[0]]}?" if similar else "."
+            raise OptionError(
+                f"{option}: there is no field {name!r}{hint} Allowed are "
+                f"{', '.join(QUESTION_ATTRIBUTES)}, {', '.join(_NESTED)}, {_ANSWERS}, and below "
+                "these the names of their attributes, as in Answers.Body, Comments.Text or "
+                "Answers.Owner.DisplayName"
+            )
+    return names
+
+
+def _is_allowed(name: str) -> bool:
+    """Whether there is such a field; types of votes without a name go by their number."""
+    inner = name.removeprefix(_INSIDE)
+    is_number = inner.removeprefix("Votes.").lstrip("-").isdecimal() and inner.startswith("Votes.")
+    return name in _ALLOWED or inner in _QUESTION or is_number

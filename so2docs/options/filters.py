@@ -1,0 +1,179 @@
+"""Which questions and answers a conversion keeps, checked once.
+
+Rows are looked at in the first pass, before anything is made of them, so that what is rejected
+costs little more than being parsed. A rejected post leaves its key: the second pass must know that
+the question of an answer was in the dump, and which of two posts with one id came first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from hashlib import blake2b
+from typing import Any
+
+from so2docs.errors import OptionError
+from so2docs.options.field_paths import Fields, fields_of
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?)?")
+_WHOLE = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What is kept; `convert` says what each option means. All that are given must hold.
+
+    Attributes:
+        tags: Tags in lower case.
+        all_tags: Whether a question needs all of them, not any.
+        min_score: Least score of a question.
+        min_answer_score: Least score of an answer.
+        answered: Whether a question needs an answer.
+        accepted: Whether a question needs an accepted answer.
+        since: Earliest creation date of a question, in the form of the dump.
+        until: The date that it must be before.
+        sample: Share of the questions, of 2^64; None for all.
+        limit: Most documents.
+        fields: What posts keep of their attributes.
+    """
+
+    tags: tuple[str, ...] = ()
+    all_tags: bool = False
+    min_score: int | None = None
+    min_answer_score: int | None = None
+    answered: bool = False
+    accepted: bool = False
+    since: str | None = None
+    until: str | None = None
+    sample: int | None = None
+    limit: int | None = None
+    fields: Fields = field(default_factory=Fields)
+
+    @property
+    def select(self) -> bool:
+        """Whether the first pass leaves out rows."""
+        return self != Filters(limit=self.limit, fields=self.fields) or not self.fields.has_answers
+
+    @property
+    def expected_share(self) -> float:
+        """Share of the dump that is at least left; 0 where that cannot be told beforehand."""
+        if self != Filters(sample=self.sample):
+            return 0.0
+        return 1.0 if self.sample is None else self.sample / _WHOLE
+
+    def that_change_the_output(self) -> dict[str, Any]:
+        """Options under the names of the command line."""
+        kept = self.fields.kept
+        return {
+            "--tag": sorted(self.tags),
+            "--all-tags": self.all_tags,
+            "--min-score": self.min_score,
+            "--min-answer-score": self.min_answer_score,
+            "--answered": self.answered,
+            "--accepted": self.accepted,
+            "--since": self.since,
+            "--until": self.until,
+            "--sample": self.sample,
+            "--limit": self.limit,
+            "--fields": None if kept is None else sorted(kept),
+            "--without": sorted(self.fields.left_out),
+        }
+
+
+def filters_of(
+    *,
+    tags: str | Sequence[str] = (),
+    all_tags: bool = False,
+    min_score: int | None = None,
+    min_answer_score: int | None = None,
+    answered: bool = False,
+    accepted: bool = False,
+    since: str | None = None,
+    until: str | None = None,
+    sample: str | float | None = None,
+    limit: int | None = None,
+    fields: str | Sequence[str] | None = None,
+    without: str | Sequence[str] | None = None,
+) -> Filters:
+    """The filters that some options ask for.
+
+    Raises:
+        OptionError: A value is not allowed, or two contradict each other.
+    """
+    names = tuple(_tag(tag) for tag in ([tags] if isinstance(tags, str) else tags))
+    if all_tags and not names:
+        raise OptionError("--all-tags needs --tag")
+    since, until = _date("since", since), _date("until", until)
+    if since is not None and until is not None and since >= until:
+        raise OptionError(f"--since {since} and --until {until} leave nothing between them")
+    if limit is not None and limit < 1:
+        raise OptionError(f"limit is {limit}; it must be 1 or more")
+    chosen = fields_of(fields, without)
+    if min_answer_score is not None and not chosen.has_answers:
+        raise OptionError("--min-answer-score contradicts leaving out the answers")
+    return Filters(
+        tags=names,
+        all_tags=all_tags,
+        min_score=min_score,
+        min_answer_score=min_answer_score,
+        answered=answered,
+        accepted=accepted,
+        since=since,
+        until=until,
+        sample=_share(sample),
+        limit=limit,
+        fields=chosen,
+    )
+
+
+def _tag(text: str) -> str:
+    if not text or re.search(r"[<>|,\s]", text):
+        raise OptionError(
+            f"tag is {text!r}; it must be one tag, such as python (repeat --tag for more)"
+        )
+    return text.lower()
+
+
+def _date(name: str, text: str | None) -> str | None:
+    if text is None:
+        return None
+    found = text.strip().replace(" ", "T").removesuffix("Z")
+    try:
+        if not _DATE.fullmatch(found):
+            raise ValueError
+        datetime.fromisoformat(found)
+    except ValueError:
+        raise OptionError(
+            f"{name} is {text!r}; it must be a date such as 2020-01-31 or 2020-01-31T12:00:00, UTC"
+        ) from None
+    return found
+
+
+def _share(sample: str | float | None) -> int | None:
+    if sample is None:
+        return None
+    text = str(sample).strip()
+    try:
+        percent = text.endswith("%")
+        share = Decimal(text.removesuffix("%")) / (100 if percent else 1)
+        if not 0 < share <= 1 or (share == 1 and not percent):
+            raise ValueError
+    except (InvalidOperation, ValueError):
+        raise OptionError(
+            f"sample is {sample!r}; it must be above 0% and at most 100%, such as 1% or 0.01"
+        ) from None
+    return int(share * _WHOLE)
+
+
+def is_sampled(question_id: int, share: int) -> bool:
+    """Whether a question is in the sample of this share, of 2^64.
+
+    Depends on the id only: the first eight bytes of the BLAKE2b hash of its decimal digits, read as
+    a big-endian number, are below the share. So a sample is the same from every dump, and part of
+    every larger one.
+    """
+    digest = blake2b(b"%d" % question_id, digest_size=8).digest()
+    return int.from_bytes(digest, "big") < share

@@ -1,0 +1,197 @@
+"""The form of the output: format, compression and division into files, checked once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from so2docs.errors import OptionError
+from so2docs.output.compression import Compression, compression_of
+from so2docs.output.formats import FORMATS
+
+FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
+
+SMALLEST_SPLIT = 100_000
+MOST_FILES = 10_000
+
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", re.IGNORECASE)
+_INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputForm:
+    """How documents are written; `convert` says what each option means.
+
+    Attributes:
+        format: One of `FORMATS`.
+        compression: Of the files.
+        index: Name of the Elasticsearch index.
+        split_bytes: Most bytes of a file; None unless files are cut by size.
+        split_files: Number of files; None unless there is one.
+        is_looked_up: Whether single documents are to be found in it by an index.
+    """
+
+    format: str = "jsonl"
+    compression: Compression = "gzip"
+    index: str = "questions"
+    split_bytes: int | None = None
+    split_files: int | None = None
+    is_looked_up: bool = True
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there are several files, or one that is numbered."""
+        return self.split_bytes is not None or self.split_files is not None
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether an index goes beside the output, to look documents up with."""
+        return self.format == "jsonl" and not self.is_split and self.is_looked_up
+
+    @property
+    def packing(self) -> Compression:
+        """How the bytes on the disk are compressed, by us or by the format."""
+        return self.compression if FORMATS[self.format].compressed else "zstd"
+
+    @property
+    def has_dates(self) -> bool:
+        """Whether the spill must have dates in the form of this format."""
+        return FORMATS[self.format].dates
+
+    def that_change_the_output(self) -> dict[str, Any]:
+        """Options under the names of the command line."""
+        return {
+            "--format": self.format,
+            "--compression": self.compression,
+            "--index": self.index,
+            "--split": self.split_files if self.split_bytes is None else f"{self.split_bytes}B",
+        }
+
+
+def form_of(
+    output: str,
+    *,
+    format: str | None = None,  # noqa: A002
+    compression: str | None = None,
+    index: str | None = None,
+    split: str | int | None = None,
+) -> OutputForm:
+    """The form that an output's name and the options ask for.
+
+    Raises:
+        OptionError: A value is not allowed, or two contradict each other.
+    """
+    name = _format(output, format)
+    FORMATS[name].check()
+    if index is not None and name != "elasticsearch":
+        raise OptionError(f"--index is for --format elasticsearch; the format is {name}")
+    if index is not None and not _INDEX.fullmatch(index):
+        raise OptionError(
+            f"index is {index!r}; Elasticsearch allows lower-case letters, digits and -_+. "
+            "(these four not at the start)"
+        )
+    split_bytes, split_files = _split(split)
+    if output == "-" and (split is not None or name == "parquet"):
+        what = "--split" if split is not None else "--format parquet"
+        raise OptionError(f"{what} cannot go to standard output; give the name of a file")
+    return OutputForm(
+        name,
+        _compression(output, name, compression),
+        index or "questions",
+        split_bytes,
+        split_files,
+    )
+
+
+def default_output(format: str | None) -> str:  # noqa: A002
+    """The name of the output where none is given."""
+    if format not in FORMATS:
+        return "questions.jsonl.gz"
+    return "questions" + FORMATS[format].extensions[0] + _usual_end(format)
+
+
+def ending(format: str | None, compression: str | None) -> str:  # noqa: A002
+    """What follows the stem in the name of an output of this form."""
+    end = default_output(format).removeprefix("questions")
+    if not end.endswith(".gz"):
+        return end
+    return end.removesuffix(".gz") + {"none": "", "zstd": ".zst"}.get(compression or "", ".gz")
+
+
+def _usual_end(name: str) -> str:
+    return ".gz" if FORMATS[name].compressed and name != "ravendb" else ""
+
+
+def _plain_name(output: str) -> str:
+    """A name without the extension of a compression."""
+    for extension in _COMPRESSIONS:
+        output = output.removesuffix(extension)
+    return output
+
+
+def _format(output: str, wanted: str | None) -> str:
+    by_name = [
+        name for name, kind in FORMATS.items() if _plain_name(output).endswith(kind.extensions)
+    ]
+    if wanted is None:
+        return by_name[0] if by_name else "jsonl"
+    if wanted not in FORMATS:
+        raise OptionError(f"format is {wanted!r}; it must be one of: {', '.join(FORMATS)}")
+    if by_name and wanted not in by_name and wanted != "jsonl":
+        ends = " or ".join(FORMATS[wanted].extensions)
+        raise OptionError(
+            f"--format {wanted} contradicts the name {output}, which says {by_name[0]}; "
+            f"choose a name that ends in {ends}"
+        )
+    if wanted == "jsonl" and by_name and by_name[0] in ("parquet", "ravendb"):
+        raise OptionError(
+            f"--format jsonl contradicts the name {output}, which says {by_name[0]}; "
+            "choose a name that ends in .jsonl.gz"
+        )
+    return wanted
+
+
+def _compression(output: str, name: str, wanted: str | None) -> Compression:
+    by_name = next((how for end, how in _COMPRESSIONS.items() if output.endswith(end)), None)
+    if wanted is not None and wanted not in get_args(Compression):
+        raise OptionError(
+            f"compression is {wanted!r}; it must be one of: {', '.join(get_args(Compression))}"
+        )
+    if not FORMATS[name].compressed:
+        given = f"--compression {wanted}" if wanted not in (None, "none") else ""
+        given = given or (f"the name {output}" if by_name else "")
+        if given:
+            raise OptionError(f"--format {name} compresses inside the file; {given} contradicts it")
+        return "none"
+    if wanted is not None and by_name not in (None, wanted):
+        raise OptionError(
+            f"--compression {wanted} contradicts the name {output}, which says {by_name}"
+        )
+    for how in get_args(Compression):
+        if how == wanted:
+            return how  # type: ignore[no-any-return]
+    return compression_of(output)
+
+
+def _split(split: str | int | None) -> tuple[int | None, int | None]:
+    """The most bytes of a file, or the number of files."""
+    if split is None:
+        return None, None
+    found = _SIZE.fullmatch(str(split).strip())
+    if not found:
+        raise OptionError(
+            f"split is {split!r}; it must be a size such as 500MB or 1GB, or a number of files"
+        )
+    number, unit, binary, byte = found.groups()
+    if not (unit or byte):
+        if "." in number or not 1 <= int(number) <= MOST_FILES:
+            raise OptionError(f"split is {split!r}; the files must be 1 to {MOST_FILES:,}")
+        return None, int(number)
+    size = int(float(number) * (_BINARY_UNITS if binary and unit else _UNITS)[unit.lower()])
+    if size < SMALLEST_SPLIT:
+        raise OptionError(f"split is {split!r}; a file must be allowed {SMALLEST_SPLIT:,} bytes")
+    return size, None

@@ -1,0 +1,1 @@
+"""Documents -> files: formats, compression, names, and the index beside an output."""

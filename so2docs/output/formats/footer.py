@@ -1,0 +1,92 @@
+"""One Parquet file from files of one row group each, made apart from each other.
+
+The data of a row group may stand anywhere in a file: only the footer says where. So row groups are
+appended like any other piece, and their descriptions, moved to where they came to stand, make the
+footer. (Structures and field ids: parquet.thrift of the Parquet format.)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from so2docs.output.formats.thrift import (
+    I64,
+    LIST,
+    STRUCT,
+    Field,
+    Reader,
+    Sequence,
+    Struct,
+    write_struct,
+)
+
+MAGIC = b"PAR1"
+_LENGTH = struct.Struct("<I")
+
+_NUM_ROWS, _ROW_GROUPS = 3, 4
+_COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7
+_CHUNK_OFFSET, _CHUNK_METADATA, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6
+_COLUMN_OFFSETS = {9, 10, 11, 14}  # data, index and dictionary page, bloom filter
+
+
+def split(file: bytes) -> tuple[bytes, bytes]:
+    """The data of a file with one row group, and the description of that row group."""
+    metadata, size = _metadata(file)
+    (group,) = next(field.value for field in metadata if field.id == _ROW_GROUPS).values
+    return file[len(MAGIC) : -len(MAGIC) - _LENGTH.size - size], bytes(write_struct(group))
+
+
+def joined(empty: bytes, groups: Iterable[tuple[int, bytes]]) -> bytes:
+    """The footer of a file.
+
+    Args:
+        empty: A file without row groups, for the schema.
+        groups: Where the data of each row group starts, and what `split` said of it.
+    """
+    moved: list[Struct] = []
+    rows = 0
+    for offset, description in groups:
+        group = _moved(Reader(description).struct(), offset - len(MAGIC))
+        rows += next(field.value for field in group if field.id == _GROUP_ROWS)
+        moved.append(group)
+    metadata = [field for field in _metadata(empty)[0] if field.id not in (_NUM_ROWS, _ROW_GROUPS)]
+    metadata.append(Field(_NUM_ROWS, I64, rows))
+    metadata.append(Field(_ROW_GROUPS, LIST, Sequence(STRUCT, moved)))
+    written = write_struct(sorted(metadata, key=lambda field: field.id))
+    return bytes(written) + _LENGTH.pack(len(written)) + MAGIC
+
+
+def _metadata(file: bytes) -> tuple[Struct, int]:
+    (size,) = _LENGTH.unpack_from(file, len(file) - len(MAGIC) - _LENGTH.size)
+    return Reader(file, len(file) - len(MAGIC) - _LENGTH.size - size).struct(), size
+
+
+def _moved(group: Struct, distance: int) -> Struct:
+    """The description of a row group that stands so many bytes further on."""
+    found: Struct = []
+    for field in group:
+        if field.id == _COLUMNS:
+            columns = [_moved_column(column, distance) for column in field.value.values]
+            found.append(field._replace(value=Sequence(field.value.type, columns)))
+        elif field.id == _GROUP_OFFSET:
+            found.append(field._replace(value=field.value + distance))
+        elif field.id != _ORDINAL:  # Sixteen bits, and no reader needs it.
+            found.append(field)
+    return found
+
+
+def _moved_column(column: Struct, distance: int) -> Struct:
+    found: Struct = []
+    for field in column:
+        if field.id == _CHUNK_METADATA:
+            inner = [
+                part._replace(value=part.value + distance) if part.id in _COLUMN_OFFSETS else part
+                for part in field.value
+            ]
+            found.append(field._replace(value=inner))
+        elif field.id in (_CHUNK_OFFSET, _OFFSET_INDEX, _COLUMN_INDEX) and field.value:
+            found.append(field._replace(value=field.value + distance))
+        else:
+            found.append(field)
+    return found

@@ -1,0 +1,178 @@
+"""Parquet: typed and nested columns, for DuckDB, pandas, polars, Spark and data set hubs.
+
+Each piece is a row group that a worker has made whole, so that memory does not grow with the dump.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import orjson
+
+from so2docs.errors import OptionError
+from so2docs.merge import Buffer, Document
+from so2docs.options.field_paths import COMMENT_USER
+from so2docs.output.compression import PIECE_BYTES, Piece
+from so2docs.output.formats import footer
+from so2docs.output.formats.base import Format
+from so2docs.output.formats.columns import Part, Record, Row, ordered
+from so2docs.output.journal import PieceLog
+from so2docs.schema import (
+    ANSWER_ATTRIBUTES,
+    COMMENT_ATTRIBUTES,
+    LINK_ATTRIBUTES,
+    QUESTION_ATTRIBUTES,
+    TABLES,
+    USER_ATTRIBUTES,
+    VOTE_COLUMNS,
+)
+
+if TYPE_CHECKING:
+    from so2docs.options.conversion import Options
+
+ROW_GROUP_BYTES = 8 * 1024 * 1024
+"""JSON of a row group: about 2.5 MB in the file."""
+
+_FOOTER_ROOM = 64 * 1024
+_NOTE_ROOM = 512
+
+
+class Parquet(Format):
+    """One Parquet file: a row a question, its answers and what is nested lists of structures."""
+
+    extensions: ClassVar[tuple[str, ...]] = (".parquet",)
+    compressed: ClassVar[bool] = False
+    logs: ClassVar[bool] = True
+    header = footer.MAGIC
+    piece_bytes = ROW_GROUP_BYTES
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.record = _question(options)
+
+    @staticmethod
+    def check() -> None:
+        """Raise `OptionError` unless pyarrow is installed."""
+        if find_spec("pyarrow") is None:
+            raise OptionError("--format parquet needs pyarrow: pip install 'so2docs[parquet]'")
+
+    def frame(self, document: Document) -> Iterable[Buffer]:
+        """The object on a line, which only `piece` sees."""
+        document.parts.append(b"}\n")
+        return document.parts
+
+    def piece(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Piece:
+        """A row group of some documents."""
+        if not documents:
+            return super().piece(raw)
+        import pyarrow as pa
+
+        with _system_memory():
+            tables = [self._table(rows) for rows in _batches(raw)]
+            data, note = footer.split(self._file(pa.concat_tables(tables)))
+        plain = super().piece(data, first_id, documents)
+        return Piece(data, len(raw), plain.crc, first_id, documents, note)
+
+    def footer(self, log: PieceLog | None) -> bytes:
+        """Schema, and place of every row group."""
+        groups, at = [], 0
+        for size, _, note in log or ():
+            if note:
+                groups.append((at, note))
+            at += size
+        return footer.joined(self._file(self.schema.empty_table()), groups)
+
+    def footer_bytes(self, log: PieceLog | None, piece: Piece) -> int:
+        """Of the notes so far and this one, with room for larger offsets."""
+        notes = len(piece.note) + (log.note_bytes if log else 0)
+        return _FOOTER_ROOM + notes + _NOTE_ROOM * (1 + (log.count if log else 0))
+
+    @cached_property
+    def schema(self) -> Any:
+        """The Arrow schema."""
+        import pyarrow as pa
+
+        return pa.schema(self.record.fields)
+
+    def _file(self, table: Any) -> bytes:
+        import pyarrow.parquet as pq
+
+        sink = io.BytesIO()
+        pq.write_table(
+            table,
+            sink,
+            row_group_size=max(1, table.num_rows),
+            compression="zstd",
+            compression_level=self.level or None,
+            # Those of long texts would only make the footer long.
+            write_statistics=ordered(self.record.fields),
+        )
+        return sink.getvalue()
+
+    def _table(self, rows: list[Row]) -> Any:
+        import pyarrow as pa
+
+        return pa.Table.from_arrays(self.record.columns(rows), schema=self.schema)
+
+
+def _question(options: Options) -> Record:
+    """What a document is, from the options alone."""
+    question = _post(options, "", QUESTION_ATTRIBUTES)
+    if not options.filters.fields.has_answers:
+        return question
+    answers = Part("Answers", "list", _post(options, "Answers.", ANSWER_ATTRIBUTES))
+    return Record(question.names, (*question.parts, answers))
+
+
+def _post(options: Options, prefix: str, names: Sequence[str]) -> Record:
+    """Its attributes, and what is nested in it in the order of the JSON object."""
+    has = options.filters.fields.has
+
+    def record(path: str, names: Sequence[str], *parts: Part) -> Record:
+        return Record(tuple(name for name in names if has(f"{path}{name}")), parts)
+
+    def user(key: str) -> list[Part]:
+        path = f"{prefix}{key}"
+        if "users" not in options.nest or not has(path):
+            return []
+        return [Part(key.rpartition(".")[2], "record", record(f"{path}.", USER_ATTRIBUTES))]
+
+    parts: list[Part] = []
+    for name in options.nest:
+        key = TABLES[name].key
+        path = f"{prefix}{key}."
+        if not key or not has(path[:-1]):
+            continue
+        if name == "comments":
+            comment = record(path, COMMENT_ATTRIBUTES, *user(f"{key}.{COMMENT_USER}"))
+            parts.append(Part(key, "list", comment))
+        elif name == "links":
+            parts.append(Part(key, "list", record(path, LINK_ATTRIBUTES)))
+        else:
+            parts.append(Part(key, "counts", record(path, VOTE_COLUMNS)))
+    return record(prefix, names, *parts, *user("Owner"), *user("LastEditor"))
+
+
+@contextmanager
+def _system_memory() -> Iterator[None]:
+    """Arrow's own allocators keep what was freed: 50 MiB more a worker."""
+    import pyarrow as pa
+
+    usual = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(usual)
+
+
+def _batches(raw: bytes) -> Iterator[list[Row]]:
+    """Documents of about a MiB at a time: as dictionaries they take several times their bytes."""
+    lines = io.BytesIO(raw)
+    while batch := lines.readlines(PIECE_BYTES):
+        yield [orjson.loads(line) for line in batch]

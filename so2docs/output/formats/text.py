@@ -1,0 +1,99 @@
+"""Formats that are JSON with something around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+import orjson
+
+from so2docs.merge import Buffer, Document
+from so2docs.output.formats.base import Format
+from so2docs.output.journal import PieceLog
+
+if TYPE_CHECKING:
+    from so2docs.options.conversion import Options
+
+
+class JsonLines(Format):
+    """One JSON object a line."""
+
+    extensions: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
+
+    def frame(self, document: Document) -> Iterable[Buffer]:
+        """The object and a line feed."""
+        document.parts.append(b"}\n")
+        return document.parts
+
+
+class JsonArray(Format):
+    """One array; each document still has a line of its own."""
+
+    extensions: ClassVar[tuple[str, ...]] = (".json",)
+    header = b"[\n"
+    between = b",\n"
+
+    def frame(self, document: Document) -> Iterable[Buffer]:
+        """The object."""
+        document.parts.append(b"}")
+        return document.parts
+
+    def footer(self, log: PieceLog | None) -> bytes:
+        """The end of the array."""
+        return b"\n]\n"
+
+
+class Elasticsearch(Format):
+    """Pairs of lines for the bulk API of Elasticsearch and OpenSearch; `_id` is the question id."""
+
+    extensions: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self._action = b'{"index":{"_index":%b,"_id":"' % orjson.dumps(options.form.index)
+
+    def frame(self, document: Document) -> Iterable[Buffer]:
+        """The action line and the document line."""
+        return [b'%b%d"}}\n' % (self._action, document.question_id), *document.parts, b"}\n"]
+
+
+class RavenDB(Format):
+    """What RavenDB imports: its own export format, documents only.
+
+    The importer (StreamSource in RavenDB's source) reads `BuildVersion` first, then a section named
+    `Docs`; a document's id and collection stand in its `@metadata`. 40000 is the first release with
+    this form of metadata, which every later one reads.
+    """
+
+    extensions: ClassVar[tuple[str, ...]] = (".ravendbdump", ".json")
+    header = b'{"BuildVersion":40000,"Docs":[\n'
+    between = b",\n"
+
+    def frame(self, document: Document) -> Iterable[Buffer]:
+        """The object with metadata in it."""
+        comma = b"" if document.is_empty else b","
+        metadata = b'%b"@metadata":{"@id":"questions/%d","@collection":"Questions"}}' % (
+            comma,
+            document.question_id,
+        )
+        return [*document.parts, metadata]
+
+    def footer(self, log: PieceLog | None) -> bytes:
+        """The end of the section and of the file."""
+        return b"\n]}\n"
+
+
+class MongoDB(Format):
+    """JSON lines for `mongoimport`: `_id` is the question id, dates are dates.
+
+    The form is relaxed Extended JSON v2 of the MongoDB specifications.
+    """
+
+    extensions: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
+    dates: ClassVar[bool] = True
+
+    def frame(self, document: Document) -> Iterable[Buffer]:
+        """The object with `_id` before the rest, and a line feed."""
+        comma = b"" if document.is_empty else b","
+        opening = b'{"_id":%d%b' % (document.question_id, comma)
+        return [opening, document.parts[0][1:], *document.parts[1:], b"}\n"]

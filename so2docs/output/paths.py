@@ -1,0 +1,175 @@
+"""Where a conversion writes, and whether it may."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from so2docs.errors import DumpError, OutputError, SpillError
+from so2docs.options.output_form import OutputForm
+from so2docs.output import index
+from so2docs.output.compression import Compression, compression_of
+from so2docs.spill import Spill, clear
+
+_EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Where a conversion writes."""
+
+    output: str
+    work_dir: str | None
+    form: OutputForm = field(default_factory=OutputForm)
+
+    @property
+    def stem(self) -> str:
+        """The output's path without its extensions."""
+        stem = "questions" if self.output == "-" else self.output
+        for extension in _EXTENSIONS:
+            stem = stem.removesuffix(extension)
+        return stem
+
+    @property
+    def extensions(self) -> str:
+        """What follows the stem."""
+        return self.output.removeprefix(self.stem) if self.output != "-" else ".jsonl.gz"
+
+    def file(self, number: int) -> str:
+        """The output file of this number: the output itself, unless it is split."""
+        return f"{self.stem}-{number:05}{self.extensions}" if self.form.is_split else self.output
+
+    def earlier_files(self) -> list[str]:
+        """Output files that exist."""
+        if not self.form.is_split:
+            return [self.output] if os.path.exists(self.output) else []
+        folder = Path(os.path.dirname(self.output) or ".")
+        name = re.compile(
+            re.escape(os.path.basename(self.stem)) + r"-\d{5}" + re.escape(self.extensions)
+        )
+        found = [path.name for path in folder.iterdir() if name.fullmatch(path.name)]
+        return sorted(os.path.join(os.path.dirname(self.output), name) for name in found)
+
+    @property
+    def strays(self) -> str:
+        """The side file for strays, which is of JSON lines whatever the output is."""
+        if self.form.format == "jsonl":
+            return f"{self.stem}.strays{self.extensions}"
+        end = {"none": "", "gzip": ".gz", "zstd": ".zst"}[self.form.compression]
+        return f"{self.stem}.strays.jsonl{'.gz' if self.form.format == 'parquet' else end}"
+
+    @property
+    def strays_compression(self) -> Compression:
+        """How the side file is compressed."""
+        return compression_of(self.strays)
+
+    @property
+    def index(self) -> str:
+        """The index beside the output."""
+        return index.path_of(self.output)
+
+    def _indexes(self) -> list[str]:
+        """The index, if this output gets one."""
+        return [self.index] if self.form.is_indexed else []
+
+    @property
+    def compression(self) -> Compression:
+        """How the output is compressed."""
+        return self.form.compression
+
+    @property
+    def work_folder(self) -> str | None:
+        """The folder for the spill; None for the system's temporary folder."""
+        if self.output == "-":
+            return self.work_dir
+        return self.work_dir or os.path.dirname(self.output) or "."
+
+    def check(self, file: str | None) -> None:
+        """Refuse to write where that cannot be, or over a file of the dump."""
+        if self.output == "-":
+            return
+        folder = os.path.dirname(self.output) or "."
+        if not os.path.isdir(folder):
+            raise OutputError(f"{self.output}: the folder {folder} does not exist; make it first")
+        if not os.access(folder, os.W_OK):
+            raise OutputError(
+                f"{self.output}: the folder {folder} is not writable; choose another output"
+            )
+        files = self.earlier_files() or [self.file(0)]
+        parts = (f"{self.file(0)}.part", f"{self.strays}.part")
+        for path in (*files, self.strays, *self._indexes(), *parts):
+            if os.path.isdir(path):
+                raise OutputError(f"{path}: is a folder; give the name of a file")
+            if file and _is_same(path, file):
+                raise OutputError(f"{path}: is the dump itself; choose another output")
+
+    def refuse_existing(self, *, force: bool) -> None:
+        """Refuse to overwrite anything, unless forced."""
+        if force or self.output == "-":
+            return
+        for path in (*self.earlier_files(), self.strays, *self._indexes()):
+            if path == self.index and os.path.exists(path) and index.is_index(path):
+                continue  # Left by an output that is gone; it can always be made again.
+            if os.path.exists(path):
+                raise OutputError(
+                    f"{path}: exists; choose another output, or overwrite with --force"
+                )
+
+    @property
+    def spill(self) -> Path:
+        """The folder of the spill, where the output is a file."""
+        folder = self.work_dir or os.path.dirname(self.output) or "."
+        return Path(folder, f"{os.path.basename(self.output)}.spill")
+
+    def has_spill(self) -> bool:
+        """Whether there is a spill to go on with."""
+        if self.output == "-":
+            return False
+        with suppress(OSError):
+            self.spill.rmdir()  # Empty, it is what a kill at the very last step left.
+        return self.spill.exists()
+
+    def open_spill(self, *, restart: bool) -> Spill:
+        """The spill of this output; one of its own for each conversion to standard output."""
+        folder = self.work_folder
+        if folder is not None and not os.path.isdir(folder):
+            raise SpillError(f"{folder}: the folder for the spill does not exist; make it first")
+        if self.output == "-":
+            return Spill(tempfile.mkdtemp(prefix="so2docs-", dir=folder))
+        if restart and self.spill.exists():
+            try:
+                Spill(self.spill).remove()
+            except SpillError as error:
+                if "another so2docs" in str(error) or "no spill" in str(error):
+                    raise
+                clear(self.spill)
+        return Spill(self.spill)
+
+    def leave_spill(self, spill: Spill, *, for_good: bool) -> None:
+        """Close a spill for another session to go on with; if none ever can, remove it."""
+        if self.output == "-" or for_good:
+            spill.remove()
+        else:
+            spill.close()
+
+    def save_excerpt(self, error: DumpError) -> None:
+        """Save the bytes that show what is wrong with a dump."""
+        path = f"{self.stem}.error.xml"
+        if error.excerpt is None or _is_same(path, error.path):
+            return
+        try:
+            Path(path).write_bytes(error.excerpt)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(path)
+            return
+        error.excerpt_path = path
+
+
+def _is_same(path: str, dump: str) -> bool:
+    """Whether two names are of one file, which hard and symbolic links can bring about."""
+    return os.path.exists(path) and os.path.exists(dump) and os.path.samefile(path, dump)

@@ -1,0 +1,154 @@
+"""What a worker of the second pass does: the blocks of a bucket -> compressed pieces of documents.
+
+One plain object in, one out, so that any engine can run it. Memory is bounded by `PART_BYTES`, or
+by one document if that is larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+import orjson
+
+from so2docs import merge
+from so2docs.merge import Buffer, Document, Tally
+from so2docs.nest import Nest
+from so2docs.options.conversion import Options
+from so2docs.output import formats
+from so2docs.output.compression import Piece
+from so2docs.output.handover import Place, place_pieces
+from so2docs.posts.posts import BUCKET_BITS
+from so2docs.store.blocks import Block, BlockReader
+from so2docs.store.users import Users, UserTable
+
+PART_BYTES = 32 * 1024 * 1024
+"""A bucket with more JSON than this is merged in parts, by ranges of question ids."""
+
+PART_BYTES_NESTED = 11 * 1024 * 1024
+"""The same where tables are nested: short rows take more memory beside their JSON than posts do.
+
+A bucket of 36 MB, with 49,000 posts and comments, takes 213 MiB at once and 123 MiB in four parts,
+in the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTask:
+    """A range of question ids to nest.
+
+    Attributes:
+        ids: The question ids.
+        blocks: The blocks of their bucket in the order of the dump, each with its file.
+        owners: For post ids under several questions, the one that stays.
+        options: How to convert.
+        cuts: Question ids that start another file of the output, in ascending order.
+        limit: Most documents.
+        users: Where the users are, if they are to be nested.
+        place: Where its pieces may be written; None if they are to be returned.
+    """
+
+    ids: range
+    blocks: list[tuple[str, Block]]
+    owners: dict[int, int]
+    options: Options
+    cuts: tuple[int, ...] = ()
+    limit: int | None = None
+    users: UserTable | None = None
+    place: Place | None = None
+
+
+@dataclass(slots=True)
+class BucketResult:
+    """Documents of a range of question ids, ready to be appended."""
+
+    ids: range
+    pieces: list[Piece]
+    strays: list[bytes]
+    tally: Tally
+
+
+def parts(bucket: int, json_bytes: int, *, nested: bool = False) -> list[range]:
+    """Ranges of question ids to merge a bucket in, each small enough for memory."""
+    share, limit = 1 << BUCKET_BITS, PART_BYTES_NESTED if nested else PART_BYTES
+    while json_bytes > limit and share > 1:
+        json_bytes //= 2
+        share //= 2
+    first = bucket << BUCKET_BITS
+    return [range(at, at + share) for at in range(first, first + (1 << BUCKET_BITS), share)]
+
+
+@contextmanager
+def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
+    """Read the blocks of a bucket, sorted and ready to be nested."""
+    options = task.options
+    with BlockReader() as reader:
+        blocks = (reader.read(path, block) for path, block in task.blocks)
+        posts = merge.sorted_posts(blocks, task.ids)
+    with nullcontext() if task.users is None else Users(task.users) as users:
+        yield merge.Nesting(
+            posts,
+            options.answers_by,
+            task.owners,
+            extra=_extra(options),
+            limit=task.limit,
+            with_answers=options.filters.fields.has_answers,
+            nest=Nest(options.nest, users, options.filters.fields) if options.nest else None,
+        )
+
+
+def _extra(options: Options) -> bytes:
+    """The site's field, if it was asked for."""
+    return b"" if options.site_field is None else orjson.dumps(dict([options.site_field]))[1:-1]
+
+
+def merge_bucket(task: BucketTask) -> BucketResult:
+    """Nest a range of question ids, and compress the documents.
+
+    Raises:
+        SpillError: A block is damaged.
+        OutputError: The output cannot be written.
+    """
+    pieces = _Pieces(task)
+    with nesting(task) as nested:
+        for document in nested:
+            pieces.add(document)
+        pieces.close()
+        placed = place_pieces(pieces.done, task.place)
+        return BucketResult(task.ids, placed, nested.strays, nested.tally)
+
+
+class _Pieces:
+    """Gathers documents until they are a piece of the output."""
+
+    def __init__(self, task: BucketTask) -> None:
+        self.done: list[Piece] = []
+        self._format = formats.of(task.options)
+        self._cuts = list(reversed(task.cuts))
+        self._start()
+
+    def _start(self) -> None:
+        self._held: list[Buffer] = []
+        self._size = self._count = self._first_id = 0
+
+    def add(self, document: Document) -> None:
+        if self._cuts and document.question_id >= self._cuts[-1]:
+            self.close()
+            while self._cuts and document.question_id >= self._cuts[-1]:
+                self._cuts.pop()
+        if not self._count:
+            self._first_id = document.question_id
+        elif self._format.between:
+            self._held.append(self._format.between)
+        self._held += self._format.frame(document)
+        self._size += document.size
+        self._count += 1
+        if self._size >= self._format.piece_bytes:
+            self.close()
+
+    def close(self) -> None:
+        """End a piece, if there is anything in it."""
+        if self._count:
+            raw = b"".join(self._held)
+            self.done.append(self._format.piece(raw, self._first_id, self._count))
+            self._start()

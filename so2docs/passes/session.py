@@ -1,0 +1,125 @@
+"""One session of a conversion: the two passes, one after the other."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+
+from so2docs.options.conversion import Options
+from so2docs.output.paths import Names
+from so2docs.passes import resume
+from so2docs.passes.first_pass import FirstPass
+from so2docs.passes.second_pass import SecondPass, published
+from so2docs.passes.table_pass import TablePass
+from so2docs.passes.workers import Workers, peak_memory
+from so2docs.progress import Notify, silent
+from so2docs.report import Report
+from so2docs.sources.stream import AnyDump
+from so2docs.sources.tables import TableFile
+from so2docs.spill import Spill
+from so2docs.store import maps
+from so2docs.store.disk import check_room
+
+_WORTH_A_PROCESS = 32 * 1024 * 1024
+
+
+class Session:
+    """A dump, the spill between the passes, and where the documents go."""
+
+    def __init__(
+        self,
+        dump: AnyDump,
+        spill: Spill,
+        options: Options,
+        names: Names,
+        *,
+        notify: Notify = silent,
+        tables: Mapping[str, TableFile] | None = None,
+    ) -> None:
+        self.dump = dump
+        self.spill = spill
+        self.options = options
+        self.names = names
+        self.notify = notify
+        wanted = options.chunk_bytes or dump.chunk_bytes
+        chunk_bytes = resume.claim(
+            spill,
+            dump,
+            wanted,
+            options.that_change_the_output(),
+            options.that_change_the_spill(),
+        )
+        self.first_pass = FirstPass(dump, spill, options, chunk_bytes, notify)
+        tables = tables or {}
+        self.table_passes = [
+            TablePass(table, spill, options, names.work_folder) for table in tables.values()
+        ]
+        spill.merge_only(step.table.sequence for step in self.table_passes)
+        self.table_bytes = sum(table.size for table in tables.values())
+        is_small = dump.size > 0 and dump.size + self.table_bytes < _WORTH_A_PROCESS
+        self.jobs = options.jobs or (1 if is_small else os.cpu_count() or 1)
+        if dump.size and chunk_bytes:
+            chunks = [step.most_tasks for step in self.table_passes]
+            self.jobs = min(self.jobs, max(-(-dump.size // chunk_bytes), *chunks, 1))
+        self.report = Report(
+            dump.path, names.output, dump_bytes=dump.size, jobs=self.jobs, core=options.core
+        )
+
+    def run(self, *, force: bool) -> Report:
+        """Both passes, into files.
+
+        Args:
+            force: Overwrite an existing output.
+        """
+        sealed = self.spill.get("sealed")
+        if sealed and (done := published(sealed, self.names)):
+            self.notify("going on: the documents were all written")
+            done.resumed = True
+            return done
+        self.names.refuse_existing(force=force)
+        report = self.report
+        report.resumed = bool(self.spill.tallies())
+        check_room(
+            int((self.dump.size + self.table_bytes) * self.options.filters.expected_share),
+            self.spill.folder,
+            self.names.output,
+            self.options.form.packing,
+        )
+        self.spill.put("sealed", None)
+        self.spill.start_run()
+        with Workers(self.jobs) as workers:
+            begun = time.perf_counter()
+            second = self.read(workers)
+            report.spill_bytes = self.spill.size()
+            between = time.perf_counter()
+            second.run(workers, report)
+            report.first_pass_seconds = between - begun
+            report.second_pass_seconds = time.perf_counter() - between
+            report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
+        self.spill.put("sealed", {**self.spill.get("sealed"), "report": report.as_dict()})
+        published(self.spill.get("sealed"), self.names)
+        return report
+
+    def documents(self) -> Iterator[Iterator[bytes]]:
+        """Both passes, the second in this process: lines of one range of question ids a time."""
+        self.spill.start_run()
+        with Workers(self.jobs) as workers:
+            second = self.read(workers)
+        yield from second.documents(self.report)
+
+    def read(self, workers: Workers) -> SecondPass:
+        """The first pass over the posts, then the tables; what is left to do then."""
+        owners = self.first_pass.run(workers, self.report)
+        users = None
+        posts = maps.map_posts(self.spill, owners) if self.table_passes else ""
+        for step in self.table_passes:
+            step.run(workers, posts)
+            if not step.table.kind:
+                about = step.file.name if self.options.strict else None
+                users = maps.map_users(self.spill, step.chunks, about)
+            step.take_stock(self.report)
+        self.spill.index()
+        return SecondPass(
+            self.spill, self.options, self.names, owners, users=users, notify=self.notify
+        )

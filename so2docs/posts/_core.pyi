@@ -1,0 +1,11 @@
+from collections.abc import Callable
+
+from so2docs.posts.posts import Bucket
+
+def add_rows(
+    data: bytes,
+    buckets: dict[int, Bucket],
+    pairs: bytearray,
+    new_bucket: Callable[[], Bucket],
+    bucket_bits: int,
+) -> tuple[int, int | None, dict[int, int]] | None: ...

@@ -1,0 +1,102 @@
+"""The step from a slice of rows to posts: compiled where it can be, by lxml and Python otherwise.
+
+The Python core (`rows.parse`, `posts.add`) is the reference. The compiled one takes a slice only if
+every row in it is canonical, which those of published dumps are, and then does the same; the rest
+goes the way of the reference. What comes out never depends on the choice.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from so2docs.errors import OptionError
+from so2docs.posts import rows
+from so2docs.posts.posts import BUCKET_BITS, Posts, new_bucket
+
+try:
+    from so2docs.posts import _core
+except ImportError:  # No C compiler was there when the package was installed.
+    _core = None  # type: ignore[assignment]
+
+Core = Literal["auto", "python", "compiled"]
+
+CORES: tuple[Core, ...] = ("auto", "python", "compiled")
+
+VARIABLE = "SO2DOCS_CORE"
+"""Environment variable that says what `auto` means."""
+
+
+class Added(NamedTuple):
+    """What the compiled core made of a slice.
+
+    Attributes:
+        rows: Rows of the slice, whatever became of them.
+        last_id: `Id` of the last one; None if there are no rows.
+    """
+
+    rows: int
+    last_id: int | None
+
+
+def resolve(wanted: Core) -> Core:
+    """Decide between the cores.
+
+    Args:
+        wanted: What the user asks for; `auto` is what `SO2DOCS_CORE` says, and without it the
+            compiled core where there is one.
+
+    Returns:
+        `python` or `compiled`.
+
+    Raises:
+        OptionError: There is no such core, or the compiled one was not built.
+    """
+    name, source = wanted, "core"
+    if wanted == "auto" and (said := os.environ.get(VARIABLE)):
+        name, source = said, VARIABLE  # type: ignore[assignment]
+    if name not in CORES:
+        raise OptionError(f"{source} is {name!r}; it must be 'auto', 'python' or 'compiled'")
+    if name == "compiled" and _core is None:
+        raise OptionError(
+            f"{source} is 'compiled', but this installation has no compiled core; "
+            "install a C compiler (such as gcc) and so2docs again with pip's --force-reinstall "
+            "and --no-cache-dir, or use --core python"
+        )
+    return built() if name == "auto" else name
+
+
+def built() -> Core:
+    """The faster core of this installation, `python` or `compiled`."""
+    return "python" if _core is None else "compiled"
+
+
+def add_canonical(data: bytes, frame: tuple[bytes, bytes], posts: Posts) -> Added | None:
+    """Turn a slice into posts by the compiled core.
+
+    Args:
+        data: What stands between two places where a row starts.
+        frame: The root's start and closing tags.
+        posts: Where they go.
+
+    Returns:
+        What was added; or None, with nothing changed, if the slice is not canonical.
+    """
+    if not _is_sound(frame):
+        return None
+    done = _core.add_rows(data, posts.buckets, posts.pairs, new_bucket, BUCKET_BITS)
+    if done is None:
+        return None
+    count, last_id, other_types = done
+    posts.other_types.update(other_types)
+    return Added(count, last_id)
+
+
+@lru_cache(maxsize=16)
+def _is_sound(frame: tuple[bytes, bytes]) -> bool:
+    """Whether lxml takes the tags around a slice as they are.
+
+    They may need the document type declaration, which no slice has; then lxml refuses every slice.
+    """
+    return list(rows.parse(b"<row/>", frame)) == [rows.Rows([{}])]

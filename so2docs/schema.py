@@ -1,0 +1,196 @@
+"""Tables, attributes, types and names of a dump. Nothing but definitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+QUESTION_ATTRIBUTES = (
+    "Id",
+    "PostTypeId",
+    "AcceptedAnswerId",
+    "CreationDate",
+    "Score",
+    "ViewCount",
+    "Body",
+    "OwnerUserId",
+    "OwnerDisplayName",
+    "LastEditorUserId",
+    "LastEditorDisplayName",
+    "LastEditDate",
+    "LastActivityDate",
+    "Title",
+    "Tags",
+    "AnswerCount",
+    "CommentCount",
+    "FavoriteCount",
+    "ClosedDate",
+    "CommunityOwnedDate",
+    "ContentLicense",
+)
+"""Of a question."""
+
+ANSWER_ATTRIBUTES = (
+    "Id",
+    "PostTypeId",
+    "ParentId",
+    "CreationDate",
+    "Score",
+    "Body",
+    "OwnerUserId",
+    "OwnerDisplayName",
+    "LastEditorUserId",
+    "LastEditorDisplayName",
+    "LastEditDate",
+    "LastActivityDate",
+    "CommentCount",
+    "CommunityOwnedDate",
+    "ContentLicense",
+)
+"""Of an answer."""
+
+COMMENT_ATTRIBUTES = (
+    "Id",
+    "PostId",
+    "Score",
+    "Text",
+    "CreationDate",
+    "UserDisplayName",
+    "UserId",
+    "ContentLicense",
+)
+"""Of a comment."""
+
+LINK_ATTRIBUTES = ("Id", "CreationDate", "PostId", "RelatedPostId", "LinkTypeId", "LinkType")
+"""Of a link; the last one is not of the dumps."""
+
+USER_ATTRIBUTES = ("Id", "Reputation", "CreationDate", "DisplayName")
+"""Of a user, those that documents tell: who it is, for the credit that the licence asks for, and
+their standing and time on the site. The rest is rare, long, or of the site's own business."""
+
+DATES = frozenset(
+    {"CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate"}
+)
+"""Of those, points in time: UTC, without a zone."""
+
+COMMENT, LINK, VOTE = 5, 6, 7
+"""Kinds of records, beside those of posts."""
+
+LINK_TYPES = {1: "linked", 3: "duplicate"}
+"""Types of links: table LinkTypes of the Stack Exchange Data Explorer."""
+
+VOTE_TYPES = {
+    0: "UndoMod",
+    1: "AcceptedByOriginator",
+    2: "UpMod",
+    3: "DownMod",
+    4: "Offensive",
+    5: "Favorite",
+    6: "Close",
+    7: "Reopen",
+    8: "BountyStart",
+    9: "BountyClose",
+    10: "Deletion",
+    11: "Undeletion",
+    12: "Spam",
+    13: "InformModerator",
+    14: "NominateModerator",
+    15: "ModeratorReview",
+    16: "ApproveEditSuggestion",
+    17: "Reaction1",
+    18: "Helpful",
+    19: "ThankYou",
+    20: "WellWritten",
+    21: "Follow",
+    22: "Reaction2",
+    23: "Reaction3",
+    24: "Reaction4",
+    25: "Reaction5",
+    26: "Reaction6",
+    27: "Reaction7",
+    28: "Reaction8",
+    29: "Outdated",
+    30: "NotOutdated",
+    31: "PreVote",
+    32: "CollectiveDiscussionUpvote",
+    33: "CollectiveDiscussionDownvote",
+    35: "privateAiAnswerCorrect",
+    36: "privateAiAnswerIncorrect",
+    37: "privateAiAnswerPartiallyCorrect",
+}
+"""Types of votes: table VoteTypes of the Stack Exchange Data Explorer."""
+
+VOTE_COLUMNS = tuple(VOTE_TYPES[number] for number in range(1, 17))
+"""Those that dumps are published with, for formats that need to know beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a dump.
+
+    Attributes:
+        name: What users ask for.
+        file: Its file in a dump.
+        row: What one row of it is called.
+        numbers: Attributes that are JSON numbers.
+        required: Those among them without which a row has no place.
+        sequence: Where its chunks come in the spill, after those of the posts.
+        kind: Kind of its records; 0 if it has none.
+        key: Under which a post holds them.
+    """
+
+    name: str
+    file: str
+    row: str
+    numbers: frozenset[str]
+    required: tuple[str, ...]
+    sequence: int
+    kind: int = 0
+    key: str = ""
+
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table(
+            "comments",
+            "Comments.xml",
+            "comment",
+            frozenset({"Id", "PostId", "Score", "UserId"}),
+            ("Id", "PostId"),
+            1,
+            COMMENT,
+            "Comments",
+        ),
+        Table(
+            "links",
+            "PostLinks.xml",
+            "link",
+            frozenset({"Id", "PostId", "RelatedPostId", "LinkTypeId"}),
+            ("Id", "PostId"),
+            2,
+            LINK,
+            "Links",
+        ),
+        Table(
+            "votes",
+            "Votes.xml",
+            "vote",
+            frozenset({"Id", "PostId", "VoteTypeId", "UserId", "BountyAmount"}),
+            ("PostId", "VoteTypeId"),
+            3,
+            VOTE,
+            "Votes",
+        ),
+        Table(
+            "users",
+            "Users.xml",
+            "user",
+            frozenset({"Id", "Reputation"}),
+            ("Id",),
+            4,
+        ),
+    )
+}
+"""The tables that can be nested, by name, in the order in which they are read and nested."""
+
+OF_KIND = {table.kind: table for table in TABLES.values() if table.kind}

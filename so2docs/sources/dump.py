@@ -1,0 +1,297 @@
+"""A dump on disk: what stands around its rows, and how it is cut into ranges of whole rows.
+
+First in the flow: nothing here looks inside a row. Only the head and the tail of the file are read
+before the passes start, so a dump that was cut off is noticed within milliseconds; memory is
+bounded by `SLICE_BYTES` and the longest row.
+
+Cutting relies on the XML rule that a raw `<` cannot stand in an attribute value (XML 1.0, [10]
+AttValue): the bytes `<row` followed by white space always start a row.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from so2docs.errors import (
+    ChangedDumpError,
+    DumpError,
+    MalformedDumpError,
+    Place,
+    TruncatedDumpError,
+)
+from so2docs.posts import rows
+from so2docs.sources import storage
+from so2docs.sources.prolog import HEAD_LIMIT, MISC, Frame, read_prolog
+
+SLICE_BYTES = 256 * 1024
+"""Rows are parsed in slices of this size: the fastest of 64 KiB to 1 MiB, and small in memory."""
+
+ROW_START = re.compile(rb"<row[\s/>]")
+_ROW_START_BYTES = 5
+_WINDOW = 64 * 1024
+_SMALLEST_CHUNK = 8 * 1024 * 1024
+_MOST_CHUNKS = 400
+# Beyond, the line of a cut is worth less than the minute of reading that it takes to tell.
+_MOST_COUNTED = 8 * 1024 * 1024 * 1024
+
+
+class Chunk(NamedTuple):
+    """Where one task of the first pass reads: what `slices` takes."""
+
+    number: int
+    dump: Dump
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """A dump file whose head and tail are sound.
+
+    Attributes:
+        path: The file.
+        identity: Size in bytes, modification time in ns and inode, to notice a change.
+        start: Offset of the first byte after the root's start tag.
+        end: Offset of the root's closing tag.
+        first_line: Line of the byte at `start`, from 1.
+        frame: The root's start and closing tags, to put around a slice of rows.
+        location: Where the bytes are, if not in `path`: a piece of a stream.
+        base: Offset in the stream of the first byte of that piece.
+    """
+
+    path: str
+    identity: tuple[int, int, int]
+    start: int
+    end: int
+    first_line: int
+    frame: Frame
+    location: str = ""
+    base: int = 0
+
+    @property
+    def file(self) -> str:
+        """The file to read."""
+        return self.location or self.path
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.identity[0]
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk where nobody says otherwise."""
+        return max(_SMALLEST_CHUNK, -(-self.size // _MOST_CHUNKS))
+
+    def check_unchanged(self, file: BinaryIO | None = None) -> None:
+        """Raise `ChangedDumpError` if the file (an open one, or the path) is another by now."""
+        try:
+            found = storage.identity(self.file, file)
+        except OSError as error:
+            raise ChangedDumpError(
+                self.path, f"is gone while being read ({error.strerror})"
+            ) from None
+        if found != self.identity:
+            raise ChangedDumpError(
+                self.path,
+                f"changed while being read ({self.size:,} bytes before, {found[0]:,} now)",
+                advice="wait until it is complete and run the command again with --restart",
+            )
+
+    def check_end(self) -> None:
+        """Raise what is wrong with the dump as a whole, once all its chunks are done."""
+        self.check_unchanged()
+
+    def chunks(self, size: int, done: Collection[int], folder: Path) -> Iterator[Chunk]:
+        """Cut the rows into consecutive ranges of `size` bytes; `slices` finds the whole rows.
+
+        Args:
+            size: Bytes of a range.
+            done: Numbers of the chunks to leave out.
+            folder: For files that chunks need; a range of a file needs none.
+        """
+        for number, start in enumerate(range(self.start, self.end, size)):
+            if number not in done:
+                yield Chunk(number, self, start, min(start + size, self.end))
+
+    def progress_total(self, size: int, done: Collection[int]) -> tuple[int | None, int]:
+        """Bytes of the given file in all, and those that the chunks of `done` stand for."""
+        before = sum(min(size, self.end - self.start - chunk * size) for chunk in done)
+        return self.size, before
+
+    def progress(self, chunk: Chunk) -> int:
+        """Bytes of the given file that a finished chunk stands for."""
+        return chunk.end - chunk.start
+
+    @property
+    def end_state(self) -> None:
+        """Nothing is found out by reading to the end."""
+
+    def go_on(self, state: dict[str, int] | None) -> None:
+        """Nothing is to be taken over from an earlier session."""
+
+    def close(self) -> None:
+        """A dump that is a file is opened by those who read it."""
+
+
+def identity(status: os.stat_result) -> tuple[int, int, int]:
+    """Size, modification time and inode: what shows that a file is another."""
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def open_dump(path: str) -> Dump:
+    """Look at the head and the tail of a dump.
+
+    Raises:
+        TruncatedDumpError: It ends before the closing tag of its root.
+        MalformedDumpError: It is not XML, or something follows the closing tag.
+        DumpError: It cannot be opened, is empty, or is compressed.
+    """
+    try:
+        # Opening a pipe would wait for its other end.
+        if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
+            raise DumpError(
+                path, "is not a file", advice="give the path of the Posts.xml of a dump"
+            )
+        with storage.open_file(path) as file:
+            return _inspect(path, file)
+    except OSError as error:
+        raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+def _inspect(path: str, file: BinaryIO) -> Dump:
+    found = storage.identity(path, file)
+    prolog = read_prolog(path, file.read)
+    start, frame = prolog.start, prolog.frame
+    if prolog.is_empty:
+        file.seek(start)
+        if not MISC.fullmatch(file.read(HEAD_LIMIT)):
+            raise MalformedDumpError(path, "has content after its empty root element", Place(start))
+        return Dump(path, found, start, start, prolog.first_line, frame)
+    end = _find_closing_tag(path, file, start, found[0], frame)
+    return Dump(path, found, start, end, prolog.first_line, frame)
+
+
+def _find_closing_tag(path: str, file: BinaryIO, start: int, size: int, frame: Frame) -> int:
+    """Offset of the root's closing tag; the search goes back from the end as far as it must."""
+    closing = re.compile(re.escape(frame[1][:-1]) + rb"\s*>")
+    window = _WINDOW
+    while True:
+        begin = max(start, size - window)
+        file.seek(begin)
+        tail = file.read(size - begin)
+        for found in reversed(list(closing.finditer(tail))):
+            if MISC.fullmatch(tail, found.end()):
+                return begin + found.start()
+            raise MalformedDumpError(
+                path,
+                f"has content after its closing {frame[1].decode(errors='replace')}",
+                Place(begin + found.end()),
+                advice="are these two files in one? convert them one by one",
+            )
+        last = last_good_row(tail, frame)
+        if last is not None or begin == start or window >= HEAD_LIMIT:
+            break
+        window *= 4
+    last_id, row_start = last if last is not None else (None, max(0, len(tail) - _WINDOW))
+    file.seek(0)
+    raise TruncatedDumpError(
+        path,
+        f"is cut off: it ends without {frame[1].decode(errors='replace')}",
+        Place(size, _count_lines(file, size) if size <= _MOST_COUNTED else None, last_id),
+        advice="download it again, or the part that is missing",
+        excerpt=frame[0] + b"\n" + tail[row_start:],
+    )
+
+
+def last_good_row(tail: bytes, frame: Frame) -> tuple[int | None, int] | None:
+    """`Id` and position of the last complete row in `tail`; None if no row in it is complete."""
+    # The cut may have left only the `<ro` of a row, or the `</po` of the root.
+    opened = tail.rfind(b"<")
+    ends = [len(tail) if opened < 0 or ROW_START.match(tail, opened) else opened]
+    for found in reversed(list(ROW_START.finditer(tail))):
+        last = rows.last_id(tail[found.start() : ends[-1]], frame)
+        if last is not None:
+            return last, found.start()
+        ends.append(found.start())
+    return None
+
+
+def _count_lines(file: BinaryIO, end: int) -> int:
+    """Line (from 1) of the byte at `end`, counted from where the file stands."""
+    lines = 1
+    while end > 0 and (data := file.read(min(end, 4 * 1024 * 1024))):
+        lines += data.count(b"\n")
+        end -= len(data)
+    return lines
+
+
+def _find_row(file: BinaryIO, offset: int, limit: int) -> int:
+    """Offset of the first row that starts at `offset` or later; `limit` if none does before it."""
+    file.seek(offset)
+    window = b""
+    while offset + len(window) < limit + _ROW_START_BYTES and (more := file.read(_WINDOW)):
+        window += more
+        if found := ROW_START.search(window):
+            return min(offset + found.start(), limit)
+        offset += max(0, len(window) - _ROW_START_BYTES)
+        window = window[-_ROW_START_BYTES:]
+    return limit
+
+
+def slices(
+    dump: Dump, start: int, end: int, size: int = SLICE_BYTES
+) -> Iterator[tuple[int, bytes]]:
+    """Read the rows that start in `[start, end)` as slices of whole rows.
+
+    Args:
+        dump: The dump to read.
+        start: Offset of the range's first byte.
+        end: Offset after the range's last byte; the last row may reach beyond it.
+        size: Bytes of a slice, about; a longer row makes a longer slice.
+
+    Yields:
+        The offset of a slice in the dump, and its bytes.
+
+    Raises:
+        ChangedDumpError: The file is not the one that `open_dump` saw.
+    """
+    dump.check_unchanged()
+    with storage.open_file(dump.file) as file:
+        dump.check_unchanged(file)
+        at = start if start == dump.start else _find_row(file, start, dump.end)
+        stop = dump.end if end >= dump.end else _find_row(file, end, dump.end)
+        file.seek(at)
+        rest = b""
+        searched = 0
+        while at + len(rest) < stop:
+            # A row longer than a slice is read in doubling steps, not copied once per slice.
+            more = file.read(min(max(size, len(rest)), stop - at - len(rest)))
+            if not more:
+                dump.check_unchanged(file)
+                raise ChangedDumpError(dump.path, "became shorter while being read")
+            rest += more
+            if at + len(rest) >= stop:
+                break
+            cut = _last_row_start(rest, searched)
+            searched = len(rest) - _ROW_START_BYTES if cut <= 0 else 0
+            if cut > 0:
+                yield dump.base + at, rest[:cut]
+                at, rest = at + cut, rest[cut:]
+        if rest:
+            yield dump.base + at, rest
+
+
+def _last_row_start(data: bytes, searched: int) -> int:
+    """Position of the last row start in `data` after `searched`; -1 if there is none."""
+    position = len(data)
+    while (position := data.rfind(b"<row", max(searched, 0), position)) > 0:
+        if ROW_START.match(data, position):
+            return position
+    return -1

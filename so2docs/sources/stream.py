@@ -1,0 +1,195 @@
+"""A dump that can only be read from its start: from an archive, a pipe, or in another encoding.
+
+The stream is decompressed once. Rows go, as they come, into piece files beside the spill, each cut
+where a row starts; a worker reads a piece as it reads a range of a file. A piece is gone as soon as
+it is committed, and only a few exist at any time (the task queue is bounded), so that they live and
+die in the page cache. Nothing here holds more than a block, whatever the length of rows or pieces.
+
+Where pieces are cut depends on the bytes of the stream only, so that an interrupted conversion
+finds the same pieces and passes over those that are committed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from so2docs.errors import ArchiveError, DumpError, Place
+from so2docs.sources.dump import Chunk, Dump, identity, last_good_row
+from so2docs.sources.prolog import read_prolog
+from so2docs.sources.source import BLOCK_BYTES, Source
+from so2docs.sources.streamed_rows import StreamedRows
+from so2docs.spill import PIECES
+
+SMALLEST_PIECE = 8 * 1024 * 1024
+_LARGEST_PIECE = 128 * 1024 * 1024
+_GROWTH = 64
+_EXCERPT_BYTES = 1024 * 1024
+
+
+def piece_bytes(offset: int) -> int:
+    """Size of the piece at an offset: small at first, so that all workers soon have work.
+
+    Later pieces grow, because each leaves a block in every bucket that it touches: 100 GB make
+    about 1,000 pieces.
+    """
+    return min(max(SMALLEST_PIECE, offset // _GROWTH), _LARGEST_PIECE)
+
+
+class StreamDump:
+    """A dump that is read once, from start to end; what a `Dump` is to the passes.
+
+    Attributes:
+        path: Its name, for messages.
+        frame: The root's start and closing tags.
+        first_line: Line of the first byte after the start tag, from 1.
+        chunk_bytes: 0, for pieces that grow with the stream.
+        size: Bytes of the decompressed dump up to its closing tag: expected at first, true at the
+            end; 0 if not known.
+        end_state: What is known once it has been read to its end, for a spill to remember.
+    """
+
+    chunk_bytes = 0
+
+    def __init__(self, source: Source) -> None:
+        """Read the start of the dump.
+
+        Raises:
+            DumpError: It is empty, is not XML, or cannot be decompressed.
+        """
+        self.source = source
+        self.path = source.name
+        try:
+            prolog = read_prolog(self.path, source.read)
+        except BaseException:
+            source.close()
+            raise
+        self.frame, self.first_line = prolog.frame, prolog.first_line
+        self.size = source.expected or 0
+        self.end_state: dict[str, int] | None = None
+        self._start = prolog.start
+        self._rows = StreamedRows(
+            self.path, source.read, self.frame, prolog.head[prolog.start :], prolog.is_empty
+        )
+        self._error: DumpError | None = None
+        self._positions: dict[int, int] = {}
+        self._shown = 0
+        self._folder: Path | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The file that the stream comes from; None if it can be read only once."""
+        return self.source.file
+
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """Of that file: size, modification time and inode."""
+        return self.source.identity
+
+    def chunks(self, size: int, done: Collection[int], folder: Path) -> Iterator[Chunk]:
+        """Read the stream, and cut it into pieces.
+
+        What is wrong with it is kept for `check_end`, so that whatever stands before is committed.
+
+        Args:
+            size: Bytes of a piece; 0 for pieces that grow.
+            done: Numbers of the chunks to leave out.
+            folder: Folder of the spill, for the pieces.
+        """
+        if self.end_state is not None:
+            return
+        self._folder = folder / PIECES
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir()
+        number, offset = 0, self._start
+        try:
+            while not self._rows.at_end:
+                target = size or piece_bytes(offset)
+                if number in done:
+                    length = sum(self._rows.copy(target, len))
+                else:
+                    piece = self._piece(self._folder / f"{number:06}.xml", offset, target)
+                    length = piece.size
+                    self._positions[number] = self.source.position()
+                    if length:
+                        yield Chunk(number, piece, 0, length)
+                offset += length
+                number += 1
+            self._rows.check_rest()
+        except DumpError as error:
+            error.place = error.place or Place(offset, 0)
+            self._error = error
+            return
+        self.size = offset + len(self.frame[1])
+        self.end_state = {
+            "size": self.size,
+            "repaired": self.source.repaired(),
+            "chunks": number,
+        }
+
+    def _piece(self, path: Path, offset: int, size: int) -> Dump:
+        """Write a piece, and describe it as a dump of its own."""
+        with open(path, "wb") as file:
+            try:
+                length = sum(self._rows.copy(size, file.write))
+            except DumpError as error:
+                file.flush()
+                self._place(error, path, offset)
+                raise
+        return Dump(
+            self.path,
+            identity(os.stat(path)),
+            0,
+            length,
+            self.first_line,
+            self.frame,
+            str(path),
+            offset,
+        )
+
+    def _place(self, error: DumpError, path: Path, offset: int) -> None:
+        """Say where in the dump a piece ended early; lines count from the start of the piece."""
+        lines = length = 0
+        tail = b""
+        with open(path, "rb") as file:
+            while data := file.read(BLOCK_BYTES):
+                lines += data.count(b"\n")
+                length += len(data)
+                tail = (tail + data)[-_EXCERPT_BYTES:]
+        last_id, start = last_good_row(tail, self.frame) or (None, -_EXCERPT_BYTES // 16)
+        error.place = Place(offset + length, lines, last_id)
+        if not isinstance(error, ArchiveError):
+            error.excerpt = self.frame[0] + b"\n" + tail[start:]
+
+    def progress_total(self, size: int, done: Collection[int]) -> tuple[int | None, int]:
+        """Bytes of the given file in all, and what an earlier session did: that is read again."""
+        return self.source.total, 0
+
+    def progress(self, chunk: Chunk) -> int:
+        """Bytes of the given file that a finished chunk stands for; its piece is removed."""
+        Path(chunk.dump.file).unlink(missing_ok=True)
+        position = self._positions.pop(chunk.number)
+        self._shown, before = position, self._shown
+        return position - before
+
+    def check_end(self) -> None:
+        """Raise what ended the stream before its end, once all chunks before that are done."""
+        if self._error is not None:
+            raise self._error
+        self.source.check_unchanged()
+
+    def go_on(self, state: dict[str, int] | None) -> None:
+        """Take over what an earlier session found out by reading to the end."""
+        if state is not None:
+            self.end_state, self.size = state, state["size"]
+
+    def close(self) -> None:
+        """Remove the pieces, and close what was opened."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self.source.close()
+
+
+AnyDump = Dump | StreamDump

@@ -1,0 +1,220 @@
+"""Which tables a conversion reads beside the posts, and where they are.
+
+A plain file is looked at before anything is converted, as that of the posts is. Of what is packed
+only the list of members is: in a solid archive, the first byte of a table may stand behind
+gigabytes of others. It is opened when its turn comes, one at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from so2docs.errors import ArchiveError, ChangedDumpError, DumpError, OptionError
+from so2docs.schema import TABLES, Table
+from so2docs.sources.dump import Dump, open_dump
+from so2docs.sources.looking import Look, look_at
+from so2docs.sources.members import POSTS, Wanted, listed
+from so2docs.sources.opening import (
+    STANDARD_INPUT,
+    Given,
+    file_in_folder,
+    names_in_folder,
+    open_path,
+)
+from so2docs.sources.stream import AnyDump
+
+ALL = "all"
+
+Tables = Mapping[str, str | os.PathLike[str] | None]
+"""Files of tables by the tables' names; None where none was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A table that was found.
+
+    Attributes:
+        table: Which.
+        path: The file that it is in.
+        look: What that is.
+        dump: What is known of a plain file; None if the table is read as a stream.
+        size: Bytes of the table; of a compressed file, about.
+    """
+
+    table: Table
+    path: str
+    look: Look
+    dump: Dump | None
+    size: int
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        wanted = _wanted(self.table)
+        is_clear = (
+            self.dump is not None or wanted.stem.lower() in os.path.basename(self.path).lower()
+        )
+        return self.path if is_clear else f"{self.path} ({wanted.file})"
+
+    @property
+    def file(self) -> str | None:
+        """The file; None if it can be read only once."""
+        return self.path if self.look.is_file else None
+
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """Of that file: size, modification time and inode."""
+        return self.look.identity if self.dump is None else self.dump.identity
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk where nobody says otherwise; 0 for pieces that grow with the stream."""
+        return 0 if self.dump is None else self.dump.chunk_bytes
+
+    def open(self, *, threads: int, work_dir: str | None) -> AnyDump:
+        """Open it, and read its start.
+
+        Args:
+            threads: How many may decompress.
+            work_dir: Folder for an archive that has to be unpacked from another.
+
+        Raises:
+            DumpError: It cannot be read, or is not such a table.
+        """
+        if self.dump is not None:
+            return self.dump
+        with in_words_of(self.table):
+            dump = open_path(
+                self.path, _wanted(self.table), name=self.name, threads=threads, work_dir=work_dir
+            )
+            if dump.identity != self.identity:
+                dump.close()
+                raise ChangedDumpError(
+                    self.name,
+                    "changed before it was read",
+                    advice="wait until it is complete and run the command again with --restart",
+                )
+            return dump
+
+
+def asked(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
+    """Names of the tables to nest, in the order in which they are read.
+
+    Args:
+        nest: Names, or `all`.
+        tables: Files of tables, which are asked for by that.
+
+    Raises:
+        OptionError: There is no such table.
+    """
+    wanted = {nest} if isinstance(nest, str) else set(nest)
+    for name in sorted({*wanted, *tables} - {*TABLES, ALL}):
+        raise OptionError(f"there is no table {name!r} to nest; choose of {', '.join(TABLES)}, all")
+    wanted |= {name for name, path in tables.items() if path is not None}
+    return tuple(name for name in TABLES if name in wanted or ALL in wanted)
+
+
+def find_tables(source: Given, nest: tuple[str, ...], tables: Tables) -> dict[str, TableFile]:
+    """Find every table to nest, in the order in which they are read.
+
+    Args:
+        source: What the posts are read from. A table is looked for in that archive or folder, then
+            beside it: `stackoverflow.com-Comments.7z` beside `stackoverflow.com-Posts.7z`.
+        nest: Names of the tables to nest.
+        tables: Their files, folders or archives, where they do not stand there.
+
+    Raises:
+        DumpError: A table is missing, or a plain file of one is not what `open_dump` takes.
+    """
+    found: dict[str, TableFile] = {}
+    for name in nest:
+        given = tables.get(name)
+        path = _located(source, TABLES[name]) if given is None else os.fspath(given)
+        if os.path.isdir(path):
+            path = file_in_folder(path, _wanted(TABLES[name]))
+        found[name] = _found(TABLES[name], path)
+    return found
+
+
+def _wanted(table: Table) -> Wanted:
+    return Wanted(table.file, table.name)
+
+
+def _found(table: Table, path: str) -> TableFile:
+    look, wanted = look_at(path), _wanted(table)
+    if look.is_plain:
+        with in_words_of(table):
+            dump = open_dump(path)
+        return TableFile(table, path, look, dump, dump.size)
+    size = look.expected
+    if look.members is not None:
+        members = wanted.among(list(look.members))
+        if not members:
+            raise _missing(table, path, f"has no {table.file} in it", look.members)
+        size = look.members[members[0]]
+    return TableFile(table, path, look, None, size)
+
+
+def _located(source: Given, table: Table) -> str:
+    """The file that a table is in: that of the posts, if it is an archive, or one beside it."""
+    if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
+        if found := _beside(table, ".", [""]):
+            return found
+        raise _missing(table, os.path.join(".", table.file), "is missing")
+    path = os.fspath(source)
+    is_folder = os.path.isdir(path)
+    posts = file_in_folder(path, POSTS) if is_folder else path
+    look = look_at(posts)
+    if _wanted(table).among(list(look.members or ())):
+        return posts
+    prefix = POSTS.prefix_of(os.path.basename(posts))
+    prefixes = [] if prefix is None else [prefix]
+    if is_folder or look.members is None:
+        prefixes.append("")
+    folder = os.path.dirname(posts) or "."
+    if found := _beside(table, folder, prefixes):
+        return found
+    if look.members is None:
+        raise _missing(table, os.path.join(folder, table.file), "is missing")
+    problem = f"has no {table.file} in it, and none stands beside it"
+    raise _missing(table, posts, problem, look.members)
+
+
+def _beside(table: Table, folder: str, prefixes: list[str]) -> str | None:
+    """The file of a table in a folder, whose name starts with the first prefix that there is."""
+    names = names_in_folder(folder)
+    for prefix in prefixes:
+        found = _wanted(table).beside(names, prefix)
+        if table.file in found or len(found) == 1:
+            return os.path.join(folder, table.file if table.file in found else found[0])
+        if found:
+            raise ArchiveError(
+                folder,
+                f"holds several files of the {table.name}: {listed(found)}",
+                advice=f"choose one with --{table.name} FILE",
+            )
+    return None
+
+
+def _missing(
+    table: Table, path: str, problem: str, members: Iterable[str] | None = None
+) -> DumpError:
+    problem = f"{problem}, and the {table.name} to nest are in it" if members is None else problem
+    advice = f"say where it is with --{table.name} FILE, or leave the {table.name} out"
+    if members is None:
+        return DumpError(path, problem, advice=advice)
+    return ArchiveError(path, f"{problem}; it holds {listed(members)}", advice=advice)
+
+
+@contextmanager
+def in_words_of(table: Table) -> Iterator[None]:
+    """Let errors speak of the table's file instead of `Posts.xml`."""
+    try:
+        yield
+    except DumpError as error:
+        error.problem = error.problem.replace(POSTS.file, table.file)
+        error.advice = error.advice.replace(POSTS.file, table.file)
+        raise

@@ -1,0 +1,149 @@
+"""Compressed blocks of posts in the files of chunks: written in the first pass, read in the second.
+
+A worker writes its own file from front to back and reads any file; nothing here knows the index.
+Every block is checked when it is read, so that a damaged disk never becomes a wrong document.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import zstandard
+from isal.isal_zlib import crc32
+
+from so2docs.errors import SpillError
+from so2docs.store.disk import write_all
+
+_ZSTD_LEVEL = 1
+_AGAIN = "run the command again with --restart"
+
+
+class Block(NamedTuple):
+    """Where a block stands in its chunk's file.
+
+    Attributes:
+        bucket: The bucket; None for a block of stray lines.
+        offset: Bytes from the start of the file.
+        keys_size: Compressed bytes of its keys.
+        json_size: Compressed bytes of its JSON, which follow.
+        raw_size: Bytes of the JSON.
+        crc: CRC-32 of the compressed bytes.
+    """
+
+    bucket: int | None
+    offset: int
+    keys_size: int
+    json_size: int
+    raw_size: int
+    crc: int
+
+
+class BlockWriter:
+    """Appends compressed blocks to the file of a chunk."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "wb", buffering=0)  # noqa: SIM115
+        self._compress = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress
+        # Keys are also read alone, where the block's CRC cannot be checked.
+        self._compress_keys = zstandard.ZstdCompressor(
+            level=_ZSTD_LEVEL, write_checksum=True
+        ).compress
+        self._path = path
+        self._offset = 0
+        self.blocks: list[Block] = []
+
+    def __enter__(self) -> BlockWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def write(self, bucket: int | None, keys: bytearray, json: bytearray) -> None:
+        """Compress the posts of a bucket and append them."""
+        packed_keys, packed_json = self._compress_keys(keys), self._compress(json)
+        crc = crc32(packed_json, crc32(packed_keys))
+        self.blocks.append(
+            Block(bucket, self._offset, len(packed_keys), len(packed_json), len(json), crc)
+        )
+        for data in (packed_keys, packed_json):
+            self.append(data)
+
+    def append(self, data: bytes | bytearray) -> int:
+        """Append bytes as they are, which belong to no block.
+
+        Returns:
+            Where they start in the file.
+        """
+        start = self._offset
+        try:
+            write_all(self._file, data)
+        except OSError as error:
+            error.filename = self._path
+            raise
+        self._offset += len(data)
+        return start
+
+
+class BlockReader:
+    """Reads blocks back, in the worker that merges them; keeps the files open."""
+
+    _MOST_FILES = 200
+
+    def __init__(self) -> None:
+        self._files: dict[str, int] = {}
+        self._decompress = zstandard.ZstdDecompressor().decompress
+
+    def __enter__(self) -> BlockReader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for file in self._files.values():
+            os.close(file)
+        self._files.clear()
+
+    def read(self, path: str, block: Block) -> tuple[bytes, bytes]:
+        """Keys and JSON of a block.
+
+        Raises:
+            SpillError: The bytes are not those that were written.
+        """
+        data = self.bytes_at(path, block.offset, block.keys_size + block.json_size)
+        if crc32(data) != block.crc:
+            raise _damaged(path, block)
+        return (
+            self._decompress(data[: block.keys_size]),
+            self._decompress(data[block.keys_size :]) if block.raw_size else b"",
+        )
+
+    def read_keys(self, path: str, block: Block) -> bytes:
+        """Keys of a block only.
+
+        Raises:
+            SpillError: The bytes are not those that were written.
+        """
+        try:
+            return self._decompress(self.bytes_at(path, block.offset, block.keys_size))
+        except zstandard.ZstdError:
+            raise _damaged(path, block) from None
+
+    def bytes_at(self, path: str, offset: int, size: int) -> bytes:
+        """Bytes of a chunk's file, fewer where it ends."""
+        try:
+            file = self._files.get(path)
+            if file is None:
+                if len(self._files) >= self._MOST_FILES:
+                    os.close(self._files.pop(next(iter(self._files))))
+                file = self._files[path] = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            if hasattr(os, "pread"):
+                return os.pread(file, size, offset)
+            os.lseek(file, offset, os.SEEK_SET)
+            return os.read(file, size)
+        except OSError as error:
+            raise SpillError(
+                f"{path}: the spill cannot be read ({error.strerror}); {_AGAIN}"
+            ) from error
+
+
+def _damaged(path: str, block: Block) -> SpillError:
+    return SpillError(f"{path}: the spill is damaged at byte {block.offset:,}; {_AGAIN}")
