@@ -12,12 +12,13 @@ import time
 from pathlib import Path
 
 from so2docs.options.conversion import Options
+from so2docs.options.request import tables_to_nest
 from so2docs.output.paths import Names
 from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.session import Session
 from so2docs.passes.workers import Workers, peak_memory
 from so2docs.sources.opening import open_source
-from so2docs.sources.tables import asked, find_tables
+from so2docs.sources.tables import find_tables
 from so2docs.spill import Spill
 from so2docs.store import maps
 
@@ -43,7 +44,7 @@ class Clock:
 
 def measure(folder: str, tables: list[str], work_dir: str) -> None:
     """Run the steps of a conversion one by one."""
-    nest = asked(tables, {})
+    nest = tables_to_nest(tables, {})
     dump, others = open_source(folder), find_tables(folder, nest, {})
     output = str(Path(work_dir) / "questions.jsonl.gz")
     options, names = Options(jobs=1, nest=nest), Names(output, work_dir)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Generator, Iterator
+from typing import Any, Unpack
 
 import orjson
 
-from so2docs.convert import opened
-from so2docs.merge import AnswersBy
+from so2docs.convert import opened, work_folder
+from so2docs.errors import DumpError
 from so2docs.options.conversion import Options
-from so2docs.options.filters import filters_of
+from so2docs.options.keywords import IteratorKeywords, Tables
+from so2docs.options.request import checked, options_of
+from so2docs.options.signatures import spelled_out
 from so2docs.output.paths import Names
 from so2docs.passes.session import Session
-from so2docs.posts.bodies import BodyAs
-from so2docs.posts.core import Core
 from so2docs.report import Report
-from so2docs.sources.opening import Given
-from so2docs.sources.tables import Tables, asked, find_tables
+from so2docs.sources import storage
+from so2docs.sources.opening import STANDARD_INPUT, Given
+from so2docs.sources.tables import find_tables
 from so2docs.store.disk import disk_errors
 
 
@@ -36,6 +37,12 @@ class Documents:
 
     def __next__(self) -> dict[str, Any]:
         return next(self._iterator)
+
+    def __enter__(self) -> Documents:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Stop early, and remove the spill."""
@@ -56,91 +63,38 @@ class Documents:
                 spill.remove()
 
 
-def documents(
-    source: Given,
-    *,
-    jobs: int | None = None,
-    work_dir: str | os.PathLike[str] | None = None,
-    tags: str | Sequence[str] = (),
-    all_tags: bool = False,
-    min_score: int | None = None,
-    min_answer_score: int | None = None,
-    answered: bool = False,
-    accepted: bool = False,
-    since: str | None = None,
-    until: str | None = None,
-    sample: str | float | None = None,
-    limit: int | None = None,
-    fields: str | Sequence[str] | None = None,
-    without: str | Sequence[str] | None = None,
-    body: BodyAs = "html",
-    answers_by: AnswersBy = "id",
-    skip_malformed: bool = False,
-    progress: bool = False,
-    core: Core = "auto",
-    strict: bool = False,
-    nest: Iterable[str] = (),
-    tables: Tables | None = None,
-) -> Documents:
+@spelled_out
+def documents(source: Given, **keywords: Unpack[IteratorKeywords]) -> Documents:
     """Nest the questions of a dump without writing an output.
 
+    >>> with so2docs.documents("Posts.xml", tags="python") as questions:
+    ...     for question in questions: ...
+
     Args:
-        source: The `Posts.xml` of a Stack Exchange dump, as it is or compressed (7z, zip, gzip,
-            bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
-            which is left open. What can be read only once cannot be gone on with.
-        jobs: Worker processes for reading the dump; all cores if None.
-        work_dir: Folder for the spill (about 0.4 times the dump), which is removed at the end; the
-            system's temporary folder if None.
-        tags: As in `convert`, like all that follow.
-        all_tags: They need all of them.
-        min_score: Least score of a question.
-        min_answer_score: Least score of an answer.
-        answered: Keep questions that have answers.
-        accepted: Keep questions that have an accepted answer.
-        since: Earliest creation of a question.
-        until: Creation of a question must be before.
-        sample: Share of the questions.
-        limit: Most documents.
-        fields: Attributes to keep.
-        without: Attributes to leave out.
-        body: Form of the bodies.
-        answers_by: Order of the answers.
-        skip_malformed: Leave out rows that are not XML, instead of raising.
-        progress: Show a progress bar.
-        core: What turns rows into JSON, as in `convert`.
-        strict: Raise where a character has to be repaired or a row left out.
-        nest: Tables to nest into the posts.
-        tables: Their files.
+        source: What `convert` takes: the `Posts.xml` of a Stack Exchange dump, as it is or
+            compressed, a folder with one, `-` for standard input, or an open binary file.
+        keywords: What is kept of the dump, how documents are made of it, and how the conversion
+            runs: `so2docs.options.keywords.IteratorKeywords`.
 
     Returns:
         An iterator over the documents, in ascending question id.
 
     Raises:
-        So2docsError: As `convert` does, when the iteration starts.
+        OptionError: An option has a value that is not allowed.
+        DumpError: The dump does not exist. Whatever else is wrong with it is raised, as by
+            `convert`, when the iteration starts.
     """
-    filters = filters_of(
-        tags=tags,
-        all_tags=all_tags,
-        min_score=min_score,
-        min_answer_score=min_answer_score,
-        answered=answered,
-        accepted=accepted,
-        since=since,
-        until=until,
-        sample=sample,
-        limit=limit,
-        fields=fields,
-        without=without,
-    )
-    options = Options(
-        jobs=jobs,
-        answers_by=answers_by,
-        skip_malformed=skip_malformed,
-        progress=progress,
-        filters=filters,
-        body=body,
-        nest=asked(nest, tables or {}),
-        core=core,
-        strict=strict,
-    )
-    return Documents(source, None if work_dir is None else os.fspath(work_dir), options, tables)
+    given = checked(keywords, IteratorKeywords)
+    options = options_of(given)
+    if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
+        _check_exists(os.fspath(source))
+    return Documents(source, work_folder(given), options, given.get("tables"))
+
+
+def _check_exists(path: str) -> None:
+    if storage.is_url(path):
+        return
+    try:
+        os.stat(path)
+    except OSError as error:
+        raise DumpError(path, f"cannot be read: {error.strerror}") from error

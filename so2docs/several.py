@@ -7,11 +7,14 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from so2docs.convert import convert
 from so2docs.errors import OptionError, So2docsError
-from so2docs.options.output_form import ending, form_of
+from so2docs.options.keywords import ConvertKeywords
+from so2docs.options.output_form import ending
+from so2docs.options.request import output_form
+from so2docs.options.signatures import spelled_out
 from so2docs.output.paths import Names
 from so2docs.report import Report
 
@@ -80,18 +83,18 @@ def site_of(source: str | os.PathLike[str]) -> str:
     return _TABLE.sub("", name) or path.resolve().parent.name
 
 
+@spelled_out
 def convert_all(
     sources: Iterable[str | os.PathLike[str]],
     output_dir: str | os.PathLike[str],
     *,
     site_field: str | None = None,
-    force: bool = False,
     when_done: Callable[[Conversion], object] | None = None,
-    **options: Any,
+    **keywords: Unpack[ConvertKeywords],
 ) -> list[Conversion]:
-    """Convert dump after dump, and go on with the next where one fails.
+    """Convert dump after dump, whether or not one of them fails.
 
-    Outputs that exist are left as they are, so that the same call after an interruption goes on
+    Outputs that exist are left as they are, so that the same call after an interruption resumes
     with the first that is missing.
 
     Args:
@@ -99,9 +102,8 @@ def convert_all(
         output_dir: Folder for the outputs, `SITE.jsonl.gz` or as the format asks; made if it does
             not exist.
         site_field: Name of a field to add to each document, with the name of the site.
-        force: Overwrite existing outputs.
         when_done: Called with each conversion as soon as it has ended.
-        options: As those of `convert`.
+        keywords: As those of `convert`, for each dump.
 
     Returns:
         What became of each dump, in their order.
@@ -109,9 +111,9 @@ def convert_all(
     Raises:
         OptionError: Two dumps would have the same output, or an option is not allowed.
     """
-    of_form = {name: options.get(name) for name in ("format", "compression", "index", "split")}
-    end = ending(of_form["format"], of_form["compression"])
-    form = form_of(f"questions{end}", **of_form)
+    end = ending(keywords.get("format"), keywords.get("compression"))
+    form = output_form(f"questions{end}", keywords)
+    force = keywords.get("force", False)
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
     os.makedirs(output_dir, exist_ok=True)
     done: list[Conversion] = []
@@ -120,7 +122,7 @@ def convert_all(
         if force or not Names(output, None, form).earlier_files():
             field = None if site_field is None else (site_field, site)
             try:
-                report = convert(source, output, site_field=field, force=force, **options)
+                report = convert(source, output, site_field=field, **keywords)
             except OptionError:
                 raise
             except (So2docsError, OSError) as error:

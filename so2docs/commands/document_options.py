@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from so2docs.options.request import ALL_TABLES
 from so2docs.output.formats import FORMATS
 from so2docs.posts.core import CORES
 from so2docs.schema import TABLES
-from so2docs.sources.tables import ALL
 
 _OPTIONS = [
     click.option(
@@ -107,7 +107,7 @@ _OPTIONS = [
     click.option(
         "--with",
         "nest",
-        type=click.Choice([*TABLES, ALL]),
+        type=click.Choice([*TABLES, ALL_TABLES]),
         multiple=True,
         help="Nest this table, found with the posts, into them; may be given several times.",
     ),

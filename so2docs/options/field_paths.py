@@ -7,7 +7,7 @@ stands for all that is below it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from so2docs.errors import OptionError
@@ -156,7 +156,7 @@ def _tables_of(path: str) -> list[str]:
     ]
 
 
-def fields_of(kept: str | Sequence[str] | None, left_out: str | Sequence[str] | None) -> Fields:
+def fields_of(kept: str | Iterable[str] | None, left_out: str | Iterable[str] | None) -> Fields:
     """The choice that `--fields` and `--without` ask for.
 
     Raises:
@@ -172,7 +172,7 @@ def fields_of(kept: str | Sequence[str] | None, left_out: str | Sequence[str] | 
     return Fields(names)
 
 
-def _names(option: str, given: str | Sequence[str]) -> tuple[str, ...]:
+def _names(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
     parts = given.split(",") if isinstance(given, str) else given
     names = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
     for name in names:

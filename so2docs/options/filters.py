@@ -8,15 +8,15 @@ the question of an answer was in the dump, and which of two posts with one id ca
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Unpack
 
 from so2docs.errors import OptionError
 from so2docs.options.field_paths import Fields, fields_of
+from so2docs.options.keywords import FilterKeywords
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?)?")
 _WHOLE = 1 << 64
@@ -83,50 +83,31 @@ class Filters:
         }
 
 
-def filters_of(
-    *,
-    tags: str | Sequence[str] = (),
-    all_tags: bool = False,
-    min_score: int | None = None,
-    min_answer_score: int | None = None,
-    answered: bool = False,
-    accepted: bool = False,
-    since: str | None = None,
-    until: str | None = None,
-    sample: str | float | None = None,
-    limit: int | None = None,
-    fields: str | Sequence[str] | None = None,
-    without: str | Sequence[str] | None = None,
-) -> Filters:
-    """The filters that some options ask for.
+def filters_of(**given: Unpack[FilterKeywords]) -> Filters:
+    """The filters that some keywords ask for.
 
     Raises:
         OptionError: A value is not allowed, or two contradict each other.
     """
+    asked: dict[str, Any] = {**given}
+    tags = asked.pop("tags", ())
     names = tuple(_tag(tag) for tag in ([tags] if isinstance(tags, str) else tags))
-    if all_tags and not names:
+    fields = fields_of(asked.pop("fields", None), asked.pop("without", None))
+    for name in ("since", "until"):
+        asked[name] = _date(name, asked.get(name))
+    share = _share(asked.pop("sample", None))
+    filters = Filters(**asked, tags=names, sample=share, fields=fields)
+    if filters.all_tags and not names:
         raise OptionError("--all-tags needs --tag")
-    since, until = _date("since", since), _date("until", until)
-    if since is not None and until is not None and since >= until:
-        raise OptionError(f"--since {since} and --until {until} leave nothing between them")
-    if limit is not None and limit < 1:
-        raise OptionError(f"limit is {limit}; it must be 1 or more")
-    chosen = fields_of(fields, without)
-    if min_answer_score is not None and not chosen.has_answers:
+    if filters.since is not None and filters.until is not None and filters.since >= filters.until:
+        raise OptionError(
+            f"--since {filters.since} and --until {filters.until} leave nothing between them"
+        )
+    if filters.limit is not None and filters.limit < 1:
+        raise OptionError(f"limit is {filters.limit}; it must be 1 or more")
+    if filters.min_answer_score is not None and not fields.has_answers:
         raise OptionError("--min-answer-score contradicts leaving out the answers")
-    return Filters(
-        tags=names,
-        all_tags=all_tags,
-        min_score=min_score,
-        min_answer_score=min_answer_score,
-        answered=answered,
-        accepted=accepted,
-        since=since,
-        until=until,
-        sample=_share(sample),
-        limit=limit,
-        fields=chosen,
-    )
+    return filters
 
 
 def _tag(text: str) -> str:
@@ -137,9 +118,15 @@ def _tag(text: str) -> str:
     return text.lower()
 
 
-def _date(name: str, text: str | None) -> str | None:
-    if text is None:
+def _date(name: str, given: str | date | None) -> str | None:
+    """A date or time in the form of the dump, UTC."""
+    if given is None:
         return None
+    if isinstance(given, datetime):
+        if given.tzinfo is not None:
+            given = given.astimezone(UTC)
+        return given.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    text = str(given)
     found = text.strip().replace(" ", "T").removesuffix("Z")
     try:
         if not _DATE.fullmatch(found):

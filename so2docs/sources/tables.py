@@ -8,11 +8,12 @@ gigabytes of others. It is opened when its turn comes, one at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from so2docs.errors import ArchiveError, ChangedDumpError, DumpError, OptionError
+from so2docs.errors import ArchiveError, ChangedDumpError, DumpError
+from so2docs.options.keywords import Tables
 from so2docs.schema import TABLES, Table
 from so2docs.sources.dump import Dump, open_dump
 from so2docs.sources.looking import Look, look_at
@@ -25,11 +26,6 @@ from so2docs.sources.opening import (
     open_path,
 )
 from so2docs.sources.stream import AnyDump
-
-ALL = "all"
-
-Tables = Mapping[str, str | os.PathLike[str] | None]
-"""Files of tables by the tables' names; None where none was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +94,6 @@ class TableFile:
                     advice="wait until it is complete and run the command again with --restart",
                 )
             return dump
-
-
-def asked(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
-    """Names of the tables to nest, in the order in which they are read.
-
-    Args:
-        nest: Names, or `all`.
-        tables: Files of tables, which are asked for by that.
-
-    Raises:
-        OptionError: There is no such table.
-    """
-    wanted = {nest} if isinstance(nest, str) else set(nest)
-    for name in sorted({*wanted, *tables} - {*TABLES, ALL}):
-        raise OptionError(f"there is no table {name!r} to nest; choose of {', '.join(TABLES)}, all")
-    wanted |= {name for name, path in tables.items() if path is not None}
-    return tuple(name for name in TABLES if name in wanted or ALL in wanted)
 
 
 def find_tables(source: Given, nest: tuple[str, ...], tables: Tables) -> dict[str, TableFile]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from so2docs.errors import ClusterError, DumpError, OptionError
 from so2docs.options.conversion import Options
+from so2docs.options.keywords import DocumentKeywords, FileKeywords
+from so2docs.options.output_form import ending
+from so2docs.options.request import checked, options_of, output_form
 from so2docs.sources import storage
 from so2docs.spark import folders, plan
 from so2docs.spark import schema as schemas
-from so2docs.spark.asked import DocumentKeywords, FileKeywords, options_of
 from so2docs.spark.folders import Failures, OnError
 from so2docs.spark.gathering import Stock
 from so2docs.spark.job import Conversion, open_dumps
@@ -71,7 +74,7 @@ def convert(
     if on_error not in ("stop", "skip"):
         raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
     started = time.perf_counter()
-    options = options_of(keywords, FileKeywords)
+    options = _options(keywords, FileKeywords)
     failures = Failures(on_error)
     sites = _sites(spark, source, options, failures, folder=os.fspath(output_dir), has_site=site)
     folders.check(sites, force=force)
@@ -126,7 +129,7 @@ def documents(
     Raises:
         So2docsError: As `convert` does.
     """
-    options = options_of(keywords, DocumentKeywords)
+    options = _options(keywords, DocumentKeywords)
     failures = Failures()
     conversion = Conversion(spark, _sites(spark, source, options, failures, has_site=site))
     work = conversion.work(_sound(conversion, failures))
@@ -134,6 +137,13 @@ def documents(
     nested = conversion.documents(work)
     frame = spark.createDataFrame(nested, schemas.documents(), verifySchema=False)
     return schemas.typed(frame, options) if schema else frame
+
+
+def _options(keywords: Mapping[str, Any], allowed: type) -> Options:
+    given = checked(keywords, allowed)
+    form = output_form(f"part{ending(given.get('format'), given.get('compression'))}", given)
+    # Part files are found by their place among the others; an index of each is no use.
+    return options_of(given, replace(form, is_looked_up=False))
 
 
 def _sites(

@@ -1,0 +1,123 @@
+"""From the keywords of a call to the `Options` of a conversion."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import os
+from collections.abc import Iterable, Mapping
+from datetime import date
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from so2docs.errors import OptionError
+from so2docs.options.conversion import Options
+from so2docs.options.filters import filters_of
+from so2docs.options.keywords import FilterKeywords, Tables
+from so2docs.options.output_form import OutputForm, form_of
+from so2docs.schema import TABLES
+
+ALL_TABLES = "all"
+
+_FORM = ("format", "compression", "index", "split")
+_FILTERS = get_type_hints(FilterKeywords)
+_OPTIONS = {field.name for field in dataclasses.fields(Options)}
+_NAMES = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    date: "a date",
+    os.PathLike: "a path",
+    Iterable: "a list of texts",
+    Mapping: "a dictionary",
+}
+"""Types that are checked, and what they are called."""
+
+
+def checked(given: Mapping[str, Any], allowed: type) -> dict[str, Any]:
+    """Check the names and types of keywords.
+
+    Args:
+        given: The keywords.
+        allowed: The `TypedDict` that has them.
+
+    Returns:
+        The keywords, iterators as lists and numbers of other libraries as `int`.
+
+    Raises:
+        TypeError: There is no such keyword.
+        OptionError: A value is of another type.
+    """
+    hints = get_type_hints(allowed)
+    for name in given:
+        if name not in hints:
+            raise TypeError(f"got an unexpected keyword argument {name!r}")
+    return {name: _checked(name, value, hints[name]) for name, value in given.items()}
+
+
+def _checked(name: str, value: Any, hint: Any) -> Any:
+    alternatives = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+    kinds = [get_origin(kind) or kind for kind in alternatives if kind is not type(None)]
+    if (value is None and len(kinds) < len(alternatives)) or not _NAMES.keys() >= set(kinds):
+        return value  # Of literals, their own check says which there are.
+    if Iterable in kinds and isinstance(value, Iterable) and not isinstance(value, str):
+        value = list(value)
+    if int in kinds and hasattr(value, "__index__") and not isinstance(value, bool):
+        value = operator.index(value)
+    if not any(_is_a(value, kind) for kind in kinds):
+        wanted = " or ".join(dict.fromkeys(_NAMES[kind] for kind in kinds))
+        raise OptionError(f"{name} is {value!r}; it must be {wanted}")
+    return value
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    if kind is Iterable:
+        return isinstance(value, list) and all(isinstance(part, str) for part in value)
+    if kind in (int, float):
+        return isinstance(value, int | kind) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def output_form(path: str, given: Mapping[str, Any]) -> OutputForm:
+    """The form of an output, by its name and the keywords."""
+    return form_of(path, **{name: given.get(name) for name in _FORM})
+
+
+def options_of(
+    given: Mapping[str, Any],
+    form: OutputForm | None = None,
+    site_field: tuple[str, str] | None = None,
+) -> Options:
+    """The options that keywords, checked by `checked`, ask for.
+
+    Args:
+        given: The keywords; those that are no options, such as `force`, are left to others.
+        form: In what form files are written.
+        site_field: Name and value of a field to add to each document.
+
+    Raises:
+        OptionError: A value is not allowed, or two contradict each other.
+    """
+    rest = {name: value for name, value in given.items() if name in _OPTIONS}
+    rest["nest"] = tables_to_nest(given.get("nest", ()), given.get("tables") or {})
+    filters: Any = {name: value for name, value in given.items() if name in _FILTERS}
+    rest["form"] = form or OutputForm()
+    return Options(filters=filters_of(**filters), site_field=site_field, **rest)
+
+
+def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
+    """Names of the tables to nest, in the order in which they are read.
+
+    Args:
+        nest: Names, or `all`.
+        tables: Files of tables, which are asked for by that.
+
+    Raises:
+        OptionError: There is no such table.
+    """
+    wanted = {nest} if isinstance(nest, str) else set(nest)
+    for name in sorted({*wanted, *tables} - {*TABLES, ALL_TABLES}):
+        raise OptionError(f"there is no table {name!r} to nest; choose of {', '.join(TABLES)}, all")
+    wanted |= {name for name, path in tables.items() if path is not None}
+    return tuple(name for name in TABLES if name in wanted or ALL_TABLES in wanted)
