@@ -1,7 +1,12 @@
 """The compiled core: built where a C compiler is, left out without failing where there is none."""
 
+import sysconfig
+
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
+
+# Free-threaded builds have no stable ABI: they get a core of their own.
+HAS_STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 class StableWheel(bdist_wheel):
@@ -9,7 +14,8 @@ class StableWheel(bdist_wheel):
 
     def finalize_options(self) -> None:
         """Tag the wheel with the stable ABI that the core is written for."""
-        self.py_limited_api = "cp311"
+        if HAS_STABLE_ABI:
+            self.py_limited_api = "cp311"
         super().finalize_options()
 
 
@@ -23,7 +29,8 @@ setup(
                 f"so2docs/posts/_{part}.h"
                 for part in ("bytes", "canonical", "characters", "values")
             ],
-            py_limited_api=True,
+            define_macros=[("Py_LIMITED_API", "0x030B0000")] if HAS_STABLE_ABI else [],
+            py_limited_api=HAS_STABLE_ABI,
             optional=True,
         )
     ],

@@ -72,6 +72,43 @@ DATES = frozenset(
 )
 """Of those, points in time: UTC, without a zone."""
 
+NUMBERS = frozenset(
+    {
+        "AcceptedAnswerId",
+        "AnswerCount",
+        "CommentCount",
+        "FavoriteCount",
+        "Id",
+        "LastEditorUserId",
+        "OwnerUserId",
+        "ParentId",
+        "PostTypeId",
+        "Score",
+        "ViewCount",
+    }
+)
+"""Attributes that are JSON numbers in a document."""
+
+TYPE_NAMES = {
+    3: "Wiki",
+    4: "TagWikiExcerpt",
+    5: "TagWiki",
+    6: "ModeratorNomination",
+    7: "WikiPlaceholder",
+    8: "PrivilegeWiki",
+    9: "Article",
+    10: "HelpArticle",
+    12: "Collection",
+    13: "ModeratorQuestionnaireResponse",
+    14: "Announcement",
+    15: "CollectiveDiscussion",
+    17: "CollectiveCollection",
+}
+"""Post types besides questions and answers: table PostTypes of the Stack Exchange Data Explorer."""
+
+RESERVED = frozenset({"Answers", "Comments", "LastEditor", "Links", "Owner", "Votes"})
+"""Keys that documents give a post, nested or not: no attribute may have these names."""
+
 COMMENT, LINK, VOTE = 5, 6, 7
 """Kinds of records, beside those of posts."""
 
@@ -136,6 +173,7 @@ class Table:
         sequence: Where its chunks come in the spill, after those of the posts.
         kind: Kind of its records; 0 if it has none.
         key: Under which a post holds them.
+        reserved: Key that documents give such a row, which no attribute may have.
     """
 
     name: str
@@ -146,6 +184,7 @@ class Table:
     sequence: int
     kind: int = 0
     key: str = ""
+    reserved: str = ""
 
 
 TABLES = {
@@ -160,6 +199,7 @@ TABLES = {
             1,
             COMMENT,
             "Comments",
+            "User",
         ),
         Table(
             "links",
@@ -170,6 +210,7 @@ TABLES = {
             2,
             LINK,
             "Links",
+            "LinkType",
         ),
         Table(
             "votes",

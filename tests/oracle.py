@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 AnswersBy = Literal["id", "votes"]
 Row = dict[str, Any]
 
+RESERVED = {"Answers", "Comments", "LastEditor", "Links", "Owner", "Votes"}
 NUMBERS = {
     "Id",
     "PostTypeId",
@@ -133,7 +134,7 @@ def _reason_without_key(row: Row) -> str | None:
     for name, words in (("PostTypeId", "post_type_id"), ("Id", "id")):
         if not isinstance(row.get(name), int):
             return f"invalid_{words}" if name in row else f"missing_{words}"
-    if "Answers" in row:
+    if RESERVED & row.keys():
         return "reserved_attribute"
     if row["PostTypeId"] == ANSWER and not isinstance(row.get("ParentId"), int):
         return "invalid_parent_id" if "ParentId" in row else "answer_without_parent_id"

@@ -20,7 +20,7 @@ MODULES = {
 PURE = {
     "errors": set[str](),
     "schema": set[str](),
-    "posts.posts": set[str](),
+    "posts.posts": {"schema"},
     "merge": {"nest", "posts.posts"},
     "nest": {
         "options.field_paths",

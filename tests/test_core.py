@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from twins import FRAME, LEFT, ROW, TAKEN, Outcome, by_compiled, by_reference, is_taken, slice_of
 
 from so2docs.posts import core
-from so2docs.posts.posts import BUCKET_BITS, NUMBERS, Posts, new_bucket
+from so2docs.posts.posts import BUCKET_BITS, Posts, new_bucket
+from so2docs.schema import NUMBERS
 from so2docs.sources.dump import open_dump, slices
 
 pytestmark = pytest.mark.skipif(
@@ -280,7 +281,7 @@ good = b'<row Id="1" PostTypeId="1" Body="%s" Tags="%s" />' % (b"x" * 30_000, b"
 for data in (good, good + b"<row/>"):
     for times in (10, 3000):
         for _ in range(times):
-            _core.add_rows(data, {}, bytearray(), posts.new_bucket, posts.BUCKET_BITS)
+            _core.add_rows(data, {}, bytearray(), posts.new_bucket, posts.BUCKET_BITS, b"")
         print(open("/proc/self/statm").read().split()[1])
 """
 
@@ -303,7 +304,7 @@ def _add(
     from so2docs.posts import _core
 
     posts = posts or Posts()
-    return _core.add_rows(data, posts.buckets, posts.pairs, bucket, bits)  # type: ignore[arg-type]
+    return _core.add_rows(data, posts.buckets, posts.pairs, bucket, bits, b"")  # type: ignore[arg-type]
 
 
 def test_arguments_of_other_types_are_refused() -> None:
@@ -333,3 +334,23 @@ def test_a_bytearray_in_use_is_not_moved() -> None:
 
 def test_frame_of_the_tests_is_sound() -> None:
     assert is_taken(b"", FRAME)
+
+
+FREE_THREADED = """
+import setuptools, sysconfig
+known = sysconfig.get_config_var
+sysconfig.get_config_var = lambda name: 1 if name == "Py_GIL_DISABLED" else known(name)
+from distutils.core import run_setup
+distribution = run_setup("setup.py", ["bdist_wheel"], stop_after="commandline")
+wheel = distribution.get_command_obj("bdist_wheel")
+wheel.ensure_finalized()
+print(wheel.py_limited_api, distribution.ext_modules[0].py_limited_api)
+"""
+
+
+def test_free_threaded_python_has_no_stable_abi() -> None:
+    """Where setuptools refuses to build for it."""
+    command = [sys.executable, "-c", FREE_THREADED]
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "False"]

@@ -1,13 +1,16 @@
 """Repeated ids, against plain sets; and what memory they take."""
 
+import struct
+import sys
 import tracemalloc
 from array import array
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from so2docs.posts import repeats
-from so2docs.posts.posts import KEY
+from so2docs.posts.posts import KEY, integers
 
 IDS = st.one_of(st.integers(0, 20), st.integers(4090, 4100), st.integers(-(2**63), 2**63 - 1))
 PAIRS = st.lists(st.tuples(st.integers(1, 5), IDS), max_size=30)
@@ -63,3 +66,11 @@ def test_a_dump_that_repeats_all_its_ids_takes_bounded_memory() -> None:
             tracemalloc.stop()
 
     assert peak(count // 10) < peak(count) / 4
+
+
+def test_keys_are_little_endian_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(integers(struct.pack("<3q", 1, -2, 1 << 40))) == [1, -2, 1 << 40]
+    if sys.byteorder == "little":
+        # A machine that reads the other way round, as far as this one can be one.
+        monkeypatch.setattr(sys, "byteorder", "big")
+        assert list(integers(struct.pack(">3q", 1, -2, 1 << 40))) == [1, -2, 1 << 40]

@@ -177,6 +177,66 @@ def test_repaired_characters_of_tables_are_counted(site: Path, tmp_path: Path) -
     assert "With\N{REPLACEMENT CHARACTER}".encode() in lines_of(tmp_path / "questions.jsonl.gz")
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_rows_without_attributes(name: str, site: Path, tmp_path: Path) -> None:
+    """In a slice that lxml parses as it is, which the first one of a published table is not."""
+    file = site / FILES[name]
+    file.write_text(f"<{name}><row /><row /></{name}>", encoding="utf-8")
+    found = converted(site, tmp_path / "questions.jsonl.gz", [name], jobs=1)
+    assert found == expected(nest(site, [name]))
+    assert found[1].count(b'"row":{}}') == 2
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+@pytest.mark.parametrize("key", ["Owner", "LastEditor", "Comments", "Links", "Votes", "Answers"])
+def test_no_attribute_has_the_name_of_what_is_nested(
+    key: str, core: str, site: Path, tmp_path: Path
+) -> None:
+    posts, output = site / "Posts.xml", tmp_path / "questions.jsonl.gz"
+    text = posts.read_text(encoding="utf-8")
+    posts.write_text(text.replace("<row ", f'<row {key}="z" ', 1), encoding="utf-8")
+    for names in ([], ["all"]):
+        report = so2docs.convert(site, output, nest=names, core=core, force=True)  # type: ignore[arg-type]
+        assert report.strays["reserved_attribute"] == 1
+        oracle = nest(site, FILES if names else [])
+        assert [lines_of(output), lines_of(strays_of(output))] == expected(oracle)
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+def test_no_attribute_has_the_name_of_the_site_field(core: str, site: Path, tmp_path: Path) -> None:
+    posts, output = site / "Posts.xml", tmp_path / "questions.jsonl.gz"
+    text = posts.read_text(encoding="utf-8")
+    posts.write_text(text.replace("<row ", '<row Site="z" ', 1), encoding="utf-8")
+    report = so2docs.convert(site, output, core=core, keep_spill=True)  # type: ignore[arg-type]
+    assert "reserved_attribute" not in report.strays
+    options = {"site_field": ("Site", "x"), "core": core, "force": True}
+    with pytest.raises(so2docs.SpillError, match=r"name of the --site-field"):
+        so2docs.convert(site, output, **options)  # type: ignore[arg-type]
+    report = so2docs.convert(site, output, restart=True, **options)  # type: ignore[arg-type]
+    assert report.strays["reserved_attribute"] == 1
+    assert all(line.count(b'"Site":') == 1 for line in lines_of(output).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "reason"),
+    [
+        ("comments", "User", "comment_reserved_attribute"),
+        ("links", "LinkType", "link_reserved_attribute"),
+    ],
+)
+def test_no_attribute_of_a_row_has_the_name_of_what_it_gets(
+    name: str, attribute: str, reason: str, site: Path, tmp_path: Path
+) -> None:
+    file = site / FILES[name]
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("<row ", f'<row {attribute}="z" ', 1), encoding="utf-8")
+    output = tmp_path / "questions.jsonl.gz"
+    report = so2docs.convert(site, output, nest="all")
+    assert report.tables[name].strays[reason] == 1
+    assert f'"{attribute}":"z"'.encode() not in lines_of(output)
+    assert f'"{attribute}":"z"'.encode() in lines_of(strays_of(output))
+
+
 def test_tables_can_be_added_to_a_kept_spill(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     so2docs.convert(SITE, output, jobs=1, chunk_bytes=900, keep_spill=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from so2docs.posts import core, posts, rows
 from so2docs.posts.posts import Posts
+from so2docs.schema import RESERVED
 from so2docs.sources.dump import open_dump
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
@@ -80,7 +81,8 @@ LEFT = [
     '1="1"',
     '-a="1"',
     '="1"',
-    'Answers="x"',
+    *(f'{name}="x"' for name in sorted(RESERVED)),
+    'Site="x"',
     *(
         f'Score="{score}"'
         for score in ("", "+1", "01", "-0", "-01", "-", "1 ", "1.0", "é", "&#49;")
@@ -100,7 +102,7 @@ def slice_of(sample: Path) -> bytes:
 class Outcome:
     """What slices became, and what a chunk notes about them."""
 
-    posts: Posts = field(default_factory=Posts)
+    posts: Posts = field(default_factory=lambda: Posts(reserved=RESERVED | {"Site"}))
     rows: int = 0
     last_id: int | None = None
     repaired: int = 0

@@ -12,7 +12,7 @@ from so2docs.options.filters import Filters
 from so2docs.options.output_form import OutputForm
 from so2docs.posts import bodies
 from so2docs.posts.core import Core, resolve
-from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES
+from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, RESERVED
 
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, "Answers"}
 """Names that documents have already."""
@@ -89,6 +89,11 @@ class Options:
         )
 
     @property
+    def reserved(self) -> frozenset[str]:
+        """Names that no attribute of a post may have, since documents have them as keys."""
+        return RESERVED if self.site_field is None else RESERVED | {self.site_field[0]}
+
+    @property
     def needs_all_keys(self) -> bool:
         """Whether the keys of posts that are not sampled must stand with those of the others.
 
@@ -105,6 +110,7 @@ class Options:
             "--body": self.body,
             "form of dates (--format mongodb)": self.form.has_dates,
             "--sample together with --with": self.needs_all_keys,
+            "name of the --site-field": self.site_field and self.site_field[0],
             "ids of users (--with users)": self.filters.fields.hidden(self.nest),
             **filters,
         }

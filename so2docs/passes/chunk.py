@@ -88,13 +88,15 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
         StrictError: Something is to be repaired or left out, and `strict` forbids it.
         ChangedDumpError: The dump is not what it was.
     """
-    found, tally, held, last_id = Posts(), ChunkTally(), 0, None
+    reserved = task.options.reserved
+    found, tally, held, last_id = Posts(reserved=reserved), ChunkTally(), 0, None
     steps = _Steps(task)
     with BlockWriter(task.path) as writer:
         for offset, data in slices(task.dump, task.start, task.end):
             _add_slice(steps, offset, data, found, tally)
             if task.options.strict and (tally.repaired or found.stray_reasons):
-                raise strict.in_slice(task.dump, data, Place(offset, tally.lines, last_id))
+                place = Place(offset, tally.lines, last_id)
+                raise strict.in_slice(task.dump, data, place, reserved=reserved)
             last_id = tally.last_id
             tally.lines += line_feeds(data)
             held += len(data)

@@ -16,9 +16,9 @@ from so2docs.passes import strict
 from so2docs.passes.chunk import ChunkResult, ChunkTally, ChunkTask, spill_chunk
 from so2docs.passes.workers import Workers
 from so2docs.posts import repeats
-from so2docs.posts.posts import TYPE_NAMES
 from so2docs.progress import Notify, bar, silent
 from so2docs.report import Report
+from so2docs.schema import TYPE_NAMES
 from so2docs.sources.dump import Chunk, Dump
 from so2docs.sources.stream import AnyDump
 from so2docs.spill import Spill

@@ -12,14 +12,20 @@ import orjson
 from so2docs.errors import Place, StrictError
 from so2docs.posts import posts, rows, table_rows
 from so2docs.posts.posts import Posts
-from so2docs.schema import TABLES, Table
+from so2docs.schema import RESERVED, TABLES, Table
 from so2docs.sources.dump import Dump
 
 _TABLE_ROWS = {table.row for table in TABLES.values()}
 _ADVICE = "without --strict, it would be converted and counted in the report"
 
 
-def in_slice(dump: Dump, data: bytes, place: Place, table: Table | None = None) -> StrictError:
+def in_slice(
+    dump: Dump,
+    data: bytes,
+    place: Place,
+    table: Table | None = None,
+    reserved: frozenset[str] = RESERVED,
+) -> StrictError:
     """The error for the first row of a slice that is repaired or has no usable key.
 
     Args:
@@ -27,6 +33,7 @@ def in_slice(dump: Dump, data: bytes, place: Place, table: Table | None = None) 
         data: A slice that has such a row.
         place: Where it starts.
         table: What it is a slice of, if not of the posts.
+        reserved: Names that no attribute of a post may have.
     """
     opening, closing = dump.frame
     last_id = place.last_id
@@ -34,7 +41,7 @@ def in_slice(dump: Dump, data: bytes, place: Place, table: Table | None = None) 
     position, raw, problem = 0, data, None
     for position, raw in rows.pieces(data):  # noqa: B007
         for part in rows.parse(raw, dump.frame):
-            problem = None if isinstance(part, rows.Malformed) else _problem(part, table)
+            problem = None if isinstance(part, rows.Malformed) else _problem(part, table, reserved)
             if problem or isinstance(part, rows.Malformed):
                 break
             ids = [rows.row_id(row) for row in part.rows]
@@ -51,10 +58,10 @@ def in_slice(dump: Dump, data: bytes, place: Place, table: Table | None = None) 
     )
 
 
-def _problem(part: rows.Rows, table: Table | None) -> str | None:
+def _problem(part: rows.Rows, table: Table | None, reserved: frozenset[str]) -> str | None:
     if part.repaired:
         return f"has {part.repaired:,} forbidden characters (strict: nothing is repaired)"
-    found = Posts()
+    found = Posts(reserved=reserved)
     # Rows are changed in place.
     copies = [dict(row) for row in part.rows]
     if table is None:

@@ -13,7 +13,7 @@
      number    = "-"? ("0" | [1-9] [0-9]{0,17})                          but not "-0"
      space     = TAB | LF | CR | " "
 
-   No name stands twice in a row, starts with "xml" (in any case) or is `Answers`; the values of
+   No name stands twice in a row, starts with "xml" (in any case) or is reserved; the values of
    `posts.NUMBERS` are numbers; every row has `Id` and `PostTypeId`, and an answer `ParentId`. A row
    has at most MOST_ATTRIBUTES, and a slice at most MOST_OTHER_TYPES.
 
@@ -62,7 +62,7 @@ typedef struct {
 
 #define IS(name, literal) (memcmp((name).at, literal, sizeof(literal) - 1) == 0)
 
-/* `posts.NUMBERS`, `Tags` and the reserved name; by size, so that one or two comparisons do. */
+/* `posts.NUMBERS`, `Tags` and `schema.RESERVED`; by size, so that one or two comparisons do. */
 static inline Meaning meaning_of(Name name)
 {
     switch (name.size) {
@@ -71,15 +71,24 @@ static inline Meaning meaning_of(Name name)
     case 4:
         return IS(name, "Tags") ? TAGS : TEXT;
     case 5:
-        return IS(name, "Score") ? SCORE : TEXT;
+        if (IS(name, "Score")) {
+            return SCORE;
+        }
+        return IS(name, "Links") || IS(name, "Votes") || IS(name, "Owner") ? RESERVED : TEXT;
     case 7:
         return IS(name, "Answers") ? RESERVED : TEXT;
     case 8:
-        return IS(name, "ParentId") ? PARENT_ID : TEXT;
+        if (IS(name, "ParentId")) {
+            return PARENT_ID;
+        }
+        return IS(name, "Comments") ? RESERVED : TEXT;
     case 9:
         return IS(name, "ViewCount") ? OTHER_NUMBER : TEXT;
     case 10:
-        return IS(name, "PostTypeId") ? POST_TYPE_ID : TEXT;
+        if (IS(name, "PostTypeId")) {
+            return POST_TYPE_ID;
+        }
+        return IS(name, "LastEditor") ? RESERVED : TEXT;
     case 11:
         return IS(name, "OwnerUserId") || IS(name, "AnswerCount") ? OTHER_NUMBER : TEXT;
     case 12:
@@ -145,6 +154,9 @@ static Verdict put_attribute(Reader *in, Row *row, Posts *posts)
     row->has |= 1u << meaning;
     switch (meaning) {
     case TEXT:
+        if (name.size == posts->reserved_size && memcmp(name.at, posts->reserved, name.size) == 0) {
+            return NOT_CANONICAL;
+        }
         return put_string(in, json);
     case TAGS:
         return put_tags(in, json, &posts->tags);

@@ -27,8 +27,10 @@ typedef struct {
     size_t rows;
 } OtherType;
 
-/* What the rows of a slice became, in their order. All zero at the start. */
+/* What the rows of a slice became, in their order. All but `reserved` zero at the start. */
 typedef struct {
+    const char *reserved; /* A name that no attribute may have, besides those that are known. */
+    size_t reserved_size;
     Buffer keys, json;
     Buffer tags; /* The text of one `Tags`, before it is split. */
     size_t rows;

@@ -2,9 +2,10 @@
 
    What is canonical, and how it becomes JSON, stands in `_canonical.c`. Here are only Python's
    objects. Nothing of theirs is changed before all rows of the slice have been converted.
-   Written for the stable ABI: one build serves every Python from 3.11 on. */
+   Written for the stable ABI, which `setup.py` asks for where there is one: then one build serves
+   every Python from 3.11 on. Nothing is kept between calls, and a call changes nothing but the
+   objects that it is given, which belong to one thread: free-threaded Python needs no lock here. */
 
-#define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <string.h>
@@ -136,10 +137,13 @@ static PyObject *summary(const Posts *posts)
 static PyObject *add_rows(PyObject *module, PyObject *args)
 {
     PyObject *data, *buckets, *pairs, *new_bucket, *result = NULL;
+    Posts posts = {0};
+    Py_ssize_t reserved_size = 0;
     int bucket_bits;
     (void)module;
-    if (!PyArg_ParseTuple(args, "SO!O!Oi:add_rows", &data, &PyDict_Type, &buckets,
-                          &PyByteArray_Type, &pairs, &new_bucket, &bucket_bits)) {
+    if (!PyArg_ParseTuple(args, "SO!O!Oiy#:add_rows", &data, &PyDict_Type, &buckets,
+                          &PyByteArray_Type, &pairs, &new_bucket, &bucket_bits, &posts.reserved,
+                          &reserved_size)) {
         return NULL;
     }
     if (bucket_bits < 0 || bucket_bits > 62) {
@@ -150,7 +154,7 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
     if (PyBytes_AsStringAndSize(data, &bytes, &size) < 0) {
         return NULL;
     }
-    Posts posts = {0};
+    posts.reserved_size = (size_t)reserved_size;
     Verdict verdict = convert_rows(bytes, (size_t)size, &posts);
     if (verdict == NOT_CANONICAL) {
         result = Py_NewRef(Py_None);
@@ -165,7 +169,7 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
 }
 
 PyDoc_STRVAR(add_rows_doc,
-    "add_rows(data, buckets, pairs, new_bucket, bucket_bits)\n--\n\n"
+    "add_rows(data, buckets, pairs, new_bucket, bucket_bits, reserved)\n--\n\n"
     "Turn a slice of rows into posts, as `rows.parse` and `posts.add` do.\n\n"
     "Returns:\n"
     "    The number of rows, the `Id` of the last one, and the rows of other types by type; or None,\n"
@@ -176,9 +180,19 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyModuleDef_Slot slots[] = {
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, .m_name = "_core", .m_doc = "Rows to posts, compiled.",
-    .m_size = 0,           .m_methods = methods,
+    PyModuleDef_HEAD_INIT, .m_name = "_core",    .m_doc = "Rows to posts, compiled.",
+    .m_size = 0,           .m_methods = methods, .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__core(void)

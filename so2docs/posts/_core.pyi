@@ -8,4 +8,5 @@ def add_rows(
     pairs: bytearray,
     new_bucket: Callable[[], Bucket],
     bucket_bits: int,
+    reserved: bytes,
 ) -> tuple[int, int | None, dict[int, int]] | None: ...

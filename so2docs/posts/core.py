@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from so2docs.errors import OptionError
 from so2docs.posts import rows
 from so2docs.posts.posts import BUCKET_BITS, Posts, new_bucket
+from so2docs.schema import RESERVED
 
 try:
     from so2docs.posts import _core
@@ -85,12 +86,20 @@ def add_canonical(data: bytes, frame: tuple[bytes, bytes], posts: Posts) -> Adde
     """
     if not _is_sound(frame):
         return None
-    done = _core.add_rows(data, posts.buckets, posts.pairs, new_bucket, BUCKET_BITS)
+    done = _core.add_rows(
+        data, posts.buckets, posts.pairs, new_bucket, BUCKET_BITS, _chosen(posts.reserved)
+    )
     if done is None:
         return None
     count, last_id, other_types = done
     posts.other_types.update(other_types)
     return Added(count, last_id)
+
+
+@lru_cache(maxsize=4)
+def _chosen(reserved: frozenset[str]) -> bytes:
+    """The reserved name that the compiled core cannot know: the key that a user chose."""
+    return "".join(reserved - RESERVED).encode()
 
 
 @lru_cache(maxsize=16)

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import re
 import struct
+import sys
+from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
+
+from so2docs.schema import NUMBERS, RESERVED
 
 BUCKET_BITS = 14
 """A bucket holds 2^14 question ids: about 20 MB of JSON, what one worker sorts in memory."""
@@ -28,46 +33,21 @@ REJECTED_QUESTION, REJECTED_ANSWER = 3, 4
 Shape = Callable[[dict[str, Any]], dict[str, Any]]
 """What a typed row becomes before it is JSON: another dictionary."""
 
-NUMBERS = frozenset(
-    {
-        "AcceptedAnswerId",
-        "AnswerCount",
-        "CommentCount",
-        "FavoriteCount",
-        "Id",
-        "LastEditorUserId",
-        "OwnerUserId",
-        "ParentId",
-        "PostTypeId",
-        "Score",
-        "ViewCount",
-    }
-)
-"""Attributes that are JSON numbers in a document."""
-
-TYPE_NAMES = {
-    3: "Wiki",
-    4: "TagWikiExcerpt",
-    5: "TagWiki",
-    6: "ModeratorNomination",
-    7: "WikiPlaceholder",
-    8: "PrivilegeWiki",
-    9: "Article",
-    10: "HelpArticle",
-    12: "Collection",
-    13: "ModeratorQuestionnaireResponse",
-    14: "Announcement",
-    15: "CollectiveDiscussion",
-    17: "CollectiveCollection",
-}
-"""Post types besides questions and answers: table PostTypes of the Stack Exchange Data Explorer."""
-
 KEY = struct.Struct("<qqqq")
 """question id, post id, rank, size of the JSON << 4 | kind.
 
 The rank orders answers by votes: the `AcceptedAnswerId` of a question, the `Score` of an answer, 0
 where there is none.
 """
+
+
+def integers(data: bytes | bytearray) -> array[int]:
+    """The 64-bit integers of some keys, which are little-endian on every machine."""
+    found = array("q", bytes(data))
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found
+
 
 PAIR_BYTES = 16
 """A key starts with question id and post id, which the check for repeated ids takes."""
@@ -77,7 +57,6 @@ _INT64 = 1 << 63
 _NESTED = {"1", "2"}
 _STRICT_INTEGER = orjson.OPT_STRICT_INTEGER
 """Refuses numbers of more than 53 bits, which go the careful way: cheaper than to look at each."""
-_RESERVED = "Answers"
 
 
 class Bucket(NamedTuple):
@@ -104,6 +83,7 @@ class Posts:
         other_types: Number of rows by post type, of those that are neither questions nor answers.
         filtered: Number of rows that a filter has rejected.
         rejected: Keys of those that no bucket has; they matter only if an id is repeated.
+        reserved: Names that no attribute may have, since documents have them for something else.
     """
 
     buckets: dict[int, Bucket] = field(default_factory=dict)
@@ -113,6 +93,7 @@ class Posts:
     other_types: Counter[int] = field(default_factory=Counter)
     filtered: int = 0
     rejected: bytearray = field(default_factory=bytearray)
+    reserved: frozenset[str] = RESERVED
 
 
 class _UnusableRowError(Exception):
@@ -128,22 +109,29 @@ class _Plan(NamedTuple):
     is_reserved: bool
 
 
-_plans: dict[tuple[str, ...], _Plan] = {}
-"""The plans so far: a dump has a few dozen combinations of names."""
+_Plans = dict[tuple[str, ...], _Plan]
+
+
+@lru_cache(maxsize=4)
+def _plans_without(reserved: frozenset[str]) -> _Plans:
+    """The plans so far by names: a dump has a few dozen combinations of them."""
+    return {}
+
 
 _MOST_PLANS = 4096
 _WIDEST_KEPT = 64
 
 
-def _make_plan(names: tuple[str, ...]) -> _Plan:
+def _make_plan(names: tuple[str, ...], reserved: frozenset[str]) -> _Plan:
     numbers = tuple(name for name in names if name in NUMBERS)
     values: Callable[[dict[str, Any]], tuple[str, ...]]
     values = itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
-    plan = _Plan(numbers, values, "Tags" in names, _RESERVED in names)
+    plan = _Plan(numbers, values, "Tags" in names, not reserved.isdisjoint(names))
     if len(names) <= _WIDEST_KEPT:  # Rows as wide as an attack are not kept.
-        if len(_plans) >= _MOST_PLANS:
-            _plans.clear()
-        _plans[names] = plan
+        plans = _plans_without(reserved)
+        if len(plans) >= _MOST_PLANS:
+            plans.clear()
+        plans[names] = plan
     return plan
 
 
@@ -198,11 +186,14 @@ def add(posts: Posts, rows: list[dict[str, Any]], shape: Shape | None = None) ->
         shape: What to make of each before it is JSON.
     """
     buckets, pairs, pack, dumps = posts.buckets, posts.pairs, KEY.pack, orjson.dumps
-    known_plan = _plans.get
+    reserved = posts.reserved
+    known_plan = _plans_without(reserved).get
     last_bucket, keys, jsons = None, bytearray(), bytearray()
     for row in rows:
         names = tuple(row)
-        number_names, values_of, has_tags, is_reserved = known_plan(names) or _make_plan(names)
+        number_names, values_of, has_tags, is_reserved = known_plan(names) or _make_plan(
+            names, reserved
+        )
         kind = row.get("PostTypeId")
         if kind not in _NESTED or is_reserved:
             _add_carefully(posts, row, shape)
@@ -242,7 +233,7 @@ def _add_carefully(posts: Posts, row: dict[str, Any], shape: Shape | None) -> No
     """Add one row, whatever its attributes hold."""
     as_typed = typed(row)
     try:
-        key = _key(as_typed)
+        key = _key(as_typed, posts.reserved)
     except _UnusableRowError as error:
         posts.strays += stray_line(str(error), as_typed)
         posts.stray_reasons[str(error)] += 1
@@ -259,13 +250,13 @@ def _add_carefully(posts: Posts, row: dict[str, Any], shape: Shape | None) -> No
     posts.pairs += record[:PAIR_BYTES]
 
 
-def _key(row: dict[str, Any]) -> tuple[int, int, int] | None:
+def _key(row: dict[str, Any], reserved: frozenset[str]) -> tuple[int, int, int] | None:
     """Question id, post id and rank of a typed row; None for a post of another type."""
     kind = _required(row, "PostTypeId", "post_type_id")
     if kind not in (QUESTION, ANSWER):
         return None
     post_id = _required(row, "Id", "id")
-    if _RESERVED in row:
+    if not reserved.isdisjoint(row):
         raise _UnusableRowError("reserved_attribute")
     rank = row.get("AcceptedAnswerId" if kind == QUESTION else "Score", 0)
     rank = rank if isinstance(rank, int) else 0

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
-from so2docs.posts.posts import KEY
+from so2docs.posts.posts import KEY, integers
 
 _PAGE_BITS = 12
 _PAGE = 1 << _PAGE_BITS
@@ -48,7 +48,7 @@ def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
         The pages of its post ids; and for each id that stands under several questions within the
         chunk, the question id of the first.
     """
-    both = array("q", bytes(pairs))
+    both = integers(pairs)
     ids = sorted(set(both[1::2]))
     first: dict[int, int] = {}
     owners: dict[int, int] = {}
@@ -61,6 +61,7 @@ def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
 
 def pairs(keys: bytes) -> bytearray:
     """Question id and post id of each key."""
+    # Whole words are moved, whatever their byte order.
     both = array("q", keys)
     found = array("q", bytes(len(keys) // 2))
     found[::2], found[1::2] = both[::4], both[1::4]

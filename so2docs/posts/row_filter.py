@@ -52,7 +52,7 @@ class Selection:
         """
         kept: list[Row] = []
         for row in rows:
-            ids = _ids(row)
+            ids = _ids(row, found.reserved)
             sampled = ids is None or self._is_sampled(ids[1])
             if ids is None or (sampled and all(check(row) for check in self._checks[ids[0]])):
                 kept.append(row)
@@ -81,7 +81,7 @@ def _reject(ids: _Ids, found: Posts, *, in_bucket: bool) -> None:
     found.filtered += 1
 
 
-def _ids(row: Row) -> _Ids | None:
+def _ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
     """Kind, question id and post id; None for a row that will not be a question nor an answer."""
     kind = row.get("PostTypeId")
     kind = QUESTION if kind == "1" else ANSWER if kind == "2" else number(kind or "")
@@ -91,7 +91,7 @@ def _ids(row: Row) -> _Ids | None:
         kind not in (QUESTION, ANSWER)
         or not isinstance(question_id, int)
         or not isinstance(post_id, int)
-        or "Answers" in row
+        or not reserved.isdisjoint(row)
     ):
         return None
     return int(kind), question_id, post_id

@@ -62,7 +62,8 @@ class _RowTarget:
 
     def start(self, tag: str, attributes: Row) -> None:
         if tag == "row":
-            self.rows.append(attributes)
+            # Of a row without attributes lxml gives a mapping of its own, which is no JSON.
+            self.rows.append(attributes or {})
 
     def close(self) -> list[Row]:
         # Parser and target hold each other until the garbage collector comes by; the rows must not

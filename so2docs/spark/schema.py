@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from so2docs.options.conversion import Options
-from so2docs.posts.posts import NUMBERS
-from so2docs.schema import TABLES
+from so2docs.schema import NUMBERS, TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import orjson
 
 from so2docs.passes import strict
-from so2docs.posts.posts import stray_line
+from so2docs.posts.posts import integers, stray_line
 from so2docs.schema import TABLES
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter
@@ -37,7 +37,7 @@ def map_posts(spill: Spill, owners: Mapping[int, int]) -> str:
     if not spill.get(_POSTS_ARE_MAPPED):
         with IdMapWriter(path) as posts:
             for _, keys in spill.all_keys():
-                fields = array("q", keys)
+                fields = integers(keys)
                 posts.add(fields[1::_FIELDS], fields[::_FIELDS])
             posts.replace(owners.items())
             posts.finish()
@@ -68,7 +68,7 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
     repeated: list[int] = []
     with IdMapWriter(table.places) as users:
         for chunk, keys in spill.all_keys(sequence):
-            fields = array("q", keys)
+            fields = integers(keys)
             start = _number(chunk) << PLACE_BITS
             places = array("q", [start + offset for offset in fields[1::_FIELDS]])
             repeated += [places[known] for known in users.add(fields[::_FIELDS], places)]

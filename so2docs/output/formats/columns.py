@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import orjson
 
-from so2docs.posts.posts import NUMBERS
-from so2docs.schema import DATES, TABLES, VOTE_COLUMNS
+from so2docs.schema import DATES, NUMBERS, TABLES, VOTE_COLUMNS
 
 OTHER = "Other"
 """Column for attributes that have none of their own, or a value that is not of its type.
