@@ -16,7 +16,8 @@ from so2docs.options.request import tables_to_nest
 from so2docs.output.paths import Names
 from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.session import Session
-from so2docs.passes.workers import Workers, peak_memory
+from so2docs.passes.worker import peak_memory
+from so2docs.passes.workers import Workers
 from so2docs.sources.opening import open_source
 from so2docs.sources.tables import find_tables
 from so2docs.spill import Spill

@@ -89,7 +89,7 @@ def members(group: int) -> list[int]:
 
 
 def workers_of(running: subprocess.Popen[str]) -> list[int]:
-    """The processes of a conversion that spawn started to work."""
+    """The workers of a conversion."""
     found = subprocess.run(
         ["ps", "-ww", "-A", "-o", "pid=,ppid=,args="], check=True, capture_output=True, text=True
     ).stdout.split("\n")
@@ -97,7 +97,7 @@ def workers_of(running: subprocess.Popen[str]) -> list[int]:
     return [
         int(pid)
         for pid, parent, args in rows
-        if int(parent) == running.pid and "spawn_main" in args
+        if int(parent) == running.pid and "passes.worker" in args
     ]
 
 

@@ -1,10 +1,13 @@
 """Tasks in, results in order out, in this process or in several; errors and deaths come through."""
 
-import multiprocessing
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +18,21 @@ from so2docs.errors import (
     So2docsError,
     WorkerDiedError,
 )
-from so2docs.passes.workers import Workers, peak_memory
+from so2docs.passes.worker import peak_memory
+from so2docs.passes.workers import Workers
+
+
+def children() -> list[int]:
+    """The processes that this one started, other than the one that asks."""
+    found = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,args="], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    rows = [line.split(None, 2) for line in found]
+    return [
+        int(pid)
+        for pid, parent, args in rows
+        if int(parent) == os.getpid() and "passes.worker" in args
+    ]
 
 
 def late(task: int) -> tuple[int, int]:
@@ -51,7 +68,7 @@ def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
     processes = {process for _, process in found}
     assert (os.getpid() in processes) == (jobs == 1)
     assert set(workers.peaks) >= (processes if jobs > 1 else set())
-    assert not multiprocessing.active_children()
+    assert not children()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -83,7 +100,7 @@ def test_the_first_error_comes_through_whole(jobs: int) -> None:
     error = caught.value
     assert str(error) == "Posts.xml: is bent at byte 5, line 2, after post 1; do"
     assert error.excerpt == b"<posts>"
-    assert not multiprocessing.active_children()
+    assert not children()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
@@ -93,7 +110,7 @@ def test_a_death_is_told() -> None:
         Workers(2) as workers,
     ):
         list(workers.run(dying, range(5)))
-    assert not multiprocessing.active_children()
+    assert not children()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="asks for signals")
@@ -107,3 +124,79 @@ def test_workers_leave_signals_to_the_caller() -> None:
 def test_peak_memory() -> None:
     assert peak_memory() > 1_000_000
     assert issubclass(ChangedDumpError, So2docsError)
+
+
+def dying_within_its_result(task: int) -> bytes:
+    """A result of which the reader sees the start only."""
+    if task == 1:
+        threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGKILL]).start()
+        return bytes(512 * 1024 * 1024)
+    return b""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process")
+def test_a_death_within_a_result_is_told() -> None:
+    with pytest.raises(WorkerDiedError), Workers(2) as workers:
+        list(workers.run(dying_within_its_result, range(4)))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="stops a process")
+def test_leaving_does_not_wait_for_a_worker_that_is_stopped() -> None:
+    with Workers(2) as workers:
+        results = workers.run(stopping, range(4))
+        assert next(results) == 0
+
+
+def stopping(task: int) -> int:
+    if task:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return task
+
+
+THREADS = """
+import sys, threading
+from so2docs.passes.workers import Workers
+main = sys.modules["__main__"]
+def work():
+    for _ in range(2):
+        with Workers(2) as workers:
+            assert list(workers.run(abs, range(-9, 0))) == list(range(9, 0, -1))
+threads = [threading.Thread(target=work) for _ in range(3)]
+seen = set()
+for thread in threads: thread.start()
+while any(thread.is_alive() for thread in threads): seen.add(sys.modules["__main__"])
+print("run", seen == {main})
+"""
+
+
+def test_threads_share_the_interpreter_untouched(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(THREADS)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, check=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("run True\n", "")
+
+
+def test_a_worker_that_cannot_be_started_is_an_error_with_advice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    expected = "a worker process cannot be started: No such file or directory; run .* fewer --jobs"
+    with pytest.raises(So2docsError, match=expected), Workers(2) as workers:
+        list(workers.run(failing_never, range(3)))
+
+
+def test_the_cause_of_an_error_is_where_it_was_raised() -> None:
+    with pytest.raises(MalformedDumpError) as caught, Workers(2) as workers:
+        list(workers.run(failing, range(4)))
+    assert "in failing" in str(caught.value.__cause__)
+
+
+def unsendable(task: int) -> object:
+    return lambda: task
+
+
+def test_a_result_that_cannot_be_sent_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="pickle"), Workers(2) as workers:
+        list(workers.run(unsendable, range(3)))

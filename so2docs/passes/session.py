@@ -12,7 +12,8 @@ from so2docs.passes import resume
 from so2docs.passes.first_pass import FirstPass
 from so2docs.passes.second_pass import SecondPass, published
 from so2docs.passes.table_pass import TablePass
-from so2docs.passes.workers import Workers, peak_memory
+from so2docs.passes.worker import peak_memory
+from so2docs.passes.workers import Workers
 from so2docs.progress import Notify, silent
 from so2docs.report import Report
 from so2docs.sources.stream import AnyDump

@@ -1,117 +1,93 @@
 """The processes that both passes run in: tasks in, results in order out.
 
 A bounded number of tasks is under way at any time, so that neither tasks nor results pile up. With
-one job everything runs in the calling process. Workers are started afresh (`spawn`) on every
-system, need no `if __name__ == "__main__"` in the caller's script, ignore Ctrl-C (the caller stops
-them) and end when the caller dies.
+one job everything runs in the calling process. Workers are started afresh on every system, need no
+`if __name__ == "__main__"` in the caller's script, ignore Ctrl-C (the caller stops them) and end
+when the caller dies.
+
+Each worker has a thread in the caller that hands it one task at a time and waits for the result, by
+pipes that no other process holds an end of. So a worker that dies, even within a result, shows as
+the end of its pipe; there is no lock, semaphore or shared memory that it could leave taken.
 """
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
-import os
+import pickle
 import signal
+import subprocess
 import sys
 import threading
-import types
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import IO, TypeVar
 
-from so2docs.errors import WorkerDiedError
+from so2docs.errors import So2docsError, WorkerDiedError
+from so2docs.passes.worker import COMMAND
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def _start_worker() -> None:
-    # Who stops a service signals all of its processes; the caller decides when a worker ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
+class _Worker:
+    """A worker process, seen from the caller."""
 
-    def end_with_parent() -> None:
-        parent.join()
-        os._exit(1)
+    def __init__(self) -> None:
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+        except OSError as error:
+            raise So2docsError(
+                f"a worker process cannot be started: {error.strerror or error}; "
+                "run the same command again with fewer --jobs, or raise the limit (ulimit -a)"
+            ) from error
+        self.peak = 0
+        with suppress(OSError):  # If it is dead already, its first task will tell.
+            self._send(sys.path)
 
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    _keep_freed_memory()
-    # The passes make millions of objects and hardly a cycle: collecting once a task saves 3 %.
-    gc.freeze()
-    gc.disable()
+    @property
+    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        return self.process.stdin, self.process.stdout
 
+    def _send(self, value: object) -> None:
+        data = pickle.dumps(value)  # Whole, or nothing is sent.
+        tasks, _ = self._pipes
+        tasks.write(data)
+        tasks.flush()
 
-def _keep_freed_memory() -> None:
-    """Let glibc keep what is freed for the next task instead of handing it back each time.
+    def run(self, function: Callable[[Task], Result], task: Task) -> Result:
+        """Have a task done.
 
-    Three of four page faults less, 5 % off a conversion; the peak is the same.
-    """
-    trim_threshold, mmap_threshold = -1, -3  # From malloc.h.
-    with suppress(AttributeError, ImportError, OSError, TypeError):
-        import ctypes
+        Raises:
+            WorkerDiedError: The process ended first.
+            Exception: The error of the task.
+        """
+        try:
+            self._send((function, task))
+            result, error, cause, self.peak = pickle.load(self._pipes[1])
+        except (EOFError, OSError, pickle.UnpicklingError):
+            raise WorkerDiedError(
+                "a worker process was killed, perhaps because memory ran out; "
+                "run the same command again to go on, with fewer --jobs if it was memory"
+            ) from None
+        if error is not None:
+            raise error from cause
+        return result  # type: ignore[no-any-return]
 
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(trim_threshold, 256 * 1024 * 1024)
-        mallopt(mmap_threshold, 64 * 1024 * 1024)
-
-
-@contextmanager
-def _hidden_main() -> Iterator[None]:
-    """Keep `spawn` from importing the caller's script again, which would run it once a worker.
-
-    Meanwhile signals wait, so that a Ctrl-C finds no worker that does not ignore it yet.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    blocks = getattr(signal, "pthread_sigmask", None)  # Not on Windows.
-    before = blocks(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM}) if blocks else None
-    try:
-        yield
-    finally:
-        if blocks:
-            blocks(signal.SIG_SETMASK, before)
-        sys.modules["__main__"] = main
-
-
-def peak_memory() -> int:
-    """Most resident memory of this process so far, in bytes; 0 where the system does not tell."""
-    try:
-        # ru_maxrss would do, but counts what the parent held when it started this process.
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
-    except (OSError, IndexError):
-        pass
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _widen(pool: ProcessPoolExecutor) -> None:
-    """Make the pipe of the results as wide as Linux lets anybody: 6 % off the second pass."""
-    with suppress(AttributeError, ImportError, OSError):
-        import fcntl
-
-        results: Any = pool._result_queue
-        fcntl.fcntl(results._reader.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
-
-
-def _run(function: Callable[[Task], Result], task: Task) -> tuple[Result, int, int]:
-    result = function(task)
-    gc.collect()
-    return result, os.getpid(), peak_memory()
+    def close(self) -> None:
+        """Release what is held of the process, which was killed."""
+        self.process.wait()
+        for pipe in self._pipes:
+            with suppress(OSError):
+                pipe.close()
 
 
 class Workers:
-    """Runs tasks in `jobs` processes.
+    """Runs tasks in `jobs` processes, each started when there is a task that no other can take.
 
     Attributes:
         peaks: Most resident memory of each worker, in bytes, by process id.
@@ -120,23 +96,25 @@ class Workers:
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
         self.peaks: dict[int, int] = {}
-        self._pool: ProcessPoolExecutor | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._workers: list[_Worker] = []
+        self._own = threading.local()
+        self._is_ending = False
 
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
-        if self._pool is None:
+    def __exit__(self, *exception: object) -> None:
+        if self._threads is None:
             return
-        if kind is not None:
-            # Do not wait for tasks whose results nobody wants.
-            for process in list(self._processes().values()):
-                process.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._pool = None
-
-    def _processes(self) -> dict[int, Any]:
-        return getattr(self._pool, "_processes", None) or {}
+        self._is_ending = True
+        for worker in self._workers:
+            worker.process.kill()  # What it is doing is of no use to anybody.
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        for worker in self._workers:
+            worker.close()
+        self._workers.clear()
+        self._threads = None
 
     def run(
         self, function: Callable[[Task], Result], tasks: Iterable[Task], ahead: int = 2
@@ -159,32 +137,31 @@ class Workers:
             for task in tasks:
                 yield function(task)
             return
-        waiting: deque[Future[tuple[Result, int, int]]] = deque()
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.jobs, initializer=_leave_signals)
+        waiting: deque[Future[Result]] = deque()
+        for task in tasks:
+            waiting.append(self._threads.submit(self._run, function, task))
+            if len(waiting) >= self.jobs + ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def _run(self, function: Callable[[Task], Result], task: Task) -> Result:
+        """In a thread: have a task done by the worker of this thread."""
+        worker = getattr(self._own, "worker", None)
+        if worker is None:
+            worker = self._own.worker = _Worker()
+            self._workers.append(worker)
+        if self._is_ending:
+            worker.process.kill()
         try:
-            for task in tasks:
-                waiting.append(self._submit(function, task))
-                if len(waiting) >= self.jobs + ahead:
-                    yield self._result(waiting.popleft())
-            while waiting:
-                yield self._result(waiting.popleft())
-        except BrokenProcessPool:
-            raise WorkerDiedError(
-                "a worker process was killed, perhaps because memory ran out; "
-                "run the same command again to go on, with fewer --jobs if it was memory"
-            ) from None
+            return worker.run(function, task)
+        finally:
+            self.peaks[worker.process.pid] = worker.peak
 
-    def _submit(
-        self, function: Callable[[Task], Result], task: Task
-    ) -> Future[tuple[Result, int, int]]:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self.jobs, multiprocessing.get_context("spawn"), initializer=_start_worker
-            )
-            _widen(self._pool)
-        with _hidden_main():
-            return self._pool.submit(_run, function, task)
 
-    def _result(self, future: Future[tuple[Result, int, int]]) -> Result:
-        result, process, peak = future.result()
-        self.peaks[process] = max(peak, self.peaks.get(process, 0))
-        return result
+def _leave_signals() -> None:
+    """Signals are for the main thread; and a worker starts with those blocked that it ignores."""
+    if hasattr(signal, "pthread_sigmask"):  # Not on Windows.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

@@ -18,7 +18,7 @@ import zstandard
 
 from so2docs.passes import chunk as chunks
 from so2docs.passes.chunk import FULL_BLOCK
-from so2docs.passes.workers import peak_memory
+from so2docs.passes.worker import peak_memory
 from so2docs.posts.posts import BUCKET_BITS, KEY, Posts, new_bucket, stray_line
 from so2docs.schema import COMMENT, TABLES
 from so2docs.spark.gathering import GatheredBlocks, Part

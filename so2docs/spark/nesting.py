@@ -27,7 +27,7 @@ from so2docs.output.paths import Names
 from so2docs.output.writer import Writer, publish_all
 from so2docs.passes import bucket, strict
 from so2docs.passes.bucket import BucketTask
-from so2docs.passes.workers import peak_memory
+from so2docs.passes.worker import peak_memory
 from so2docs.sources import storage
 from so2docs.spark.counting import check_posts, nested_keys
 from so2docs.spark.gathering import GatheredBlocks, Part

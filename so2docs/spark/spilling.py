@@ -20,7 +20,7 @@ from so2docs.errors import ChangedDumpError, DumpError
 from so2docs.passes.chunk import ChunkTask, spill_chunk
 from so2docs.passes.first_pass import complete_place
 from so2docs.passes.table_chunk import TableTask, spill_table_chunk
-from so2docs.passes.workers import peak_memory
+from so2docs.passes.worker import peak_memory
 from so2docs.posts.posts import KEY
 from so2docs.schema import TABLES
 from so2docs.sources.dump import Chunk, Dump
