@@ -16,6 +16,7 @@ from so2docs.options.request import checked, options_of, output_form
 from so2docs.options.signatures import spelled_out
 from so2docs.output.paths import Names
 from so2docs.passes.session import Session
+from so2docs.posts.core import resolve
 from so2docs.progress import silent
 from so2docs.report import Report
 from so2docs.sources.opening import Given, open_source
@@ -65,7 +66,8 @@ def convert(
     """
     given = checked(keywords, ConvertKeywords)
     path = default_output(given.get("format")) if output is None else os.fspath(output)
-    options = options_of(given, output_form(path, given), site_field)
+    core = resolve(given.get("core", "auto"))
+    options = options_of(given, output_form(path, given), site_field, core=core)
     names = Names(path, work_folder(given), options.form)
     started = time.perf_counter()
     try:

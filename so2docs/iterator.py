@@ -16,6 +16,7 @@ from so2docs.options.request import checked, options_of
 from so2docs.options.signatures import spelled_out
 from so2docs.output.paths import Names
 from so2docs.passes.session import Session
+from so2docs.posts.core import resolve
 from so2docs.report import Report
 from so2docs.sources import storage
 from so2docs.sources.opening import STANDARD_INPUT, Given
@@ -85,7 +86,7 @@ def documents(source: Given, **keywords: Unpack[IteratorKeywords]) -> Documents:
             `convert`, when the iteration starts.
     """
     given = checked(keywords, IteratorKeywords)
-    options = options_of(given)
+    options = options_of(given, core=resolve(given.get("core", "auto")))
     if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
         _check_exists(os.fspath(source))
     return Documents(source, work_folder(given), options, given.get("tables"))

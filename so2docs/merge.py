@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from so2docs.nest import Counts, Nest, Record, Taken, added
+from so2docs.options.choices import AnswersBy
 from so2docs.posts.posts import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
-
-AnswersBy = Literal["id", "votes"]
 
 Buffer = bytes | memoryview
 Block = tuple[Buffer, Buffer]

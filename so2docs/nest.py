@@ -15,7 +15,7 @@ from typing import Protocol
 import orjson
 
 from so2docs.options.field_paths import Fields
-from so2docs.options.nested_fields import Place, UserKey, UserKeys
+from so2docs.options.nested_fields import NestedFields, UserKey, UserKeys
 from so2docs.posts.posts import QUESTION, REJECTED_ANSWER
 from so2docs.posts.table_rows import votes_of
 from so2docs.schema import COMMENT, OF_KIND, TABLES, VOTE, VOTE_TYPES, Table
@@ -71,8 +71,8 @@ class Nest:
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in tables}
         self._wanted = [table for table in TABLES.values() if table.kind and table.name in tables]
         self._users = users
-        self._questions = Place(fields or Fields(), "")
-        self._answers = Place(fields or Fields(), "Answers.")
+        self._questions = NestedFields(fields or Fields(), "")
+        self._answers = NestedFields(fields or Fields(), "Answers.")
         self._chosen: dict[tuple[int, frozenset[str]], bytes] = {}
 
     def take(self, group: list[Record]) -> tuple[list[Record], Taken]:
@@ -110,7 +110,7 @@ class Nest:
             return (*post[:5], _joined(own, parts + parts_of_users))
         return (*post[:5], _joined(json, parts))
 
-    def _votes(self, counted: Counter[int], place: Place) -> bytes:
+    def _votes(self, counted: Counter[int], place: NestedFields) -> bytes:
         """The counts that stay; the others are filtered."""
         if not counted:
             return b"{}"
@@ -123,7 +123,7 @@ class Nest:
         self.counts["votes"][FILTERED] += total - nested
         return orjson.dumps(kept)
 
-    def _rows(self, table: Table, rows: list[Record], place: Place) -> bytes:
+    def _rows(self, table: Table, rows: list[Record], place: NestedFields) -> bytes:
         """The rows of a post in ascending `Id`, and in the order of the table where that is one."""
         counts = self.counts[table.name]
         counts[NESTED if table.key in place.keys else FILTERED] += len(rows)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import zstandard
 
-from so2docs.options.output_form import FormatName
+from so2docs.options.choices import FormatName
 
 Document = dict[str, Any]
 

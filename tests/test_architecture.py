@@ -3,25 +3,69 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "so2docs"
 MODULES = {
-    ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
     for path in PACKAGE.glob("**/*.py")
-    if path.stem != "__init__"
 }
+
+ORDER = (
+    {"__init__", "__main__"},
+    {"cli", "commands"},
+    {"convert", "several", "iterator"},
+    {"spark", "statistics", "lookup"},
+    {"passes"},
+    {"output"},
+    {"merge", "nest"},
+    {"spill", "store"},
+    {"sources"},
+    {"posts"},
+    {"options"},
+    {"schema"},
+    {"errors", "progress", "report", "_version"},
+)
+"""Folders, and modules that stand beside them: each imports only from lines below its own, and
+from its own."""
+
+ALLOWED_STILL = {
+    ("sources.stream", "spill"),
+    ("store.maps", "passes.strict"),
+    ("spark.__main__", "cli"),
+}
+"""Imports against that order. The list only shrinks."""
+
+CIRCLES_STILL = {
+    ("statistics.text", "statistics.stats"),
+    ("statistics.html", "statistics.stats"),
+}
+"""Imports that make a circle. The list only shrinks."""
+
+LONG_STILL = {
+    "output.file": 260,
+    "posts.posts": 290,
+    "posts.rows": 280,
+    "sources.dump": 300,
+    "sources.seven_zip": 280,
+    "statistics.stats": 260,
+}
+"""Most lines of modules that are longer than they should be. The list only shrinks."""
+
+FULL_STILL = {"sources": 19}
+"""Files in folders that have more than they should. The list only shrinks."""
 
 # What works on plain bytes and lists knows nothing of files, processes and passes.
 PURE = {
     "errors": set[str](),
     "schema": set[str](),
     "posts.posts": {"schema"},
-    "merge": {"nest", "posts.posts"},
+    "merge": {"nest", "options.choices", "posts.posts"},
     "nest": {
         "options.field_paths",
         "options.nested_fields",
@@ -50,30 +94,75 @@ ONLY_USERS = {
     "tqdm": {"progress"},
     "py7zr": {"sources.seven_zip"},
 }
-MOST_LINES = 300
+MOST_LINES = 250
+MOST_IN_THE_ROOT = 15
+MOST_IN_A_FOLDER = 17
 
 
-def imports(name: str, *, lazy: bool) -> Iterator[str]:
-    """Full names of what a module imports; with `lazy`, also within functions."""
+def imports(name: str) -> Iterator[str]:
+    """Full names of what a module imports, anywhere: in functions and for types, too."""
     tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    for node in ast.walk(tree) if lazy else tree.body:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.module is not None
             assert not node.level
-            yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def of_package(name: str) -> set[str]:
-    """The modules of the package that a module cannot be imported without."""
-    found = {full.removeprefix("so2docs.") for full in imports(name, lazy=False)}
+    """The modules and packages that a module imports, or imports names from."""
+    found = set()
+    for full in imports(name):
+        path = full.removeprefix("so2docs.")
+        found.add(path if path in MODULES else path.rpartition(".")[0])
     return found & set(MODULES)
 
 
-def test_imports_run_one_way() -> None:
-    TopologicalSorter({name: of_package(name) for name in MODULES}).prepare()
+def floor(name: str) -> int:
+    """The line of `ORDER` that a module belongs to."""
+    (found,) = (line for line, rooms in enumerate(ORDER) if name.split(".", maxsplit=1)[0] in rooms)
+    return found
+
+
+def test_no_circle() -> None:
+    graph = {name: of_package(name) for name in MODULES}
+    for name, other in CIRCLES_STILL:
+        graph[name].remove(other)
+    TopologicalSorter(graph).prepare()
+    for name, other in CIRCLES_STILL:
+        with pytest.raises(CycleError):
+            TopologicalSorter({**graph, name: {*graph[name], other}}).prepare()
+
+
+def test_folders_import_only_downwards() -> None:
+    against = {
+        (name, other)
+        for name in MODULES
+        for other in of_package(name)
+        if floor(other) < floor(name)
+    }
+    assert against == ALLOWED_STILL
+
+
+def test_imports_are_seen_wherever_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = """
+from typing import TYPE_CHECKING
+import so2docs.spill
+if TYPE_CHECKING:
+    from so2docs.output import formats
+def inside():
+    from so2docs.output.formats.base import Format
+    import so2docs.merge as merging
+"""
+    path = tmp_path / "seen.py"
+    path.write_text(source)
+    monkeypatch.setitem(MODULES, "seen", path)
+    found = {"spill", "output.formats", "output.formats.base", "merge"}
+    assert of_package("seen") == found
 
 
 @pytest.mark.parametrize("name", PURE)
@@ -89,17 +178,23 @@ def test_nobody_imports_the_command_line() -> None:
 @pytest.mark.parametrize("library", ONLY_USERS)
 def test_the_users_of_each_library(library: str) -> None:
     users = {
-        name
-        for name in MODULES
-        if any(full.split(".")[0] == library for full in imports(name, lazy=True))
+        name for name in MODULES if any(full.split(".")[0] == library for full in imports(name))
     }
     assert users == ONLY_USERS[library]
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_no_module_is_long(name: str) -> None:
-    assert MODULES[name].read_text(encoding="utf-8").count("\n") <= MOST_LINES
+def test_no_module_is_long() -> None:
+    lines = {name: path.read_text(encoding="utf-8").count("\n") for name, path in MODULES.items()}
+    assert [name for name in lines if lines[name] > LONG_STILL.get(name, MOST_LINES)] == []
+    assert [name for name in LONG_STILL if lines[name] <= MOST_LINES] == [], "shorten the list"
+
+
+def test_no_folder_is_full() -> None:
+    files = Counter(str(path.parent.relative_to(PACKAGE)) for path in MODULES.values())
+    assert files.pop(".") <= MOST_IN_THE_ROOT
+    assert [name for name in files if files[name] > FULL_STILL.get(name, MOST_IN_A_FOLDER)] == []
+    assert [name for name in FULL_STILL if files[name] <= MOST_IN_A_FOLDER] == [], "shorten it"
 
 
 def test_no_drawer_of_things() -> None:
-    assert not {"utils", "helpers", "common", "misc"} & set(MODULES)
+    assert not {"utils", "helpers", "common", "misc"} & {name.split(".")[-1] for name in MODULES}

@@ -8,8 +8,8 @@ import pytest
 from conftest import CHECKOUT, SAMPLES
 
 import so2docs
+from so2docs.options.choices import Core
 from so2docs.posts import core
-from so2docs.posts.core import Core
 
 needs_compiled = pytest.mark.skipif(
     core.built() == "python", reason="the compiled core is not built: no C compiler"

@@ -18,8 +18,8 @@ import zstandard
 from formats_read_back import READERS, Document, jsonl, parquet, unpacked, without_second_fractions
 
 import so2docs
-from so2docs.options.output_form import FormatName
-from so2docs.output.formats import FORMATS, thrift
+from so2docs.options.choices import FORMATS, FormatName
+from so2docs.output.formats import thrift
 from so2docs.passes import session
 from so2docs.passes.workers import Workers
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from so2docs.output.compression import Compression, Piece, compress
+from so2docs.options.choices import Compression
+from so2docs.output.compression import Piece, compress
 from so2docs.output.file import Output
 from so2docs.output.handover import Place, place_pieces, turns
 

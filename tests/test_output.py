@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from so2docs.errors import DiskFullError, OutputError
-from so2docs.output.compression import compress, compression_of
+from so2docs.options.choices import compression_of
+from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.part_files import is_as_left, publish
 

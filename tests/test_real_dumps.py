@@ -11,7 +11,8 @@ import pytest
 from oracle import AnswersBy, Oracle, nest
 
 import so2docs
-from so2docs.posts.core import Core, built
+from so2docs.options.choices import Core
+from so2docs.posts.core import built
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from spark_runs import (
 
 import so2docs
 from so2docs import spark as on_spark
-from so2docs.options.output_form import FormatName, ending
+from so2docs.options.choices import FormatName
+from so2docs.options.output_form import ending
 
 FILTERS: list[dict[str, Any]] = [
     {"tags": ["discussion"], "min_score": 3, "min_answer_score": 1, "answered": True},

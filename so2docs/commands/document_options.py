@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from so2docs.options.choices import FORMATS, AnswersBy, BodyAs, Compression, Core
 from so2docs.options.request import ALL_TABLES
-from so2docs.output.formats import FORMATS
-from so2docs.posts.core import CORES
 from so2docs.schema import TABLES
 
 _OPTIONS = [
@@ -21,7 +20,7 @@ _OPTIONS = [
     ),
     click.option(
         "--compression",
-        type=click.Choice(["gzip", "zstd", "none"]),
+        type=click.Choice(get_args(Compression)),
         help="Of the output.  [default: by its name, or gzip]",
     ),
     click.option(
@@ -67,14 +66,14 @@ _OPTIONS = [
     ),
     click.option(
         "--body",
-        type=click.Choice(["html", "text", "markdown"]),
+        type=click.Choice(get_args(BodyAs)),
         default="html",
         show_default=True,
         help="Form of the bodies.",
     ),
     click.option(
         "--answers-by",
-        type=click.Choice(["id", "votes"]),
+        type=click.Choice(get_args(AnswersBy)),
         default="id",
         show_default=True,
         help="Order of the answers. votes: the accepted one, then falling score.",
@@ -98,7 +97,7 @@ _OPTIONS = [
     ),
     click.option(
         "--core",
-        type=click.Choice(CORES),
+        type=click.Choice(get_args(Core)),
         default="auto",
         show_default=True,
         help="What turns rows into JSON; the output is the same. auto: what SO2DOCS_CORE says, "

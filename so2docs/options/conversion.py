@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, get_args
 
 from so2docs.errors import OptionError
-from so2docs.merge import AnswersBy
+from so2docs.options.choices import AnswersBy, BodyAs, Core
 from so2docs.options.filters import Filters
 from so2docs.options.output_form import OutputForm
-from so2docs.posts import bodies
-from so2docs.posts.core import Core, resolve
 from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, RESERVED
 
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, "Answers"}
@@ -26,6 +25,7 @@ class Options:
     """How a dump is converted; `convert` says what each means.
 
     Travels to the workers whole, so that an option touches only who offers it and who obeys it.
+    Whoever makes them says which core it is: `auto` may mean another one in a worker.
     """
 
     jobs: int | None = None
@@ -39,7 +39,7 @@ class Options:
     strict: bool = False
     form: OutputForm = field(default_factory=OutputForm)
     filters: Filters = field(default_factory=Filters)
-    body: bodies.BodyAs = "html"
+    body: BodyAs = "html"
     nest: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -60,18 +60,25 @@ class Options:
             raise OptionError(
                 f"site_field is {self.site_field[0]!r}; it must be a name that posts do not have"
             )
-        # Decided here, once: what the variable or the installation says may differ in a worker.
-        object.__setattr__(self, "core", resolve(self.core))
-        bodies.check(self.body)
+        self._check_body()
         fields = self.filters.fields
         fields.check_nested(self.nest)
-        has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
-        if self.body != "html" and not has_body:
-            raise OptionError(f"--body {self.body} contradicts leaving out the bodies")
         if self.filters.limit is not None and self.form.split_files is not None:
             raise OptionError(
                 "--split by number of files contradicts --limit; split by size, as in --split 1GB"
             )
+
+    def _check_body(self) -> None:
+        if self.body not in get_args(BodyAs):
+            raise OptionError(
+                f"body is {self.body!r}; it must be one of: {', '.join(get_args(BodyAs))}"
+            )
+        if self.body == "markdown" and find_spec("html_to_markdown") is None:
+            raise OptionError("--body markdown needs html-to-markdown: pip install 'so2docs[body]'")
+        fields = self.filters.fields
+        has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
+        if self.body != "html" and not has_body:
+            raise OptionError(f"--body {self.body} contradicts leaving out the bodies")
 
     @property
     def threads(self) -> int:
@@ -101,9 +108,9 @@ class Options:
         """
         return bool(self.nest) and self.filters.sample is not None
 
-    def that_change_the_spill(self) -> dict[str, Any]:
+    def spill_fingerprint(self) -> dict[str, Any]:
         """Options that the first pass obeys, under the names of the command line."""
-        filters = self.filters.that_change_the_output()
+        filters = self.filters.output_fingerprint()
         filters.pop("--limit")
         return {
             "--skip-malformed": self.skip_malformed,
@@ -115,7 +122,7 @@ class Options:
             **filters,
         }
 
-    def that_change_the_output(self) -> dict[str, Any]:
+    def output_fingerprint(self) -> dict[str, Any]:
         """Options under the names of the command line, for the spill to remember."""
         return {
             "--answers-by": self.answers_by,
@@ -123,6 +130,6 @@ class Options:
             "--site-field": None if self.site_field is None else list(self.site_field),
             "--limit": self.filters.limit,
             "--with": list(self.nest),
-            **self.form.that_change_the_output(),
-            **self.that_change_the_spill(),
+            **self.form.output_fingerprint(),
+            **self.spill_fingerprint(),
         }

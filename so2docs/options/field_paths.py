@@ -136,6 +136,10 @@ class Fields:
                 )
 
 
+ALL_FIELDS = Fields()
+"""Every one that there is."""
+
+
 def _upwards(path: str) -> Iterator[str]:
     """A path, and all that it is below."""
     yield path

@@ -64,7 +64,7 @@ class Filters:
             return 0.0
         return 1.0 if self.sample is None else self.sample / _WHOLE
 
-    def that_change_the_output(self) -> dict[str, Any]:
+    def output_fingerprint(self) -> dict[str, Any]:
         """Options under the names of the command line."""
         kept = self.fields.kept
         return {

@@ -11,11 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import TypedDict
 
-from so2docs.merge import AnswersBy
-from so2docs.options.output_form import FormatName
-from so2docs.output.compression import Compression
-from so2docs.posts.bodies import BodyAs
-from so2docs.posts.core import Core
+from so2docs.options.choices import AnswersBy, BodyAs, Compression, Core, FormatName
 from so2docs.progress import Notify
 
 Tables = Mapping[str, str | os.PathLike[str] | None]

@@ -39,7 +39,7 @@ class UserKeys:
     hidden: frozenset[str]
 
 
-class Place:
+class NestedFields:
     """What stays of what is nested in questions, or in answers.
 
     Attributes:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from importlib.util import find_spec
+from typing import Any, get_args
 
 from so2docs.errors import OptionError
-from so2docs.output.compression import Compression, compression_of
-from so2docs.output.formats import FORMATS
-
-FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
+from so2docs.options.choices import COMPRESSIONS, FORMATS, Compression, compression_of
 
 SMALLEST_SPLIT = 100_000
 MOST_FILES = 10_000
 
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", re.IGNORECASE)
@@ -62,7 +59,7 @@ class OutputForm:
         """Whether the spill must have dates in the form of this format."""
         return FORMATS[self.format].dates
 
-    def that_change_the_output(self) -> dict[str, Any]:
+    def output_fingerprint(self) -> dict[str, Any]:
         """Options under the names of the command line."""
         return {
             "--format": self.format,
@@ -86,7 +83,8 @@ def form_of(
         OptionError: A value is not allowed, or two contradict each other.
     """
     name = _format(output, format)
-    FORMATS[name].check()
+    if (package := FORMATS[name].needs) is not None and find_spec(package) is None:
+        raise OptionError(f"--format {name} needs {package}: pip install 'so2docs[{name}]'")
     if index is not None and name != "elasticsearch":
         raise OptionError(f"--index is for --format elasticsearch; the format is {name}")
     if index is not None and not _INDEX.fullmatch(index):
@@ -128,7 +126,7 @@ def _usual_end(name: str) -> str:
 
 def _plain_name(output: str) -> str:
     """A name without the extension of a compression."""
-    for extension in _COMPRESSIONS:
+    for extension in COMPRESSIONS:
         output = output.removesuffix(extension)
     return output
 
@@ -156,7 +154,7 @@ def _format(output: str, wanted: str | None) -> str:
 
 
 def _compression(output: str, name: str, wanted: str | None) -> Compression:
-    by_name = next((how for end, how in _COMPRESSIONS.items() if output.endswith(end)), None)
+    by_name = next((how for end, how in COMPRESSIONS.items() if output.endswith(end)), None)
     if wanted is not None and wanted not in get_args(Compression):
         raise OptionError(
             f"compression is {wanted!r}; it must be one of: {', '.join(get_args(Compression))}"

@@ -11,6 +11,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from so2docs.errors import OptionError
+from so2docs.options.choices import Core
 from so2docs.options.conversion import Options
 from so2docs.options.filters import filters_of
 from so2docs.options.keywords import FilterKeywords, Tables
@@ -88,6 +89,8 @@ def options_of(
     given: Mapping[str, Any],
     form: OutputForm | None = None,
     site_field: tuple[str, str] | None = None,
+    *,
+    core: Core,
 ) -> Options:
     """The options that keywords, checked by `checked`, ask for.
 
@@ -95,6 +98,7 @@ def options_of(
         given: The keywords; those that are no options, such as `force`, are left to others.
         form: In what form files are written.
         site_field: Name and value of a field to add to each document.
+        core: What the keyword of this name came to.
 
     Raises:
         OptionError: A value is not allowed, or two contradict each other.
@@ -102,6 +106,7 @@ def options_of(
     rest = {name: value for name, value in given.items() if name in _OPTIONS}
     rest["nest"] = tables_to_nest(given.get("nest", ()), given.get("tables") or {})
     filters: Any = {name: value for name, value in given.items() if name in _FILTERS}
+    rest["core"] = core
     rest["form"] = form or OutputForm()
     return Options(filters=filters_of(**filters), site_field=site_field, **rest)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from typing import Literal
 
 import zstandard
 from isal import isal_zlib
 
-Compression = Literal["gzip", "zstd", "none"]
+from so2docs.options.choices import Compression
 
 PIECE_BYTES = 1024 * 1024
 """A piece of the output is about this long before compression."""
@@ -24,7 +23,6 @@ LAST_BLOCK = b"\x03\x00"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ISAL_LEVELS = 3
 _NOWHERE = b"\0"
-_UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +68,6 @@ class Piece:
     def size(self) -> int:
         """Bytes in the file."""
         return self.written.size if self.written else len(self.data)
-
-
-def compression_of(path: str) -> Compression:
-    """How an output of this name is compressed: `.jsonl` and standard output (`-`) are not."""
-    if path.endswith((".zst", ".zstd")):
-        return "zstd"
-    return "none" if path == "-" or path.endswith(_UNCOMPRESSED) else "gzip"
 
 
 def compress(

@@ -27,8 +27,9 @@ from typing import BinaryIO
 from isal import isal_zlib
 
 from so2docs.errors import DiskFullError, OutputError, So2docsError
+from so2docs.options.choices import Compression
 from so2docs.output import seekable
-from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, Compression, Piece, Written
+from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, Piece, Written
 from so2docs.output.index import Builder, UnusableIndexError
 from so2docs.output.index_writer import Writer
 from so2docs.output.journal import PieceLog

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from so2docs.output.compression import PIECE_BYTES, Compression, Piece, compress
+from so2docs.options.choices import Compression
+from so2docs.output.compression import PIECE_BYTES, Piece, compress
 
 
 def compress_lines(lines: Iterable[bytes], compression: Compression, level: int) -> Iterator[Piece]:

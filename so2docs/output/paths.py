@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from so2docs.errors import DumpError, OutputError, SpillError
+from so2docs.options.choices import Compression, compression_of
 from so2docs.options.output_form import OutputForm
 from so2docs.output import index
-from so2docs.output.compression import Compression, compression_of
 from so2docs.spill import Spill, clear
 
 _EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")

@@ -48,8 +48,8 @@ class Session:
             spill,
             dump,
             wanted,
-            options.that_change_the_output(),
-            options.that_change_the_spill(),
+            options.output_fingerprint(),
+            options.spill_fingerprint(),
         )
         self.first_pass = FirstPass(dump, spill, options, chunk_bytes, notify)
         tables = tables or {}

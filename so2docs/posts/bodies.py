@@ -3,20 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
-from typing import Literal
-
-from so2docs.errors import OptionError
-
-BodyAs = Literal["html", "text", "markdown"]
-
-
-def check(body: str) -> None:
-    """Raise `OptionError` unless bodies can be converted to this."""
-    if body not in ("html", "text", "markdown"):
-        raise OptionError(f"body is {body!r}; it must be one of: html, text, markdown")
-    if body == "markdown" and find_spec("html_to_markdown") is None:
-        raise OptionError("--body markdown needs html-to-markdown: pip install 'so2docs[body]'")
 
 
 def converter(body: str) -> Callable[[str], str] | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple, get_args
 
 from so2docs.errors import OptionError
+from so2docs.options.choices import Core
 from so2docs.posts import rows
 from so2docs.posts.posts import BUCKET_BITS, Posts, new_bucket
 from so2docs.schema import RESERVED
@@ -20,10 +21,6 @@ try:
     from so2docs.posts import _core
 except ImportError:  # No C compiler was there when the package was installed.
     _core = None  # type: ignore[assignment]
-
-Core = Literal["auto", "python", "compiled"]
-
-CORES: tuple[Core, ...] = ("auto", "python", "compiled")
 
 VARIABLE = "SO2DOCS_CORE"
 """Environment variable that says what `auto` means."""
@@ -57,7 +54,7 @@ def resolve(wanted: Core) -> Core:
     name, source = wanted, "core"
     if wanted == "auto" and (said := os.environ.get(VARIABLE)):
         name, source = said, VARIABLE  # type: ignore[assignment]
-    if name not in CORES:
+    if name not in get_args(Core):
         raise OptionError(f"{source} is {name!r}; it must be 'auto', 'python' or 'compiled'")
     if name == "compiled" and _core is None:
         raise OptionError(

@@ -13,6 +13,7 @@ from so2docs.options.conversion import Options
 from so2docs.options.keywords import DocumentKeywords, FileKeywords
 from so2docs.options.output_form import ending
 from so2docs.options.request import checked, options_of, output_form
+from so2docs.posts.core import resolve
 from so2docs.sources import storage
 from so2docs.spark import folders, plan
 from so2docs.spark import schema as schemas
@@ -143,7 +144,9 @@ def _options(keywords: Mapping[str, Any], allowed: type) -> Options:
     given = checked(keywords, allowed)
     form = output_form(f"part{ending(given.get('format'), given.get('compression'))}", given)
     # Part files are found by their place among the others; an index of each is no use.
-    return options_of(given, replace(form, is_looked_up=False))
+    return options_of(
+        given, replace(form, is_looked_up=False), core=resolve(given.get("core", "auto"))
+    )
 
 
 def _sites(

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from so2docs.errors import StrictError
 from so2docs.merge import Tally
 from so2docs.nest import added
+from so2docs.options.choices import compression_of
 from so2docs.options.output_form import ending
-from so2docs.output.compression import compression_of
 from so2docs.output.file import Output
 from so2docs.output.line_pieces import compress_lines
 from so2docs.output.part_files import publish

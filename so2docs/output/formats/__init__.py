@@ -1,21 +1,17 @@
 """The forms that documents can be written in: one small class each.
 
-A new one is a class with the few members of `Format` and a line in `FORMATS`; the passes do not
-know which one they write.
+A new one is a class with the few members of `Format` and a line here; what is known of it without
+writing it stands in `options.choices`. The passes do not know which one they write.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from so2docs.options.conversion import Options
 from so2docs.output.formats.base import Format
 from so2docs.output.formats.parquet import Parquet
 from so2docs.output.formats.text import Elasticsearch, JsonArray, JsonLines, MongoDB, RavenDB
 
-if TYPE_CHECKING:
-    from so2docs.options.conversion import Options
-
-FORMATS: dict[str, type[Format]] = {
+_CLASSES: dict[str, type[Format]] = {
     "jsonl": JsonLines,
     "json": JsonArray,
     "elasticsearch": Elasticsearch,
@@ -27,7 +23,13 @@ FORMATS: dict[str, type[Format]] = {
 
 def of(options: Options) -> Format:
     """The format that the options ask for."""
-    return FORMATS[options.form.format](options)
+    return _CLASSES[options.form.format](
+        options.form,
+        level=options.level,
+        fields=options.filters.fields,
+        tables=options.nest,
+        site=options.site_field,
+    )
 
 
-__all__ = ["FORMATS", "Format", "of"]
+__all__ = ["Format", "of"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 from so2docs.merge import Buffer, Document
+from so2docs.options.field_paths import ALL_FIELDS, Fields
+from so2docs.options.output_form import OutputForm
 from so2docs.output.compression import PIECE_BYTES, Piece, compress
 from so2docs.output.journal import PieceLog
-
-if TYPE_CHECKING:
-    from so2docs.options.conversion import Options
 
 
 class Format:
@@ -19,34 +18,41 @@ class Format:
     A file is `header`, the documents with `between` between any two of them, and `footer`.
 
     Attributes:
-        extensions: Ends of a file name that ask for this format; the first is the usual one.
-        compressed: Whether files are compressed as a whole (if not, the format compresses inside).
-        dates: Whether dates are to be `{"$date": ...}`, which the first pass makes them.
         logs: Whether the footer tells about every piece.
-        options_of: Names of options that only this format has.
         header: Bytes before the first document.
         between: Bytes between two documents.
         piece_bytes: Bytes of documents to compress together, about.
+
+    Args:
+        form: The form of the output.
+        level: Of the compression.
+        fields: What posts keep of their attributes.
+        tables: Names of the tables that are nested.
+        site: Name and value of the field with the site that each document has, if it has one.
     """
 
-    extensions: ClassVar[tuple[str, ...]] = ()
-    compressed: ClassVar[bool] = True
-    dates: ClassVar[bool] = False
     logs: ClassVar[bool] = False
     header: bytes = b""
     between: bytes = b""
     piece_bytes: int = PIECE_BYTES
 
-    def __init__(self, options: Options) -> None:
-        self.compression = options.form.compression
-        self.level = options.level
-        if options.form.split_bytes is not None:
+    def __init__(
+        self,
+        form: OutputForm,
+        *,
+        level: int = 2,
+        fields: Fields = ALL_FIELDS,
+        tables: Sequence[str] = (),
+        site: tuple[str, str] | None = None,
+    ) -> None:
+        self.form = form
+        self.level = level
+        self.fields = fields
+        self.tables = tables
+        self.site = site
+        if form.split_bytes is not None:
             # So that pieces fill a file of this size well, and none is larger than it.
-            self.piece_bytes = min(self.piece_bytes, options.form.split_bytes // 4)
-
-    @staticmethod
-    def check() -> None:
-        """Raise `OptionError` where something must be installed first."""
+            self.piece_bytes = min(self.piece_bytes, form.split_bytes // 4)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The bytes of a document."""
@@ -54,7 +60,7 @@ class Format:
 
     def piece(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Piece:
         """Compress some framed documents, or a header or footer."""
-        return compress(raw, self.compression, self.level, first_id, documents)
+        return compress(raw, self.form.compression, self.level, first_id, documents)
 
     def footer(self, log: PieceLog | None) -> bytes:
         """Bytes after the last document; the log has the pieces before it, if `logs`."""

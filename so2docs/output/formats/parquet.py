@@ -9,14 +9,12 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import orjson
 
-from so2docs.errors import OptionError
 from so2docs.merge import Buffer, Document
-from so2docs.options.field_paths import COMMENT_USER
+from so2docs.options.field_paths import COMMENT_USER, Fields
 from so2docs.output.compression import PIECE_BYTES, Piece
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format
@@ -32,9 +30,6 @@ from so2docs.schema import (
     VOTE_COLUMNS,
 )
 
-if TYPE_CHECKING:
-    from so2docs.options.conversion import Options
-
 ROW_GROUP_BYTES = 8 * 1024 * 1024
 """JSON of a row group: about 2.5 MB in the file."""
 
@@ -45,21 +40,14 @@ _NOTE_ROOM = 512
 class Parquet(Format):
     """One Parquet file: a row a question, its answers and what is nested lists of structures."""
 
-    extensions: ClassVar[tuple[str, ...]] = (".parquet",)
-    compressed: ClassVar[bool] = False
     logs: ClassVar[bool] = True
     header = footer.MAGIC
     piece_bytes = ROW_GROUP_BYTES
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self.record = _question(options)
-
-    @staticmethod
-    def check() -> None:
-        """Raise `OptionError` unless pyarrow is installed."""
-        if find_spec("pyarrow") is None:
-            raise OptionError("--format parquet needs pyarrow: pip install 'so2docs[parquet]'")
+    @cached_property
+    def record(self) -> Record:
+        """What a document is, from the options alone."""
+        return _question(self.fields, self.tables)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The object on a line, which only `piece` sees."""
@@ -120,30 +108,29 @@ class Parquet(Format):
         return pa.Table.from_arrays(self.record.columns(rows), schema=self.schema)
 
 
-def _question(options: Options) -> Record:
-    """What a document is, from the options alone."""
-    question = _post(options, "", QUESTION_ATTRIBUTES)
-    if not options.filters.fields.has_answers:
+def _question(fields: Fields, tables: Sequence[str]) -> Record:
+    question = _post(fields, tables, "", QUESTION_ATTRIBUTES)
+    if not fields.has_answers:
         return question
-    answers = Part("Answers", "list", _post(options, "Answers.", ANSWER_ATTRIBUTES))
+    answers = Part("Answers", "list", _post(fields, tables, "Answers.", ANSWER_ATTRIBUTES))
     return Record(question.names, (*question.parts, answers))
 
 
-def _post(options: Options, prefix: str, names: Sequence[str]) -> Record:
+def _post(fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[str]) -> Record:
     """Its attributes, and what is nested in it in the order of the JSON object."""
-    has = options.filters.fields.has
+    has = fields.has
 
     def record(path: str, names: Sequence[str], *parts: Part) -> Record:
         return Record(tuple(name for name in names if has(f"{path}{name}")), parts)
 
     def user(key: str) -> list[Part]:
         path = f"{prefix}{key}"
-        if "users" not in options.nest or not has(path):
+        if "users" not in tables or not has(path):
             return []
         return [Part(key.rpartition(".")[2], "record", record(f"{path}.", USER_ATTRIBUTES))]
 
     parts: list[Part] = []
-    for name in options.nest:
+    for name in tables:
         key = TABLES[name].key
         path = f"{prefix}{key}."
         if not key or not has(path[:-1]):

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any
 
 import orjson
 
 from so2docs.merge import Buffer, Document
+from so2docs.options.output_form import OutputForm
 from so2docs.output.formats.base import Format
 from so2docs.output.journal import PieceLog
-
-if TYPE_CHECKING:
-    from so2docs.options.conversion import Options
 
 
 class JsonLines(Format):
     """One JSON object a line."""
-
-    extensions: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The object and a line feed."""
@@ -29,7 +25,6 @@ class JsonLines(Format):
 class JsonArray(Format):
     """One array; each document still has a line of its own."""
 
-    extensions: ClassVar[tuple[str, ...]] = (".json",)
     header = b"[\n"
     between = b",\n"
 
@@ -46,11 +41,9 @@ class JsonArray(Format):
 class Elasticsearch(Format):
     """Pairs of lines for the bulk API of Elasticsearch and OpenSearch; `_id` is the question id."""
 
-    extensions: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
-
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self._action = b'{"index":{"_index":%b,"_id":"' % orjson.dumps(options.form.index)
+    def __init__(self, form: OutputForm, **rest: Any) -> None:
+        super().__init__(form, **rest)
+        self._action = b'{"index":{"_index":%b,"_id":"' % orjson.dumps(form.index)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The action line and the document line."""
@@ -65,7 +58,6 @@ class RavenDB(Format):
     this form of metadata, which every later one reads.
     """
 
-    extensions: ClassVar[tuple[str, ...]] = (".ravendbdump", ".json")
     header = b'{"BuildVersion":40000,"Docs":[\n'
     between = b",\n"
 
@@ -88,9 +80,6 @@ class MongoDB(Format):
 
     The form is relaxed Extended JSON v2 of the MongoDB specifications.
     """
-
-    extensions: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
-    dates: ClassVar[bool] = True
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The object with `_id` before the rest, and a line feed."""

@@ -1,0 +1,53 @@
+"""What users choose by its name, and what is fixed of each choice. Literals, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+AnswersBy = Literal["id", "votes"]
+BodyAs = Literal["html", "text", "markdown"]
+Compression = Literal["gzip", "zstd", "none"]
+Core = Literal["auto", "python", "compiled"]
+FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
+
+
+@dataclass(frozen=True, slots=True)
+class FormatTraits:
+    """What is known of a format without writing it.
+
+    Attributes:
+        extensions: Ends of a file name that ask for it; the first is the usual one.
+        compressed: Whether files are compressed as a whole (if not, the format compresses inside).
+        dates: Whether dates are to be `{"$date": ...}`, which the first pass makes them.
+        needs: A package that must be installed.
+    """
+
+    extensions: tuple[str, ...]
+    compressed: bool = True
+    dates: bool = False
+    needs: str | None = None
+
+
+_LINES = (".jsonl", ".ndjson")
+
+FORMATS: dict[str, FormatTraits] = {
+    "jsonl": FormatTraits(_LINES),
+    "json": FormatTraits((".json",)),
+    "elasticsearch": FormatTraits(_LINES),
+    "mongodb": FormatTraits(_LINES, dates=True),
+    "ravendb": FormatTraits((".ravendbdump", ".json")),
+    "parquet": FormatTraits((".parquet",), compressed=False, needs="pyarrow"),
+}
+
+COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+"""By the end of a file name."""
+
+_UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
+
+
+def compression_of(path: str) -> Compression:
+    """How an output of this name is compressed: `.jsonl` and standard output (`-`) are not."""
+    if path.endswith((".zst", ".zstd")):
+        return "zstd"
+    return "none" if path == "-" or path.endswith(_UNCOMPRESSED) else "gzip"
