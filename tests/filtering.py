@@ -23,11 +23,20 @@ def _passes(document: Document, options: dict[str, Any]) -> bool:
             not wanted or (wanted <= tags if options.get("all_tags") else bool(wanted & tags)),
             _is_at_least(document.get("Score"), options.get("min_score")),
             _is_at_least(document.get("AnswerCount"), 1 if options.get("answered") else None),
+            _is_at_least(document.get("AnswerCount"), options.get("min_answers")),
+            _is_kept(document, options),
             bool(document.get("AcceptedAnswerId")) or not options.get("accepted"),
             options.get("since") is None or (bool(date) and date >= options["since"]),
             options.get("until") is None or (bool(date) and date < options["until"]),
             share is None or _hash(document["Id"]) < float(share.rstrip("%")) / 100,
         ]
+    )
+
+
+def _is_kept(post: Document, options: dict[str, Any]) -> bool:
+    size = len(post.get("Body", "").encode())
+    return size <= options.get("max_body", size) and not (
+        options.get("drop_fabricated") and post["Id"] > 10**9
     )
 
 
@@ -42,7 +51,11 @@ def _hash(question_id: int) -> float:
 
 def _with_answers(document: Document, options: dict[str, Any]) -> Document:
     least = options.get("min_answer_score")
-    answers = [answer for answer in document["Answers"] if _is_at_least(answer.get("Score"), least)]
+    answers = [
+        answer
+        for answer in document["Answers"]
+        if _is_at_least(answer.get("Score"), least) and _is_kept(answer, options)
+    ]
     return document | {"Answers": answers}
 
 

@@ -29,6 +29,9 @@ COMBINATIONS: list[dict[str, Any]] = [
     {"min_score": 5, "min_answer_score": 5},
     {"min_answer_score": 0, "limit": 7},
     {"answered": True, "limit": 100_000},
+    {"min_answers": 2, "max_body": 1000},
+    {"max_body": 300, "min_score": 1},
+    {"drop_fabricated": True},
     {"accepted": True, "since": "2011-01-01"},
     {"since": "2012-06-01", "until": "2016-01-01T12:30:00"},
     {"until": "2013-01-01T00:00:00.000", "answered": True},
@@ -92,11 +95,14 @@ def test_sample(sample: str, tmp_path: Path) -> None:
         assert_same(list(so2docs.documents(SAMPLES / sample, **options)), found)
 
 
+MADE_UP = "1000000007"
 POSTS = st.lists(
     st.fixed_dictionaries(
         {
             "PostTypeId": st.sampled_from(["1", "1", "2", "2", "2", "+1", "5"]),
-            "Id": st.sampled_from(["1", "2", "3", "4", "5", "6", "7", "8", "9", "05", "+6", "x"]),
+            "Id": st.sampled_from(
+                ["1", "2", "3", "4", "5", "6", "7", "8", "9", "05", "+6", "x", MADE_UP]
+            ),
             "ParentId": st.sampled_from(["1", "2", "3", "4", "5", "6", "7", "8", "9", "03"]),
         },
         optional={
@@ -117,6 +123,9 @@ FILTERS = st.fixed_dictionaries(
         "min_score": st.integers(-2, 3),
         "min_answer_score": st.integers(-2, 3),
         "answered": st.booleans(),
+        "min_answers": st.integers(0, 3),
+        "max_body": st.integers(3, 5),
+        "drop_fabricated": st.booleans(),
         "accepted": st.booleans(),
         "since": st.sampled_from(["2020-01-01", "2021-01-01"]),
         "until": st.sampled_from(["2021-05-05T12:00:00", "2022-01-01"]),
@@ -391,3 +400,20 @@ def test_room_is_asked_for_what_is_kept() -> None:
     assert filters_of(sample="25%").expected_share == 0.25
     assert filters_of(tags=["python"]).expected_share == 0
     assert filters_of(without="Body").expected_share == 0
+
+
+def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:
+    found, report = convert(SAMPLES / "strays.xml", tmp_path / "kept.jsonl")
+    assert report.strays["answer_without_parent_id"] == 1
+    dropped, left = convert(
+        SAMPLES / "strays.xml", tmp_path / "dropped.jsonl", drop_fabricated=True
+    )
+    assert dropped == found
+    assert not left.strays.get("answer_without_parent_id")
+    assert left.filtered == 1
+
+
+@pytest.mark.parametrize("size", ["", "many", "-1", "0", "3 apples"])
+def test_what_is_no_size(size: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match=r"max_body is .*; it must be a size such as"):
+        convert(SAMPLES / "posts.xml", tmp_path / "none.jsonl", max_body=size)

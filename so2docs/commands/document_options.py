@@ -40,12 +40,28 @@ _OPTIONS = [
     click.option(
         "--min-answer-score", type=int, metavar="N", help="Keep answers of this score or more."
     ),
+    click.option(
+        "--min-answers",
+        type=int,
+        metavar="N",
+        help="Keep questions with this many answers or more.",
+    ),
+    click.option(
+        "--max-body",
+        metavar="SIZE",
+        help="Keep questions and answers whose body is of this size or less, such as 20kB.",
+    ),
     click.option("--answered", is_flag=True, help="Keep questions that have an answer."),
     click.option("--accepted", is_flag=True, help="Keep questions that have an accepted answer."),
     click.option(
         "--since", metavar="DATE", help="Keep questions created on this date (UTC) or later."
     ),
     click.option("--until", metavar="DATE", help="Keep questions created before this date (UTC)."),
+    click.option(
+        "--drop-fabricated",
+        is_flag=True,
+        help="Leave out the made-up question and answer (ids above 1,000,000,000) of two releases.",
+    ),
     click.option(
         "--sample",
         metavar="SHARE",

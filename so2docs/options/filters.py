@@ -17,9 +17,16 @@ from typing import Any, Unpack
 from so2docs.errors import OptionError
 from so2docs.options.field_paths import Fields, fields_of
 from so2docs.options.keywords import FilterKeywords
+from so2docs.options.sizes import size
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?)?")
 _WHOLE = 1 << 64
+
+FIRST_FABRICATED_ID = 1_000_000_001
+"""Ids from here on are of rows that the publisher made up.
+
+Two releases, of 2025-06-30 and after, have a question and an answer like that on every site; posts
+themselves are numbered by the site, and Stack Overflow, the largest, is far from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,9 @@ class Filters:
         all_tags: Whether a question needs all of them, not any.
         min_score: Least score of a question.
         min_answer_score: Least score of an answer.
+        min_answers: Least number of answers of a question.
+        max_body: Most bytes of a body, of questions and of answers.
+        drop_fabricated: Whether to leave out what the publisher made up.
         answered: Whether a question needs an answer.
         accepted: Whether a question needs an accepted answer.
         since: Earliest creation date of a question, in the form of the dump.
@@ -44,6 +54,9 @@ class Filters:
     all_tags: bool = False
     min_score: int | None = None
     min_answer_score: int | None = None
+    min_answers: int | None = None
+    max_body: int | None = None
+    drop_fabricated: bool = False
     answered: bool = False
     accepted: bool = False
     since: str | None = None
@@ -72,6 +85,9 @@ class Filters:
             "--all-tags": self.all_tags,
             "--min-score": self.min_score,
             "--min-answer-score": self.min_answer_score,
+            "--min-answers": self.min_answers,
+            "--max-body": self.max_body,
+            "--drop-fabricated": self.drop_fabricated,
             "--answered": self.answered,
             "--accepted": self.accepted,
             "--since": self.since,
@@ -96,6 +112,7 @@ def filters_of(**given: Unpack[FilterKeywords]) -> Filters:
     for name in ("since", "until"):
         asked[name] = _date(name, asked.get(name))
     share = _share(asked.pop("sample", None))
+    asked["max_body"] = _most_bytes(asked.get("max_body"))
     filters = Filters(**asked, tags=names, sample=share, fields=fields)
     if filters.all_tags and not names:
         raise OptionError("--all-tags needs --tag")
@@ -136,6 +153,13 @@ def _date(name: str, given: str | date | None) -> str | None:
         raise OptionError(
             f"{name} is {text!r}; it must be a date such as 2020-01-31 or 2020-01-31T12:00:00, UTC"
         ) from None
+    return found
+
+
+def _most_bytes(given: str | int | None) -> int | None:
+    found = None if given is None else size(given)
+    if given is not None and not found:
+        raise OptionError(f"max_body is {given!r}; it must be a size such as 20000 or 20kB")
     return found
 
 

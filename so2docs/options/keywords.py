@@ -26,6 +26,11 @@ class FilterKeywords(TypedDict, total=False):
         all_tags: They need all of them.
         min_score: Keep questions with this score or a higher one.
         min_answer_score: Keep answers with this score or a higher one.
+        min_answers: Keep questions whose `AnswerCount` is this or more.
+        max_body: Keep questions and answers whose body takes this many bytes or less, in the form
+            of the dump (HTML in UTF-8): a number, or a size such as `20kB`.
+        drop_fabricated: Leave out the made-up question and answer, of ids above 1,000,000,000, that
+            two releases have since 2025-06-30.
         answered: Keep questions whose `AnswerCount` is 1 or more.
         accepted: Keep questions that have an `AcceptedAnswerId`.
         since: Keep questions created at this time or later: `2020-01-31`, `2020-01-31T12:00:00`, a
@@ -44,6 +49,9 @@ class FilterKeywords(TypedDict, total=False):
     all_tags: bool
     min_score: int | None
     min_answer_score: int | None
+    min_answers: int | None
+    max_body: str | int | None
+    drop_fabricated: bool
     answered: bool
     accepted: bool
     since: str | date | None

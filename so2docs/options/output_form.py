@@ -9,13 +9,11 @@ from typing import Any, get_args
 
 from so2docs.errors import OptionError
 from so2docs.options.choices import COMPRESSIONS, FORMATS, Compression, compression_of
+from so2docs.options.sizes import number_and_unit
 
 SMALLEST_SPLIT = 100_000
 MOST_FILES = 10_000
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", re.IGNORECASE)
 _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
 
@@ -179,17 +177,17 @@ def _split(split: str | int | None) -> tuple[int | None, int | None]:
     """The most bytes of a file, or the number of files."""
     if split is None:
         return None, None
-    found = _SIZE.fullmatch(str(split).strip())
+    found = number_and_unit(str(split))
     if not found:
         raise OptionError(
             f"split is {split!r}; it must be a size such as 500MB or 1GB, or a number of files"
         )
-    number, unit, binary, byte = found.groups()
-    if not (unit or byte):
-        if "." in number or not 1 <= int(number) <= MOST_FILES:
+    number, unit = found
+    if not unit:
+        if "." in str(split) or not 1 <= number <= MOST_FILES:
             raise OptionError(f"split is {split!r}; the files must be 1 to {MOST_FILES:,}")
         return None, int(number)
-    size = int(float(number) * (_BINARY_UNITS if binary and unit else _UNITS)[unit.lower()])
+    size = int(number)
     if size < SMALLEST_SPLIT:
         raise OptionError(f"split is {split!r}; a file must be allowed {SMALLEST_SPLIT:,} bytes")
     return size, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from so2docs.options.filters import Filters, is_sampled
+from so2docs.options.filters import FIRST_FABRICATED_ID, Filters, is_sampled
 from so2docs.posts import posts
 from so2docs.posts.posts import (
     ANSWER,
@@ -40,8 +40,11 @@ class Selection:
     def __init__(self, filters: Filters, shape: Shape | None, *, all_keys: bool = False) -> None:
         self._all_keys = all_keys
         self._sample = filters.sample
+        self._drops_fabricated = filters.drop_fabricated
         self._shape = shape
         self._checks = {QUESTION: _question_checks(filters), ANSWER: _answer_checks(filters)}
+        for checks in self._checks.values():
+            checks.extend(_post_checks(filters))
 
     def add(self, found: Posts, rows: list[Row]) -> None:
         """Turn rows into posts, as `posts.add` does.
@@ -53,8 +56,14 @@ class Selection:
         kept: list[Row] = []
         for row in rows:
             ids = _ids(row, found.reserved)
-            sampled = ids is None or self._is_sampled(ids[1])
-            if ids is None or (sampled and all(check(row) for check in self._checks[ids[0]])):
+            if ids is None:
+                if self._drops_fabricated and is_fabricated(row):  # The answer has no ParentId.
+                    found.filtered += 1
+                else:
+                    kept.append(row)
+                continue
+            sampled = self._is_sampled(ids[1])
+            if sampled and all(check(row) for check in self._checks[ids[0]]):
                 kept.append(row)
                 continue
             # Keys have to stand in the order of the dump: of repeated ids, the first one counts.
@@ -66,6 +75,12 @@ class Selection:
 
     def _is_sampled(self, question_id: int) -> bool:
         return self._sample is None or is_sampled(question_id, self._sample)
+
+
+def is_fabricated(row: Row) -> bool:
+    """Whether the publisher made a row up, by its id."""
+    post_id = number(row.get("Id", ""))
+    return isinstance(post_id, int) and post_id >= FIRST_FABRICATED_ID
 
 
 def _reject(ids: _Ids, found: Posts, *, in_bucket: bool) -> None:
@@ -114,6 +129,8 @@ def _question_checks(filters: Filters) -> list[_Check]:
         checks.append(_at_least("Score", filters.min_score))
     if filters.answered:
         checks.append(_at_least("AnswerCount", 1))
+    if filters.min_answers is not None:
+        checks.append(_at_least("AnswerCount", filters.min_answers))
     if filters.accepted:
         checks.append(lambda row: bool(row.get("AcceptedAnswerId")))
     # The dump's dates sort as text, and a date sorts before every time of its day.
@@ -132,6 +149,17 @@ def _answer_checks(filters: Filters) -> list[_Check]:
     if filters.min_answer_score is not None:
         return [_at_least("Score", filters.min_answer_score)]
     return []
+
+
+def _post_checks(filters: Filters) -> list[_Check]:
+    """What either has to pass."""
+    checks: list[_Check] = []
+    most = filters.max_body
+    if most is not None:
+        checks.append(lambda row: len(row.get("Body", "").encode()) <= most)
+    if filters.drop_fabricated:
+        checks.append(lambda row: not is_fabricated(row))
+    return checks
 
 
 def _at_least(name: str, least: int) -> _Check:
