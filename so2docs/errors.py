@@ -139,5 +139,9 @@ class ClusterError(So2docsError):
     """Spark is not there, does not start, or gave a job up."""
 
 
+class RecipeError(So2docsError):
+    """A recipe failed at a document, or returned what is no record."""
+
+
 class AccountingError(So2docsError):
     """The counts of a conversion do not add up: a defect of this program."""

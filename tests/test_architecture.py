@@ -28,6 +28,7 @@ ORDER = (
     {"sources"},
     {"posts"},
     {"options"},
+    {"recipes"},
     {"schema"},
     {"errors", "progress", "report", "_version"},
 )

@@ -1,0 +1,161 @@
+"""Where a document is from, under which licence, and by whom: what CC BY-SA asks to be told.
+
+Stack Exchange asks for a link to the question, the names of the authors, and links to their
+profiles (https://stackoverflow.com/help/licensing, which also has the dates of the licences).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from so2docs.errors import OptionError, RecipeError
+from so2docs.recipes.json_schema import TEXT, Schema, array
+
+Row = dict[str, Any]
+
+FIELDS = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicense")
+"""Attributes of a post without which that cannot be told."""
+
+KEYS = frozenset({"Url", "Licenses", "Authors"})
+"""What is added to a post."""
+
+LICENSES = (("2018-05-02", "4.0"), ("2011-04-08", "3.0"), ("", "2.5"))
+"""First day (UTC) of each version of CC BY-SA, for what was created from then on."""
+
+AUTHORS: Schema = array(
+    {
+        "type": "object",
+        "properties": {"DisplayName": TEXT, "Url": TEXT},
+        "required": ["DisplayName"],
+    }
+)
+
+_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}", re.IGNORECASE)
+_SITE = re.compile(
+    r"(?:[a-z0-9-]+\.)*"
+    r"(?:stackexchange\.com|stackoverflow\.com|superuser\.com|serverfault\.com|askubuntu\.com"
+    r"|stackapps\.com|mathoverflow\.net)",
+    re.IGNORECASE,
+)
+
+
+def host_of(site: str) -> str:
+    """The host name that the name of an archive or a folder is.
+
+    Raises:
+        OptionError: It is none of a Stack Exchange site.
+    """
+    if not _SITE.fullmatch(site):
+        raise OptionError(
+            f"the host name of the site cannot be told from {site!r}; "
+            "give it, as in --site beer.stackexchange.com"
+        )
+    return site.lower()
+
+
+def checked_host(host: str) -> str:
+    """A host name that was given, without what may stand around it in an address.
+
+    Raises:
+        OptionError: It is none.
+    """
+    name = re.sub(r"^https?://|/+$", "", host.strip())
+    if not _HOST.fullmatch(name):
+        raise OptionError(f"site is {host!r}; it must be a host such as beer.stackexchange.com")
+    return name.lower()
+
+
+def license_at(date: str) -> str:
+    """The licence of what was created at a time, in the form of the dump."""
+    return "CC BY-SA " + next(version for start, version in LICENSES if date >= start)
+
+
+def user_url(host: str, user_id: int) -> str:
+    """The profile of a user."""
+    return f"https://{host}/users/{user_id}"
+
+
+def attribute(question: Row, host: str) -> Row:
+    """Say of a document where it is from, under which licences, and by whom.
+
+    Adds `Url` to the question, its answers and the users in it, `ContentLicense` where the dump has
+    none, and `Licenses` and `Authors` to the question.
+
+    Args:
+        question: The document; it is changed.
+        host: Host name of the site.
+
+    Raises:
+        RecipeError: A post of the dump has an attribute of such a name.
+    """
+    answers = question.pop("Answers", None)
+    posts = [question, *(answers or ())]
+    _check_names(posts)
+    for post in posts:
+        kind = "questions" if post is question else "a"
+        _attribute_post(post, host, f"https://{host}/{kind}/{post['Id']}")
+    parts = [part for post in posts for part in (post, *_comments(post))]
+    question["Licenses"] = sorted(
+        {part["ContentLicense"] for part in parts if "ContentLicense" in part}
+    )
+    authors = {(name, url): None for part in parts for name, url in _author(part, host)}
+    question["Authors"] = [
+        {"DisplayName": name} if url is None else {"DisplayName": name, "Url": url}
+        for name, url in authors
+    ]
+    if answers is not None:
+        question["Answers"] = answers
+    return question
+
+
+def _check_names(posts: list[Row]) -> None:
+    """No published dump has such attributes; one that has shall not lose them without a word."""
+    for post in posts:
+        for name in KEYS.intersection(post):
+            raise RecipeError(
+                f"post {post['Id']}: the dump has an attribute {name}, which attribution "
+                "adds; convert without --attribution"
+            )
+
+
+def _attribute_post(post: Row, host: str, url: str) -> None:
+    _license(post)
+    post["Url"] = url
+    for user in (post.get("Owner"), post.get("LastEditor")):
+        _link(user, host)
+    for comment in _comments(post):
+        _license(comment)
+        _link(comment.get("User"), host)
+
+
+def _comments(post: Row) -> list[Row]:
+    comments = post.get("Comments")
+    return comments if isinstance(comments, list) else []
+
+
+def _license(part: Row) -> None:
+    date = part.get("CreationDate")
+    if "ContentLicense" not in part and isinstance(date, str):
+        part["ContentLicense"] = license_at(date)
+
+
+def _link(user: Any, host: str) -> None:
+    if isinstance(user, dict) and "Id" in user:
+        user["Url"] = user_url(host, user["Id"])
+
+
+def _author(part: Row, host: str) -> Iterator[tuple[str, str | None]]:
+    """The name that a post or comment is shown under, and the profile, as far as they are known."""
+    user = part.get("Owner", part.get("User"))
+    name = part.get("OwnerDisplayName", part.get("UserDisplayName"))
+    user_id = part.get("OwnerUserId", part.get("UserId"))
+    if isinstance(user, dict):
+        name = user.get("DisplayName", name)
+        user_id = user.get("Id", user_id)
+    if user_id is not None:
+        # A user without a name is shown as this.
+        yield name or f"user{user_id}", user_url(host, user_id)
+    elif name:
+        yield name, None

@@ -1,0 +1,134 @@
+"""The recipe that was asked for: one that comes with the package, or one's own."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from so2docs.errors import OptionError
+from so2docs.recipes import beir, pairs, preferences, qa, thread
+from so2docs.recipes.recipe import Recipe
+
+RECIPES: dict[str, Recipe] = {
+    module.RECIPE.name: module.RECIPE for module in (preferences, pairs, qa, thread, beir)
+}
+"""Those that come with the package, by name."""
+
+Given = str | Recipe | Callable[..., Any]
+"""A name, `package.module:name`, or what that names."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeChoice:
+    """Which recipe makes the records: by name, so that every worker finds it.
+
+    Attributes:
+        spec: Name of a recipe, or `package.module:name` of one's own.
+        accepted: Whether only accepted answers count.
+        best: Whether only the best answer counts.
+    """
+
+    spec: str
+    accepted: bool = False
+    best: bool = False
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe itself."""
+        return _variant(_found(self.spec), self)
+
+    @property
+    def fingerprint(self) -> str:
+        """The recipe's name, and for one's own what its module says: it may have been edited."""
+        name = self.spec + ", best" * self.best
+        if self.spec in RECIPES:
+            return name
+        module = importlib.import_module(self.spec.partition(":")[0])
+        path = inspect.getsourcefile(module)
+        source = Path(path).read_bytes() if path else b""
+        return f"{name} {hashlib.sha256(source).hexdigest()[:12]}"
+
+
+def choice_of(given: Given, *, accepted: bool = False, best: bool = False) -> RecipeChoice:
+    """The choice that an option asks for.
+
+    Args:
+        given: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
+        accepted: Whether questions are kept only if they have an accepted answer.
+        best: Whether only the best answer counts.
+
+    Raises:
+        OptionError: There is no such recipe, or workers cannot import it.
+    """
+    choice = RecipeChoice(given if isinstance(given, str) else _name_of(given), accepted, best)
+    if best and choice.spec != "qa":
+        raise OptionError("--best is for --recipe qa")
+    if best and accepted:
+        raise OptionError("--best and --accepted contradict each other; give one")
+    found = choice.recipe
+    if not isinstance(given, str) and found.function is not _function(given):
+        raise _not_importable(choice.spec, "another function has this name there")
+    return choice
+
+
+def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
+    if recipe is qa.RECIPE and (choice.accepted or choice.best):
+        return replace(recipe, function=qa.accepted if choice.accepted else qa.best)
+    return beir.ACCEPTED if recipe is beir.RECIPE and choice.accepted else recipe
+
+
+def _function(given: Recipe | Callable[..., Any]) -> Callable[..., Any]:
+    return given.function if isinstance(given, Recipe) else given
+
+
+def _name_of(given: Recipe | Callable[..., Any]) -> str:
+    for name, recipe in RECIPES.items():
+        if given is recipe or given is recipe.function:
+            return name
+    function = _function(given)
+    module, name = str(function.__module__), str(function.__qualname__)
+    if isinstance(given, Recipe):
+        names = vars(importlib.import_module(module)).items()
+        name = next((found for found, value in names if value is given), name)
+    if module == "__main__":
+        raise _not_importable(f"{module}:{name}", "it stands in the script or notebook itself")
+    if "<" in name:
+        raise _not_importable(f"{module}:{name}", "it has no name of its own in its module")
+    return f"{module}:{name}"
+
+
+def _not_importable(spec: str, why: str) -> OptionError:
+    return OptionError(
+        f"recipe {spec}: workers cannot import it: {why}; put it into a module, by its own name"
+    )
+
+
+@cache
+def _found(spec: str) -> Recipe:
+    if spec in RECIPES:
+        return RECIPES[spec]
+    module_name, _, name = spec.partition(":")
+    if not (module_name and name):
+        raise OptionError(
+            f"recipe is {spec!r}; it must be one of: {', '.join(RECIPES)}, "
+            "or package.module:function of your own"
+        )
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except ImportError as error:
+        raise OptionError(f"recipe {spec}: {module_name} cannot be imported: {error}") from error
+    except AttributeError as error:
+        raise OptionError(f"recipe {spec}: {error}") from error
+    if isinstance(found, Recipe):
+        return replace(found, name=spec)
+    if not callable(found):
+        raise OptionError(f"recipe {spec}: is no function, but {type(found).__name__}")
+    return Recipe(spec, found)

@@ -1,0 +1,91 @@
+"""What recipes ask about a post that comes with attribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from so2docs.recipes.json_schema import INTEGER, TEXT, Schema, array, record
+
+Post = dict[str, Any]
+
+AUTHORS: Schema = array({**record(name=TEXT, url=TEXT), "required": ["name"]})
+
+METADATA: dict[str, Schema] = {
+    "url": TEXT,
+    "site": TEXT,
+    "tags": array(TEXT),
+    "score": INTEGER,
+    "licenses": array(TEXT),
+    "authors": AUTHORS,
+}
+"""What `metadata` says of a question."""
+
+
+def score(post: Post) -> int:
+    """Votes for a post less those against it; 0 where it has none."""
+    found = post.get("Score", 0)
+    return found if isinstance(found, int) else 0
+
+
+def text(post: Post) -> str:
+    """The body of a post."""
+    return str(post.get("Body", ""))
+
+
+def prompt(question: Post) -> str:
+    """A question as what is asked: title and body."""
+    return "\n\n".join(part for part in (question.get("Title"), text(question)) if part)
+
+
+def is_accepted(answer: Post, question: Post) -> bool:
+    """Whether who asked has accepted it."""
+    return bool(answer["Id"] == question.get("AcceptedAnswerId"))
+
+
+def by_votes(question: Post) -> list[Post]:
+    """The answers: the accepted one first, then by falling score, then by id."""
+    return sorted(
+        question.get("Answers", ()),
+        key=lambda answer: (not is_accepted(answer, question), -score(answer), answer["Id"]),
+    )
+
+
+def preference_score(answer: Post, question: Post) -> int:
+    """How much an answer was liked, on a scale for preference models.
+
+    The logarithm to base 2 of one more than the score, rounded, and one more if it was accepted; -1
+    for a negative score: Askell and others, A General Language Assistant as a Laboratory for
+    Alignment (https://arxiv.org/abs/2112.00861), section 4.1.
+    """
+    votes = score(answer)
+    if votes < 0:
+        return -1
+    return round(math.log2(1 + votes)) + is_accepted(answer, question)
+
+
+def site_url(question: Post) -> str:
+    """The address of the site, of a question's address."""
+    return str(question["Url"]).rpartition("/questions/")[0]
+
+
+def site(question: Post) -> str:
+    """The host name of the site."""
+    return site_url(question).rpartition("/")[2]
+
+
+def metadata(question: Post) -> dict[str, Any]:
+    """Where a question is from, what it is about, under which licences and by whom."""
+    return {
+        "url": question["Url"],
+        "site": site(question),
+        "tags": question.get("Tags", []),
+        "score": score(question),
+        "licenses": question["Licenses"],
+        "authors": [
+            {"name": author["DisplayName"], "url": author["Url"]}
+            if "Url" in author
+            else {"name": author["DisplayName"]}
+            for author in question["Authors"]
+        ],
+    }

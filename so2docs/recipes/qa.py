@@ -1,0 +1,78 @@
+"""`qa`: one question and one answer.
+
+TRL's prompt-completion form (https://huggingface.co/docs/trl/dataset_formats), standard. Every
+answer is a record of its own, the best first; on request only the accepted one, or only the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from so2docs.recipes import posts
+from so2docs.recipes.json_schema import BOOLEAN, INTEGER, TEXT, record
+from so2docs.recipes.recipe import Document, Recipe, Record
+
+SCHEMA = record(
+    prompt=TEXT,
+    completion=TEXT,
+    metadata=record(
+        qid=INTEGER,
+        **posts.METADATA,
+        created=TEXT,
+        answer_id=INTEGER,
+        answer_url=TEXT,
+        answer_score=INTEGER,
+        accepted=BOOLEAN,
+    ),
+)
+
+
+def qa(question: Document) -> Iterator[Record]:
+    """A record for each answer, by votes."""
+    metadata = {"qid": question["Id"], **posts.metadata(question)}
+    metadata["created"] = question.get("CreationDate", "")
+    for answer in posts.by_votes(question):
+        yield {
+            "prompt": posts.prompt(question),
+            "completion": posts.text(answer),
+            "metadata": {
+                **metadata,
+                "answer_id": answer["Id"],
+                "answer_url": answer["Url"],
+                "answer_score": posts.score(answer),
+                "accepted": posts.is_accepted(answer, question),
+            },
+        }
+
+
+def accepted(question: Document) -> Iterator[Record]:
+    """A record of the accepted answer, if it is there."""
+    return (record for record in qa(question) if record["metadata"]["accepted"])
+
+
+def best(question: Document) -> Iterator[Record]:
+    """A record of the answer with the highest score; of several, of the accepted or first one."""
+    records = list(qa(question))
+    if records:
+        yield max(records, key=lambda record: record["metadata"]["answer_score"])
+
+
+RECIPE = Recipe(
+    "qa",
+    qa,
+    SCHEMA,
+    optional_tables=("users",),
+    fields=(
+        "Id",
+        "Title",
+        "Body",
+        "Score",
+        "Tags",
+        "AcceptedAnswerId",
+        "Answers.Id",
+        "Answers.Body",
+        "Answers.Score",
+    ),
+    body="markdown",
+    attributed=True,
+)

@@ -1,0 +1,41 @@
+"""What a recipe is: a function from a document to records, and what has to be known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Document = dict[str, Any]
+Record = dict[str, Any]
+JsonSchema = Mapping[str, Any]
+Function = Callable[[Document], Iterable[Record]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A function from a document to records.
+
+    Attributes:
+        name: What users ask for.
+        function: Takes a document, as a dictionary that it may change, and returns its records, in
+            order; for the same document always the same. A record is of JSON types.
+        schema: JSON Schema (2020-12) of a record; None if it is not known, which Parquet needs.
+        tables: Tables that it cannot do without.
+        optional_tables: Tables that it uses where they stand with the posts.
+        fields: Fields of a document that it reads, such as `Title` or `Answers.Body`.
+        body: Form of the bodies where the user asks for none.
+        attributed: Whether documents need to say where they are from: see `attribution`.
+        files: Names of the files that its records go to, where there are several: each record is
+            `{file: record}`.
+    """
+
+    name: str
+    function: Function
+    schema: JsonSchema | None = None
+    tables: tuple[str, ...] = ()
+    optional_tables: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    body: Literal["html", "text", "markdown"] = "html"
+    attributed: bool = False
+    files: tuple[str, ...] = ()

@@ -1,0 +1,55 @@
+"""`thread`: a question with all of its answers as one text, for pre-training.
+
+The names of Dolma's document format (https://github.com/allenai/dolma, docs/data-format.md), which
+datatrove's readers take as they are (`text`, `id`, `metadata`; the rest joins the metadata).
+Markdown: the title, the question, and the answers by votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from so2docs.recipes import posts
+from so2docs.recipes.json_schema import TEXT, record
+from so2docs.recipes.recipe import Document, Recipe, Record
+
+SCHEMA = record(id=TEXT, text=TEXT, source=TEXT, created=TEXT, metadata=record(**posts.METADATA))
+
+
+def thread(question: Document) -> Iterator[Record]:
+    """One record of a question."""
+    title = question.get("Title")
+    parts = [f"# {title}"] if title else []
+    parts.append(posts.text(question))
+    for answer in posts.by_votes(question):
+        is_accepted = posts.is_accepted(answer, question)
+        parts += ["## Accepted answer" if is_accepted else "## Answer", posts.text(answer)]
+    yield {
+        "id": str(question["Id"]),
+        "text": "\n\n".join(part for part in parts if part),
+        "source": posts.site(question),
+        "created": question.get("CreationDate", ""),
+        "metadata": posts.metadata(question),
+    }
+
+
+RECIPE = Recipe(
+    "thread",
+    thread,
+    SCHEMA,
+    optional_tables=("users",),
+    fields=(
+        "Id",
+        "Title",
+        "Body",
+        "Score",
+        "Tags",
+        "AcceptedAnswerId",
+        "CreationDate",
+        "Answers.Id",
+        "Answers.Body",
+        "Answers.Score",
+    ),
+    body="markdown",
+    attributed=True,
+)

@@ -1,0 +1,242 @@
+"""A second opinion on the recipes and on attribution: from complete documents, in plain Python.
+
+It shares no code with the package, as ``oracle`` does not, whose documents it takes. A recipe's
+function takes the documents, the host of the site, and what makes a body what it has to be.
+"""
+
+import random
+from collections.abc import Callable
+from datetime import date
+from math import floor, log
+from typing import Any
+
+Row = dict[str, Any]
+Body = Callable[[str], str]
+
+
+def license_of(post: Row) -> str:
+    day = date.fromisoformat(post["CreationDate"][:10])
+    version = "2.5" if day < date(2011, 4, 8) else "3.0" if day < date(2018, 5, 2) else "4.0"
+    return str(post.get("ContentLicense", f"CC BY-SA {version}"))
+
+
+def author_of(post: Row, host: str) -> tuple[str | None, str | None]:
+    kind = "Owner" if "PostTypeId" in post else "User"
+    user_id = post.get("OwnerUserId" if kind == "Owner" else "UserId")
+    name = post.get(kind, {}).get("DisplayName") or post.get(f"{kind}DisplayName")
+    if user_id is None:
+        return name, None
+    return name or f"user{user_id}", f"https://{host}/users/{user_id}"
+
+
+def credited(question: Row, host: str) -> tuple[list[str], list[tuple[str, str | None]]]:
+    posts = [question, *question["Answers"]]
+    parts = [part for post in posts for part in (post, *post.get("Comments", []))]
+    authors = [author_of(part, host) for part in parts]
+    named = [(name, url) for name, url in authors if name]
+    return sorted({license_of(part) for part in parts}), list(dict.fromkeys(named))
+
+
+def attributed(question: Row, host: str) -> Row:
+    """The document that ``attribution`` asks for, but for the order of its keys."""
+    licenses, authors = credited(question, host)
+    posts = [
+        {
+            **post,
+            "Url": f"https://{host}/{'a' if post['PostTypeId'] == 2 else 'questions'}/{post['Id']}",
+            "ContentLicense": license_of(post),
+            **{key: with_url(post[key], host) for key in ("Owner", "LastEditor") if key in post},
+        }
+        for post in (question, *question["Answers"])
+    ]
+    for post in posts:
+        if "Comments" in post:
+            post["Comments"] = [
+                {**comment, "ContentLicense": license_of(comment)}
+                | ({"User": with_url(comment["User"], host)} if "User" in comment else {})
+                for comment in post["Comments"]
+            ]
+    named = [{"DisplayName": name} | ({"Url": url} if url else {}) for name, url in authors]
+    return posts[0] | {"Answers": posts[1:], "Licenses": licenses, "Authors": named}
+
+
+def with_url(user: Row, host: str) -> Row:
+    return {**user, "Url": f"https://{host}/users/{user['Id']}"}
+
+
+def liked(answer: Row, question: Row) -> int:
+    """pm_score: by counting in place of rounding."""
+    if answer.get("Score", 0) < 0:
+        return -1
+    exact = log(1 + answer.get("Score", 0)) / log(2)
+    return floor(exact + 0.5) + int(answer["Id"] == question.get("AcceptedAnswerId"))
+
+
+def preferences(questions: list[Row], host: str, body: Body) -> list[Row]:
+    found = []
+    for question in questions:
+        answers = question["Answers"]
+        if len(answers) >= 2 and len({answer["Score"] for answer in answers}) >= 2:
+            user = question.get("OwnerUserId", -1)
+            site = f"https://{host}"
+            urls = [f"{site}/questions/{question['Id']}", site, f"{site}/users/{user}/"]
+            rows = [
+                {
+                    "answer_id": answer["Id"],
+                    "text": body(answer["Body"]),
+                    "pm_score": liked(answer, question),
+                    "selected": answer["Id"] == question.get("AcceptedAnswerId"),
+                    "author": named(answer),
+                    "author_id": answer.get("OwnerUserId", -1),
+                    "author_profile": f"{site}/users/{answer.get('OwnerUserId', -1)}",
+                }
+                for answer in answers
+            ]
+            row = {"qid": question["Id"], "question": body(question["Body"]), "answers": rows}
+            day = "/".join(question["CreationDate"][:10].split("-"))
+            found.append(row | {"date": day, "metadata": urls})
+    return found
+
+
+def named(answer: Row) -> str:
+    if "Owner" in answer:
+        return str(answer["Owner"]["DisplayName"])
+    return "Community" if answer.get("OwnerUserId", -1) == -1 else "(user-not-found)"
+
+
+def about(question: Row, host: str) -> Row:
+    licenses, authors = credited(question, host)
+    return {
+        "url": f"https://{host}/questions/{question['Id']}",
+        "site": host,
+        "tags": question["Tags"],
+        "score": question["Score"],
+        "licenses": licenses,
+        "authors": [{"name": name} | ({"url": url} if url else {}) for name, url in authors],
+    }
+
+
+def asked(question: Row, body: Body) -> str:
+    return f"{question['Title']}\n\n{body(question['Body'])}"
+
+
+def ranked(question: Row) -> list[Row]:
+    """The answers by votes."""
+    rest = sorted(question["Answers"], key=lambda answer: (-answer["Score"], answer["Id"]))
+    first = [answer for answer in rest if answer["Id"] == question.get("AcceptedAnswerId")]
+    return first + [answer for answer in rest if answer not in first]
+
+
+def pairs(questions: list[Row], host: str, body: Body) -> list[Row]:
+    found = []
+    for question in questions:
+        answers = sorted(ranked(question), key=lambda answer: -liked(answer, question))
+        every = [
+            (better, worse)
+            for better in answers
+            for worse in answers
+            if liked(better, question) > liked(worse, question)
+        ]
+        if len(every) > 10:
+            drawn, dice = set[int](), random.Random(question["Id"])
+            while len(drawn) < 10:
+                drawn.add(int(dice.random() * len(every)))
+            every = [pair for number, pair in enumerate(every) if number in drawn]
+        for better, worse in every:
+            row = {"prompt": asked(question, body), "metadata": {"qid": question["Id"]}}
+            row["metadata"] |= about(question, host)
+            for side, answer in (("chosen", better), ("rejected", worse)):
+                row |= {side: body(answer["Body"]), f"score_{side}": liked(answer, question)}
+                row["metadata"][side] = {
+                    "id": answer["Id"],
+                    "url": f"https://{host}/a/{answer['Id']}",
+                    "score": answer["Score"],
+                    "accepted": answer["Id"] == question.get("AcceptedAnswerId"),
+                    "license": license_of(answer),
+                    "created": answer["CreationDate"],
+                }
+            found.append(row)
+    return found
+
+
+def qa(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return [
+        {
+            "prompt": asked(question, body),
+            "completion": body(answer["Body"]),
+            "metadata": {
+                "qid": question["Id"],
+                **about(question, host),
+                "created": question["CreationDate"],
+                "answer_id": answer["Id"],
+                "answer_url": f"https://{host}/a/{answer['Id']}",
+                "answer_score": answer["Score"],
+                "accepted": answer["Id"] == question.get("AcceptedAnswerId"),
+            },
+        }
+        for question in questions
+        for answer in ranked(question)
+    ]
+
+
+def qa_best(questions: list[Row], host: str, body: Body) -> list[Row]:
+    kept = []
+    for question in questions:
+        if question["Answers"]:
+            most = max(answer["Score"] for answer in question["Answers"])
+            first = next(answer for answer in ranked(question) if answer["Score"] == most)
+            kept += [
+                row
+                for row in qa([question], host, body)
+                if row["metadata"]["answer_id"] == first["Id"]
+            ]
+    return kept
+
+
+def qa_accepted(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return [row for row in qa(questions, host, body) if row["metadata"]["accepted"]]
+
+
+def thread(questions: list[Row], host: str, body: Body) -> list[Row]:
+    found = []
+    for question in questions:
+        text = f"# {question['Title']}\n\n{body(question['Body'])}"
+        for answer in ranked(question):
+            accepted = answer["Id"] == question.get("AcceptedAnswerId")
+            heading = "Accepted answer" if accepted else "Answer"
+            text += f"\n\n## {heading}\n\n{body(answer['Body'])}"
+        row = {"id": f"{question['Id']}", "text": text, "source": host}
+        found.append(row | {"created": question["CreationDate"], "metadata": about(question, host)})
+    return found
+
+
+def beir(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
+    """Corpus, queries, and lines of the relevant ones."""
+    known = {question["Id"]: question for question in questions}
+    corpus = [
+        {"_id": str(number), "title": question["Title"], "text": body(question["Body"])}
+        for number, question in known.items()
+    ]
+    links = [
+        (number, link["RelatedPostId"])
+        for number, question in known.items()
+        for link in question["Links"]
+        if link["LinkTypeId"] == 3 and link["RelatedPostId"] in known.keys() - {number}
+    ]
+    queries = [
+        {"_id": str(number), "text": known[number]["Title"]}
+        for number in sorted({source for source, _ in links})
+    ]
+    return corpus, queries, [f"{source}\t{target}\t1" for source, target in sorted(set(links))]
+
+
+def beir_accepted(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
+    """The same with the accepted answers as what is relevant."""
+    answers = [answer for question in questions for answer in question["Answers"]]
+    corpus = [{"_id": str(a["Id"]), "title": "", "text": body(a["Body"])} for a in answers]
+    ids = {
+        question["Id"]: {answer["Id"] for answer in question["Answers"]} for question in questions
+    }
+    asked = [q for q in questions if q.get("AcceptedAnswerId") in ids[q["Id"]]]
+    queries = [{"_id": str(question["Id"]), "text": question["Title"]} for question in asked]
+    return corpus, queries, [f"{q['Id']}\t{q['AcceptedAnswerId']}\t1" for q in asked]
