@@ -36,6 +36,9 @@ from so2docs.report import Report, TableCounts
 from so2docs.several import Conversion, convert_all
 
 if TYPE_CHECKING:
+    from so2docs.changes.diff import Changes, diff
+    from so2docs.changes.patch import Patched, patch
+    from so2docs.changes.summary import Summary
     from so2docs.lookup.collection import Collection, IndexWarning
     from so2docs.lookup.collection import open as open  # noqa: A004
     from so2docs.statistics.stats import Scores, Stats, stats
@@ -45,6 +48,7 @@ __all__ = [
     "AccountingError",
     "ArchiveError",
     "ChangedDumpError",
+    "Changes",
     "ClusterError",
     "Collection",
     "Conversion",
@@ -56,6 +60,7 @@ __all__ = [
     "MalformedDumpError",
     "OptionError",
     "OutputError",
+    "Patched",
     "Place",
     "Report",
     "Scores",
@@ -63,18 +68,26 @@ __all__ = [
     "SpillError",
     "Stats",
     "StrictError",
+    "Summary",
     "TableCounts",
     "TruncatedDumpError",
     "WorkerDiedError",
     "__version__",
     "convert",
     "convert_all",
+    "diff",
     "documents",
+    "patch",
     "read",
     "stats",
 ]
 
 _LOADED_WHEN_USED = {
+    "Changes": "so2docs.changes.diff",
+    "Patched": "so2docs.changes.patch",
+    "Summary": "so2docs.changes.summary",
+    "diff": "so2docs.changes.diff",
+    "patch": "so2docs.changes.patch",
     "Collection": "so2docs.lookup.collection",
     "IndexWarning": "so2docs.lookup.collection",
     "Scores": "so2docs.statistics.stats",

@@ -14,7 +14,9 @@ import click
 
 import so2docs
 from so2docs.commands import reading
+from so2docs.commands.diff import diff
 from so2docs.commands.document_options import document_options
+from so2docs.commands.patch import patch
 from so2docs.commands.spark import spark
 from so2docs.errors import OptionError, OutputError, So2docsError
 from so2docs.posts import core
@@ -161,7 +163,7 @@ def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str | None]:
     return dump, output
 
 
-for _command in (*reading.COMMANDS, spark):
+for _command in (*reading.COMMANDS, diff, patch, spark):
     cli.add_command(_command)
 
 

@@ -17,6 +17,7 @@ from so2docs.errors import DocumentNotFoundError, OutputError
 from so2docs.lookup.index_build import build
 from so2docs.lookup.pieces import PieceReader
 from so2docs.output import index
+from so2docs.output.compression import Compression
 from so2docs.output.index import Entry, Index, UnusableIndexError
 
 _CACHE_BYTES = 32 * 1024 * 1024
@@ -119,6 +120,23 @@ class Collection:
     def entries(self) -> Iterator[Entry]:
         """The pieces of the file, in order."""
         return map(self.index.__getitem__, range(self.index.pieces))
+
+    def read(self, entry: Entry) -> bytes:
+        """The documents of a piece, as lines.
+
+        Raises:
+            OutputError: It is damaged.
+        """
+        return self._pieces.read(entry)
+
+    def stored(self, entry: Entry) -> bytes:
+        """The bytes of a piece as they stand in the file."""
+        return self._pieces.stored(entry)
+
+    @property
+    def compression(self) -> Compression:
+        """How the file is compressed."""
+        return self._pieces.compression
 
     def _found(self, question_id: int) -> tuple[bytes, dict[str, Any]]:
         found = self._find(operator.index(question_id))

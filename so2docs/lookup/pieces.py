@@ -10,7 +10,7 @@ import zstandard
 from isal import isal_zlib
 
 from so2docs.errors import OutputError
-from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, ZSTD_MAGIC
+from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, ZSTD_MAGIC, Compression
 from so2docs.output.index import Entry
 
 # Typed as an instance by the stubs of isal.
@@ -45,7 +45,7 @@ class PieceReader:
         Raises:
             OutputError: The bytes are not those that were written.
         """
-        data = self._bytes(entry)
+        data = self.stored(entry)
         if self._is_gzip:
             try:
                 data = isal_zlib.decompress(data + LAST_BLOCK, -15, entry.raw_size)
@@ -63,7 +63,13 @@ class PieceReader:
             )
         return data
 
-    def _bytes(self, entry: Entry) -> bytes:
+    @property
+    def compression(self) -> Compression:
+        """How the file is compressed."""
+        return "gzip" if self._is_gzip else "zstd" if self._is_zstd else "none"
+
+    def stored(self, entry: Entry) -> bytes:
+        """The bytes of a piece as they stand in the file."""
         if hasattr(os, "pread"):
             return os.pread(self.file.fileno(), entry.size, entry.offset)
         with self._lock:  # Windows

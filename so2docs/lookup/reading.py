@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Iterator
+from io import BufferedReader
 from typing import Any, BinaryIO
 
 import orjson
@@ -31,8 +32,19 @@ def read(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
     Raises:
         OutputError: The file cannot be opened, is damaged, or a line is not JSON.
     """
+    name = path if isinstance(path, str | os.PathLike) else getattr(path, "name", "the file")
+    for number, line in enumerate(lines_of(path), 1):
+        try:
+            document = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise OutputError(f"{name}: line {number:,} is not JSON ({error})") from None
+        yield document
+
+
+def lines_of(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
+    """The lines of an output, as `read` reads them, each with its end."""
     if not isinstance(path, str | os.PathLike):
-        yield from _read(path, getattr(path, "name", "the file"))
+        yield from _lines(path, getattr(path, "name", "the file"))
         return
     name = os.fspath(path)
     try:
@@ -40,12 +52,15 @@ def read(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
     except OSError as error:
         raise OutputError(f"{name}: cannot be read: {error.strerror or error}") from error
     with file:
-        yield from _read(file, name)
+        yield from _lines(file, name)
 
 
-def _read(file: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
-    start = file.read(len(_GZIP_MAGIC))
-    file.seek(-len(start), os.SEEK_CUR)
+def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
+    if isinstance(file, BufferedReader):  # A pipe, perhaps.
+        start = file.peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)]
+    else:
+        start = file.read(len(_GZIP_MAGIC))
+        file.seek(-len(start), os.SEEK_CUR)
     opened: Any = igzip
     lines: Iterable[bytes] = file
     if start == _GZIP_MAGIC:
@@ -55,10 +70,8 @@ def _read(file: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
     number = 1
     try:
         for line in lines:
-            yield orjson.loads(line)
+            yield line
             number += 1
-    except orjson.JSONDecodeError as error:
-        raise OutputError(f"{name}: line {number:,} is not JSON ({error})") from None
     except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
         raise OutputError(
             f"{name}: is damaged or cut off in line {number:,} ({error}); convert the dump again"

@@ -169,14 +169,19 @@ def fields_of(kept: str | Iterable[str] | None, left_out: str | Iterable[str] | 
     if kept is not None and left_out:
         raise OptionError("--fields and --without contradict each other; give one of them")
     if kept is None:
-        return Fields(None, _names("--without", left_out or ()))
-    names = _names("--fields", kept)
+        return Fields(None, names_of("--without", left_out or ()))
+    names = names_of("--fields", kept)
     if not names:
         raise OptionError("--fields is empty; name at least one, such as Id,Title,Answers.Body")
     return Fields(names)
 
 
-def _names(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
+def names_of(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of fields that an option gives, with commas between them or as a sequence.
+
+    Raises:
+        OptionError: One is unknown.
+    """
     parts = given.split(",") if isinstance(given, str) else given
     names = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
     for name in names:

@@ -1,0 +1,241 @@
+"""The door: two outputs in, their changes out, as an iterator or as a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from so2docs.changes import origin
+from so2docs.changes.alignment import differing
+from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, compare
+from so2docs.changes.framing import FRAMINGS, ChangesFormat
+from so2docs.changes.inputs import opened
+from so2docs.changes.same_form import check_same_form
+from so2docs.changes.summary import Summary
+from so2docs.changes.writing import Target
+from so2docs.errors import OptionError
+from so2docs.lookup.collection import Collection
+from so2docs.options.field_paths import names_of
+from so2docs.progress import Notify, bar, silent
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What to compare, and what counts."""
+
+    old: str
+    new: str
+    only: frozenset[str]
+    ignored: frozenset[str]
+    work_dir: str | None
+    progress: bool
+    notify: Notify
+    conversion: dict[str, Any]
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether the changes are all that is needed to make the new output from the old one."""
+        return not self.ignored and self.only == set(OPERATIONS)
+
+
+class Changes:
+    """The changes between two outputs, in ascending question id; `so2docs.diff` makes one.
+
+    Iterate over it for dictionaries, or `write` it, or `count` it, once.
+
+    Attributes:
+        summary: Numbers; complete when all changes were read.
+    """
+
+    def __init__(self, asked: _Asked) -> None:
+        self.summary = Summary(asked.old, asked.new)
+        self._asked = asked
+        self._dictionaries = self._read()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self._dictionaries
+
+    def __next__(self) -> dict[str, Any]:
+        return next(self._dictionaries)
+
+    def __enter__(self) -> Changes:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop early, and remove what was temporary."""
+        self._dictionaries.close()
+
+    def count(self) -> Summary:
+        """Read all changes and keep none: the numbers alone."""
+        with self._opened() as (old, new):
+            for _ in self._changes(old, new):
+                pass
+        return self.summary
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: ChangesFormat = "changes",  # noqa: A002
+        deleted: str | os.PathLike[str] | None = None,
+        index: str = "questions",
+        site_field: str | None = None,
+        force: bool = False,
+    ) -> Summary:
+        """Write all changes.
+
+        Args:
+            path: File for them; its name says the compression (.gz, .zst, else none). `-` is
+                standard output.
+            format: `changes`: one object a line, as `patch` takes them. `jsonl`: the new documents.
+                `elasticsearch`: `index` and `delete` actions for the bulk API. `mongodb`: for
+                `mongoimport --mode=upsert`. `ravendb`: RavenDB's import file.
+            deleted: File for the ids of deleted documents, one object a line; needed for `jsonl`
+                and `mongodb`, which cannot say it themselves.
+            index: Name of the Elasticsearch index.
+            site_field: The field that `convert --site-field` added, for ids such as `SITE/1`.
+            force: Overwrite existing files.
+
+        Returns:
+            The numbers.
+
+        Raises:
+            OptionError: An option has a value that is not allowed, or the outputs cannot be
+                compared.
+            OutputError: A file exists, cannot be read, or cannot be written.
+        """
+        if format not in FRAMINGS:
+            raise OptionError(f"format is {format!r}; it must be one of: {', '.join(FRAMINGS)}")
+        framing = FRAMINGS[format](index, site_field)
+        asked, name = self._asked, os.fspath(path)
+        if deleted is None and not framing.tells_deletions and "deleted" in asked.only:
+            raise OptionError(
+                f"--format {format} cannot say what was deleted: give --deleted FILE for those "
+                "ids, or --only added,changed"
+            )
+        with self._opened() as (old, new):
+            with ExitStack() as files:
+                target = files.enter_context(Target(name, (asked.old, asked.new), force=force))
+                ids = None
+                if deleted is not None:
+                    others = (asked.old, asked.new, name)
+                    ids = files.enter_context(Target(os.fspath(deleted), others, force=force))
+                target.write(framing.header)
+                for change in self._changes(old, new):
+                    if ids is not None and change.operation == "deleted":
+                        ids.write(framing.deletion(change))
+                    if framing.tells_deletions or change.operation != "deleted":
+                        target.write(framing.frame(change))
+                target.write(framing.footer())
+            if name != "-" and format == "changes" and asked.is_everything:
+                origin.origin_of(name, old, new).save(origin.path_beside(name))
+        return self.summary
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Collection, Collection]]:
+        asked = self._asked
+        with ExitStack() as stack:
+            old, new = (
+                stack.enter_context(
+                    opened(
+                        path,
+                        work_dir=asked.work_dir,
+                        notify=asked.notify,
+                        progress=asked.progress,
+                        **asked.conversion,
+                    )
+                )
+                for path in (asked.old, asked.new)
+            )
+            check_same_form(old, new)
+            yield old, new
+
+    def _read(self) -> Generator[dict[str, Any], None, None]:
+        with self._opened() as (old, new):
+            for change in self._changes(old, new):
+                yield orjson.loads(change.record())
+
+    def _changes(self, old: Collection, new: Collection) -> Iterator[Change]:
+        asked = self._asked
+        total = sum(entry.size for output in (old, new) for entry in output.entries())
+        changed = 0
+        with bar("comparing", total, shown=asked.progress) as shown:
+            for question_id, before, after in differing(old, new, shown.update):
+                change = compare(question_id, before, after, asked.ignored)
+                if change is None:
+                    continue
+                changed += before is not None
+                self.summary.add(change)
+                if change.operation in asked.only:
+                    yield change
+        self.summary.unchanged = len(old) - changed
+
+
+def diff(
+    old: str | os.PathLike[str],
+    new: str | os.PathLike[str],
+    *,
+    only: Iterable[Operation] | str | None = None,
+    ignore: Sequence[str] | str | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    notify: Notify | None = None,
+    **conversion: Any,
+) -> Changes:
+    """Compare two outputs of one site, converted with the same options.
+
+    Nothing is read before the first change is asked for. Memory: a megabyte or two of each output,
+    and its largest document.
+
+    Args:
+        old: An output of `convert` (`jsonl`, compressed or not), or a dump in any form, which is
+            converted into a temporary output first.
+        new: The same of a later date.
+        only: Of `added`, `changed` and `deleted`, those to tell of, also as `added,changed`; all if
+            None. `summary` counts all of them.
+        ignore: Fields whose change alone does not count, such as
+            `ViewCount,LastActivityDate,Answers.CommentCount`.
+        work_dir: Folder for what dumps become; the system's temporary folder if None.
+        progress: Show progress bars.
+        notify: Takes messages.
+        conversion: Options of `convert` for dumps, such as `nest=["comments"]` and `jobs=2`.
+
+    Returns:
+        An iterator over changes, in ascending question id: `{"op": "added", "Id": 4, "document":
+        {...}}`, `{"op": "changed", "Id": 6, "fields": ["Score"], "answers": {"added": [], "edited":
+        [9], "deleted": []}, "document": {...}}` with the new document, `{"op": "deleted", "Id":
+        8}`.
+
+    Raises:
+        OptionError: A name in `only` or `ignore` is unknown.
+    """
+    chosen = only.split(",") if isinstance(only, str) else OPERATIONS if only is None else only
+    wanted = frozenset(name.strip() for name in chosen)
+    if not wanted or not wanted <= set(OPERATIONS):
+        raise OptionError(
+            f"only is {','.join(sorted(wanted))!r}; it must be some of: {', '.join(OPERATIONS)}"
+        )
+    ignored = names_of("--ignore", ignore or ())
+    for name in ignored:
+        if "." in name.removeprefix(f"{ANSWERS}."):
+            raise OptionError(f"--ignore {name}: name a whole field, such as {name.split('.')[0]}")
+    return Changes(
+        _Asked(
+            os.fspath(old),
+            os.fspath(new),
+            wanted,
+            frozenset(ignored),
+            None if work_dir is None else os.fspath(work_dir),
+            progress,
+            notify or silent,
+            conversion,
+        )
+    )

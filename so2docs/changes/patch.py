@@ -1,0 +1,214 @@
+"""An output and its changes -> the new output. Both are read once, in ascending question id."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import orjson
+
+from so2docs.changes.alignment import Line, Side, id_of
+from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS
+from so2docs.changes.origin import Identity, Origin, Segment, compression_used, load
+from so2docs.changes.writing import Target
+from so2docs.errors import OutputError
+from so2docs.lookup.collection import Collection
+from so2docs.lookup.collection import open as open_output
+from so2docs.lookup.reading import lines_of
+from so2docs.output.compression import PIECE_BYTES
+from so2docs.progress import Notify, bar, silent
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """What a patch did.
+
+    Attributes:
+        path: The new output.
+        documents: Documents in it.
+        added: Of those, documents that the old output did not have.
+        changed: Of those, documents that the old output had in another state.
+        deleted: Documents that only the old output has.
+        is_verified: Whether the new output was found to be, byte for byte, the one that the
+            changes were made from; else nothing says what that was.
+    """
+
+    path: str
+    documents: int
+    added: int
+    changed: int
+    deleted: int
+    is_verified: bool
+
+    def __str__(self) -> str:
+        verified = ", checked against what the changes were made from" if self.is_verified else ""
+        return (
+            f"{self.path}: {self.documents:,} questions ({self.added:,} added, "
+            f"{self.changed:,} changed, {self.deleted:,} deleted){verified}"
+        )
+
+
+def patch(
+    old: str | os.PathLike[str],
+    changes: str | os.PathLike[str],
+    new: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    progress: bool = False,
+    notify: Notify | None = None,
+) -> Patched:
+    """Apply changes to an output.
+
+    Where the changes have their `.origin` beside them, as `diff` writes it, the new output has the
+    bytes of the one that they were made from; else the same lines, in segments of its own.
+
+    Args:
+        old: The old output.
+        changes: What `diff` wrote in the format `changes`; `-` is standard input.
+        new: File for the new output; its name says the compression.
+        force: Overwrite an existing file.
+        progress: Show a progress bar.
+        notify: Takes messages.
+
+    Returns:
+        What was done.
+
+    Raises:
+        OutputError: A file cannot be read or written, exists already, or the changes are of another
+            output than the old one.
+    """
+    old, changes, new = os.fspath(old), os.fspath(changes), os.fspath(new)
+    origin = None if changes == "-" else load(changes)
+    if origin is not None and Identity.of(old) != origin.old:
+        raise OutputError(
+            f"{old}: is not the output that {changes} was made from; "
+            "apply the changes to that one, or compare again"
+        )
+    with open_output(old, notify=notify or silent, progress=progress) as source:
+        total = sum(entry.size for entry in source.entries())
+        level = origin.level if origin else compression_used(source)[1]
+        inputs = [name for name in (old, changes) if name != "-"]
+        with (
+            bar("patching", total, shown=progress) as shown,
+            Target(new, inputs, force=force, level=level, indexed=True) as target,
+        ):
+            work = _Patch(source, changes, shown.update)
+            segments = _Segments(target, origin, changes)
+            segments.write(work.lines())
+    is_verified = origin is not None and Identity.of(new) == origin.new
+    return Patched(new, segments.documents, **work.done, is_verified=is_verified)
+
+
+class _Patch:
+    """Two streams, merged."""
+
+    def __init__(self, old: Collection, changes: str, read: Any) -> None:
+        self.done = {"added": 0, "changed": 0, "deleted": 0}
+        self._old, self._changes = Side(old, read), changes
+
+    def lines(self) -> Iterator[Line]:
+        """The documents of the new output."""
+        old = self._old
+        for number, operation, question_id, document in _records(self._changes):
+            while (line := old.current()) is not None and line[0] < question_id:
+                yield line
+                old.advance()
+            is_there = line is not None and line[0] == question_id
+            if is_there == (operation == "added"):
+                has = "already has" if is_there else "has no"
+                raise OutputError(
+                    f"{self._changes}: line {number:,}: question {question_id} is {operation}, but "
+                    f"{old.output.path} {has} such a question; apply the changes to the output "
+                    "that they were made from"
+                )
+            self.done[operation] += 1
+            if operation != "deleted":
+                yield question_id, document
+            if is_there:
+                old.advance()
+        while (line := old.current()) is not None:
+            yield line
+            old.advance()
+
+
+def _records(changes: str) -> Iterator[tuple[int, str, int, bytes]]:
+    """Line number, operation, question id and document of each change."""
+    last_id: int | None = None
+    source: str | BinaryIO = sys.stdin.buffer if changes == "-" else changes
+    for number, line in enumerate(lines_of(source), 1):
+        try:
+            record = orjson.loads(line)
+            operation, question_id = record["op"], record["Id"]
+            if operation not in OPERATIONS or not isinstance(question_id, int):
+                raise KeyError
+            document = b"" if operation == "deleted" else _document(line.rstrip(), record)
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise OutputError(
+                f"{changes}: line {number:,} is no change; give what so2docs diff wrote with "
+                "--format changes"
+            ) from None
+        if operation != "deleted" and id_of(document) != question_id:
+            raise OutputError(
+                f"{changes}: line {number:,}: the document is not question {question_id}"
+            )
+        if last_id is not None and question_id <= last_id:
+            raise OutputError(
+                f"{changes}: line {number:,}: question {question_id} comes after question "
+                f"{last_id}; changes stand in ascending Id"
+            )
+        last_id = question_id
+        yield number, operation, question_id, document
+
+
+def _document(line: bytes, record: dict[str, Any]) -> bytes:
+    """The document of a change as it stands there; made anew if another program wrote the line."""
+    start = line.find(DOCUMENT_KEY) + len(DOCUMENT_KEY)
+    found = line[start:-1]
+    if start >= len(DOCUMENT_KEY) and found.startswith(b'{"'):
+        return found
+    return orjson.dumps(record["document"])
+
+
+class _Segments:
+    """Lines -> segments of the new output: those of the origin, or of the usual size."""
+
+    def __init__(self, target: Target, origin: Origin | None, changes: str) -> None:
+        self.documents = 0
+        self._target, self._changes = target, changes
+        self._expected = deque(origin.segments) if origin else None
+        self._first_id = self._held = self._size = 0
+
+    def write(self, lines: Iterator[Line]) -> None:
+        """Write all lines."""
+        for question_id, line in lines:
+            if self._held and self._is_start(question_id):
+                self.end()
+            if not self._held:
+                self._first_id = question_id
+            self._size = self._target.hold(line + b"\n")
+            self._held += 1
+            self.documents += 1
+        if self._held:
+            self.end()
+
+    def _is_start(self, question_id: int) -> bool:
+        """Whether a segment starts with this question."""
+        if self._expected is None:
+            return self._size >= PIECE_BYTES
+        return len(self._expected) > 1 and self._expected[1].first_id == question_id
+
+    def end(self) -> None:
+        """End a segment."""
+        made = Segment(
+            self._first_id, self._held, self._target.write_segment(self._first_id, self._held)
+        )
+        if self._expected is not None and self._expected.popleft() != made:
+            raise OutputError(
+                f"{self._changes}: the documents from question {self._first_id} on do not become "
+                "what the changes were made from; compare the outputs again"
+            )
+        self._held = self._size = 0

@@ -1,0 +1,90 @@
+"""Lines -> a file that gets its name when it is whole, in segments as an output has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+
+from so2docs.options.output_form import OutputForm
+from so2docs.output.compression import PIECE_BYTES, Compression, compress, compression_of
+from so2docs.output.file import Output
+from so2docs.output.part_files import publish
+from so2docs.output.paths import Names
+
+_LEVEL = 2
+_PACKED = (".gz", ".zst", ".zstd")
+
+
+class Target:
+    """A file that is written from start to end; as a context manager, it is named or removed.
+
+    Args:
+        path: Its name, which says the compression; `-` is standard output.
+        inputs: Files that must not be overwritten.
+        force: Overwrite what exists.
+        level: Of the compression.
+        indexed: Whether it holds documents, and gets an index to look them up with.
+
+    Raises:
+        OutputError: It exists, is one of the inputs, or its folder is missing or not writable.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        inputs: Sequence[str],
+        *,
+        force: bool,
+        level: int = _LEVEL,
+        indexed: bool = False,
+    ) -> None:
+        self.path = path
+        self.compression: Compression = compression_of(path) if path.endswith(_PACKED) else "none"
+        names = Names(path, None, OutputForm(compression=self.compression, is_looked_up=indexed))
+        for file in inputs:
+            names.check(file)
+        names.refuse_existing(force=force)
+        self._level = level
+        self._output = Output(path, self.compression, indexed=indexed)
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: bytes) -> None:
+        """Append some bytes, compressed with others when there are enough."""
+        self._held.append(data)
+        self._size += len(data)
+        if self._size >= PIECE_BYTES:
+            self.write_segment()
+
+    def write_segment(self, first_id: int = 0, documents: int = 0) -> int:
+        """Compress what is held as a segment; its CRC-32 before compression."""
+        if not self._size:
+            return 0
+        segment = compress(b"".join(self._held), self.compression, self._level, first_id, documents)
+        self._output.append(segment)
+        self._held, self._size = [], 0
+        return segment.crc
+
+    def hold(self, line: bytes) -> int:
+        """Keep a line for the next segment; bytes of it so far."""
+        self._held.append(line)
+        self._size += len(line)
+        return self._size
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            with suppress(OSError):
+                self._output.discard()
+            return
+        self.write_segment()
+        size = self._output.seal()
+        publish(self.path, size)

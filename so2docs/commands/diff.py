@@ -1,0 +1,112 @@
+"""The command `diff`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+_EPILOG = """\b
+Example:
+  so2docs diff 2024-04.jsonl.gz 2024-07.jsonl.gz changes.jsonl.gz
+  so2docs diff old.jsonl.gz new.jsonl.gz --summary --ignore ViewCount
+  so2docs diff old.jsonl.gz new.jsonl.gz bulk.ndjson --format elasticsearch
+"""
+
+def _say(message: str) -> None:
+    click.echo(f"so2docs: {message}", err=True)
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("old")
+@click.argument("new")
+@click.argument("changes", required=False)
+@click.option(
+    "--only",
+    metavar="NAMES",
+    help="Tell only of these, such as added,changed.  [default: added,changed,deleted]",
+)
+@click.option(
+    "--ignore",
+    metavar="NAMES",
+    help="Fields whose change alone does not count, such as ViewCount,Answers.CommentCount.",
+)
+@click.option("--summary", is_flag=True, help="Print a table of what changed, and no changes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option(
+    "--format",
+    "-f",
+    type=click.Choice(["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]),
+    default="changes",
+    show_default=True,
+    help="Form of the changes; all but the first are to be loaded, for the new state.",
+)
+@click.option(
+    "--deleted",
+    metavar="FILE",
+    help="Write the ids of deleted questions to FILE; for the formats jsonl and mongodb.",
+)
+@click.option(
+    "--index", metavar="NAME", default="questions", help="Index for --format elasticsearch."
+)
+@click.option(
+    "--site-field", metavar="NAME", help="Field of the site's name, for ids such as SITE/1."
+)
+@click.option(
+    "--with",
+    "nest",
+    multiple=True,
+    type=click.Choice(["comments", "links", "votes", "users", "all"]),
+    help="Nest this table, where OLD and NEW are dumps.",
+)
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Worker processes, for dumps.")
+@click.option("--work-dir", metavar="DIR", help="Folder for what dumps become meanwhile.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def diff(
+    old: str,
+    new: str,
+    changes: str | None,
+    *,
+    summary: bool,
+    as_json: bool,
+    nest: tuple[str, ...],
+    jobs: int | None,
+    quiet: bool,
+    debug: bool,
+    only: str | None,
+    ignore: str | None,
+    work_dir: str | None,
+    **written: Any,
+) -> None:
+    """Write what changed between the outputs OLD and NEW to CHANGES, in ascending question id.
+
+    OLD and NEW are outputs of one site, of convert with the same options, or dumps, which are
+    converted first. CHANGES is standard output if not given; each line of it is one question that
+    was added, changed or deleted, with the new document. Beside CHANGES goes a small
+    .CHANGES.origin, with which `so2docs patch` checks that it applies them to OLD.
+    """
+    from so2docs.changes.diff import diff as compare
+
+    found = compare(
+        old,
+        new,
+        only=only,
+        ignore=ignore,
+        work_dir=work_dir,
+        progress=not quiet and sys.stderr.isatty(),
+        notify=None if quiet else _say,
+        nest=nest,
+        jobs=jobs,
+    )
+    if changes is None and (summary or as_json):
+        counted = found.count()
+    else:
+        counted = found.write(changes or "-", **written)
+    if as_json:
+        click.echo(json.dumps(counted.as_dict(), indent=2))
+    elif summary or not quiet:
+        click.echo(str(counted), err=not summary)

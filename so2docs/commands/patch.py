@@ -1,0 +1,44 @@
+"""The command `patch`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+_EPILOG = """\b
+Example:
+  so2docs patch 2024-04.jsonl.gz changes.jsonl.gz 2024-07.jsonl.gz
+  so2docs diff old.jsonl.gz new.jsonl.gz | so2docs patch old.jsonl.gz - copy.jsonl.gz
+"""
+
+
+def _say(message: str) -> None:
+    click.echo(f"so2docs: {message}", err=True)
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("old")
+@click.argument("changes")
+@click.argument("new")
+@click.option("--force", is_flag=True, help="Overwrite an existing NEW.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def patch(old: str, changes: str, new: str, *, force: bool, quiet: bool, debug: bool) -> None:
+    """Apply CHANGES, as diff wrote them, to the output OLD, and write the output NEW.
+
+    CHANGES may be - for standard input. With .CHANGES.origin beside CHANGES, NEW is byte for byte
+    the output that the changes were made from; without it, its lines are the same.
+    """
+    from so2docs.changes.patch import patch as apply
+
+    done = apply(
+        old,
+        changes,
+        new,
+        force=force,
+        progress=not quiet and sys.stderr.isatty(),
+        notify=None if quiet else _say,
+    )
+    if not quiet:
+        click.echo(str(done), err=True)

@@ -1,0 +1,510 @@
+"""What changed between two outputs: against an independent comparison, and applied again."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import so2docs
+from so2docs.errors import OptionError, OutputError, So2docsError
+
+Posts = list[dict[str, Any]]
+
+
+def site(questions: int, seed: int = 1) -> Posts:
+    """Rows of a made-up site."""
+    chance = random.Random(seed)
+    posts: Posts = []
+    for number in range(questions):
+        question_id = number * 7 + 1
+        posts.append(
+            {
+                "Id": question_id,
+                "PostTypeId": 1,
+                "CreationDate": f"2020-01-{1 + number % 28:02}T00:00:00.000",
+                "Score": chance.randint(-3, 30),
+                "Body": f"<p>{'word ' * chance.randint(1, 60)}{number}</p>",
+                "LastActivityDate": "2020-02-01T00:00:00.000",
+                "Title": f"Question {number}",
+                "Tags": "<a><b>",
+            }
+        )
+        for answer in range(chance.randint(0, 4)):
+            posts.append(
+                {
+                    "Id": question_id + answer + 1,
+                    "PostTypeId": 2,
+                    "ParentId": question_id,
+                    "CreationDate": "2020-01-02T00:00:00.000",
+                    "Score": chance.randint(-3, 30),
+                    "Body": f"<p>answer {answer} to {number}</p>",
+                    "LastActivityDate": "2020-02-01T00:00:00.000",
+                }
+            )
+    return posts
+
+
+def later(posts: Posts, seed: int, share: float = 0.1) -> Posts:
+    """The same site some time after."""
+    chance = random.Random(seed)
+    gone = {post["Id"] for post in posts if chance.random() < share / 4}
+    questions = [post["Id"] for post in posts if post["PostTypeId"] == 1]
+    found: Posts = []
+    for old in posts:
+        post = dict(old)
+        if post["Id"] in gone or post.get("ParentId") in gone:
+            continue
+        if chance.random() < share:
+            post["Score"] += 1
+        if chance.random() < share:
+            post["Body"] += "<p>edited</p>"
+        if chance.random() < share:
+            post["ClosedDate"] = "2021-01-01T00:00:00.000"
+        if post["PostTypeId"] == 1 and chance.random() < share:
+            post["Tags"] = "<c>"
+        if post["PostTypeId"] == 2 and chance.random() < share / 4:
+            post["ParentId"] = chance.choice([q for q in questions if q not in gone])
+        found.append(post)
+    return found + [
+        {**post, "Id": post["Id"] + 100_000}
+        for post in site(int(len(questions) * share), seed)
+        if post["PostTypeId"] == 1
+    ]
+
+
+def dump(path: Path, posts: Posts) -> Path:
+    def escaped(value: object) -> str:
+        return str(value).replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+
+    rows = "".join(
+        "  <row " + " ".join(f'{name}="{escaped(v)}"' for name, v in post.items()) + " />\n"
+        for post in posts
+    )
+    path.write_text(f'<?xml version="1.0" encoding="utf-8"?>\n<posts>\n{rows}</posts>\n')
+    return path
+
+
+def output(path: Path, posts: Posts, **options: Any) -> Path:
+    so2docs.convert(dump(path.with_suffix(".xml"), posts), path, **options)
+    return path
+
+
+def documents(path: Path) -> dict[int, dict[str, Any]]:
+    return {document["Id"]: document for document in so2docs.read(path)}
+
+
+def compared(old: Path, new: Path) -> list[dict[str, Any]]:
+    """The changes, found in memory."""
+    before, after = documents(old), documents(new)
+    found: list[dict[str, Any]] = []
+    for number in sorted({*before, *after}):
+        one, other = before.get(number), after.get(number)
+        if one == other:
+            continue
+        if other is None:
+            found.append({"op": "deleted", "Id": number})
+        elif one is None:
+            found.append({"op": "added", "Id": number, "document": other})
+        else:
+            answers = [{a["Id"]: a for a in document["Answers"]} for document in (one, other)]
+            keys = {k for k in {*one, *other} - {"Answers"} if one.get(k) != other.get(k)}
+            both = answers[0].keys() & answers[1].keys()
+            found.append(
+                {
+                    "op": "changed",
+                    "Id": number,
+                    "fields": sorted(keys),
+                    "answers": {
+                        "added": sorted(answers[1].keys() - both),
+                        "edited": sorted(i for i in both if answers[0][i] != answers[1][i]),
+                        "deleted": sorted(answers[0].keys() - both),
+                    },
+                    "document": other,
+                }
+            )
+    return found
+
+
+def in_order(change: dict[str, Any]) -> dict[str, Any]:
+    if change["op"] == "changed":
+        change["fields"] = sorted(change["fields"])
+        change["answers"] = {name: sorted(ids) for name, ids in change["answers"].items()}
+    return change
+
+
+def kept_score(posts: Posts) -> Posts:
+    return [{**post, "Score": post["Score"] + 1} for post in posts]
+
+
+PAIRS: dict[str, Callable[[], tuple[Posts, Posts]]] = {
+    "some": lambda: (site(300), later(site(300), 2)),
+    "many segments": lambda: (site(9000), later(site(9000), 3, 0.01)),
+    "all equal": lambda: (site(200), site(200)),
+    "all changed": lambda: (site(200), kept_score(site(200))),
+    "nothing in common": lambda: (
+        site(100),
+        [
+            {
+                **p,
+                "Id": p["Id"] + 9000,
+                **({"ParentId": p["ParentId"] + 9000} if "ParentId" in p else {}),
+            }
+            for p in site(100)
+        ],
+    ),
+    "to nothing": lambda: (site(50), []),
+    "from nothing": lambda: ([], site(50)),
+    "backwards": lambda: (later(site(300), 4), site(300)),
+}
+
+
+@pytest.mark.parametrize("extension", [".jsonl.gz", ".jsonl.zst", ".jsonl"])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_changes_are_those_found_in_memory_and_give_the_new_output(
+    tmp_path: Path, pair: str, extension: str
+) -> None:
+    posts = PAIRS[pair]()
+    old = output(tmp_path / f"old{extension}", posts[0])
+    new = output(tmp_path / f"new{extension}", posts[1])
+    with so2docs.diff(old, new) as changes:
+        found = [in_order(change) for change in changes]
+    assert found == compared(old, new)
+    summary = changes.summary
+    assert summary.questions.added + summary.questions.changed + summary.questions.deleted == len(
+        found
+    )
+    assert summary.unchanged == len(documents(old).keys() & documents(new).keys()) - (
+        summary.questions.changed
+    )
+    written = tmp_path / f"changes{extension}"
+    so2docs.diff(old, new).write(written)
+    made = tmp_path / f"made{extension}"
+    done = so2docs.patch(old, written, made)
+    assert made.read_bytes() == new.read_bytes()
+    assert done.is_verified
+    assert done.documents == len(documents(new))
+    # A copy of the changes alone gives the same lines.
+    moved = tmp_path / f"moved{extension}"
+    moved.write_bytes(written.read_bytes())
+    again = tmp_path / f"again{extension}"
+    assert not so2docs.patch(old, moved, again).is_verified
+    assert list(so2docs.read(again)) == list(so2docs.read(new))
+    with so2docs.open(again) as opened:
+        assert len(opened) == len(documents(new))
+
+
+def test_real_dumps_and_a_later_state_of_them(real_dump: Path, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.jsonl.gz", tmp_path / "new.jsonl.gz"
+    so2docs.convert(real_dump, old)
+    changed = tmp_path / "Posts.xml"
+    chance = random.Random(5)
+    with real_dump.open("rb") as file:
+        rows = [row for row in file if b"<row" not in row or chance.random() > 0.02]
+    changed.write_bytes(
+        b"".join(
+            row.replace(b' Score="', b' Score="1') if chance.random() < 0.03 else row
+            for row in rows
+        )
+    )
+    so2docs.convert(changed, new)
+    with so2docs.diff(old, new) as changes:
+        assert [in_order(change) for change in changes] == compared(old, new)
+    so2docs.diff(old, new).write(tmp_path / "changes.jsonl.gz")
+    so2docs.patch(old, tmp_path / "changes.jsonl.gz", tmp_path / "made.jsonl.gz")
+    assert (tmp_path / "made.jsonl.gz").read_bytes() == new.read_bytes()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    old = output(tmp_path / "old.jsonl.gz", site(300))
+    return old, output(tmp_path / "new.jsonl.gz", later(site(300), 2))
+
+
+def test_loading_the_bulk_actions_gives_the_state_of_a_full_load(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    old, new = pair
+    so2docs.diff(old, new).write(tmp_path / "bulk.ndjson", format="elasticsearch", index="q")
+    loaded = sqlite3.connect(":memory:")
+    loaded.execute("create table q (id text primary key, document text)")
+    loaded.executemany(
+        "insert into q values (?, ?)",
+        [(str(number), json.dumps(document)) for number, document in documents(old).items()],
+    )
+    lines = iter((tmp_path / "bulk.ndjson").read_text().splitlines())
+    for line in lines:
+        ((action, target),) = json.loads(line).items()
+        assert target["_index"] == "q"
+        if action == "delete":
+            assert loaded.execute("delete from q where id = ?", [target["_id"]]).rowcount == 1
+        else:
+            assert action == "index"
+            loaded.execute("replace into q values (?, ?)", [target["_id"], next(lines)])
+    state = {int(n): json.loads(d) for n, d in loaded.execute("select id, document from q")}
+    assert state == documents(new)
+
+
+def test_documents_and_the_ids_of_those_deleted_give_the_new_state(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    old, new = pair
+    ids = tmp_path / "deleted.jsonl"
+    so2docs.diff(old, new).write(tmp_path / "new.only.jsonl", format="jsonl", deleted=ids)
+    state = documents(old) | documents(tmp_path / "new.only.jsonl")
+    for line in ids.read_text().splitlines():
+        del state[json.loads(line)["Id"]]
+    assert state == documents(new)
+    for only in (None, "added,deleted"):
+        with pytest.raises(OptionError, match="--deleted FILE"):
+            so2docs.diff(old, new, only=only).write(tmp_path / "x.jsonl", format="jsonl")
+    so2docs.diff(old, new, only="added,changed").write(tmp_path / "x.jsonl", format="jsonl")
+    assert (tmp_path / "x.jsonl").read_bytes() == (tmp_path / "new.only.jsonl").read_bytes()
+
+
+def test_mongodb_has_ids_and_dates_as_convert_writes_them(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    old, new = pair
+    so2docs.diff(old, new).write(
+        tmp_path / "m.jsonl", format="mongodb", deleted=tmp_path / "d.jsonl"
+    )
+    full = tmp_path / "full.jsonl"
+    so2docs.convert(new.with_suffix(".xml"), full, format="mongodb")
+    expected = {d["_id"]: d for d in map(json.loads, full.read_text().splitlines())}
+    found = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
+    assert found
+    assert all(document == expected[document["_id"]] for document in found)
+    gone = [json.loads(line)["_id"] for line in (tmp_path / "d.jsonl").read_text().splitlines()]
+    assert gone == sorted(documents(old).keys() - documents(new).keys())
+
+
+def test_ravendb_has_documents_and_tombstones(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = pair
+    so2docs.diff(old, new).write(tmp_path / "r.ravendbdump", format="ravendb")
+    found = json.loads((tmp_path / "r.ravendbdump").read_text())
+    state = {f"questions/{number}": document for number, document in documents(old).items()}
+    for document in found["Docs"]:
+        state[document.pop("@metadata")["@id"]] = document
+    for tombstone in found["Tombstones"]:
+        del state[tombstone["Key"]]
+    assert state == {f"questions/{n}": document for n, document in documents(new).items()}
+
+
+def test_several_sites_have_ids_of_their_own(tmp_path: Path) -> None:
+    old = output(tmp_path / "old.jsonl", site(30), site_field=("Site", "beer"))
+    new = output(tmp_path / "new.jsonl", later(site(30), 2, 0.5), site_field=("Site", "beer"))
+    so2docs.diff(old, new).write(
+        tmp_path / "bulk.ndjson", format="elasticsearch", site_field="Site"
+    )
+    actions = [json.loads(line) for line in (tmp_path / "bulk.ndjson").read_text().splitlines()]
+    ids = [target["_id"] for a in actions for target in (a.get("index"), a.get("delete")) if target]
+    assert ids
+    assert all(key.startswith("beer/") for key in ids)
+    with pytest.raises(OptionError, match="has no field Host"):
+        so2docs.diff(old, new).write(
+            tmp_path / "other.ndjson", format="elasticsearch", site_field="Host"
+        )
+    assert not (tmp_path / "other.ndjson").exists()
+
+
+def test_what_is_ignored_does_not_count_alone(tmp_path: Path) -> None:
+    posts = site(40)
+    changed = [dict(post) for post in posts]
+    questions = [post for post in changed if post["PostTypeId"] == 1]
+    answers = [post for post in changed if post["PostTypeId"] == 2]
+    questions[0]["Score"] += 1
+    questions[1]["Score"] += 1
+    questions[1]["Title"] = "Another"
+    answers[-1]["Score"] += 1
+    old = output(tmp_path / "old.jsonl", posts)
+    new = output(tmp_path / "new.jsonl", changed)
+    ids = {
+        number: [change["Id"] for change in so2docs.diff(old, new, ignore=number)]
+        for number in ("", "Score", "Score,Answers.Score", "Answers.Score")
+    }
+    first, second, last = questions[0]["Id"], questions[1]["Id"], answers[-1]["ParentId"]
+    assert ids == {
+        "": [first, second, last],
+        "Score": [second, last],
+        "Score,Answers.Score": [second],
+        "Answers.Score": [first, second],
+    }
+    with pytest.raises(OptionError, match="there is no field 'Skore'; did you mean Score"):
+        so2docs.diff(old, new, ignore="Skore")
+    so2docs.diff(old, new, ignore="Score").write(tmp_path / "c.jsonl")
+    assert not (tmp_path / ".c.jsonl.origin").exists()
+
+
+def test_only_some_operations(pair: tuple[Path, Path]) -> None:
+    every = list(so2docs.diff(*pair))
+    for name in ("added", "changed", "deleted"):
+        changes = so2docs.diff(*pair, only=name)
+        assert list(changes) == [change for change in every if change["op"] == name]
+        assert changes.summary.questions.deleted == sum(c["op"] == "deleted" for c in every)
+    with pytest.raises(OptionError, match="it must be some of: added, changed, deleted"):
+        so2docs.diff(*pair, only="gone")
+
+
+OTHER_OPTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"fields": "Id,Title,Answers"}, "only the old one has Body"),
+    ({"without": "ClosedDate,LastActivityDate"}, "only the old one has LastActivityDate"),
+    ({"without": "Answers.Score"}, "only the old one has Answers.Score"),
+    ({"body": "markdown"}, "bodies have the same words in another markup"),
+    ({"body": "text"}, "bodies have the same words in another markup"),
+    ({"site_field": ("Site", "beer")}, "only the new one has Site, as with --site-field Site"),
+    ({"answers_by": "votes"}, "the same answers are in another order"),
+]
+
+
+@pytest.mark.parametrize(("options", "reason"), OTHER_OPTIONS)
+def test_other_options_are_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    old = output(tmp_path / "old.jsonl.gz", site(60))
+    new = output(tmp_path / "new.jsonl.gz", later(site(60), 2), **options)
+    with pytest.raises(OptionError, match="cannot be compared: ") as refused:
+        so2docs.diff(old, new).write(tmp_path / "changes.jsonl")
+    assert reason in str(refused.value)
+    assert not (tmp_path / "changes.jsonl").exists()
+
+
+def test_tables_of_one_side_only_are_refused(tmp_path: Path) -> None:
+    posts = dump(tmp_path / "Posts.xml", site(10))
+    (tmp_path / "Comments.xml").write_text(
+        '<comments>\n<row Id="1" PostId="1" Text="well" UserId="3" />\n</comments>\n'
+    )
+    so2docs.convert(posts, tmp_path / "old.jsonl")
+    so2docs.convert(posts, tmp_path / "new.jsonl", nest=["comments"])
+    with pytest.raises(OptionError, match="only the new one has Comments, which --with comments"):
+        list(so2docs.diff(tmp_path / "old.jsonl", tmp_path / "new.jsonl"))
+
+
+def test_another_site_is_refused(tmp_path: Path) -> None:
+    other = [{**post, "CreationDate": "2011-03-03T00:00:00.000"} for post in site(40)]
+    old, new = output(tmp_path / "old.jsonl", site(40)), output(tmp_path / "new.jsonl", other)
+    with pytest.raises(OptionError, match="the sites are not the same"):
+        list(so2docs.diff(old, new))
+
+
+def test_dumps_are_converted_on_the_way(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = pair
+    dumps = old.with_suffix(".xml"), new.with_suffix(".xml")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    assert list(so2docs.diff(*dumps, work_dir=scratch)) == list(so2docs.diff(old, new))
+    assert list(so2docs.diff(old, dumps[1], work_dir=scratch)) == list(so2docs.diff(old, new))
+    changes = so2docs.diff(*dumps, work_dir=scratch)
+    next(changes)
+    assert list(scratch.iterdir())
+    changes.close()
+    assert not list(scratch.iterdir())
+
+
+def test_a_cut_or_damaged_file_is_noticed(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = pair
+    written = tmp_path / "changes.jsonl.gz"
+    so2docs.diff(old, new).write(written)
+    whole = written.read_bytes()
+    for size in (*range(1, 40), len(whole) // 2, len(whole) - 9, len(whole) - 1):
+        written.write_bytes(whole[:size])
+        with pytest.raises(So2docsError, match=r"damaged or cut off|is no change"):
+            so2docs.patch(old, written, tmp_path / "made.jsonl.gz")
+        assert not (tmp_path / "made.jsonl.gz").exists()
+    new.write_bytes(new.read_bytes()[:-20])
+    with pytest.raises(OutputError, match=r"new\.jsonl\.gz: is damaged or cut off"):
+        list(so2docs.diff(old, new))
+
+
+def test_changes_of_another_output_are_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = pair
+    written = tmp_path / "changes.jsonl"
+    so2docs.diff(old, new).write(written)
+    with pytest.raises(OutputError, match=r"is not the output that .* was made from"):
+        so2docs.patch(new, written, tmp_path / "made.jsonl")
+    (tmp_path / ".changes.jsonl.origin").unlink()
+    with pytest.raises(OutputError, match=r"line .*: question .* is (added|deleted), but"):
+        so2docs.patch(new, written, tmp_path / "made.jsonl")
+    assert not (tmp_path / "made.jsonl").exists()
+
+
+BAD_LINES = {
+    "not json": "{",
+    "a document": '{"Id":1,"Title":"x"}',
+    "an operation": '{"op":"moved","Id":1}',
+    "no document": '{"op":"added","Id":3}',
+    "another id": '{"op":"changed","Id":1,"document":{"Id":2}}',
+    "order": '{"op":"deleted","Id":8}\n{"op":"deleted","Id":1}',
+}
+
+
+@pytest.mark.parametrize("lines", BAD_LINES.values(), ids=BAD_LINES)
+def test_lines_that_are_no_changes_are_refused(tmp_path: Path, lines: str) -> None:
+    old = output(tmp_path / "old.jsonl", site(20))
+    (tmp_path / "changes.jsonl").write_text(lines + "\n")
+    with pytest.raises(OutputError, match=r"changes\.jsonl: line \d"):
+        so2docs.patch(old, tmp_path / "changes.jsonl", tmp_path / "made.jsonl")
+    assert not (tmp_path / "made.jsonl").exists()
+
+
+def test_changes_that_another_program_wrote_again(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = pair
+    changes = [json.dumps(change) for change in so2docs.diff(old, new)]
+    (tmp_path / "changes.jsonl").write_text("\n".join(changes))
+    so2docs.patch(old, tmp_path / "changes.jsonl", tmp_path / "made.jsonl.gz")
+    assert documents(tmp_path / "made.jsonl.gz") == documents(new)
+
+
+def test_nothing_is_overwritten(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = pair
+    before = old.read_bytes()
+    for force in (False, True):
+        with pytest.raises(OutputError):
+            so2docs.diff(old, new).write(old, force=force)
+    written = tmp_path / "changes.jsonl"
+    so2docs.diff(old, new).write(written)
+    with pytest.raises(OutputError, match="exists"):
+        so2docs.diff(old, new).write(written)
+    so2docs.diff(old, new).write(written, force=True)
+    with pytest.raises(OutputError):
+        so2docs.patch(old, written, old, force=True)
+    assert old.read_bytes() == before
+
+
+def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = map(str, pair)
+
+    def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "so2docs", *arguments]
+        return subprocess.run(command, input=stdin, capture_output=True, cwd=tmp_path, check=False)
+
+    table = run("diff", old, new, "--summary")
+    assert table.returncode == 0
+    assert b"tags changed" in table.stdout
+    counts = json.loads(run("diff", old, new, "--json").stdout)
+    piped = run("diff", old, new)
+    assert piped.returncode == 0
+    assert b"tags changed" in piped.stderr
+    lines = piped.stdout.splitlines()
+    assert len(lines) == sum(counts["questions"][k] for k in ("added", "changed", "deleted"))
+    assert run("patch", old, "-", "made.jsonl.gz", stdin=piped.stdout).returncode == 0
+    assert documents(tmp_path / "made.jsonl.gz") == documents(Path(new))
+    missing = run("diff", "nowhere.jsonl", new)
+    assert missing.returncode == 1
+    assert missing.stderr.startswith(b"so2docs: nowhere.jsonl: cannot be read")
+    refused = run("diff", old, new, "x.jsonl", "--format", "jsonl")
+    assert refused.returncode == 2
+    head = subprocess.run(
+        f"{sys.executable} -m so2docs diff -q {old} {new} | head -1",
+        shell=True,
+        capture_output=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert head.stdout.count(b"\n") == 1
+    assert head.stderr == b""
