@@ -508,3 +508,34 @@ def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
     )
     assert head.stdout.count(b"\n") == 1
     assert head.stderr == b""
+
+
+def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
+    def peak(questions: int) -> int:
+        """Of a comparison and a patch, in kB."""
+        paths = [
+            tmp_path / f"{name}{questions}.jsonl" for name in ("old", "new", "changes", "made")
+        ]
+        for path in paths[:2]:
+            with path.open("w") as file:
+                for number in range(1, questions):
+                    text = "x" * 1500 + path.name[: number % 50 == 0]
+                    file.write(f'{{"Id":{number},"Body":"{text}","Answers":[]}}\n')
+        script = (
+            "import resource, so2docs, sys\n"
+            "old, new, changes, made = sys.argv[1:]\n"
+            "so2docs.diff(old, new).write(changes)\n"
+            "so2docs.patch(old, changes, made)\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", script, *map(str, paths)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert paths[3].read_bytes() == paths[1].read_bytes()
+        return int(run.stdout)
+
+    small, large = peak(5_000), peak(40_000)
+    assert large < small + 12_000

@@ -15,6 +15,7 @@ Example:
   so2docs diff old.jsonl.gz new.jsonl.gz bulk.ndjson --format elasticsearch
 """
 
+
 def _say(message: str) -> None:
     click.echo(f"so2docs: {message}", err=True)
 
