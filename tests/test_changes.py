@@ -537,5 +537,5 @@ def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
         assert paths[3].read_bytes() == paths[1].read_bytes()
         return int(run.stdout)
 
-    small, large = peak(5_000), peak(40_000)
-    assert large < small + 12_000
+    small, large = peak(20_000), peak(80_000)
+    assert large < small + 9_000

@@ -16,7 +16,8 @@ from typing import Any
 
 from so2docs.errors import OutputError
 from so2docs.lookup.collection import Collection
-from so2docs.output.compression import Compression, compress
+from so2docs.options.choices import Compression
+from so2docs.output.compression import compress
 from so2docs.output.index import Entry, tail_crc
 
 VERSION = 1

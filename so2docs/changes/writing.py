@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 
+from so2docs.options.choices import Compression, compression_of
 from so2docs.options.output_form import OutputForm
-from so2docs.output.compression import PIECE_BYTES, Compression, compress, compression_of
+from so2docs.output.compression import PIECE_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.part_files import publish
 from so2docs.output.paths import Names

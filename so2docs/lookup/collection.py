@@ -16,8 +16,8 @@ import orjson
 from so2docs.errors import DocumentNotFoundError, OutputError
 from so2docs.lookup.index_build import build
 from so2docs.lookup.pieces import PieceReader
+from so2docs.options.choices import Compression
 from so2docs.output import index
-from so2docs.output.compression import Compression
 from so2docs.output.index import Entry, Index, UnusableIndexError
 
 _CACHE_BYTES = 32 * 1024 * 1024

@@ -10,7 +10,8 @@ import zstandard
 from isal import isal_zlib
 
 from so2docs.errors import OutputError
-from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, ZSTD_MAGIC, Compression
+from so2docs.options.choices import Compression
+from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, ZSTD_MAGIC
 from so2docs.output.index import Entry
 
 # Typed as an instance by the stubs of isal.
