@@ -14,6 +14,7 @@ from pathlib import Path
 from so2docs.options.conversion import Options
 from so2docs.options.request import tables_to_nest
 from so2docs.output.paths import Names
+from so2docs.passes import maps
 from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.session import Session
 from so2docs.passes.worker import peak_memory
@@ -21,7 +22,6 @@ from so2docs.passes.workers import Workers
 from so2docs.sources.opening import open_source
 from so2docs.sources.tables import find_tables
 from so2docs.spill import Spill
-from so2docs.store import maps
 
 
 class Clock:

@@ -22,7 +22,7 @@ from so2docs.errors import SpillError
 from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.database import AGAIN, Database, checksum
 
-FORMAT = 3
+FORMAT = 4
 """Version of what stands in the index and in the block files."""
 
 SEQUENCE_BITS = 32
@@ -38,7 +38,7 @@ _IS_OF = f"chunk >> {SEQUENCE_BITS} = ?"
 TURNS = "turns.json"
 """The file in which tasks of the second pass find their places in the output."""
 
-_MAP_ENDS = (".map", ".map.pages")
+_MAP_ENDS = (".map", ".map.runs", ".map.pages")
 _INDEX = "index.sqlite"
 _SCHEMA: dict[str, dict[str, type]] = {
     "chunks": {"chunk": int, "file": str, "size": int, "tally": str, "crc": int},

@@ -108,6 +108,42 @@ def test_full_midway_and_gone_on_with(
     assert not list(full.glob("*.spill"))
 
 
+SITE_ON_A_SMALL_DISK = """
+import sys, so2docs
+try:
+    so2docs.convert(sys.argv[1], sys.argv[2], jobs=1, nest="users", work_dir=sys.argv[3])
+except so2docs.So2docsError as error:
+    sys.exit(str(error))
+"""
+
+
+def test_full_while_a_map_is_made(tmp_path: Path, tmpfs: Callable[[int], Path]) -> None:
+    """In a process of its own: what is mapped into memory and has no room ends by a signal."""
+    site = tmp_path / "site"
+    site.mkdir()
+    write_dump(site / "Posts.xml", *(question(number, OwnerUserId="1") for number in range(1, 50)))
+    users = (b'<row Id="%d" DisplayName="x" />' % (n * 4096) for n in range(1, 20_000))
+    (site / "Users.xml").write_bytes(b"<users>" + b"".join(users) + b"</users>")
+    for name in ("expected", "out"):
+        (tmp_path / name).mkdir()
+    expected, output = tmp_path / "expected" / "q.jsonl.gz", tmp_path / "out" / "q.jsonl.gz"
+    so2docs.convert(site, expected, jobs=1, nest="users")
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", SITE_ON_A_SMALL_DISK, site, output, full]
+        return subprocess.run(command, check=False, cwd=CHECKOUT, capture_output=True, text=True)
+
+    # The users' lines fit, and the map does not.
+    full = tmpfs(1_300_000)
+    done = run()
+    assert done.returncode == 1
+    assert "users.map" in done.stderr
+    assert "the disk is full; free some room and run the same command again" in done.stderr
+    tmpfs(8_000_000)
+    assert run().returncode == 0
+    assert left_by(output) == left_by(expected)
+
+
 LIMITED = """
 import resource, sys, so2docs
 limit = int(sys.argv[3])

@@ -257,6 +257,29 @@ def test_spill_of_other_tables_is_refused(site: Path, tmp_path: Path) -> None:
     so2docs.convert(site, output, jobs=1, nest=["comments"], force=True, restart=True)
 
 
+@pytest.mark.parametrize("file", ["posts.map", "users.map", "table4-000000-1.blocks"])
+def test_a_byte_changed_in_what_tables_need_is_noticed(file: str, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SITE, output, jobs=1, nest=["votes", "users"], keep_spill=True)
+    spill = output.with_name(output.name + ".spill")
+    before = {path.name: path.read_bytes() for path in spill.iterdir()}
+    data = before[file]
+    noticed, unread = 0, 0
+    for at in range(0, len(data), max(1, len(data) // 60)):
+        for name, was in before.items():
+            (spill / name).write_bytes(was)
+        (spill / file).write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
+        try:
+            so2docs.convert(SITE, output, jobs=1, nest="all", keep_spill=True, force=True)
+        except so2docs.SpillError as error:
+            noticed += file in str(error) and "--restart" in str(error)
+        else:  # What nobody reads.
+            unread += 1
+            assert [lines_of(output), lines_of(strays_of(output))] == expected(nest(SITE, FILES))
+    assert noticed + unread == len(range(0, len(data), max(1, len(data) // 60)))
+    assert noticed > unread
+
+
 KILL_AT = {
     "comments": "table1-*1-1.blocks",
     "links": "table2-*3-1.blocks",

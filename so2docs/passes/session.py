@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from so2docs.options.conversion import Options
 from so2docs.output.paths import Names
-from so2docs.passes import resume
+from so2docs.passes import maps, resume
 from so2docs.passes.first_pass import FirstPass
 from so2docs.passes.second_pass import SecondPass, published
 from so2docs.passes.table_pass import TablePass
@@ -19,7 +19,6 @@ from so2docs.report import Report
 from so2docs.sources.stream import AnyDump
 from so2docs.sources.tables import TableFile
 from so2docs.spill import Spill
-from so2docs.store import maps
 from so2docs.store.disk import check_room
 
 _WORTH_A_PROCESS = 32 * 1024 * 1024

@@ -32,6 +32,7 @@ from so2docs.spark.references import References
 from so2docs.spill import SEQUENCE_BITS
 from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.id_map import IdMapWriter
+from so2docs.store.users import CHECK_BYTES
 
 
 def records(layout: Layout) -> Callable[[Iterable[RangeTask]], Iterator[Placed]]:
@@ -167,7 +168,9 @@ def _users(
         for block in keys:
             lines = reader.bytes_at(path, 0, block.offset)
             for user_id, start, _, _ in KEY.iter_unpack(reader.read_keys(path, block)):
-                users.add_user(user_id, start, lines[start : lines.index(b"\n", start)])
+                users.add_user(
+                    user_id, start, lines[start + CHECK_BYTES : lines.index(b"\n", start)]
+                )
     yield from users.records(number, f"{path}.users")
 
 

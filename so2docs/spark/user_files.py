@@ -6,10 +6,11 @@ import os
 
 import orjson
 import zstandard
+from isal.isal_zlib import crc32
 
 from so2docs.spark.records import UserLines
 from so2docs.store.id_map import IdMapWriter
-from so2docs.store.users import UserTable
+from so2docs.store.users import CHECK_BYTES, UserTable
 
 _BATCH = 1 << 14
 
@@ -28,7 +29,8 @@ class GatheredUsers:
     def add(self, record: UserLines) -> None:
         """Add some users of a part."""
         with open(self._file(record.site, record.part), "ab") as file:
-            file.write(self._decompress(record.data))
+            for line in self._decompress(record.data).splitlines():
+                file.write(b"%08x%b\n" % (crc32(line), line))
 
     def table(self, part: tuple[int, int]) -> UserTable:
         """Where the users of a part stand. The map of the part before is overwritten."""
@@ -49,7 +51,7 @@ def _map(path: str, users: IdMapWriter) -> None:
     at = 0
     with open(path, "rb") as file:
         for line in file:
-            ids.append(orjson.loads(line)["Id"])
+            ids.append(orjson.loads(line[CHECK_BYTES:])["Id"])
             places.append(at)
             at += len(line)
             if len(ids) == _BATCH:

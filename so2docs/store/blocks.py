@@ -13,7 +13,7 @@ import zstandard
 from isal.isal_zlib import crc32
 
 from so2docs.errors import SpillError
-from so2docs.store.disk import write_all
+from so2docs.store.disk import AppendedFile, read_at
 
 _ZSTD_LEVEL = 1
 _AGAIN = "run the command again with --restart"
@@ -43,14 +43,12 @@ class BlockWriter:
     """Appends compressed blocks to the file of a chunk."""
 
     def __init__(self, path: str) -> None:
-        self._file = open(path, "wb", buffering=0)  # noqa: SIM115
+        self._file = AppendedFile(path)
         self._compress = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress
         # Keys are also read alone, where the block's CRC cannot be checked.
         self._compress_keys = zstandard.ZstdCompressor(
             level=_ZSTD_LEVEL, write_checksum=True
         ).compress
-        self._path = path
-        self._offset = 0
         self.blocks: list[Block] = []
 
     def __enter__(self) -> BlockWriter:
@@ -64,7 +62,7 @@ class BlockWriter:
         packed_keys, packed_json = self._compress_keys(keys), self._compress(json)
         crc = crc32(packed_json, crc32(packed_keys))
         self.blocks.append(
-            Block(bucket, self._offset, len(packed_keys), len(packed_json), len(json), crc)
+            Block(bucket, self._file.size, len(packed_keys), len(packed_json), len(json), crc)
         )
         for data in (packed_keys, packed_json):
             self.append(data)
@@ -75,14 +73,7 @@ class BlockWriter:
         Returns:
             Where they start in the file.
         """
-        start = self._offset
-        try:
-            write_all(self._file, data)
-        except OSError as error:
-            error.filename = self._path
-            raise
-        self._offset += len(data)
-        return start
+        return self._file.write(data)
 
 
 class BlockReader:
@@ -110,7 +101,7 @@ class BlockReader:
         """
         data = self.bytes_at(path, block.offset, block.keys_size + block.json_size)
         if crc32(data) != block.crc:
-            raise _damaged(path, block)
+            raise damaged(path, block.offset)
         return (
             self._decompress(data[: block.keys_size]),
             self._decompress(data[block.keys_size :]) if block.raw_size else b"",
@@ -125,7 +116,7 @@ class BlockReader:
         try:
             return self._decompress(self.bytes_at(path, block.offset, block.keys_size))
         except zstandard.ZstdError:
-            raise _damaged(path, block) from None
+            raise damaged(path, block.offset) from None
 
     def bytes_at(self, path: str, offset: int, size: int) -> bytes:
         """Bytes of a chunk's file, fewer where it ends."""
@@ -135,15 +126,13 @@ class BlockReader:
                 if len(self._files) >= self._MOST_FILES:
                     os.close(self._files.pop(next(iter(self._files))))
                 file = self._files[path] = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            if hasattr(os, "pread"):
-                return os.pread(file, size, offset)
-            os.lseek(file, offset, os.SEEK_SET)
-            return os.read(file, size)
+            return read_at(file, size, offset)
         except OSError as error:
             raise SpillError(
                 f"{path}: the spill cannot be read ({error.strerror}); {_AGAIN}"
             ) from error
 
 
-def _damaged(path: str, block: Block) -> SpillError:
-    return SpillError(f"{path}: the spill is damaged at byte {block.offset:,}; {_AGAIN}")
+def damaged(path: str, offset: int) -> SpillError:
+    """The error for bytes that are not those that were written."""
+    return SpillError(f"{path}: the spill is damaged at byte {offset:,}; {_AGAIN}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from so2docs.errors import DiskFullError, So2docsError
 
@@ -65,6 +65,44 @@ def write_all(file: RawIOBase | BinaryIO, data: bytes | bytearray) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view) or 0 :]
+
+
+class AppendedFile:
+    """A file that is written from front to back, unbuffered; its errors carry its name.
+
+    Attributes:
+        path: The file.
+        size: Bytes written so far.
+    """
+
+    def __init__(self, path: str, mode: Literal["wb", "w+b"] = "wb") -> None:
+        self.path, self.size = path, 0
+        self._file = open(path, mode, buffering=0)  # noqa: SIM115
+        self.close = self._file.close
+
+    @property
+    def number(self) -> int:
+        """Its file descriptor."""
+        return self._file.fileno()
+
+    def write(self, data: bytes | bytearray) -> int:
+        """Append bytes; return where they start."""
+        start = self.size
+        try:
+            write_all(self._file, data)
+        except OSError as error:
+            error.filename = self.path
+            raise
+        self.size += len(data)
+        return start
+
+
+def read_at(file: int, size: int, offset: int) -> bytes:
+    """Bytes of an open file, fewer where it ends."""
+    if hasattr(os, "pread"):
+        return os.pread(file, size, offset)
+    os.lseek(file, offset, os.SEEK_SET)
+    return os.read(file, size)
 
 
 @contextmanager

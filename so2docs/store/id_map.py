@@ -1,46 +1,40 @@
 """A map on disk from ids to 64-bit values: post id -> question id, user id -> place of the user.
 
-One slot of 8 bytes for each id, in pages of 4,096 ids; there is a page only where there is an id,
-so that the made-up ids of ten digits at the end of a dump cost two pages and not 8 GB. A list
-of the pages stands beside the slots. The 80 million ids of Stack Overflow take 640 MB of disk and
-20,000 entries in memory.
+Sorted pairs, 16 bytes each, in blocks of 256 with a checksum for each: what it takes depends on how
+many ids there are and not on how far apart they are. First ids and checksums of the blocks stand at
+the end, with a checksum of their own and the size that the file must have.
 
-Written by one process, read by many. What the map may hold of memory is bounded in both: the writer
-lets go of what it mapped every few thousand ids, the reader reads slots and keeps none.
+Written by one process, in runs of `_RUN` pairs that are sorted in memory and merged in the end; the
+ids of a dump come nearly in order, so that most runs are copied as they are. Read by many, a block
+at a time. What either holds of memory is a run, or the first ids: 5 MB for 80 million.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import groupby
 
+from isal.isal_zlib import crc32
+
 from so2docs.errors import SpillError
+from so2docs.store.disk import AppendedFile, read_at
 
-_PAGE_BITS = 12
-_SLOTS = 1 << _PAGE_BITS
-_MASK = _SLOTS - 1
-_SLOT = struct.Struct("=q")
-_PAGE_BYTES = _SLOTS * _SLOT.size
-_STEP = 256
-"""Pages that the file grows by at least: 8 MiB, which take no room where nothing is written."""
+_BLOCK = 256
+_WORD = 8
+_PAIR = 2 * _WORD
+_END = struct.Struct("=8sQQI")
+"""Mark, number of pairs, number of blocks, checksum of what stands between the blocks and this."""
 
-_BATCH = 1 << 14
-"""Ids after which the writer unmaps all: at 4 KiB an id in the worst case, 64 MiB of memory."""
+_MARK = b"so2docsM"
+_RUN = 1 << 17
+"""Pairs that are sorted in memory: 20 MB."""
 
-_FEW = 8
-"""From so many ids of one page on, reading the page is cheaper than reading each slot."""
-
-# A slot that nobody wrote to is zero, so that the value 0 needs a stand-in.
-_ZERO = -(1 << 63)
-
-
-def _list_of_pages(path: str) -> str:
-    return f"{path}.pages"
+_SAMPLE = 1 << 10
+"""Of so many ids of a run, one is kept in memory."""
 
 
 class IdMapWriter:
@@ -48,87 +42,144 @@ class IdMapWriter:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = open(path, "w+b")  # noqa: SIM115
-        self._positions: dict[int, int] = {}
-        self._room = 0
-        self._map: mmap.mmap | None = None
-        self._slots = memoryview(b"")
+        self._pending: dict[int, int] = {}
+        self._repeated = array("q")
+        self._runs: list[_Run] = []
+        self._file = AppendedFile(f"{path}.runs", "w+b")
 
     def __enter__(self) -> IdMapWriter:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._unmap()
         self._file.close()
+        if os.path.exists(self._file.path):
+            os.unlink(self._file.path)
 
-    def add(self, ids: Sequence[int], values: Sequence[int]) -> list[int]:
-        """Map ids to values; an id that is there already keeps its value.
+    def add(self, ids: Sequence[int], values: Sequence[int]) -> None:
+        """Map ids to values; an id that is there already keeps its value."""
+        for start in range(0, len(ids), _RUN):
+            self._add(ids[start : start + _RUN], values[start : start + _RUN])
+            if len(self._pending) >= _RUN:
+                self._sort()
+
+    def _add(self, ids: Sequence[int], values: Sequence[int]) -> None:
+        pending, fresh = self._pending, dict(zip(ids, values, strict=True))
+        if len(fresh) == len(ids) and pending.keys().isdisjoint(fresh):
+            pending.update(fresh)
+        else:
+            _keep_first(pending, zip(ids, values, strict=True), self._repeated)
+
+    def _sort(self) -> None:
+        """Write what was gathered as a run."""
+        ids = array("q", sorted(self._pending))
+        values = array("q", map(self._pending.__getitem__, ids))
+        self._pending = {}
+        if ids:
+            start = self._file.write(ids.tobytes())
+            self._file.write(values.tobytes())
+            self._runs.append(_Run(self._file.number, start, len(ids), ids[::_SAMPLE]))
+
+    def finish(self) -> array[int]:
+        """Merge the runs into the map.
 
         Returns:
-            The places in `ids` of those that were there already.
+            The values of those ids that were there already, in no order.
         """
-        known: list[int] = []
-        for start in range(0, len(ids), _BATCH):
-            end = start + _BATCH
-            known += self._add(start, ids[start:end], values[start:end])
-            self._let_go()
-        return known
+        self._sort()
+        with _BlockFile(self._path) as blocks:
+            pivots = sorted(sample for run in self._runs for sample in run.samples)
+            for pivot in (*pivots[_RUN // _SAMPLE :: _RUN // _SAMPLE], None):
+                blocks.add(*self._merged([run.take(pivot) for run in self._runs]))
+            blocks.finish()
+        return self._repeated
 
-    def _add(self, start: int, ids: Sequence[int], values: Sequence[int]) -> list[int]:
-        known: list[int] = []
-        current, base, slots = None, 0, self._slots
-        for place, (key, value) in enumerate(zip(ids, values, strict=True), start):
-            page = key >> _PAGE_BITS
-            if page != current:
-                current, base = page, self._base(page)
-                slots = self._slots
-            slot = base + (key & _MASK)
-            if slots[slot]:
-                known.append(place)
-            else:
-                slots[slot] = value or _ZERO
-        return known
+    def _merged(self, parts: list[tuple[array[int], array[int]]]) -> tuple[array[int], array[int]]:
+        """What the runs have of a range of ids, those of earlier ones first."""
+        parts = [part for part in parts if part[0]]
+        if len(parts) == 1:
+            return parts[0]
+        merged: dict[int, int] = {}
+        for ids, values in parts:
+            _keep_first(merged, zip(ids, values, strict=True), self._repeated)
+        ids = array("q", sorted(merged))
+        return ids, array("q", map(merged.__getitem__, ids))
 
-    def replace(self, changed: Iterable[tuple[int, int]]) -> None:
-        """Map ids to other values."""
-        for key, value in changed:
-            base = self._base(key >> _PAGE_BITS)
-            self._slots[base + (key & _MASK)] = value or _ZERO
+
+def _keep_first(
+    known: dict[int, int], pairs: Iterable[tuple[int, int]], repeated: array[int]
+) -> None:
+    for key, value in pairs:
+        if key in known:
+            repeated.append(value)
+        else:
+            known[key] = value
+
+
+class _Run:
+    """Sorted pairs in a file, from which ranges of ids are taken in ascending order."""
+
+    def __init__(self, file: int, start: int, count: int, samples: array[int]) -> None:
+        self.samples = samples
+        self._file, self._start, self._count = file, start, count
+        self._taken = 0
+
+    def take(self, pivot: int | None) -> tuple[array[int], array[int]]:
+        """Pairs with ids below `pivot` that were not taken yet; with None, all that are left."""
+        begin, end = self._taken, self._count
+        if pivot is not None:
+            end = max(begin, min(end, bisect_left(self.samples, pivot) * _SAMPLE))
+        ids = self._words(begin, end)
+        if pivot is not None:
+            del ids[bisect_left(ids, pivot) :]
+        self._taken += len(ids)
+        return ids, self._words(self._count + begin, self._count + self._taken)
+
+    def _words(self, begin: int, end: int) -> array[int]:
+        words = array("q")
+        words.frombytes(read_at(self._file, _WORD * (end - begin), self._start + _WORD * begin))
+        return words
+
+
+class _BlockFile:
+    """Writes sorted pairs as blocks."""
+
+    def __init__(self, path: str) -> None:
+        self._file = AppendedFile(path)
+        self._ids, self._values = array("q"), array("q")
+        self._firsts, self._sums = array("q"), array("I")
+        self._count = 0
+
+    def __enter__(self) -> _BlockFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def add(self, ids: array[int], values: array[int]) -> None:
+        """Append pairs with higher ids than all before."""
+        self._ids += ids
+        self._values += values
+        whole = len(self._ids) // _BLOCK * _BLOCK
+        self._write(whole)
+
+    def _write(self, count: int) -> None:
+        data = bytearray()
+        for start in range(0, count, _BLOCK):
+            end = min(start + _BLOCK, count)
+            block = self._ids[start:end].tobytes() + self._values[start:end].tobytes()
+            self._firsts.append(self._ids[start])
+            self._sums.append(crc32(block))
+            data += block
+        self._file.write(data)
+        self._count += count
+        del self._ids[:count], self._values[:count]
 
     def finish(self) -> None:
-        """Cut off what was not needed, and write down where the pages are."""
-        self._unmap()
-        self._file.truncate(len(self._positions) * _PAGE_BYTES)
-        with open(_list_of_pages(self._path), "wb") as file:
-            array("q", self._positions).tofile(file)
-
-    def _base(self, page: int) -> int:
-        """First slot of a page, which is made if need be."""
-        position = self._positions.get(page)
-        if position is None:
-            position = self._positions[page] = len(self._positions)
-            if position >= self._room:
-                self._grow()
-        return position * _SLOTS
-
-    def _grow(self) -> None:
-        self._unmap()
-        self._room += max(_STEP, self._room // 4)
-        self._file.truncate(self._room * _PAGE_BYTES)
-        self._map = mmap.mmap(self._file.fileno(), self._room * _PAGE_BYTES)
-        self._slots = memoryview(self._map).cast("q")
-
-    def _let_go(self) -> None:
-        """Give the memory back; what was written stays with the system and goes to the file."""
-        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
-            with suppress(OSError):
-                self._map.madvise(mmap.MADV_DONTNEED)
-
-    def _unmap(self) -> None:
-        self._slots.release()
-        if self._map is not None:
-            self._map.close()
-            self._map = None
+        """Write the last block and what a reader has to know."""
+        self._write(len(self._ids))
+        index = self._firsts.tobytes() + self._sums.tobytes()
+        head = _END.pack(_MARK, self._count, len(self._firsts), 0)[: -struct.calcsize("=I")]
+        self._file.write(index + head + struct.pack("=I", crc32(head, crc32(index))))
 
 
 class IdMap:
@@ -138,18 +189,22 @@ class IdMap:
         """Open it.
 
         Raises:
-            SpillError: It is not there.
+            SpillError: It is not there, or not what was written.
         """
-        pages = array("q")
+        self._path = path
         try:
-            with open(_list_of_pages(path), "rb") as file:
-                pages.frombytes(file.read())
             self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
             raise SpillError(
                 f"{path}: the spill cannot be read ({error.strerror}); run again with --restart"
             ) from error
-        self._starts = {page: place * _PAGE_BYTES for place, page in enumerate(pages)}
+        self._firsts, self._sums = array("q"), array("I")
+        self._known = -1, array("q"), array("q")
+        try:
+            self._read_index(os.fstat(self._file).st_size)
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> IdMap:
         return self
@@ -157,36 +212,56 @@ class IdMap:
     def __exit__(self, *exception: object) -> None:
         os.close(self._file)
 
+    def _read_index(self, size: int) -> None:
+        end = read_at(self._file, _END.size, max(0, size - _END.size))
+        mark, self._count, blocks, crc = _END.unpack(end) if len(end) == _END.size else (b"",) * 4
+        words = blocks * (_WORD + self._sums.itemsize) if mark == _MARK else 0
+        if mark != _MARK or size != self._count * _PAIR + words + _END.size:
+            raise self._damaged("it does not have the size that it was written with")
+        index = read_at(self._file, words, self._count * _PAIR)
+        if crc32(end[: -struct.calcsize("=I")], crc32(index)) != crc:
+            raise self._damaged("its index has another checksum")
+        self._firsts.frombytes(index[: blocks * _WORD])
+        self._sums.frombytes(index[blocks * _WORD :])
+
+    def _damaged(self, problem: str) -> SpillError:
+        return SpillError(
+            f"{self._path}: the spill is damaged, {problem}; run the command again with --restart"
+        )
+
     def get(self, key: int) -> int | None:
         """The value of one id; None if it has none."""
-        start = self._starts.get(key >> _PAGE_BITS)
-        if start is None:
+        number = bisect_right(self._firsts, key) - 1
+        if number < 0:
             return None
-        (value,) = _SLOT.unpack(self._read(_SLOT.size, start + (key & _MASK) * _SLOT.size))
-        return (0 if value == _ZERO else value) if value else None
+        ids, values = self._block(number)
+        place = bisect_left(ids, key)
+        return values[place] if place < len(ids) and ids[place] == key else None
 
     def find(self, ids: Iterable[int]) -> dict[int, int]:
         """The values of those ids that have one."""
         found: dict[int, int] = {}
-        for page, group in groupby(sorted(ids), lambda key: key >> _PAGE_BITS):
-            start = self._starts.get(page)
-            if start is None:
+        firsts = self._firsts
+        for number, keys in groupby(sorted(ids), lambda key: bisect_right(firsts, key) - 1):
+            if number < 0:
                 continue
-            wanted = list(group)
-            if len(wanted) < _FEW:
-                for key in wanted:
-                    value = self.get(key)
-                    if value is not None:
-                        found[key] = value
-                continue
-            slots = memoryview(self._read(_PAGE_BYTES, start)).cast("q")
-            for key in wanted:
-                if value := slots[key & _MASK]:
-                    found[key] = 0 if value == _ZERO else value
+            known, values = self._block(number)
+            last = len(known) - 1
+            for key in keys:
+                place = bisect_left(known, key, 0, last)
+                if known[place] == key:
+                    found[key] = values[place]
         return found
 
-    def _read(self, size: int, offset: int) -> bytes:
-        if hasattr(os, "pread"):
-            return os.pread(self._file, size, offset)
-        os.lseek(self._file, offset, os.SEEK_SET)
-        return os.read(self._file, size)
+    def _block(self, number: int) -> tuple[array[int], array[int]]:
+        """Ids and values of a block, the last one without reading it again."""
+        if self._known[0] != number:
+            start = number * _BLOCK
+            count = min(_BLOCK, self._count - start)
+            data = read_at(self._file, count * _PAIR, start * _PAIR)
+            if crc32(data) != self._sums[number]:
+                raise self._damaged(f"at byte {start * _PAIR:,}")
+            words = array("q")
+            words.frombytes(data)
+            self._known = number, words[:count], words[count:]
+        return self._known[1], self._known[2]

@@ -1,7 +1,7 @@
 """The maps that tables need, made from the keys of the spill in the main process.
 
 From committed keys only, in the order of the dump: a map that an interrupted session left
-unfinished is simply made again. A million posts or users take a fifth of a second.
+unfinished is simply made again.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ def map_posts(spill: Spill, owners: Mapping[int, int]) -> str:
     path = str(spill.folder / "posts.map")
     if not spill.get(_POSTS_ARE_MAPPED):
         with IdMapWriter(path) as posts:
+            # What comes first stays.
+            posts.add(list(owners), list(owners.values()))
             for _, keys in spill.all_keys():
                 fields = integers(keys)
                 posts.add(fields[1::_FIELDS], fields[::_FIELDS])
-            posts.replace(owners.items())
             posts.finish()
         spill.put(_POSTS_ARE_MAPPED, True)
     return path
@@ -65,14 +66,13 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
     table = UserTable(str(spill.folder / "users.map"), files)
     if last in spill.tallies(sequence):
         return table
-    repeated: list[int] = []
     with IdMapWriter(table.places) as users:
         for chunk, keys in spill.all_keys(sequence):
             fields = integers(keys)
             start = _number(chunk) << PLACE_BITS
             places = array("q", [start + offset for offset in fields[1::_FIELDS]])
-            repeated += [places[known] for known in users.add(fields[::_FIELDS], places)]
-        users.finish()
+            users.add(fields[::_FIELDS], places)
+        repeated = sorted(users.finish())
     with Users(table) as known_users:
         rows = [orjson.loads(known_users.at(place)) for place in repeated]
     lines = [stray_line("user_repeated_id", row) for row in rows]
