@@ -16,7 +16,7 @@ from so2docs.posts.posts import integers, stray_line
 from so2docs.schema import TABLES
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter
-from so2docs.store.id_map import IdMapWriter
+from so2docs.store.id_runs import IdMapWriter
 from so2docs.store.users import PLACE_BITS, Users, UserTable
 
 _FIELDS = 4

@@ -31,7 +31,7 @@ from so2docs.spark.records import Ended, Placed, Tallied, sorted_out, temporary_
 from so2docs.spark.references import References
 from so2docs.spill import SEQUENCE_BITS
 from so2docs.store.blocks import Block, BlockReader
-from so2docs.store.id_map import IdMapWriter
+from so2docs.store.id_runs import IdMapWriter
 from so2docs.store.users import CHECK_BYTES
 
 

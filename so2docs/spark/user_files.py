@@ -9,7 +9,7 @@ import zstandard
 from isal.isal_zlib import crc32
 
 from so2docs.spark.records import UserLines
-from so2docs.store.id_map import IdMapWriter
+from so2docs.store.id_runs import IdMapWriter
 from so2docs.store.users import CHECK_BYTES, UserTable
 
 _BATCH = 1 << 14

@@ -4,9 +4,8 @@ Sorted pairs, 16 bytes each, in blocks of 256 with a checksum for each: what it 
 many ids there are and not on how far apart they are. First ids and checksums of the blocks stand at
 the end, with a checksum of their own and the size that the file must have.
 
-Written by one process, in runs of `_RUN` pairs that are sorted in memory and merged in the end; the
-ids of a dump come nearly in order, so that most runs are copied as they are. Read by many, a block
-at a time. What either holds of memory is a run, or the first ids: 5 MB for 80 million.
+Written by one process (`id_runs`), read by many, a block at a time. A reader holds the first ids in
+memory: 4 MB for 80 million.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import os
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
 
 from isal.isal_zlib import crc32
@@ -24,123 +23,15 @@ from so2docs.errors import SpillError
 from so2docs.store.disk import AppendedFile, read_at
 
 _BLOCK = 256
-_WORD = 8
-_PAIR = 2 * _WORD
+WORD = 8
+_PAIR = 2 * WORD
 _END = struct.Struct("=8sQQI")
 """Mark, number of pairs, number of blocks, checksum of what stands between the blocks and this."""
 
 _MARK = b"so2docsM"
-_RUN = 1 << 17
-"""Pairs that are sorted in memory: 20 MB."""
-
-_SAMPLE = 1 << 10
-"""Of so many ids of a run, one is kept in memory."""
 
 
-class IdMapWriter:
-    """Makes a map; complete only after `finish`."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._pending: dict[int, int] = {}
-        self._repeated = array("q")
-        self._runs: list[_Run] = []
-        self._file = AppendedFile(f"{path}.runs", "w+b")
-
-    def __enter__(self) -> IdMapWriter:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
-        if os.path.exists(self._file.path):
-            os.unlink(self._file.path)
-
-    def add(self, ids: Sequence[int], values: Sequence[int]) -> None:
-        """Map ids to values; an id that is there already keeps its value."""
-        for start in range(0, len(ids), _RUN):
-            self._add(ids[start : start + _RUN], values[start : start + _RUN])
-            if len(self._pending) >= _RUN:
-                self._sort()
-
-    def _add(self, ids: Sequence[int], values: Sequence[int]) -> None:
-        pending, fresh = self._pending, dict(zip(ids, values, strict=True))
-        if len(fresh) == len(ids) and pending.keys().isdisjoint(fresh):
-            pending.update(fresh)
-        else:
-            _keep_first(pending, zip(ids, values, strict=True), self._repeated)
-
-    def _sort(self) -> None:
-        """Write what was gathered as a run."""
-        ids = array("q", sorted(self._pending))
-        values = array("q", map(self._pending.__getitem__, ids))
-        self._pending = {}
-        if ids:
-            start = self._file.write(ids.tobytes())
-            self._file.write(values.tobytes())
-            self._runs.append(_Run(self._file.number, start, len(ids), ids[::_SAMPLE]))
-
-    def finish(self) -> array[int]:
-        """Merge the runs into the map.
-
-        Returns:
-            The values of those ids that were there already, in no order.
-        """
-        self._sort()
-        with _BlockFile(self._path) as blocks:
-            pivots = sorted(sample for run in self._runs for sample in run.samples)
-            for pivot in (*pivots[_RUN // _SAMPLE :: _RUN // _SAMPLE], None):
-                blocks.add(*self._merged([run.take(pivot) for run in self._runs]))
-            blocks.finish()
-        return self._repeated
-
-    def _merged(self, parts: list[tuple[array[int], array[int]]]) -> tuple[array[int], array[int]]:
-        """What the runs have of a range of ids, those of earlier ones first."""
-        parts = [part for part in parts if part[0]]
-        if len(parts) == 1:
-            return parts[0]
-        merged: dict[int, int] = {}
-        for ids, values in parts:
-            _keep_first(merged, zip(ids, values, strict=True), self._repeated)
-        ids = array("q", sorted(merged))
-        return ids, array("q", map(merged.__getitem__, ids))
-
-
-def _keep_first(
-    known: dict[int, int], pairs: Iterable[tuple[int, int]], repeated: array[int]
-) -> None:
-    for key, value in pairs:
-        if key in known:
-            repeated.append(value)
-        else:
-            known[key] = value
-
-
-class _Run:
-    """Sorted pairs in a file, from which ranges of ids are taken in ascending order."""
-
-    def __init__(self, file: int, start: int, count: int, samples: array[int]) -> None:
-        self.samples = samples
-        self._file, self._start, self._count = file, start, count
-        self._taken = 0
-
-    def take(self, pivot: int | None) -> tuple[array[int], array[int]]:
-        """Pairs with ids below `pivot` that were not taken yet; with None, all that are left."""
-        begin, end = self._taken, self._count
-        if pivot is not None:
-            end = max(begin, min(end, bisect_left(self.samples, pivot) * _SAMPLE))
-        ids = self._words(begin, end)
-        if pivot is not None:
-            del ids[bisect_left(ids, pivot) :]
-        self._taken += len(ids)
-        return ids, self._words(self._count + begin, self._count + self._taken)
-
-    def _words(self, begin: int, end: int) -> array[int]:
-        words = array("q")
-        words.frombytes(read_at(self._file, _WORD * (end - begin), self._start + _WORD * begin))
-        return words
-
-
-class _BlockFile:
+class MapFile:
     """Writes sorted pairs as blocks."""
 
     def __init__(self, path: str) -> None:
@@ -149,7 +40,7 @@ class _BlockFile:
         self._firsts, self._sums = array("q"), array("I")
         self._count = 0
 
-    def __enter__(self) -> _BlockFile:
+    def __enter__(self) -> MapFile:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -215,14 +106,14 @@ class IdMap:
     def _read_index(self, size: int) -> None:
         end = read_at(self._file, _END.size, max(0, size - _END.size))
         mark, self._count, blocks, crc = _END.unpack(end) if len(end) == _END.size else (b"",) * 4
-        words = blocks * (_WORD + self._sums.itemsize) if mark == _MARK else 0
+        words = blocks * (WORD + self._sums.itemsize) if mark == _MARK else 0
         if mark != _MARK or size != self._count * _PAIR + words + _END.size:
             raise self._damaged("it does not have the size that it was written with")
         index = read_at(self._file, words, self._count * _PAIR)
         if crc32(end[: -struct.calcsize("=I")], crc32(index)) != crc:
             raise self._damaged("its index has another checksum")
-        self._firsts.frombytes(index[: blocks * _WORD])
-        self._sums.frombytes(index[blocks * _WORD :])
+        self._firsts.frombytes(index[: blocks * WORD])
+        self._sums.frombytes(index[blocks * WORD :])
 
     def _damaged(self, problem: str) -> SpillError:
         return SpillError(
