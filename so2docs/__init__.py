@@ -4,6 +4,7 @@
 >>> for question in so2docs.read("questions.jsonl.gz"): ...
 >>> so2docs.open("questions.jsonl.gz")[11227809]
 >>> so2docs.stats("questions.jsonl.gz")
+>>> so2docs.to_sqlite("questions.jsonl.gz")
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from so2docs.changes.summary import Summary
     from so2docs.lookup.collection import Collection, IndexWarning
     from so2docs.lookup.collection import open as open  # noqa: A004
+    from so2docs.sqlite.build import Database, to_sqlite
     from so2docs.statistics.stats import Scores, Stats, stats
 
 # `open` is left out, so that `from so2docs import *` does not hide the builtin.
@@ -52,6 +54,7 @@ __all__ = [
     "ClusterError",
     "Collection",
     "Conversion",
+    "Database",
     "DiskFullError",
     "DocumentNotFoundError",
     "Documents",
@@ -80,6 +83,7 @@ __all__ = [
     "patch",
     "read",
     "stats",
+    "to_sqlite",
 ]
 
 _LOADED_WHEN_USED = {
@@ -90,10 +94,12 @@ _LOADED_WHEN_USED = {
     "patch": "so2docs.changes.patch",
     "Collection": "so2docs.lookup.collection",
     "IndexWarning": "so2docs.lookup.collection",
+    "Database": "so2docs.sqlite.build",
     "Scores": "so2docs.statistics.stats",
     "Stats": "so2docs.statistics.stats",
     "open": "so2docs.lookup.collection",
     "stats": "so2docs.statistics.stats",
+    "to_sqlite": "so2docs.sqlite.build",
 }
 
 

@@ -18,6 +18,7 @@ from so2docs.commands.diff import diff
 from so2docs.commands.document_options import document_options
 from so2docs.commands.patch import patch
 from so2docs.commands.spark import spark
+from so2docs.commands.sqlite import sqlite
 from so2docs.errors import OptionError, OutputError, So2docsError
 from so2docs.posts import core
 from so2docs.several import Conversion, site_of, summary
@@ -163,7 +164,7 @@ def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str | None]:
     return dump, output
 
 
-for _command in (*reading.COMMANDS, diff, patch, spark):
+for _command in (*reading.COMMANDS, diff, patch, spark, sqlite):
     cli.add_command(_command)
 
 

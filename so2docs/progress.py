@@ -18,7 +18,7 @@ class Bar(Protocol):
     """What the passes tell their progress to."""
 
     def update(self, n: int) -> object:
-        """Go on by `n` bytes."""
+        """Go on by `n` bytes or other units."""
 
 
 class _NoBar:
@@ -27,14 +27,15 @@ class _NoBar:
 
 
 def bar(
-    description: str, total: int | None, done: int = 0, *, shown: bool = True
+    description: str, total: int | None, done: int = 0, *, unit: str = "B", shown: bool = True
 ) -> AbstractContextManager[Bar]:
-    """A bar in bytes, with rate and time left.
+    """A bar, with rate and time left.
 
     Args:
         description: What is going on.
-        total: Bytes in all; None if that is not known.
-        done: Bytes that an earlier session did.
+        total: Bytes, or other units, in all; None if that is not known.
+        done: What an earlier session did of them.
+        unit: Of what there is a total.
         shown: Without it, a bar that nobody sees.
     """
     if not shown:
@@ -42,6 +43,6 @@ def bar(
     from tqdm.auto import tqdm
 
     made: AbstractContextManager[Bar] = tqdm(
-        desc=description, total=total, initial=done, unit="B", unit_scale=True, mininterval=0.2
+        desc=description, total=total, initial=done, unit=unit, unit_scale=True, mininterval=0.2
     )
     return made

@@ -19,7 +19,8 @@ MODULES = {
 ORDER = (
     {"__init__", "__main__"},
     {"cli", "commands"},
-    {"changes"},
+    {"serve"},
+    {"changes", "sqlite"},
     {"convert", "several", "iterator"},
     {"spark", "statistics", "lookup"},
     {"passes"},
@@ -84,7 +85,14 @@ ONLY_USERS = {
     "lxml": {"posts.rows", "posts.bodies", "lookup.html_text"},
     "fsspec": {"sources.storage"},
     "pyarrow": {"output.formats.columns", "output.formats.parquet"},
-    "sqlite3": {"store.database"},
+    "sqlite3": {
+        "store.database",
+        "sqlite.about",
+        "sqlite.build",
+        "sqlite.file",
+        "sqlite.finish",
+        "sqlite.rebuild",
+    },
     "click": {
         "cli",
         "commands",

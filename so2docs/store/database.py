@@ -1,6 +1,6 @@
 """An SQLite file that belongs to one process at a time, and says what is wrong in plain words.
 
-The only user of SQLite. The file is opened in exclusive mode: its lock ends with the process that
+The file is opened in exclusive mode: its lock ends with the process that
 holds it, however that ends. SQLite has no checksums, so what stands in the file brings its own.
 """
 

@@ -1,0 +1,142 @@
+"""What a database says of itself: its layout, sources, sites and counts."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from so2docs.errors import OutputError
+from so2docs.sqlite.layout import ABOUT, FORMAT, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A site in a database.
+
+    Attributes:
+        name: Its value in the column of sites; None in a database of one site.
+        host: Its address; None if nobody knows it.
+        shape: What its documents hold: paths such as `Answers.Comments`.
+        overview: Counts for a front page.
+        source: Name of the file that it was made of; empty if there was none.
+    """
+
+    name: str | None
+    host: str | None
+    shape: frozenset[str]
+    overview: dict[str, Any]
+    source: str
+
+    @property
+    def title(self) -> str:
+        """What to call it."""
+        return self.host or self.name or self.source or "Questions"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A database.
+
+    Attributes:
+        path: Its name.
+        site_field: Column of the site; None if there is none.
+        search: What words are found in.
+        rows: Rows by table.
+        sources: What it was made of: name, bytes and time of change.
+        sites: Its sites, in ascending name.
+    """
+
+    path: str
+    site_field: str | None
+    search: str
+    rows: dict[str, int]
+    sources: list[dict[str, Any]]
+    sites: list[Site]
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """Open a database for reading, from any thread.
+
+    Raises:
+        OutputError: It cannot be opened.
+    """
+    try:
+        return sqlite3.connect(
+            f"file:{quote(path)}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
+        )
+    except sqlite3.Error as error:
+        raise OutputError(f"{path}: cannot be read: {error}") from error
+
+
+def read_about(path: str) -> About:
+    """Read what a database says of itself.
+
+    Raises:
+        OutputError: It is none of so2docs, or of another version of the layout.
+    """
+    with closing(connect(path)) as connection:
+        try:
+            found = dict(connection.execute(f"SELECT name, value FROM {ABOUT}").fetchall())
+        except sqlite3.Error as error:
+            raise OutputError(
+                f"{path}: is no database of so2docs ({error}); make one with `so2docs sqlite`"
+            ) from error
+    values = {name: orjson.loads(value) for name, value in found.items()}
+    if values.get("format") != FORMAT:
+        raise OutputError(
+            f"{path}: was made by another version of so2docs ({values.get('version')}); make it "
+            "again with `so2docs sqlite --force`"
+        )
+    return About(
+        path,
+        values["site_field"],
+        values["search"],
+        values["rows"],
+        [source["source"] for source in values["sources"]],
+        _sites(values),
+    )
+
+
+def _sites(values: dict[str, Any]) -> list[Site]:
+    overviews = {overview["site"]: overview for overview in values["overview"]}
+    found: dict[str | None, Site] = {}
+    for source in values["sources"]:
+        for site in source["sites"]:
+            earlier = found.get(site["name"])
+            shape = frozenset(source["shape"]) | (earlier.shape if earlier else frozenset())
+            name = Path(source["source"].get("name", "")).name
+            found[site["name"]] = Site(
+                site["name"], site["host"], shape, overviews[site["name"]], name
+            )
+    return [found[name] for name in sorted(found, key=lambda name: name or "")]
+
+
+def connect_to_site(path: str, site_field: str | None, site: str | None) -> sqlite3.Connection:
+    """Open a database so that its tables hold one site, whose posts go by `Id` alone.
+
+    In a database of several sites these are temporary views. `posts` has the row of each post in
+    `texts` and in `search`.
+    """
+    connection = connect(path)
+    tables = [
+        name
+        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        if name not in ("search", ABOUT) and not name.startswith(("search_", "sqlite_"))
+    ]
+    for table in tables:
+        if site_field is None:
+            where, more = "", ', "Id" AS "Row"' if table == "texts" else ""
+        else:
+            value = "'" + str(site).replace("'", "''") + "'"
+            where, more = f" WHERE {quoted(site_field)} = {value}", ""
+        if where or more:
+            connection.execute(
+                f"CREATE TEMP VIEW {table} AS SELECT *{more} FROM main.{table}{where}"
+            )
+    return connection

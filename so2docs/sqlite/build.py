@@ -1,0 +1,234 @@
+"""Documents in, one SQLite database out: rows first, then indexes, then the full-text index.
+
+The file is written under `DATABASE.part`, without a journal, and gets its name when it is whole.
+Memory: a batch of documents, and what `file` lets SQLite have.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import orjson
+
+from so2docs._version import __version__
+from so2docs.errors import OptionError
+from so2docs.schema import TABLES
+from so2docs.sqlite import finish
+from so2docs.sqlite.file import connect, explained, part_of
+from so2docs.sqlite.layout import ABOUT, FORMAT, LAYOUTS, listed, table_sql, texts_sql
+from so2docs.sqlite.metadata import write_metadata
+from so2docs.sqlite.rows import Rows, Search
+from so2docs.sqlite.sources import Given, Source, source_of
+
+_BATCH = 2_000
+_MADE_AT_THE_END = ("tags", "question_tags")
+
+
+@dataclass(slots=True)
+class Database:
+    """A database that was made.
+
+    Attributes:
+        path: Its name.
+        rows: Rows by table.
+        search: What words are found in: `titles`, `all` or `none`.
+        file_bytes: Its size.
+        seconds: How long it took.
+    """
+
+    path: str
+    rows: dict[str, int] = field(default_factory=dict)
+    search: Search = "all"
+    file_bytes: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        lines = [f"{name:<20} {count:,}" for name, count in self.rows.items()]
+        words = {"all": "titles, tags, bodies", "titles": "titles, tags", "none": "no"}
+        lines.append(f"{'full text':<20} {words[self.search]}")
+        lines.append(f"{'database':<20} {self.file_bytes / 1e6:,.2f} MB  {self.path}")
+        lines.append(f"{'time':<20} {self.seconds:.2f} s")
+        return "\n".join(lines)
+
+
+def to_sqlite(
+    source: Given | Sequence[Given] | Iterable[dict[str, Any]],
+    database: Given | None = None,
+    *,
+    search: Search = "all",
+    site_field: str | None = None,
+    site: str | None = None,
+    nest: Iterable[str] = (),
+    jobs: int | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> Database:
+    """Make an SQLite database with full-text search of an output, or of a dump.
+
+    Beside it goes `NAME.metadata.json`, for Datasette.
+
+    Args:
+        source: An output of `convert` in JSON lines, or a dump in any form that `convert` takes; a
+            list of them, with `site_field`; or documents.
+        database: Name of the database; that of the source with `.db` if None, in the current
+            folder.
+        search: Find words in `titles` (with tags), in `all` (with the text of bodies), or make no
+            full-text index: `none`.
+        site_field: Column for the site, as the first part of every key: for several sites. Its
+            value is that of the documents' field of this name, or else the source's name.
+        site: Address of the site, such as `beer.stackexchange.com`, for links to where posts come
+            from; that in the source's name if None.
+        nest: Tables to nest, of a dump.
+        jobs: Worker processes for reading a dump; all cores if None.
+        force: Overwrite an existing database.
+        progress: Show progress bars.
+
+    Returns:
+        What was made: rows by table, bytes, seconds.
+
+    Raises:
+        So2docsError: A source or the database cannot be read or written, or documents lack an
+            `Id`.
+    """
+    begun = time.perf_counter()
+    if search not in get_args(Search):
+        raise OptionError(f"search is {search!r}; it must be one of: titles, all, none")
+    _check_site_field(site_field)
+    sources = [source_of(one) for one in _each(source)]
+    if not sources:
+        raise OptionError("there is nothing to make a database of; give an output or a dump")
+    if len(sources) > 1 and site_field is None:
+        raise OptionError("ids are unique per site only; for several, name a column: --site-field")
+    path = os.fspath(database) if database is not None else f"{sources[0].stem}.db"
+    part = part_of(path, sources, force=force)
+    try:
+        with explained(path), closing(connect(part)) as connection:
+            building = _Building(connection, search, site_field)
+            about = [
+                building.load(one, one.read(nest=nest, jobs=jobs, progress=progress), site)
+                for one in sources
+            ]
+            rows = building.finish(about, progress=progress)
+        with open(part, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+    write_metadata(path)
+    seconds = time.perf_counter() - begun
+    return Database(path, rows, search, os.path.getsize(path), seconds)
+
+
+class _Building:
+    """A database on its way."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, search: Search, site_field: str | None
+    ) -> None:
+        self.connection, self.search, self.site_field = connection, search, site_field
+        self._inserts: dict[str, str] = {}
+        self._number_row: Callable[[], int] = itertools.count(1).__next__
+
+    def load(
+        self, source: Source, documents: Iterable[dict[str, Any]], site: str | None
+    ) -> dict[str, Any]:
+        """Insert the rows of all documents of a source; returns what is to be known of it."""
+        rows = Rows(self.site_field, source.stem, self.search, self._number_row)
+        for batch in _batches(documents):
+            for document in batch:
+                rows.add(document)
+            self._insert(rows)
+        sites = sorted(rows.sites) if self.site_field is not None else [None]
+        host = site or source.host
+        return {
+            "source": source.identity(),
+            "shape": sorted(rows.shape),
+            "sites": [{"name": name, "host": host or finish.host_of(name)} for name in sites],
+        }
+
+    def _insert(self, rows: Rows) -> None:
+        taken = rows.take()
+        # Tables of posts refer to users only where there are any in the first documents.
+        for table in ("users", "questions", "answers", *taken):
+            if table not in self._inserts and (table != "users" or table in taken):
+                self._create(table)
+        for table, values in taken.items():
+            self.connection.executemany(self._inserts[table], values)
+
+    def _create(self, table: str) -> None:
+        if table == "texts":
+            self.connection.execute(texts_sql(self.site_field))
+        else:
+            with_users = "users" in self._inserts
+            self.connection.execute(table_sql(table, self.site_field, with_users=with_users))
+        columns = [row[1] for row in self.connection.execute(f"PRAGMA table_info({table})")]
+        marks = ",".join("?" * len(columns))
+        end = ""
+        if table == "users":
+            # Users are told wherever they are named, sometimes with less of them.
+            key, *more = LAYOUTS[table].columns
+            news = " OR ".join(f"({n} IS NULL AND excluded.{n} IS NOT NULL)" for n in more)
+            changes = ", ".join(f"{n} = coalesce({n}, excluded.{n})" for n in more)
+            site = [] if self.site_field is None else [self.site_field]
+            end = f" ON CONFLICT ({listed([*site, key])}) DO UPDATE SET {changes} WHERE {news}"
+        self._inserts[table] = f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks}){end}"
+
+    def finish(self, sources: list[dict[str, Any]], *, progress: bool) -> dict[str, int]:
+        """Make what can be made only of all rows; returns the rows by table."""
+        tables = ["questions", "answers"] + (["texts"] if self.search != "none" else [])
+        for table in tables:
+            if table not in self._inserts:
+                self._create(table)
+        names = [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]
+        finish.index(self.connection, names, self.site_field, progress=progress)
+        if self.search != "none":
+            finish.make_searchable(self.connection, self.site_field, progress=progress)
+        rows = finish.counts(self.connection, names)
+        about = {
+            "format": FORMAT,
+            "version": __version__,
+            "site_field": self.site_field,
+            "search": self.search,
+            "rows": rows,
+            "sources": sources,
+            "overview": finish.overviews(self.connection, self.site_field, sources),
+        }
+        self.connection.execute(f"CREATE TABLE {ABOUT} (name TEXT PRIMARY KEY, value TEXT)")
+        self.connection.executemany(
+            f"INSERT INTO {ABOUT} VALUES (?, ?)",
+            [(name, orjson.dumps(value).decode()) for name, value in about.items()],
+        )
+        self.connection.execute("COMMIT")
+        return rows
+
+
+def _each(source: Any) -> list[Any]:
+    """Sources: one, or a list of paths."""
+    is_list = isinstance(source, list | tuple)
+    return list(source) if is_list and all(map(_is_path, source)) else [source]
+
+
+def _is_path(source: object) -> bool:
+    return isinstance(source, str | os.PathLike)
+
+
+def _batches(documents: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    iterator = iter(documents)
+    while batch := list(itertools.islice(iterator, _BATCH)):
+        yield batch
+
+
+def _check_site_field(name: str | None) -> None:
+    taken = {column.lower() for layout in LAYOUTS.values() for column in layout.columns}
+    taken |= {key.lower() for key in ("", "Row", "Answers", *(t.key for t in TABLES.values()))}
+    if name is not None and name.lower() in taken:
+        raise OptionError(f"site_field is {name!r}; it must be a name that no column has")

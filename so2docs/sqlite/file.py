@@ -1,0 +1,75 @@
+"""The file of a database on its way: where it may go, how it is opened, what its errors mean.
+
+It is written without a journal, since nobody sees it before it is whole. Memory: 128 MiB of
+SQLite's pages; its sorters use the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from so2docs.errors import DiskFullError, OutputError
+from so2docs.sqlite.sources import Source
+
+_CACHE_KIB = 128 * 1024
+_PAGE_BYTES = 8192
+
+
+def part_of(path: str, sources: list[Source], *, force: bool) -> str:
+    """The name to write a database under until it is whole.
+
+    Raises:
+        OutputError: Nothing can be written there, or something would be overwritten.
+    """
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise OutputError(f"{path}: the folder {folder} does not exist; make it first")
+    if os.path.isdir(path):
+        raise OutputError(f"{path}: is a folder; give the name of a file")
+    for source in sources:
+        both = os.path.exists(source.name) and os.path.exists(path)
+        if both and os.path.samefile(source.name, path):
+            raise OutputError(f"{path}: is the source itself; choose another database")
+    if os.path.exists(path) and not force:
+        raise OutputError(f"{path}: exists; choose another database, or overwrite with --force")
+    part = f"{path}.part"
+    Path(part).unlink(missing_ok=True)
+    return part
+
+
+def connect(part: str) -> sqlite3.Connection:
+    """Make a file and begin to write."""
+    connection = sqlite3.connect(part, isolation_level=None)
+    for setting in (
+        f"page_size={_PAGE_BYTES}",
+        "journal_mode=OFF",
+        "synchronous=OFF",
+        "locking_mode=EXCLUSIVE",
+        f"cache_size=-{_CACHE_KIB}",
+        "threads=2",
+    ):
+        connection.execute(f"PRAGMA {setting}").fetchall()
+    connection.execute("BEGIN")
+    return connection
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Say what SQLite says in terms of what was asked for."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise OutputError(
+            f"{path}: an id stands twice ({error}); ids are unique per site only: for several "
+            "sites, name a column with --site-field"
+        ) from error
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname == "SQLITE_FULL":
+            raise DiskFullError(
+                f"{path}: the disk is full; free some room and try again"
+            ) from error
+        raise OutputError(f"{path}: cannot be written: {error}; choose another place") from error

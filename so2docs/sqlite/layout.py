@@ -1,0 +1,170 @@
+"""The tables of a database: columns, keys, references and indexes. Nothing but definitions.
+
+Columns go by the dump's own names. `Body` comes last: SQLite reads a row from its start, and a
+query that wants a title need not walk through the pages of a long body. Attributes that have no
+column, or a value that is not of its type, stand in `Other`, as the text of a JSON object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from so2docs.schema import (
+    ANSWER_ATTRIBUTES,
+    COMMENT_ATTRIBUTES,
+    LINK_ATTRIBUTES,
+    NUMBERS,
+    QUESTION_ATTRIBUTES,
+    TABLES,
+    USER_ATTRIBUTES,
+)
+
+FORMAT = 1
+"""Of the layout; a database of another one is refused."""
+
+OTHER = "Other"
+ABOUT = "so2docs"
+"""The table of what is known of the database itself: names and JSON values."""
+
+INTEGERS = NUMBERS.union(*(table.numbers for table in TABLES.values()))
+INTEGERS |= {"Position", "QuestionId", "Count", "Questions", "Row"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A table.
+
+    Attributes:
+        name: Its name.
+        columns: Its columns, without that of the site.
+        key: Its primary key, without the site.
+        references: Column, and the table whose key it holds.
+        indexes: Columns that have an index each.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    references: tuple[tuple[str, str], ...] = ()
+    indexes: tuple[str, ...] = ()
+
+
+def _body_last(names: Iterable[str], *more: str) -> tuple[str, ...]:
+    return (*(name for name in names if name != "Body"), *more, OTHER, "Body")
+
+
+LAYOUTS = {
+    layout.name: layout
+    for layout in (
+        Layout(
+            "questions",
+            _body_last(QUESTION_ATTRIBUTES),
+            ("Id",),
+            (("OwnerUserId", "users"), ("LastEditorUserId", "users")),
+            ("CreationDate", "LastActivityDate", "Score", "OwnerUserId"),
+        ),
+        Layout(
+            "answers",
+            _body_last(ANSWER_ATTRIBUTES, "Position"),
+            ("Id",),
+            (("ParentId", "questions"), ("OwnerUserId", "users"), ("LastEditorUserId", "users")),
+            ("ParentId", "CreationDate", "Score", "OwnerUserId"),
+        ),
+        Layout(
+            "comments",
+            (*COMMENT_ATTRIBUTES, "QuestionId", OTHER),
+            ("Id",),
+            (("QuestionId", "questions"), ("UserId", "users")),
+            ("PostId", "QuestionId", "CreationDate", "UserId"),
+        ),
+        Layout(
+            "links",
+            (*LINK_ATTRIBUTES, "QuestionId", OTHER),
+            ("Id",),
+            (("QuestionId", "questions"),),
+            ("PostId", "QuestionId", "RelatedPostId"),
+        ),
+        Layout(
+            "votes",
+            ("PostId", "VoteType", "Count", "QuestionId"),
+            ("PostId", "VoteType"),
+            (("QuestionId", "questions"),),
+            ("QuestionId",),
+        ),
+        Layout("users", (*USER_ATTRIBUTES, OTHER), ("Id",), (), ("DisplayName",)),
+        Layout("tags", ("Name", "Questions"), ("Name",), (), ("Questions",)),
+        Layout(
+            "question_tags",
+            ("Tag", "QuestionId"),
+            ("Tag", "QuestionId"),
+            (("Tag", "tags"), ("QuestionId", "questions")),
+            ("QuestionId",),
+        ),
+    )
+}
+
+TEXTS = ("Title", "Tags", "Body")
+"""Columns of the table `texts` that `search` finds words in."""
+
+
+def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
+    """The statement that makes a table.
+
+    Args:
+        name: Of the table.
+        site_field: Column for the site, which is then the first part of every key; None for a
+            database of one site.
+        with_users: Whether there is a table of users to refer to.
+    """
+    layout = LAYOUTS[name]
+    site = () if site_field is None else (site_field,)
+    lines = [f"{quoted(column)} TEXT NOT NULL" for column in site]
+    is_rowid = not site and layout.key == ("Id",)
+    for column in layout.columns:
+        kind = "INTEGER" if column in INTEGERS else "TEXT"
+        end = " PRIMARY KEY" if is_rowid and column == "Id" else ""
+        end = " NOT NULL" if not end and column in layout.key else end
+        lines.append(f"{quoted(column)} {kind}{end}")
+    if site and name in ("questions", "answers"):
+        # What a row of `search` goes by, where an id is not of one post alone.
+        lines.append('"Row" INTEGER NOT NULL UNIQUE')
+    if not is_rowid:
+        lines.append(f"PRIMARY KEY ({listed((*site, *layout.key))})")
+    for column, other in layout.references:
+        if other != "users" or with_users:
+            key = listed((*site, *LAYOUTS[other].key))
+            lines.append(f"FOREIGN KEY ({listed((*site, column))}) REFERENCES {other} ({key})")
+    end = "" if is_rowid or "Id" in layout.key else " WITHOUT ROWID"
+    return f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + f"\n){end}"
+
+
+def texts_sql(site_field: str | None) -> str:
+    """The statement that makes the table of what `search` finds words in."""
+    words = ", ".join(f"{quoted(name)} TEXT" for name in TEXTS)
+    if site_field is None:
+        return f'CREATE TABLE texts ("Id" INTEGER PRIMARY KEY, {words})'
+    site = quoted(site_field)
+    return (
+        f'CREATE TABLE texts ("Row" INTEGER PRIMARY KEY, {site} TEXT NOT NULL, '
+        f'"Id" INTEGER NOT NULL, {words})'
+    )
+
+
+def search_sql(site_field: str | None) -> str:
+    """The statement that makes the full-text index over `texts`."""
+    row = "Id" if site_field is None else "Row"
+    return (
+        f"CREATE VIRTUAL TABLE search USING fts5({listed(TEXTS)}, content='texts', "
+        f"content_rowid='{row}', tokenize='unicode61 remove_diacritics 2')"
+    )
+
+
+def quoted(name: str) -> str:
+    """A name in SQL, whatever it is."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in SQL, with commas."""
+    return ", ".join(map(quoted, names))

@@ -1,0 +1,163 @@
+"""Rows of a database -> the documents that they were made of."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import orjson
+
+from so2docs.schema import (
+    ANSWER_ATTRIBUTES,
+    COMMENT_ATTRIBUTES,
+    LINK_ATTRIBUTES,
+    QUESTION_ATTRIBUTES,
+    USER_ATTRIBUTES,
+    VOTE_TYPES,
+)
+from so2docs.sqlite.layout import OTHER
+from so2docs.sqlite.rows import USERS, Document
+
+_ATTRIBUTES = {
+    "questions": QUESTION_ATTRIBUTES,
+    "answers": ANSWER_ATTRIBUTES,
+    "comments": COMMENT_ATTRIBUTES,
+    "links": LINK_ATTRIBUTES,
+    "votes": ("PostId", "VoteType", "Count"),
+    "users": USER_ATTRIBUTES,
+}
+_NUMBER_OF_VOTE = {name: number for number, name in VOTE_TYPES.items()}
+_MOST_VALUES = 500
+
+
+class Documents:
+    """The documents of one site in a database.
+
+    The connection has the tables of the site under their names: in a database of several sites,
+    temporary views of them.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, shape: Iterable[str], site: Document
+    ) -> None:
+        """Read from a connection.
+
+        Args:
+            connection: To the database.
+            shape: What documents of this site hold, as the database tells.
+            site: What every document has besides, such as its site.
+        """
+        self._connection, self._shape, self._site = connection, frozenset(shape), site
+        self._columns = {
+            name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+            for name in _ATTRIBUTES
+        }
+
+    def get(self, question_id: int) -> Document | None:
+        """The document of a question; None if there is none."""
+        found = self._select("questions", "Id", [question_id])
+        if not found:
+            return None
+        document = self._record("questions", found[0])
+        answers = self._select("answers", "ParentId", [question_id], "ORDER BY Position")
+        answers = [self._record("answers", row) for row in answers]
+        self._nest(document, answers)
+        document |= self._site
+        if "Answers" in self._shape:
+            document["Answers"] = answers
+        return document
+
+    def __iter__(self) -> Iterator[Document]:
+        for (question_id,) in self._connection.execute("SELECT Id FROM questions ORDER BY Id"):
+            document = self.get(question_id)
+            assert document is not None
+            yield document
+
+    def _nest(self, question: Document, answers: list[Document]) -> None:
+        posts = [("", question), *(("Answers.", answer) for answer in answers)]
+        ids = [post["Id"] for _, post in posts]
+        comments, links, votes = (
+            self._by_post(name, ids) if self._columns[name] else {}
+            for name in ("comments", "links", "votes")
+        )
+        users = self._users(posts, [row for rows in comments.values() for row in rows])
+        for path, post in posts:
+            post_id = post["Id"]
+            if f"-{path}ParentId" in self._shape:
+                del post["ParentId"]
+            for name, rows in (("Comments", comments), ("Links", links)):
+                if path + name in self._shape:
+                    post[name] = [self._nested(row, path + name, users) for row in rows[post_id]]
+            if f"{path}Votes" in self._shape:
+                counts = sorted(votes[post_id], key=lambda row: _place_of(row["VoteType"]))
+                post["Votes"] = {row["VoteType"]: row["Count"] for row in counts}
+            self._name_users(post, path, ("Owner", "LastEditor"), users)
+
+    def _nested(self, row: Document, path: str, users: dict[int, Document]) -> Document:
+        if f"-{path}.PostId" in self._shape:
+            del row["PostId"]
+        self._name_users(row, f"{path}.", ("User",), users)
+        return row
+
+    def _name_users(
+        self, record: Document, path: str, keys: Iterable[str], users: dict[int, Document]
+    ) -> None:
+        for key in keys:
+            user = users.get(record.get(USERS[key], ""))
+            if user is not None and path + key in self._shape:
+                names = (name for name in user if f"{path}{key}.{name}" in self._shape)
+                record[key] = {name: user[name] for name in names}
+
+    def _users(
+        self, posts: list[tuple[str, Document]], comments: list[Document]
+    ) -> dict[int, Document]:
+        if not self._columns["users"]:
+            return {}
+        named = {
+            record[attribute]
+            for record in (*(post for _, post in posts), *comments)
+            for attribute in USERS.values()
+            if attribute in record
+        }
+        rows = self._select("users", "Id", sorted(named))
+        # Who is in the table only because somebody refers to them has nothing but an id.
+        known = [row for row in rows if not row.keys().isdisjoint({*USER_ATTRIBUTES[1:], OTHER})]
+        return {row["Id"]: self._record("users", row) for row in known}
+
+    def _by_post(self, table: str, post_ids: list[int]) -> dict[int, list[Document]]:
+        found: dict[int, list[Document]] = defaultdict(list)
+        order = "" if table == "votes" else "ORDER BY Id"
+        for row in self._select(table, "PostId", post_ids, order):
+            found[row["PostId"]].append(self._record(table, row))
+        return found
+
+    def _select(
+        self, table: str, column: str, values: list[int], order: str = ""
+    ) -> list[Document]:
+        """Rows as dictionaries of what is not null."""
+        names = self._columns[table]
+        found: list[Document] = []
+        for start in range(0, len(values), _MOST_VALUES):
+            some = values[start : start + _MOST_VALUES]
+            marks = ",".join("?" * len(some))
+            for row in self._connection.execute(
+                f"SELECT * FROM {table} WHERE {column} IN ({marks}) {order}", some
+            ):
+                pairs = zip(names, row, strict=True)
+                found.append({name: value for name, value in pairs if value is not None})
+        return found
+
+    def _record(self, table: str, row: Document) -> Document:
+        """The object that a row was made of, in the order of the dump's attributes."""
+        other: Document = orjson.loads(row.get(OTHER, "{}"))
+        names = _ATTRIBUTES[table]
+        record: Document = {name: row[name] for name in names if name in row}
+        if table == "questions" and "Tags" in record:
+            record["Tags"] = orjson.loads(record["Tags"])
+        return record | other
+
+
+def _place_of(vote_type: str) -> int:
+    number = _NUMBER_OF_VOTE.get(vote_type)
+    return number if number is not None else int(vote_type) if vote_type.isdigit() else 1 << 62

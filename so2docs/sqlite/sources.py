@@ -1,0 +1,143 @@
+"""What a database is made of: outputs and dumps, told apart by their first bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import zstandard
+
+from so2docs.errors import OptionError, OutputError
+from so2docs.iterator import documents
+from so2docs.lookup.reading import read
+from so2docs.output.paths import Names
+from so2docs.progress import bar
+from so2docs.several import site_of
+from so2docs.sources.kinds import kind_of
+
+Given = str | os.PathLike[str]
+
+_HEAD_BYTES = 64 * 1024
+_HOST = re.compile(r"(?:[a-z0-9-]+\.)+(?:com|net|org)", re.IGNORECASE)
+_NOT_READ = {
+    b"SQLite format 3\x00": "is a database already",
+    b"PAR1": "is Parquet",
+    b"[": "is a JSON array",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An output, a dump, or documents.
+
+    Attributes:
+        name: The path; empty for documents that come from the program that calls.
+        is_output: Whether it is an output.
+        documents: The documents, if they come from the program.
+    """
+
+    name: str
+    is_output: bool = False
+    documents: Iterable[dict[str, Any]] | None = None
+
+    @property
+    def stem(self) -> str:
+        """The name without folder and extensions."""
+        if self.is_output:
+            return os.path.basename(Names(self.name, None).stem)
+        return site_of(self.name) if self.name not in ("", "-") else "questions"
+
+    @property
+    def host(self) -> str | None:
+        """The site's address, if the name says it, as names of published dumps do."""
+        return self.stem if _HOST.fullmatch(self.stem) else None
+
+    def identity(self) -> dict[str, Any]:
+        """By what it is known again: name, bytes, and time of the last change."""
+        if not os.path.isfile(self.name):
+            return {"name": os.path.basename(self.name)}
+        status = os.stat(self.name)
+        name = os.path.basename(self.name)
+        return {"name": name, "bytes": status.st_size, "changed": status.st_mtime_ns}
+
+    def read(
+        self, *, nest: Iterable[str], jobs: int | None, progress: bool
+    ) -> Iterator[dict[str, Any]]:
+        """The documents."""
+        if self.documents is not None:
+            return iter(self.documents)
+        if self.is_output:
+            if nest:
+                raise OptionError(
+                    f"{self.name}: is an output; what is nested was said when it was made, --with "
+                    "is for dumps"
+                )
+            return self._of_output(progress=progress)
+        return self._of_dump(nest, jobs, progress=progress)
+
+    def _of_output(self, *, progress: bool) -> Generator[dict[str, Any], None, None]:
+        with open(self.name, "rb") as file:
+            total = os.fstat(file.fileno()).st_size
+            with bar("rows", total, shown=progress) as shown:
+                done = 0
+                for document in read(file):
+                    yield document
+                    if (place := file.tell()) != done:
+                        shown.update(place - done)
+                        done = place
+
+    def _of_dump(
+        self, nest: Iterable[str], jobs: int | None, *, progress: bool
+    ) -> Generator[dict[str, Any], None, None]:
+        nested = documents(self.name, nest=nest, jobs=jobs, progress=progress)
+        try:
+            yield from nested
+        finally:
+            nested.close()
+
+
+def source_of(given: Given | Iterable[dict[str, Any]]) -> Source:
+    """What was given.
+
+    Raises:
+        OutputError: It cannot be read, or is an output of a format that is not read.
+    """
+    if not isinstance(given, str | os.PathLike):
+        return Source("", documents=given)
+    name = os.fspath(given)
+    if name == "-" or os.path.isdir(name) or not os.path.isfile(name):
+        # A folder, a pipe or an address; if it is nothing, the error is that of any dump.
+        return Source(name)
+    try:
+        with open(name, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise OutputError(f"{name}: cannot be read: {error.strerror or error}") from error
+    start = _unpacked(head)
+    for magic, what in _NOT_READ.items():
+        if start.startswith(magic):
+            raise OutputError(
+                f"{name}: {what}; give an output of JSON lines (.jsonl, .jsonl.gz, .jsonl.zst), or "
+                "the dump"
+            )
+    return Source(name, is_output=start[:1] == b"{" or (not start and ".jsonl" in name))
+
+
+def _unpacked(head: bytes) -> bytes:
+    """The start of a file, decompressed if it is gzip or zstd, without white space."""
+    kind = kind_of(head)
+    unpack: Callable[[bytes], bytes] | None = None
+    if kind is not None and kind.name == "a gzip file":
+        unpack = zlib.decompressobj(31).decompress
+    elif kind is not None and kind.name == "a zstd file":
+        unpack = zstandard.ZstdDecompressor().decompressobj().decompress
+    if unpack is not None:
+        try:
+            head = unpack(head)
+        except (zlib.error, zstandard.ZstdError):
+            return b""  # A dump's reader says what is wrong.
+    return head.lstrip()
