@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 START = b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n'
 END = b"</posts>"
+TABLES = {"Comments", "PostLinks", "Votes", "Users"}
 
 
 def row(**attributes: Any) -> bytes:
@@ -34,7 +35,9 @@ def dump_of(*rows: bytes) -> bytes:
 
 
 def write_dump(path: Path, *rows: bytes) -> Path:
-    path.write_bytes(dump_of(*rows))
+    """A table under its own name has its own root."""
+    root = path.stem.lower().encode() if path.stem in TABLES else b"posts"
+    path.write_bytes(dump_of(*rows).replace(b"posts>", root + b">"))
     return path
 
 

@@ -22,11 +22,11 @@ from oracle_tables import FILES
 from table_sites import SITE, converted, lines_of, strays_of
 
 import so2docs
-from so2docs.sources.members import POSTS, Wanted
+from so2docs.sources.members import POSTS, DumpFile
 
 ALL_FILES = ["Posts.xml", *FILES.values()]
 WANTED = [(SITE / f"questions{name}.jsonl").read_bytes() for name in ("", ".strays")]
-COMMENTS = Wanted("Comments.xml", "comments")
+COMMENTS = DumpFile("Comments.xml", "comments")
 
 Pack = Callable[[bytes], bytes]
 

@@ -48,7 +48,8 @@ def write_site(folder: Path, file: str = "", more: str = "", encoding: str = "ut
     """A sound site, with some more rows in one table."""
     for name, rows in SOUND.items():
         added = f"\n  {more}" if name == file else ""
-        text = f"<rows>\n  {rows}{added}\n</rows>"
+        root = name.removesuffix(".xml").lower()
+        text = f"<{root}>\n  {rows}{added}\n</{root}>"
         (folder / name).write_text(text, encoding if name == file else "utf-8")
     return folder
 

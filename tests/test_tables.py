@@ -162,9 +162,40 @@ def test_cut_off_table(site: Path, tmp_path: Path) -> None:
         so2docs.convert(site, tmp_path / "questions.jsonl.gz", nest="all")
 
 
+def test_another_table_is_refused(site: Path, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    with pytest.raises(so2docs.DumpError, match=r"holds <votes>, expected <comments>; give the C"):
+        so2docs.convert(site, output, tables={"comments": site / "Votes.xml"})
+    packed = tmp_path / "Comments.xml.gz"
+    packed.write_bytes(gzip.compress((site / "Votes.xml").read_bytes()))
+    with pytest.raises(so2docs.DumpError, match=r"holds <votes>, expected <comments>; give the C"):
+        so2docs.convert(site, output, tables={"comments": packed})
+    for users in (site / "Users.xml", tmp_path / "Users.xml.gz"):
+        if not users.exists():
+            users.write_bytes(gzip.compress((site / "Users.xml").read_bytes()))
+        with pytest.raises(so2docs.DumpError, match="holds <users>, expected <posts>; give the P"):
+            so2docs.convert(users, output, restart=True)
+    assert not output.exists()
+
+
+def test_the_place_in_a_table_is_told_by_its_rows(site: Path, tmp_path: Path) -> None:
+    data = (site / "Comments.xml").read_bytes()
+    cut = data[: data.rindex(b"<row")]
+    for path, content in (("C.xml", cut), ("C.xml.gz", gzip.compress(cut))):
+        (tmp_path / path).write_bytes(content)
+        with pytest.raises(so2docs.TruncatedDumpError, match=r"after comment \d+"):
+            so2docs.convert(
+                site,
+                tmp_path / "questions.jsonl.gz",
+                tables={"comments": tmp_path / path},
+                restart=True,
+            )
+
+
 def test_empty_tables(site: Path, tmp_path: Path) -> None:
     for file in FILES.values():
-        (site / file).write_text("<rows></rows>", encoding="utf-8")
+        root = file.removesuffix(".xml").lower()
+        (site / file).write_text(f"<{root}></{root}>", encoding="utf-8")
     found = converted(site, tmp_path / "questions.jsonl.gz", ["all"], jobs=1)
     assert found == expected(nest(site, FILES))
 

@@ -16,6 +16,7 @@ from so2docs.posts.posts import Posts
 from so2docs.posts.projection import shape_of
 from so2docs.posts.row_filter import Selection
 from so2docs.sources.dump import Dump, slices
+from so2docs.sources.ending import closes_within
 from so2docs.spill import REJECTED
 from so2docs.store.blocks import Block, BlockWriter
 
@@ -166,11 +167,15 @@ def malformed(
 ) -> MalformedDumpError:
     """The error for a row of a chunk that is not XML; its line counts from the chunk's start."""
     opening, closing = dump.frame
+    problem, advice = part.problem, "download the dump again"
+    if closes_within(part.raw, dump.frame):
+        problem = f"content after its closing {closing.decode(errors='replace')}"
+        advice = "are these two files in one? convert them one by one"
     return MalformedDumpError(
         dump.path,
-        f"is not well-formed XML ({part.problem}) in the row",
+        f"is not well-formed XML ({problem}) in the row",
         Place(at, tally.lines + data.count(b"\n", 0, part.position), tally.last_id),
-        advice="download the dump again, or leave such rows out with --skip-malformed",
+        advice=f"{advice}, or leave such rows out with --skip-malformed",
         excerpt=opening + b"\n" + part.raw + closing,
     )
 

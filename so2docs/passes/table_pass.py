@@ -22,7 +22,7 @@ from so2docs.progress import bar
 from so2docs.report import Report, TableCounts
 from so2docs.sources.dump import Chunk, Dump
 from so2docs.sources.stream import SMALLEST_PIECE, AnyDump
-from so2docs.sources.tables import TableFile, in_words_of
+from so2docs.sources.tables import TableFile
 from so2docs.spill import SEQUENCE_BITS, Spill
 
 _END = "end of {}"
@@ -80,10 +80,9 @@ class TablePass:
             strict.check_tallies(self.file.name, tallies)
         if self.end is None:
             options = self.options
-            with in_words_of(self.table):
-                dump = self.file.open(threads=options.threads, work_dir=self.work_dir)
-                with closing(dump):
-                    self.read(dump, workers, posts, {n - self.first_chunk for n in tallies})
+            dump = self.file.open(threads=options.threads, work_dir=self.work_dir)
+            with closing(dump):
+                self.read(dump, workers, posts, {n - self.first_chunk for n in tallies})
         if self.options.strict:
             strict.check_decoded(self.file.name, (self.end or {})["repaired"])
         self.seconds = time.perf_counter() - begun

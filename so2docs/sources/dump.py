@@ -11,34 +11,25 @@ AttValue): the bytes `<row` followed by white space always start a row.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from so2docs.errors import (
-    ChangedDumpError,
-    DumpError,
-    MalformedDumpError,
-    Place,
-    TruncatedDumpError,
-)
-from so2docs.posts import rows
+from so2docs.errors import ChangedDumpError, DumpError
 from so2docs.sources import storage
-from so2docs.sources.prolog import HEAD_LIMIT, MISC, Frame, read_prolog
+from so2docs.sources.ending import ROW_START, check_misc, empty_root_error, find_in_file
+from so2docs.sources.members import POSTS, DumpFile
+from so2docs.sources.prolog import Frame, read_prolog
 
 SLICE_BYTES = 256 * 1024
 """Rows are parsed in slices of this size: the fastest of 64 KiB to 1 MiB, and small in memory."""
 
-ROW_START = re.compile(rb"<row[\s/>]")
 _ROW_START_BYTES = 5
 _WINDOW = 64 * 1024
 _SMALLEST_CHUNK = 8 * 1024 * 1024
 _MOST_CHUNKS = 400
-# Beyond, the line of a cut is worth less than the minute of reading that it takes to tell.
-_MOST_COUNTED = 8 * 1024 * 1024 * 1024
 
 
 class Chunk(NamedTuple):
@@ -145,91 +136,40 @@ def identity(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def open_dump(path: str) -> Dump:
+def open_dump(path: str, wanted: DumpFile = POSTS) -> Dump:
     """Look at the head and the tail of a dump.
+
+    Args:
+        path: The file.
+        wanted: Which table it is to be.
 
     Raises:
         TruncatedDumpError: It ends before the closing tag of its root.
         MalformedDumpError: It is not XML, or something follows the closing tag.
-        DumpError: It cannot be opened, is empty, or is compressed.
+        DumpError: It cannot be opened, is empty, or is something else.
     """
     try:
         # Opening a pipe would wait for its other end.
         if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
             raise DumpError(
-                path, "is not a file", advice="give the path of the Posts.xml of a dump"
+                path, "is not a file", advice=f"give the path of the {wanted.file} of a dump"
             )
         with storage.open_file(path) as file:
-            return _inspect(path, file)
+            return _inspect(path, file, wanted)
     except OSError as error:
         raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
 
 
-def _inspect(path: str, file: BinaryIO) -> Dump:
+def _inspect(path: str, file: BinaryIO, wanted: DumpFile) -> Dump:
     found = storage.identity(path, file)
-    prolog = read_prolog(path, file.read)
+    prolog = read_prolog(path, file.read, wanted)
     start, frame = prolog.start, prolog.frame
     if prolog.is_empty:
         file.seek(start)
-        if not MISC.fullmatch(file.read(HEAD_LIMIT)):
-            raise MalformedDumpError(path, "has content after its empty root element", Place(start))
+        check_misc(b"", file.read, empty_root_error(path, start))
         return Dump(path, found, start, start, prolog.first_line, frame)
-    end = _find_closing_tag(path, file, start, found[0], frame)
+    end = find_in_file(path, file, start=start, size=found[0], frame=frame, wanted=wanted)
     return Dump(path, found, start, end, prolog.first_line, frame)
-
-
-def _find_closing_tag(path: str, file: BinaryIO, start: int, size: int, frame: Frame) -> int:
-    """Offset of the root's closing tag; the search goes back from the end as far as it must."""
-    closing = re.compile(re.escape(frame[1][:-1]) + rb"\s*>")
-    window = _WINDOW
-    while True:
-        begin = max(start, size - window)
-        file.seek(begin)
-        tail = file.read(size - begin)
-        for found in reversed(list(closing.finditer(tail))):
-            if MISC.fullmatch(tail, found.end()):
-                return begin + found.start()
-            raise MalformedDumpError(
-                path,
-                f"has content after its closing {frame[1].decode(errors='replace')}",
-                Place(begin + found.end()),
-                advice="are these two files in one? convert them one by one",
-            )
-        last = last_good_row(tail, frame)
-        if last is not None or begin == start or window >= HEAD_LIMIT:
-            break
-        window *= 4
-    last_id, row_start = last if last is not None else (None, max(0, len(tail) - _WINDOW))
-    file.seek(0)
-    raise TruncatedDumpError(
-        path,
-        f"is cut off: it ends without {frame[1].decode(errors='replace')}",
-        Place(size, _count_lines(file, size) if size <= _MOST_COUNTED else None, last_id),
-        advice="download it again, or the part that is missing",
-        excerpt=frame[0] + b"\n" + tail[row_start:],
-    )
-
-
-def last_good_row(tail: bytes, frame: Frame) -> tuple[int | None, int] | None:
-    """`Id` and position of the last complete row in `tail`; None if no row in it is complete."""
-    # The cut may have left only the `<ro` of a row, or the `</po` of the root.
-    opened = tail.rfind(b"<")
-    ends = [len(tail) if opened < 0 or ROW_START.match(tail, opened) else opened]
-    for found in reversed(list(ROW_START.finditer(tail))):
-        last = rows.last_id(tail[found.start() : ends[-1]], frame)
-        if last is not None:
-            return last, found.start()
-        ends.append(found.start())
-    return None
-
-
-def _count_lines(file: BinaryIO, end: int) -> int:
-    """Line (from 1) of the byte at `end`, counted from where the file stands."""
-    lines = 1
-    while end > 0 and (data := file.read(min(end, 4 * 1024 * 1024))):
-        lines += data.count(b"\n")
-        end -= len(data)
-    return lines
 
 
 def _find_row(file: BinaryIO, offset: int, limit: int) -> int:

@@ -1,8 +1,13 @@
-"""What some bytes are the start of."""
+"""What a file is, by its first bytes: packed, a table of a dump, or something else."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+from so2docs.errors import DumpError, MalformedDumpError, Place
+from so2docs.schema import TABLES
+from so2docs.sources.members import DumpFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,15 +17,19 @@ class Kind:
     Attributes:
         name: For messages, with an article.
         ratio: Bytes of a dump for each byte, about, where the form does not say.
-        refused: Whether this program does not unpack it.
+        refused: What to do with a file that this program does not unpack.
         is_archive: Whether there may be several files in it.
     """
 
     name: str
     ratio: float = 1.0
-    refused: bool = False
+    refused: str = ""
     is_archive: bool = False
 
+
+_UNPACK = "unpack it first"
+_GIVE_DUMP = "give the Posts.xml of a dump, or the archive of its site"
+_GIVE_OUTPUT = f"to look into it use so2docs show or stats; to convert, {_GIVE_DUMP}"
 
 # Ratios of published dumps.
 _KINDS: dict[bytes, Kind] = {
@@ -31,11 +40,15 @@ _KINDS: dict[bytes, Kind] = {
     b"7z\xbc\xaf\x27\x1c": Kind("a 7z archive", is_archive=True),
     b"PK\x03\x04": Kind("a zip archive", is_archive=True),
     b"PK\x05\x06": Kind("a zip archive", is_archive=True),
-    b"Rar!\x1a\x07": Kind("a rar archive", refused=True),
-    b"LZIP": Kind("an lzip file", refused=True),
-    b"\x1f\x9d": Kind("a file of compress (.Z)", refused=True),
-    b"\x04\x22\x4d\x18": Kind("an lz4 file", refused=True),
-    b"SQLite format 3\x00": Kind("an SQLite database", refused=True),
+    b"Rar!\x1a\x07": Kind("a rar archive", refused=_UNPACK),
+    b"LZIP": Kind("an lzip file", refused=_UNPACK),
+    b"\x1f\x9d": Kind("a file of compress (.Z)", refused=_UNPACK),
+    b"\x04\x22\x4d\x18": Kind("an lz4 file", refused=_UNPACK),
+    b"SQLite format 3\x00": Kind("an SQLite database", refused=_GIVE_DUMP),
+    b"PAR1": Kind("a Parquet file", refused=_GIVE_DUMP),
+    b"%PDF-": Kind("a PDF file", refused=_GIVE_DUMP),
+    b"d8:announce": Kind("a torrent", refused="download what it describes, and give that"),
+    b"so2docs index ": Kind("the index of an output", refused=_GIVE_DUMP),
 }
 _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
 
@@ -46,5 +59,77 @@ def kind_of(head: bytes) -> Kind | None:
         if head.startswith(magic):
             return kind
     if head.startswith(_TAR_MAGIC, _TAR_OFFSET):
-        return Kind("a tar archive", refused=True)
+        return Kind("a tar archive", refused=_UNPACK)
     return None
+
+
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+_ROW = re.compile(rb"<row[ \t\r\n]")
+_PAGE = re.compile(rb"<(?:!doctype[ \t\r\n]+)?html[ \t\r\n/>]", re.IGNORECASE)
+_ROOTS = {
+    "html": ("a web page", "a download that failed may leave one; download it again"),
+    "rss": ("a news feed", _GIVE_DUMP),
+    "feed": ("a news feed", _GIVE_DUMP),
+    "rdf": ("a news feed", _GIVE_DUMP),
+    "urlset": ("a site map", _GIVE_DUMP),
+    "mediawiki": ("a dump of MediaWiki", _GIVE_DUMP),
+}
+_OTHER_TABLES = ("posthistory", "badges", "tags")
+_TABLE_ROOTS = {"posts", *(table.file.removesuffix(".xml").lower() for table in TABLES.values())}
+
+
+def check_root(path: str, root: str, wanted: DumpFile) -> None:
+    """Raise a `DumpError` unless the root element is that of the wanted table.
+
+    Args:
+        path: Name of the dump, for messages.
+        root: Name of its root element.
+        wanted: What it is to be.
+    """
+    name = root.rpartition(":")[2].lower()
+    expected = f"expected <{wanted.root}>"
+    if name == wanted.root:
+        return
+    if name == "row":
+        raise _piece(path, f"starts with <row>; {expected} around the rows", wanted)
+    if name in _TABLE_ROOTS or name in _OTHER_TABLES:
+        problem = f"holds <{name}>, {expected}"
+        raise DumpError(path, problem, advice=f"give the {wanted.file} of the dump")
+    if name in _ROOTS:
+        what, advice = _ROOTS[name]
+        raise DumpError(path, f"is {what} (<{root}>), {expected}", advice=advice)
+    advice = f"check that this is the {wanted.file} of a Stack Exchange dump"
+    raise DumpError(path, f"has the root element <{root[:80]}>, {expected}", advice=advice)
+
+
+def check_head(path: str, head: bytes, wanted: DumpFile) -> None:
+    """Raise a `DumpError` that says what a file without a root element is, where that is clear.
+
+    Args:
+        path: Name of the dump, for messages.
+        head: What it starts with.
+        wanted: What it is to be.
+    """
+    start = head[:65536].lstrip(_BLANK)
+    if _PAGE.match(start):
+        check_root(path, "html", wanted)
+    if start[:1] in (b"{", b"["):
+        is_output = b'"PostTypeId":' in start or b'"Answers":' in start
+        raise DumpError(
+            path,
+            f"is JSON{', as so2docs writes it' if is_output else ''}, not a {wanted.file}",
+            advice=_GIVE_OUTPUT if is_output else _GIVE_DUMP,
+        )
+    if _ROW.search(head):
+        raise _piece(path, f"starts within the rows; expected <{wanted.root}> before them", wanted)
+
+
+def _piece(path: str, problem: str, wanted: DumpFile) -> MalformedDumpError:
+    """The error for rows without a root."""
+    return MalformedDumpError(
+        path,
+        problem,
+        Place(0, 1, row=wanted.row),
+        advice=f"is it a part of a {wanted.file}, as split makes them? join the parts (cat) and "
+        "convert the whole",
+    )

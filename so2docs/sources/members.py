@@ -16,8 +16,8 @@ _MOST_NAMES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A file of a dump that is looked for.
+class DumpFile:
+    """A file of a dump: the one that is looked for.
 
     Attributes:
         file: Its name, such as `Posts.xml`.
@@ -26,6 +26,16 @@ class Wanted:
 
     file: str
     rows: str
+
+    @property
+    def row(self) -> str:
+        """What one row of it is called."""
+        return self.rows.removesuffix("s")
+
+    @property
+    def root(self) -> str:
+        """The name of its root element, which is what tells one table from another."""
+        return self.stem.lower()
 
     @property
     def stem(self) -> str:
@@ -74,7 +84,7 @@ class Wanted:
         return None if found is None else found[1] or ""
 
 
-POSTS = Wanted("Posts.xml", "posts")
+POSTS = DumpFile("Posts.xml", "posts")
 
 
 def _base(name: str) -> str:

@@ -16,7 +16,7 @@ from so2docs.sources import storage
 from so2docs.sources.dump import open_dump
 from so2docs.sources.encodings import HEAD_BYTES, Decoded, encoding_of
 from so2docs.sources.kinds import kind_of
-from so2docs.sources.members import POSTS, Wanted, listed
+from so2docs.sources.members import POSTS, DumpFile, listed
 from so2docs.sources.read_ahead import ReadAhead
 from so2docs.sources.source import Counted, Source
 from so2docs.sources.stream import AnyDump, StreamDump
@@ -56,7 +56,7 @@ def open_source(given: Given, *, threads: int = 1, work_dir: str | None = None) 
 
 def open_path(
     path: str,
-    wanted: Wanted,
+    wanted: DumpFile,
     *,
     name: str | None = None,
     threads: int = 1,
@@ -91,7 +91,7 @@ def open_path(
             raise
         if is_plain:
             file.close()
-            return open_dump(path)
+            return open_dump(path, wanted)
         source.file, source.identity = path, storage.identity(path, file)
         source.position, source.total = file.tell, source.identity[0]
     else:
@@ -100,7 +100,7 @@ def open_path(
     return _opened(source, threads, work_dir)
 
 
-def file_in_folder(path: str, wanted: Wanted) -> str:
+def file_in_folder(path: str, wanted: DumpFile) -> str:
     """The file in a folder that is wanted, or an archive of it.
 
     Raises:

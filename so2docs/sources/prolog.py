@@ -11,27 +11,35 @@ from dataclasses import dataclass
 
 from so2docs.errors import DumpError, MalformedDumpError, Place
 from so2docs.posts import rows
+from so2docs.sources.kinds import check_head, check_root
+from so2docs.sources.members import DumpFile
+
+BLANK = b" \t\r\n"
+"""White space: XML 1.0, [3] S. Python counts more characters as such."""
 
 HEAD_LIMIT = 16 * 1024 * 1024
 """A longer prolog is none."""
 
 _WINDOW = 64 * 1024
 
-# What may stand before the first row: XML 1.0, [22] prolog, then the root's start tag.
-_PROLOG = re.compile(
+# What may stand before the root's start tag: XML 1.0, [22] prolog. No byte is tried in two ways, so
+# that a prolog without an end takes no longer than any other.
+_BEFORE_ROOT = re.compile(
     rb"""(?:\xef\xbb\xbf)?
-    (?: \s++ | <\?.*?\?> | <!--.*?-->
-      | <!DOCTYPE (?: [^\[<>"'] | "[^"]*" | '[^']*' )*+
-          (?: \[ (?: <!--.*?--> | <\?.*?\?> | "[^"]*" | '[^']*' | [^\]"'] )*+ \] \s* )? >
-    )*+
-    (?P<tag> < (?P<root> [^\s/>!?<]++ )
-        (?: \s+ [^\s=<>]+ \s*=\s* (?: "[^"<]*" | '[^'<]*' ) )*+ \s* )
-    (?P<empty>/)? >""",
+    (?: [ \t\r\n]++ | <\?.*?\?> | <!--.*?-->
+      | <!DOCTYPE (?: [^\[<>"']++ | "[^"]*+" | '[^']*+' )*+
+          (?: \[ (?: <!--.*?--> | <\?.*?\?> | "[^"]*+" | '[^']*+' | [^\]"'<]++ | <(?!!--|\?) )*+
+              \] [ \t\r\n]*+ )?+ >
+    )*+""",
     re.DOTALL | re.VERBOSE,
 )
-
-MISC = re.compile(rb"(?:\s|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)
-"""What may follow the root's closing tag: XML 1.0, [27] Misc."""
+_ROOT = re.compile(
+    rb"""(?P<tag> < (?P<root> [^ \t\r\n/>!?<]++ )
+        (?: [ \t\r\n]++ [^ \t\r\n=<>]++ [ \t\r\n]*+ = [ \t\r\n]*+ (?: "[^"<]*+" | '[^'<]*+' ) )*+
+        [ \t\r\n]*+ )
+    (?P<empty>/)? >""",
+    re.VERBOSE,
+)
 
 Frame = tuple[bytes, bytes]
 """The start and closing tags to put around a slice of rows."""
@@ -56,42 +64,37 @@ class Prolog:
     is_empty: bool
 
 
-def read_prolog(path: str, read: Callable[[int], bytes]) -> Prolog:
+def read_prolog(path: str, read: Callable[[int], bytes], wanted: DumpFile) -> Prolog:
     """Read the start of a dump, encoded as UTF-8.
 
     Args:
         path: Name of the dump, for messages.
         read: Returns at most so many bytes; none at the end of the dump.
+        wanted: What it is to be.
 
     Raises:
         MalformedDumpError: There is no root element, or what stands before it is not XML.
-        DumpError: There is nothing at all.
+        DumpError: There is nothing at all, or it is the start of something else.
     """
-    head, match = _find_root(path, read)
+    head, match = _find_root(path, read, wanted)
     start, frame = match.end(), (match["tag"] + b">", b"</" + match["root"] + b">")
     is_empty = match["empty"] is not None
+    check_root(path, match["root"].decode(errors="replace"), wanted)
     try:
         rows.check_prolog(head[:start] if is_empty else head[:start] + frame[1])
     except rows.RowError as error:
         raise MalformedDumpError(
             path,
             f"is not well-formed XML before its first row: {error}",
-            Place(0, 1),
+            Place(0, 1, row=wanted.row),
             excerpt=head[:start],
         ) from None
-    first_line = 1 + head.count(b"\n", 0, start)
-    if match["root"] == b"row":
-        raise MalformedDumpError(
-            path,
-            "starts with <row>; expected <posts> around the rows",
-            Place(match.start("tag"), first_line),
-            advice="check that this is the whole Posts.xml of a Stack Exchange dump",
-            excerpt=head[:_WINDOW],
-        )
-    return Prolog(head, start, first_line, frame, is_empty)
+    return Prolog(head, start, 1 + head.count(b"\n", 0, start), frame, is_empty)
 
 
-def _find_root(path: str, read: Callable[[int], bytes]) -> tuple[bytes, re.Match[bytes]]:
+def _find_root(
+    path: str, read: Callable[[int], bytes], wanted: DumpFile
+) -> tuple[bytes, re.Match[bytes]]:
     head, searched = b"", 0
     while len(head) < HEAD_LIMIT:
         more = read(max(_WINDOW, len(head)))
@@ -100,16 +103,21 @@ def _find_root(path: str, read: Callable[[int], bytes]) -> tuple[bytes, re.Match
         if more and len(head) < min(2 * searched, HEAD_LIMIT):
             continue
         searched = len(head)
-        if match := _PROLOG.match(head):
+        before = _BEFORE_ROOT.match(head)
+        at = before.end() if before else 0
+        if match := _ROOT.match(head, at):
             return head, match
-        if not more:
+        if not more or head[at : at + 1] not in (b"<", b""):
             break
     if not head:
         raise DumpError(path, "is empty", advice="download it again")
+    check_head(path, head, wanted)
     raise MalformedDumpError(
         path,
-        f"is not a Posts.xml: no root element such as <posts> in its first {len(head):,} bytes",
-        Place(0, 1),
-        advice="check that this is the Posts.xml of a Stack Exchange dump, and that it is complete",
+        f"is not a {wanted.file}: no root element such as <{wanted.root}> "
+        f"in its first {len(head):,} bytes",
+        Place(0, 1, row=wanted.row),
+        advice=f"check that this is the {wanted.file} of a Stack Exchange dump, and that it is "
+        "complete",
         excerpt=head[:_WINDOW],
     )

@@ -22,7 +22,7 @@ from isal.isal_zlib import crc32
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.sources.bzip2 import Bzip2
 from so2docs.sources.compressed import Streams
-from so2docs.sources.members import Wanted
+from so2docs.sources.members import DumpFile
 from so2docs.sources.source import BLOCK_BYTES, Reader
 from so2docs.sources.zipped import one_of
 
@@ -34,7 +34,7 @@ _FEED = 32 * 1024
 _PATIENCE = 100
 
 
-def open_7z(name: str, file: BinaryIO, threads: int, wanted: Wanted) -> tuple[Reader, int]:
+def open_7z(name: str, file: BinaryIO, threads: int, wanted: DumpFile) -> tuple[Reader, int]:
     """Open a file of a dump in a 7z archive.
 
     Args:
@@ -109,7 +109,7 @@ def _opened(name: str, file: BinaryIO) -> Iterator[Any]:
 
 
 def _open_member(
-    name: str, file: BinaryIO, archive: Any, threads: int, wanted: Wanted
+    name: str, file: BinaryIO, archive: Any, threads: int, wanted: DumpFile
 ) -> tuple[Reader, int]:
     members = [member for member in archive.files if not member.is_directory]
     chosen = one_of(name, [member.filename for member in members], wanted)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from so2docs.errors import ChangedDumpError
 from so2docs.sources import storage
-from so2docs.sources.members import POSTS, Wanted
+from so2docs.sources.members import POSTS, DumpFile
 
 BLOCK_BYTES = 1024 * 1024
 """Streams are handed on in blocks of about this size."""
@@ -83,7 +83,7 @@ class Source:
 
     name: str
     reader: Reader
-    wanted: Wanted = POSTS
+    wanted: DumpFile = POSTS
     file: str | None = None
     identity: tuple[int, int, int] = (0, 0, 0)
     position: Callable[[], int] = _nothing

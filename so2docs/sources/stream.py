@@ -17,7 +17,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from so2docs.errors import ArchiveError, DumpError, Place
-from so2docs.sources.dump import Chunk, Dump, identity, last_good_row
+from so2docs.sources.dump import Chunk, Dump, identity
+from so2docs.sources.ending import last_good_row
 from so2docs.sources.prolog import read_prolog
 from so2docs.sources.source import BLOCK_BYTES, Source
 from so2docs.sources.streamed_rows import StreamedRows
@@ -62,7 +63,7 @@ class StreamDump:
         self.source = source
         self.path = source.name
         try:
-            prolog = read_prolog(self.path, source.read)
+            prolog = read_prolog(self.path, source.read, source.wanted)
         except BaseException:
             source.close()
             raise
@@ -70,9 +71,7 @@ class StreamDump:
         self.size = source.expected or 0
         self.end_state: dict[str, int] | None = None
         self._start = prolog.start
-        self._rows = StreamedRows(
-            self.path, source.read, self.frame, prolog.head[prolog.start :], prolog.is_empty
-        )
+        self._rows = StreamedRows(self.path, source.read, prolog, source.wanted)
         self._error: DumpError | None = None
         self._positions: dict[int, int] = {}
         self._shown = 0

@@ -6,19 +6,16 @@ stands. Memory is a block, and what a block may end with.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
-from so2docs.errors import MalformedDumpError, TruncatedDumpError
-from so2docs.sources.dump import ROW_START
-from so2docs.sources.prolog import HEAD_LIMIT, Frame
+from so2docs.errors import MalformedDumpError
+from so2docs.sources.ending import MISC_LIMIT, ROW_START, Ending, check_misc, empty_root_error
+from so2docs.sources.members import DumpFile
+from so2docs.sources.prolog import Prolog
 from so2docs.sources.source import BLOCK_BYTES
 
 MOST_ROW_BYTES = 128 * 1024 * 1024
 """A longer row is no row: posts end at 30,000 characters. Bounds what a bomb takes of disk."""
-
-_OVERLAP = 64
-_MISC = {b"<!--": b"-->", b"<?": b"?>"}
 
 
 class StreamedRows:
@@ -27,23 +24,20 @@ class StreamedRows:
     Args:
         path: Name of the dump, for messages.
         read: Returns at most so many bytes; none at the end of the stream.
-        frame: The root's start and closing tags.
-        data: What has been read already, after the start tag.
-        is_empty: Whether the root is one empty tag.
+        prolog: The start of the stream, which has been read already.
+        wanted: What the dump is to be.
     """
 
     def __init__(
-        self, path: str, read: Callable[[int], bytes], frame: Frame, data: bytes, is_empty: bool
+        self, path: str, read: Callable[[int], bytes], prolog: Prolog, wanted: DumpFile
     ) -> None:
         self._path = path
         self._read = read
-        self._opening = frame[1][:-1]
-        self._closing = re.compile(re.escape(self._opening) + rb"\s*>")
-        self._name = frame[1].decode(errors="replace")
-        self._overlap = max(_OVERLAP, len(frame[1]))
-        self._data = data
-        self._is_empty = is_empty
-        self.at_end = is_empty
+        self._ending = Ending(path, prolog.frame, wanted)
+        self._wanted = wanted
+        self._data = prolog.head[prolog.start :]
+        self._is_empty = prolog.is_empty
+        self.at_end = prolog.is_empty
 
     def copy(self, size: int, write: Callable[[bytes], object]) -> Iterator[int]:
         """Hand on whole rows, at least `size` bytes of them unless the root closes before.
@@ -57,76 +51,56 @@ class StreamedRows:
 
         Raises:
             TruncatedDumpError: The stream ends before the root closes.
-            MalformedDumpError: No row starts for longer than any row is.
+            MalformedDumpError: Content follows the root, or no row starts for longer than any row
+                is.
         """
         copied = 0
         while True:
-            data = self._data
-            limit, closes = self._limit(data)
-            cut = ROW_START.search(data, max(0, size - copied)) if copied + limit >= size else None
-            if cut is not None and (cut.start() <= limit or not closes):
-                limit = cut.start()
-                closes = False
-            if limit:
-                write(data[:limit])
-                copied += limit
-                self._data = data[limit:]
-                yield limit
-            self.at_end = closes
-            if cut is not None or closes:
+            limit, _ = self._ending.find(self._data, is_all=False)
+            cut = self._row_after(size - copied, limit)
+            copied += yield from self._hand_on(limit if cut is None else cut, write)
+            if cut is not None:
                 return
             if copied > size + MOST_ROW_BYTES:
                 raise MalformedDumpError(
                     self._path,
                     f"has no start of a row in {MOST_ROW_BYTES >> 20} MiB",
-                    advice="check that this is the Posts.xml of a Stack Exchange dump",
+                    advice=f"check that this is the {self._wanted.file} of a Stack Exchange dump",
                 )
-            more = self._read(BLOCK_BYTES)
+            more = self._read(BLOCK_BYTES) if len(self._data) <= MISC_LIMIT else b""
             if not more:
-                write(self._data)
-                yield len(self._data)
-                raise TruncatedDumpError(
-                    self._path,
-                    f"is cut off: it ends without {self._name}",
-                    advice="download it again, or the part that is missing",
-                )
+                yield from self._finish(write)
+                return
             self._data += more
 
-    def _limit(self, data: bytes) -> tuple[int, bool]:
-        """Up to where `data` is rows for certain, and whether the root closes there."""
-        at = data.find(self._opening)
-        while at >= 0:
-            if self._closing.match(data, at):
-                return at, True
-            if not data[at + len(self._opening) :].strip():
-                return at, False
-            at = data.find(self._opening, at + 1)
-        return max(0, len(data) - self._overlap), False
+    def _row_after(self, position: int, limit: int) -> int | None:
+        """Where the first row starts at `position` or later, if that is certain."""
+        if limit < position:
+            return None
+        found = ROW_START.search(self._data, max(0, position))
+        return found.start() if found and found.start() <= limit else None
+
+    def _hand_on(self, size: int, write: Callable[[bytes], object]) -> Generator[int, None, int]:
+        if size:
+            write(self._data[:size])
+            self._data = self._data[size:]
+            yield size
+        return size
+
+    def _finish(self, write: Callable[[bytes], object]) -> Iterator[int]:
+        """Hand on what is left before the closing tag."""
+        if len(self._data) > MISC_LIMIT:  # Only a closing tag makes so much wait.
+            self.at_end = True
+            return
+        limit, self.at_end = self._ending.find(self._data, is_all=True)
+        yield from self._hand_on(limit, write)
+        if not self.at_end:
+            raise self._ending.cut_off()
 
     def check_rest(self) -> None:
         """Read the stream to its end, and raise unless only comments follow the root."""
-        rest = self._data
-        if found := None if self._is_empty else self._closing.match(rest):
-            rest = rest[found.end() :]
-        while True:
-            rest = rest.lstrip(b" \t\r\n")
-            opening = next((start for start in _MISC if rest.startswith(start)), None)
-            if opening is not None:
-                end = rest.find(_MISC[opening], len(opening))
-                if end >= 0:
-                    rest = rest[end + len(_MISC[opening]) :]
-                    continue
-            elif not any(start.startswith(rest) for start in _MISC):
-                break
-            more = self._read(BLOCK_BYTES) if len(rest) < HEAD_LIMIT else b""
-            if not more:
-                break
-            rest += more
-        if rest:
-            raise MalformedDumpError(
-                self._path,
-                "has content after its empty root element"
-                if self._is_empty
-                else f"has content after its closing {self._name}",
-                advice="are these two files in one? convert them one by one",
-            )
+        if self._is_empty:
+            check_misc(self._data, self._read, empty_root_error(self._path))
+        else:
+            rest = self._data[self._ending.after(self._data) :]
+            check_misc(rest, self._read, self._ending.content_after())

@@ -8,8 +8,7 @@ gigabytes of others. It is opened when its turn comes, one at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from so2docs.errors import ArchiveError, ChangedDumpError, DumpError
@@ -17,7 +16,7 @@ from so2docs.options.keywords import Tables
 from so2docs.schema import TABLES, Table
 from so2docs.sources.dump import Dump, open_dump
 from so2docs.sources.looking import Look, look_at
-from so2docs.sources.members import POSTS, Wanted, listed
+from so2docs.sources.members import POSTS, DumpFile, listed
 from so2docs.sources.opening import (
     STANDARD_INPUT,
     Given,
@@ -82,18 +81,17 @@ class TableFile:
         """
         if self.dump is not None:
             return self.dump
-        with in_words_of(self.table):
-            dump = open_path(
-                self.path, _wanted(self.table), name=self.name, threads=threads, work_dir=work_dir
+        dump = open_path(
+            self.path, _wanted(self.table), name=self.name, threads=threads, work_dir=work_dir
+        )
+        if dump.identity != self.identity:
+            dump.close()
+            raise ChangedDumpError(
+                self.name,
+                "changed before it was read",
+                advice="wait until it is complete and run the command again with --restart",
             )
-            if dump.identity != self.identity:
-                dump.close()
-                raise ChangedDumpError(
-                    self.name,
-                    "changed before it was read",
-                    advice="wait until it is complete and run the command again with --restart",
-                )
-            return dump
+        return dump
 
 
 def find_tables(source: Given, nest: tuple[str, ...], tables: Tables) -> dict[str, TableFile]:
@@ -118,15 +116,14 @@ def find_tables(source: Given, nest: tuple[str, ...], tables: Tables) -> dict[st
     return found
 
 
-def _wanted(table: Table) -> Wanted:
-    return Wanted(table.file, table.name)
+def _wanted(table: Table) -> DumpFile:
+    return DumpFile(table.file, table.name)
 
 
 def _found(table: Table, path: str) -> TableFile:
     look, wanted = look_at(path), _wanted(table)
     if look.is_plain:
-        with in_words_of(table):
-            dump = open_dump(path)
+        dump = open_dump(path, wanted)
         return TableFile(table, path, look, dump, dump.size)
     size = look.expected
     if look.members is not None:
@@ -186,14 +183,3 @@ def _missing(
     if members is None:
         return DumpError(path, problem, advice=advice)
     return ArchiveError(path, f"{problem}; it holds {listed(members)}", advice=advice)
-
-
-@contextmanager
-def in_words_of(table: Table) -> Iterator[None]:
-    """Let errors speak of the table's file instead of `Posts.xml`."""
-    try:
-        yield
-    except DumpError as error:
-        error.problem = error.problem.replace(POSTS.file, table.file)
-        error.advice = error.advice.replace(POSTS.file, table.file)
-        raise

@@ -96,7 +96,7 @@ def unwrapped(source: Source, threads: int, work_dir: str | None) -> Peekable:
         if kind is None:
             return found
         if kind.refused:
-            raise DumpError(source.name, f"is {kind.name}, not XML", advice="unpack it first")
+            raise DumpError(source.name, f"is {kind.name}, not XML", advice=kind.refused)
         if opener := _STREAMS.get(kind.name):
             unpacked = opener(found, threads)
             if source.expected is not None:

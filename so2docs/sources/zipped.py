@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from so2docs.errors import ArchiveError
-from so2docs.sources.members import Wanted, listed
+from so2docs.sources.members import DumpFile, listed
 from so2docs.sources.source import Reader
 
 _ENCRYPTED = 1
 
 
-def open_zip(name: str, file: BinaryIO, wanted: Wanted) -> tuple[Reader, int]:
+def open_zip(name: str, file: BinaryIO, wanted: DumpFile) -> tuple[Reader, int]:
     """Open a file of a dump in a zip archive.
 
     Args:
@@ -68,7 +68,7 @@ def _in_words(name: str) -> Iterator[None]:
         ) from error
 
 
-def one_of(name: str, names: list[str], wanted: Wanted) -> str:
+def one_of(name: str, names: list[str], wanted: DumpFile) -> str:
     """The member that is wanted, or an `ArchiveError` that says what is there."""
     found = wanted.among(names)
     if not found:
