@@ -53,7 +53,6 @@ LONG_STILL = {
     "output.file": 260,
     "posts.posts": 290,
     "posts.rows": 280,
-    "sources.dump": 300,
     "sources.seven_zip": 280,
     "statistics.stats": 260,
 }
