@@ -15,12 +15,13 @@ from so2docs.errors import ArchiveError, ChangedDumpError, DumpError
 from so2docs.options.keywords import Tables
 from so2docs.schema import TABLES, Table
 from so2docs.sources.dump import Dump, open_dump
-from so2docs.sources.looking import Look, look_at
 from so2docs.sources.members import POSTS, DumpFile, listed
 from so2docs.sources.opening import (
     STANDARD_INPUT,
+    FileFacts,
     Given,
     file_in_folder,
+    inspect_file,
     names_in_folder,
     open_path,
 )
@@ -34,14 +35,14 @@ class TableFile:
     Attributes:
         table: Which.
         path: The file that it is in.
-        look: What that is.
+        facts: What that is.
         dump: What is known of a plain file; None if the table is read as a stream.
         size: Bytes of the table; of a compressed file, about.
     """
 
     table: Table
     path: str
-    look: Look
+    facts: FileFacts
     dump: Dump | None
     size: int
 
@@ -57,12 +58,12 @@ class TableFile:
     @property
     def file(self) -> str | None:
         """The file; None if it can be read only once."""
-        return self.path if self.look.is_file else None
+        return self.path if self.facts.is_file else None
 
     @property
     def identity(self) -> tuple[int, int, int]:
         """Of that file: size, modification time and inode."""
-        return self.look.identity if self.dump is None else self.dump.identity
+        return self.facts.identity if self.dump is None else self.dump.identity
 
     @property
     def chunk_bytes(self) -> int:
@@ -121,17 +122,17 @@ def _wanted(table: Table) -> DumpFile:
 
 
 def _found(table: Table, path: str) -> TableFile:
-    look, wanted = look_at(path), _wanted(table)
-    if look.is_plain:
+    facts, wanted = inspect_file(path), _wanted(table)
+    if facts.is_plain:
         dump = open_dump(path, wanted)
-        return TableFile(table, path, look, dump, dump.size)
-    size = look.expected
-    if look.members is not None:
-        members = wanted.among(list(look.members))
-        if not members:
-            raise _missing(table, path, f"has no {table.file} in it", look.members)
-        size = look.members[members[0]]
-    return TableFile(table, path, look, None, size)
+        return TableFile(table, path, facts, dump, dump.size)
+    size, members = facts.expected, facts.members()
+    if members is not None:
+        found = wanted.among(list(members))
+        if not found:
+            raise _missing(table, path, f"has no {table.file} in it", members)
+        size = members[found[0]]
+    return TableFile(table, path, facts, None, size)
 
 
 def _located(source: Given, table: Table) -> str:
@@ -143,20 +144,20 @@ def _located(source: Given, table: Table) -> str:
     path = os.fspath(source)
     is_folder = os.path.isdir(path)
     posts = file_in_folder(path, POSTS) if is_folder else path
-    look = look_at(posts)
-    if _wanted(table).among(list(look.members or ())):
+    members = inspect_file(posts).members()
+    if _wanted(table).among(list(members or ())):
         return posts
     prefix = POSTS.prefix_of(os.path.basename(posts))
     prefixes = [] if prefix is None else [prefix]
-    if is_folder or look.members is None:
+    if is_folder or members is None:
         prefixes.append("")
     folder = os.path.dirname(posts) or "."
     if found := _beside(table, folder, prefixes):
         return found
-    if look.members is None:
+    if members is None:
         raise _missing(table, os.path.join(folder, table.file), "is missing")
     problem = f"has no {table.file} in it, and none stands beside it"
-    raise _missing(table, posts, problem, look.members)
+    raise _missing(table, posts, problem, members)
 
 
 def _beside(table: Table, folder: str, prefixes: list[str]) -> str | None:

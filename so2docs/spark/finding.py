@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from so2docs.errors import DumpError
 from so2docs.schema import TABLES
 from so2docs.sources import storage
 from so2docs.sources.dump import Dump, open_dump
-from so2docs.sources.encodings import HEAD_BYTES, encoding_of
-from so2docs.sources.kinds import kind_of
 from so2docs.sources.members import POSTS
-from so2docs.sources.opening import file_in_folder
+from so2docs.sources.opening import file_in_folder, inspect_file
 from so2docs.sources.tables import TableFile, find_tables
 from so2docs.spark.plan import Stream
 
@@ -26,22 +23,13 @@ def posts_of(path: str) -> Dump | Stream:
     Raises:
         DumpError: It is not sound, or is none.
     """
-    try:
-        if not storage.is_url(path):
-            if os.path.isdir(path):
-                path = file_in_folder(path, POSTS)
-            if not stat.S_ISREG(os.stat(path).st_mode):
-                return open_dump(path)  # Which says that it is no file.
-        with storage.open_file(path) as file:
-            head = file.read(HEAD_BYTES)
-            kind = kind_of(head)
-            if kind is None and encoding_of(path, head) is None:
-                return open_dump(path)
-            found = storage.identity(path, file)
-    except OSError as error:
-        raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
-    ratio = 1.0 if kind is None else max(kind.ratio, _RATIO)
-    return Stream(path, found, int(found[0] * ratio))
+    if not storage.is_url(path) and os.path.isdir(path):
+        path = file_in_folder(path, POSTS)
+    facts = inspect_file(path)
+    if facts.is_plain or not facts.is_file:  # Of a pipe, it says that it is no file.
+        return open_dump(path)
+    ratio = 1.0 if facts.kind is None else max(facts.kind.ratio, _RATIO)
+    return Stream(path, facts.identity, int(facts.identity[0] * ratio))
 
 
 def tables_beside(path: str, nest: tuple[str, ...]) -> dict[str, Dump]:
