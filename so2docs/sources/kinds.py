@@ -67,6 +67,7 @@ _BLANK = b"\xef\xbb\xbf \t\r\n"
 _ROW = re.compile(rb"<row[ \t\r\n]")
 _PAGE = re.compile(rb"<(?:!doctype[ \t\r\n]+)?html[ \t\r\n/>]", re.IGNORECASE)
 _ROOTS = {
+    "error": ("an error that a server sent", "download it again"),
     "html": ("a web page", "a download that failed may leave one; download it again"),
     "rss": ("a news feed", _GIVE_DUMP),
     "feed": ("a news feed", _GIVE_DUMP),
@@ -79,7 +80,9 @@ _TABLE_ROOTS = {"posts", *(table.file.removesuffix(".xml").lower() for table in 
 
 
 def check_root(path: str, root: str, wanted: DumpFile) -> None:
-    """Raise a `DumpError` unless the root element is that of the wanted table.
+    """Raise a `DumpError` if the root element is that of another table, or of another format.
+
+    A root that says nothing, such as <table>, is taken: what is in it has to be rows.
 
     Args:
         path: Name of the dump, for messages.
@@ -98,8 +101,6 @@ def check_root(path: str, root: str, wanted: DumpFile) -> None:
     if name in _ROOTS:
         what, advice = _ROOTS[name]
         raise DumpError(path, f"is {what} (<{root}>), {expected}", advice=advice)
-    advice = f"check that this is the {wanted.file} of a Stack Exchange dump"
-    raise DumpError(path, f"has the root element <{root[:80]}>, {expected}", advice=advice)
 
 
 def check_head(path: str, head: bytes, wanted: DumpFile) -> None:
