@@ -4,7 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-spark fuzz format docs bench profile sanitize fuzz-core clean
+CORE := setup.py $(wildcard so2docs/posts/*.c so2docs/posts/*.h)
+
+.PHONY: demo test test-spark test-datasets fuzz format docs bench profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -24,6 +26,17 @@ test: $(VENV)/installed-test
 # All tests on Spark, with those that start clusters, kill executors, and run the command.
 test-spark: $(VENV)/installed-spark
 	SO2DOCS_SPARK_SLOW=1 $(BIN)/pytest tests/test_spark*.py
+
+# The programs that people read outputs with, in an environment of their own: they are large.
+READERS := build/readers
+
+test-datasets: $(READERS)/installed
+	SO2DOCS_READERS=1 $(READERS)/bin/pytest -m readers
+
+$(READERS)/installed: pyproject.toml $(CORE)
+	$(PYTHON) -m venv $(READERS)
+	$(READERS)/bin/python -m pip install --quiet --editable '.[readers,test]'
+	@touch $@
 
 # As long as SECONDS says, steered by coverage where atheris can be installed.
 SECONDS ?= 600
@@ -73,8 +86,6 @@ docs: $(VENV)/installed-test
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-
-CORE := setup.py $(wildcard so2docs/posts/*.c so2docs/posts/*.h)
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml $(CORE)
 	$(BIN)/python -m pip install --quiet --editable .

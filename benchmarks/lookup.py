@@ -32,6 +32,7 @@ import so2docs
 from so2docs.lookup.collection import Collection
 from so2docs.lookup.pieces import PieceReader
 from so2docs.output.file import Output
+from so2docs.output.index import path_of
 from so2docs.passes import second_pass
 
 
@@ -88,7 +89,7 @@ def open_and_find(path: str, question_id: int) -> None:
 
 def lookups(path: str) -> None:
     """Look-ups, cold and warm."""
-    index = f"{path}.index"
+    index = path_of(path)
     cold = []
     for question_id in some_ids(path, 100, seed=1):
         forget(path, index)
@@ -114,7 +115,7 @@ def lookups(path: str) -> None:
 
 def index_figures(path: str) -> None:
     """Size of the index, and how long it takes to make it again."""
-    index = Path(f"{path}.index")
+    index = Path(path_of(path))
     written = index.read_bytes()
     share = len(written) / os.path.getsize(path)
     with so2docs.open(path) as docs:

@@ -95,7 +95,7 @@ def convert(
 
     OUTPUT is questions.jsonl.gz if not given; its name says the format (.jsonl, .json, .parquet,
     .ravendbdump) and the compression (.gz, .zst); - is standard output, uncompressed. It gets its
-    name only when it is whole. Beside JSON lines goes a small OUTPUT.index, which tells `so2docs
+    name only when it is whole. Beside JSON lines goes a small .OUTPUT.index, which tells `so2docs
     show` where each question stands. Rows that no document holds go to a side file with the reason.
     The same command after an interruption goes on where it was.
 

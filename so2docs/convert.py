@@ -45,7 +45,7 @@ def convert(
         output: File for the documents, in ascending question id; `questions.jsonl.gz` if None (of
             another format, such as `questions.parquet`). Its name says format and compression
             where they are not given. `-` is standard output, uncompressed.
-            Beside one file of `jsonl`, unless by zstd, goes a small `OUTPUT.index`, with which
+            Beside one file of `jsonl`, unless by zstd, goes a small `.OUTPUT.index`, with which
             `open` finds single documents.
         site_field: Name and value of a field to add to each document before its answers, such as
             `("Site", "beer")`: post ids are unique per site only.

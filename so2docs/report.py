@@ -66,6 +66,7 @@ class Report:
         filtered: Questions and answers that the filters left out.
         repaired_characters: Characters that XML forbids, replaced by U+FFFD.
         strays_path: Side file with the strays; None if there are none.
+        index_path: Side file that says where each document stands; None if there is none.
         dump_bytes: Size of the dump.
         output_bytes: Size of the output, of all files together.
         files: Number of files.
@@ -90,6 +91,7 @@ class Report:
     filtered: int = 0
     repaired_characters: int = 0
     strays_path: str | None = None
+    index_path: str | None = None
     dump_bytes: int = 0
     output_bytes: int = 0
     files: int = 1
@@ -158,6 +160,8 @@ class Report:
         yield "dump", f"{_size(self.dump_bytes)}  {self.dump}"
         files = f" in {self.files:,} files" if self.files > 1 else ""
         yield "output", f"{_size(self.output_bytes)}  {self.output}{files}"
+        if self.index_path:
+            yield "index", self.index_path
         yield "spill", _size(self.spill_bytes)
         size = self.dump_bytes + sum(table.bytes for table in self.tables.values())
         rate = size / 1e6 / self.seconds if self.seconds else 0.0

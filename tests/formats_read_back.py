@@ -23,7 +23,7 @@ def unpacked(path: Path) -> bytes:
     data = path.read_bytes()
     if data.startswith(b"\x1f\x8b"):
         return gzip.decompress(data)
-    if path.suffix == ".zst":
+    if data.startswith(b"\x28\xb5\x2f\xfd"):
         reader = zstandard.ZstdDecompressor().stream_reader(
             io.BytesIO(data), read_across_frames=True
         )

@@ -81,7 +81,7 @@ def assert_same_as_plain(dump: Path, folder: Path, plain: Path, **options: Any) 
     plain.mkdir()
     so2docs.convert(dump, plain / "questions.jsonl.gz", jobs=1, **options)
     assert lines_of(folder) == lines_of(plain, "questions.jsonl.gz")
-    assert lines_of(folder, "_strays-*.jsonl.gz") == lines_of(plain, "questions.strays.jsonl.gz")
+    assert lines_of(folder, ".strays-*") == lines_of(plain, ".questions.jsonl.gz.strays")
     assert (folder / "_SUCCESS").exists()
     assert not (folder / "_temporary").exists()
 

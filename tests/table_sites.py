@@ -25,7 +25,7 @@ def lines_of(path: Path) -> bytes:
 
 
 def strays_of(output: Path) -> Path:
-    return output.with_name(output.name.replace(".jsonl", ".strays.jsonl"))
+    return output.with_name(f".{output.name}.strays")
 
 
 def expected(oracle: Tables) -> list[bytes]:

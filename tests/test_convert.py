@@ -53,7 +53,7 @@ def test_answers_by_votes_needs_no_new_first_pass(samples: Path, tmp_path: Path)
     assert report.resumed
     assert text_of(output) == (samples / "votes.by-votes.jsonl").read_bytes()
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["q.jsonl.gz", "q.jsonl.gz.index"]
+    assert names == [".q.jsonl.gz.index", "q.jsonl.gz"]
 
 
 def test_report_reads_well(samples: Path, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_report_reads_well(samples: Path, tmp_path: Path) -> None:
     html = report._repr_html_()
     assert html.startswith("<table>")
     assert "<th style='text-align:left'>questions</th><td style='text-align:left'>2</td>" in html
-    assert report.strays_path == str(tmp_path / "q.strays.jsonl.gz")
+    assert report.strays_path == str(tmp_path / ".q.jsonl.gz.strays")
 
 
 def test_html_of_a_report_escapes_names() -> None:
@@ -191,7 +191,7 @@ def test_any_rows_in_any_order_nest_as_in_memory(
     )  # type: ignore[arg-type]
     expected = nest(dump, answers_by)  # type: ignore[arg-type]
     assert output.read_bytes().splitlines(keepends=True) == expected.document_lines()
-    strays = tmp_path / "q.strays.jsonl"
+    strays = tmp_path / ".q.jsonl.strays"
     found = list(so2docs.read(strays)) if strays.exists() else []
     assert found == expected.strays
     assert report.rows == len(rows)

@@ -343,11 +343,11 @@ def test_elasticsearch_index(tmp_path: Path) -> None:
 def test_strays_beside_any_format(tmp_path: Path) -> None:
     wanted = unpacked(SAMPLES / "strays.strays.jsonl")
     cases: list[tuple[FormatName, str, str]] = [
-        ("parquet", "q.parquet", "q.strays.jsonl.gz"),
-        ("ravendb", "r.ravendbdump", "r.strays.jsonl.gz"),
-        ("json", "j.json", "j.strays.jsonl"),
-        ("jsonl", "z.jsonl.zst", "z.strays.jsonl.zst"),
-        ("elasticsearch", "e.jsonl.gz", "e.strays.jsonl.gz"),
+        ("parquet", "q.parquet", ".q.parquet.strays"),
+        ("ravendb", "r.ravendbdump", ".r.ravendbdump.strays"),
+        ("json", "j.json", ".j.json.strays"),
+        ("jsonl", "z.jsonl.zst", ".z.jsonl.zst.strays"),
+        ("elasticsearch", "e.jsonl.gz", ".e.jsonl.gz.strays"),
     ]
     for name, file, strays in cases:
         report = so2docs.convert(SAMPLES / "strays.xml", tmp_path / file, format=name, jobs=1)
@@ -389,11 +389,11 @@ def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
     for options in (["-f", "parquet"], ["-f", "json"], ["-f", "ravendb", "--split", "2"], []):
         subprocess.run([*command, *options], check=True, cwd=tmp_path, timeout=60)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".questions.jsonl.gz.index",
         "questions-00000.ravendbdump",
         "questions-00001.ravendbdump",
         "questions.json.gz",
         "questions.jsonl.gz",
-        "questions.jsonl.gz.index",
         "questions.parquet",
     ]
     refused = subprocess.run(

@@ -28,7 +28,7 @@ def expected_bytes(path: Path, compression: Compression) -> bytes:
 
 
 def index_of(path: Path) -> bytes:
-    index = path.parent / f"{path.name}.index"
+    index = path.parent / f".{path.name}.index"
     return index.read_bytes() if index.exists() else b""
 
 

@@ -260,7 +260,7 @@ def test_one_id_under_many_questions(jobs: int, chunk_bytes: int | None, tmp_pat
     so2docs.convert(dump, output, jobs=jobs, chunk_bytes=chunk_bytes)
     oracle = nest(dump)
     assert list(so2docs.read(output)) == oracle.documents
-    assert list(so2docs.read(tmp_path / "questions.strays.jsonl.gz")) == oracle.strays
+    assert list(so2docs.read(tmp_path / ".questions.jsonl.gz.strays")) == oracle.strays
 
 
 NAMES: dict[str, Callable[[Path], Path]] = {
@@ -294,8 +294,8 @@ def test_names(kind: str, tmp_path: Path) -> None:
         f"{output}.json",
     ]
     subprocess.run(command, check=True, cwd=CHECKOUT, capture_output=True)
-    names = {path.name, output.name, f"{output.name}.json", f"{path.stem}.strays.jsonl.gz"}
-    names.add(f"{output.name}.index")
+    names = {path.name, output.name, f"{output.name}.json", f".{output.name}.strays"}
+    names.add(f".{output.name}.index")
     assert set(left_by(output)) == names
     path.write_bytes(b"<posts>")
     done = subprocess.run([*command, "--force"], check=False, cwd=CHECKOUT, capture_output=True)
@@ -317,7 +317,7 @@ def test_a_path_too_long_for_the_index(tmp_path: Path) -> None:
 def test_links_to_the_dump_are_not_written_to(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1))
     data = dump.read_bytes()
-    names = "questions.jsonl.gz", "questions.jsonl.gz.part", "questions.strays.jsonl.gz.part"
+    names = "questions.jsonl.gz", "questions.jsonl.gz.part", ".questions.jsonl.gz.strays.part"
     for name in names:
         for link in (os.link, os.symlink):
             link(dump, tmp_path / name)

@@ -27,7 +27,7 @@ NAMES = ("questions.jsonl.gz", "questions.jsonl", "questions.jsonl.zst")
 
 
 def index_of(output: Path) -> Path:
-    return output.with_name(output.name + ".index")
+    return output.with_name(f".{output.name}.index")
 
 
 def scanned(output: Path) -> dict[int, dict[str, object]]:
@@ -93,7 +93,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=NAMES)
 def output(request: pytest.FixtureRequest, large: Path, tmp_path: Path) -> Path:
     """An output with its index, to do anything with."""
-    for name in (request.param, f"{request.param}.index"):
+    for name in (request.param, f".{request.param}.index"):
         shutil.copyfile(large / name, tmp_path / name)
     return tmp_path / str(request.param)
 
@@ -190,7 +190,7 @@ SPOILT_INDEXES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "other file": (
         lambda path: so2docs.convert(
-            SAMPLES / "votes.xml", path.with_suffix(""), jobs=1, force=True
+            SAMPLES / "votes.xml", path.with_name(path.stem[1:]), jobs=1, force=True
         ),
         "another file",
     ),
@@ -390,7 +390,7 @@ def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: 
     for path in (output, index_of(output)):
         assert path.read_bytes() == (large / path.name).read_bytes()
     assert sorted(os.listdir(tmp_path)) == sorted(
-        path.name for path in large.glob("questions.*gz*")
+        path.name for path in large.glob("*questions.*gz*")
     )
 
 
@@ -459,7 +459,7 @@ def test_standard_output_and_strays_have_no_index(tmp_path: Path) -> None:
     assert done.stdout.splitlines(True) == (SAMPLES / "strays.jsonl").read_bytes().splitlines(True)
     assert not list(tmp_path.glob("*.index*"))
     so2docs.convert(SAMPLES / "strays.xml", tmp_path / NAMES[0], jobs=1, force=True)
-    assert [path.name for path in tmp_path.glob("*.index*")] == [f"{NAMES[0]}.index"]
+    assert [path.name for path in tmp_path.glob("*.index*")] == [f".{NAMES[0]}.index"]
 
 
 def test_conversion_does_not_load_what_reads_outputs() -> None:
@@ -486,3 +486,39 @@ def test_names_of_the_package() -> None:
     assert {"open", "Collection"} <= set(dir(so2docs))
     with pytest.raises(AttributeError, match="nothing"):
         so2docs.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_side_files_where_earlier_versions_put_them(
+    name: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    output = tmp_path / name
+    so2docs.convert(SAMPLES / "strays.xml", output, jobs=1)
+    former = output.with_name(f"{name}.index")
+    index_of(output).rename(former)
+    strays = tmp_path / name.replace(".jsonl", ".strays.jsonl")
+    output.with_name(f".{name}.strays").rename(strays)
+    assert_same(output)
+    assert not recwarn.list
+    assert not index_of(output).exists()
+    said: list[str] = []
+    so2docs.convert(SAMPLES / "strays.xml", output, jobs=1, force=True, notify=said.append)
+    assert not former.exists()
+    assert_same(output)
+    assert strays.exists()
+    assert said == [
+        f"{strays}: strays of an earlier version of so2docs, which readers of the folder take for "
+        "questions; remove them"
+    ]
+
+
+def test_side_files_of_two_formats_keep_apart(tmp_path: Path) -> None:
+    reports = [
+        so2docs.convert(SAMPLES / "strays.xml", tmp_path / name, jobs=1)
+        for name in ("questions.parquet", "questions.jsonl.gz")
+    ]
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "questions.parquet", jobs=1, force=True)
+    first, second = (Path(str(report.strays_path)) for report in reports)
+    assert not first.exists()
+    assert len(list(so2docs.read(second))) == sum(reports[1].strays.values())
+    assert f"index                {tmp_path / '.questions.jsonl.gz.index'}" in str(reports[1])

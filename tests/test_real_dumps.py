@@ -45,7 +45,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
 
 
 def strays_of(output: Path) -> Path:
-    return output.with_name(output.name.replace(".jsonl.gz", ".strays.jsonl.gz"))
+    return output.with_name(f".{output.name}.strays")
 
 
 def assert_same_lines(found: Iterator[bytes], expected: list[bytes]) -> None:

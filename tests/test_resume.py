@@ -148,11 +148,11 @@ def test_the_command_says_it(monkeypatch: pytest.MonkeyPatch, dump: Path, output
         )
         assert ("so2docs: going on: all of the dump is already" in done.stderr) == (not quiet)
         output.unlink()
-        output.with_name("questions.strays.jsonl.gz").unlink()
+        output.with_name(".questions.jsonl.gz.strays").unlink()
 
 
 @pytest.mark.parametrize("damage", ["shorter", "changed", "gone"])
-@pytest.mark.parametrize("name", ["questions.jsonl.gz.part", "questions.strays.jsonl.gz.part"])
+@pytest.mark.parametrize("name", ["questions.jsonl.gz.part", ".questions.jsonl.gz.strays.part"])
 def test_a_part_that_is_not_as_it_was_left_is_written_again(
     damage: str,
     name: str,

@@ -88,7 +88,7 @@ def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def strays_of(output: Path) -> Path:
-    return output.with_name(output.name.replace(".jsonl.gz", ".strays.jsonl.gz"))
+    return output.with_name(f".{output.name}.strays")
 
 
 def unpacked(path: Path) -> bytes:
@@ -109,7 +109,7 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
         }
         if (strays := SAMPLES / f"{name}.strays.jsonl").exists():
             expected[strays_of(output)] = strays
-        index = output.with_name(f"{output.name}.index")
+        index = output.with_name(f".{output.name}.index")
         assert sorted(output.parent.iterdir()) == sorted([*expected, index])
         for found, wanted in expected.items():
             assert unpacked(found).splitlines(True) == wanted.read_bytes().splitlines(True)

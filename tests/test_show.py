@@ -63,7 +63,7 @@ def test_unknown_ids_are_an_error_but_the_others_are_shown(form: str, output: Pa
 
 
 def test_missing_index_is_said_and_made(output: Path) -> None:
-    index = output.with_name(f"{output.name}.index")
+    index = output.with_name(f".{output.name}.index")
     written = index.read_bytes()
     index.unlink()
     done = run("show", output, 1)

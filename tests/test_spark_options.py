@@ -83,11 +83,10 @@ def test_every_part_file_is_whole(
     assert [document for file in files for document in read(file)] == read(plain)
     assert report.sites["wide"].output_bytes == sum(file.stat().st_size for file in files)
     assert {path.name.partition(".")[2] for path in files} == {plain.name.partition(".")[2]}
-    side_files = sorted((tmp_path / "out" / "wide").glob("_strays-*"))
-    (of_plain,) = tmp_path.glob("plain.strays*")
+    side_files = sorted((tmp_path / "out" / "wide").glob(".strays-*"))
+    of_plain = tmp_path / f".{plain.name}.strays"
     assert b"".join(map(of_format, side_files)) == of_format(of_plain)
-    end = of_plain.name.removeprefix("plain.strays.")
-    assert [path.name.partition(".")[2] for path in side_files] == [end, end]
+    assert [path.name for path in side_files] == [".strays-00001", ".strays-00002"]
 
 
 @needs_spark

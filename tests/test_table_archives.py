@@ -136,7 +136,7 @@ def test_same_bytes_from_anywhere(
     assert converted(source, output, ["all"], jobs=1, chunk_bytes=chunk_bytes) == WANTED
     assert {path.name for path in folder.iterdir()} == before
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {folder.name, output.name, strays_of(output).name, f"{output.name}.index"}
+    assert left == {folder.name, output.name, strays_of(output).name, f".{output.name}.index"}
 
 
 def test_same_bytes_from_several_jobs(folder: Path, tmp_path: Path) -> None:

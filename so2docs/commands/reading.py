@@ -50,8 +50,8 @@ def _say(message: str) -> None:
 def show(output: str, ids: tuple[int, ...], as_json: bool | None, debug: bool) -> None:
     """Show the questions with these IDs, with their answers, out of OUTPUT.
 
-    Takes milliseconds on a file of any size: OUTPUT.index, which convert writes beside OUTPUT, says
-    where to look. A missing index is made first, in one pass.
+    Takes milliseconds on a file of any size: .OUTPUT.index, which convert writes beside OUTPUT,
+    says where to look. A missing index is made first, in one pass.
     """
     from so2docs.lookup.collection import open as open_output
     from so2docs.lookup.page import as_page

@@ -1,6 +1,6 @@
 r"""The index beside an output: where each piece starts, so that any document is one piece away.
 
-`OUTPUT.index` is a small binary file, little-endian, the same bytes for the same output:
+`.OUTPUT.index` is a small binary file, little-endian, the same bytes for the same output:
 
     header   "so2docs index 1\n"
     entries  one per piece, in the order of the file: question id of its first document, offset of
@@ -20,14 +20,14 @@ from __future__ import annotations
 import os
 import struct
 from bisect import bisect_right
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from isal import isal_zlib
 
 from so2docs.errors import So2docsError
-
-SUFFIX = ".index"
+from so2docs.output.side_files import INDEX, former_index, side_file
 
 HEADER = b"so2docs index 1\n"
 _ANY_HEADER = b"so2docs index "
@@ -62,13 +62,22 @@ class Entry(NamedTuple):
 
 def path_of(output: str) -> str:
     """The name of an output's index."""
-    return output + SUFFIX
+    return side_file(output, INDEX)
 
 
 def is_index(path: str) -> bool:
     """Whether a file is an index, of whatever version; it may be replaced then."""
+    if not os.path.isfile(path):
+        return False
     with open(path, "rb") as file:
         return file.read(len(_ANY_HEADER)) == _ANY_HEADER
+
+
+def remove_former(output: str) -> None:
+    """Remove the index of an earlier state of an output from where it stood."""
+    with suppress(OSError):
+        if is_index(former_index(output)):
+            os.unlink(former_index(output))
 
 
 def tail_crc(file: BinaryIO, size: int) -> int:
@@ -174,7 +183,10 @@ def load(output: str, file: BinaryIO) -> Index:
         UnusableIndexError: It cannot be used; the text says why.
     """
     try:
-        data = Path(path_of(output)).read_bytes()
+        path = path_of(output)
+        if not os.path.exists(path) and os.path.exists(former_index(output)):
+            path = former_index(output)
+        data = Path(path).read_bytes()
     except FileNotFoundError:
         raise UnusableIndexError("there is no index beside it") from None
     except OSError as error:

@@ -16,7 +16,7 @@ from so2docs.output import index
 
 
 class Writer:
-    """Writes the index of an output that is being written, under `OUTPUT.index.part`.
+    """Writes the index of an output that is being written, under `.OUTPUT.index.part`.
 
     Attributes:
         builder: Its state, for a checkpoint.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from isal import isal_zlib
 
+from so2docs.output import index
 from so2docs.output.file import output_error
 
 _READ_BYTES = 4 * 1024 * 1024
@@ -45,6 +46,7 @@ def publish(path: str, size: int) -> bool:
     try:
         if os.path.exists(f"{path}.part"):
             os.replace(f"{path}.part", path)
+            index.remove_former(path)
         Path(f"{path}.part.pieces").unlink(missing_ok=True)
         return os.path.getsize(path) == size
     except FileNotFoundError:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from so2docs.errors import DumpError, OutputError, SpillError
-from so2docs.options.choices import Compression, compression_of
+from so2docs.options.choices import Compression
 from so2docs.options.output_form import OutputForm
 from so2docs.output import index
+from so2docs.output.side_files import STRAYS, side_file
 from so2docs.spill import Spill, clear
 
 _EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
@@ -57,15 +58,21 @@ class Names:
     @property
     def strays(self) -> str:
         """The side file for strays, which is of JSON lines whatever the output is."""
+        return side_file("stdout" if self.output == "-" else self.output, STRAYS)
+
+    @property
+    def former_strays(self) -> str:
+        """Where earlier versions put that file, in the way of those who read all of a folder."""
         if self.form.format == "jsonl":
             return f"{self.stem}.strays{self.extensions}"
-        end = {"none": "", "gzip": ".gz", "zstd": ".zst"}[self.form.compression]
-        return f"{self.stem}.strays.jsonl{'.gz' if self.form.format == 'parquet' else end}"
+        end = {"none": "", "gzip": ".gz", "zstd": ".zst"}[self.strays_compression]
+        return f"{self.stem}.strays.jsonl{end}"
 
     @property
     def strays_compression(self) -> Compression:
-        """How the side file is compressed."""
-        return compression_of(self.strays)
+        """How the side file is compressed: as the output, if that is as a whole."""
+        is_whole = self.output != "-" and self.form.format != "parquet"
+        return self.form.compression if is_whole else "gzip"
 
     @property
     def index(self) -> str:

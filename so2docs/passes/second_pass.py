@@ -6,6 +6,7 @@ from there.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -152,6 +153,8 @@ class SecondPass:
         else:
             strays.discard()
         sizes = output.seal()
+        if self.options.form.is_indexed and os.path.exists(self.names.index):
+            report.index_path = self.names.index
         report.output_bytes, report.files = sum(sizes), len(sizes)
         sealed = {"report": report.as_dict(), "stray_bytes": stray_bytes, "sizes": sizes}
         self.spill.put("sealed", sealed)

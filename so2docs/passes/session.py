@@ -99,6 +99,11 @@ class Session:
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
         self.spill.put("sealed", {**self.spill.get("sealed"), "report": report.as_dict()})
         published(self.spill.get("sealed"), self.names)
+        if self.names.output != "-" and os.path.exists(self.names.former_strays):
+            self.notify(
+                f"{self.names.former_strays}: strays of an earlier version of so2docs, which "
+                "readers of the folder take for questions; remove them"
+            )
         return report
 
     def documents(self) -> Iterator[Iterator[bytes]]:

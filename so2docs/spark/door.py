@@ -48,7 +48,7 @@ def convert(
             pattern; or several of them. Every executor must be able to read them: a shared disk, or
             a store that fsspec has a driver for.
         output_dir: Folder, or URL of one, that gets a folder for each site. In it are
-            `part-00000.jsonl.gz` and so on, in ascending question id; `_strays-00000.jsonl.gz` and
+            `part-00000.jsonl.gz` and so on, in ascending question id; `.strays-00000` and
             so on, if there are any; and `_SUCCESS` when all is there.
         site: Give each question an attribute `Site`, after all others and before `Answers`; None:
             where `source` may stand for several dumps.

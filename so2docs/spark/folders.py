@@ -21,7 +21,7 @@ OnError = Literal["stop", "skip"]
 
 SUCCESS = "_SUCCESS"
 ERROR = "_error.xml"
-_OURS = ("part-", nesting.STRAYS, nesting.TEMPORARY, SUCCESS, ERROR)
+_OURS = ("part-", nesting.STRAYS, "_strays", nesting.TEMPORARY, SUCCESS, ERROR)
 
 
 class Failures:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from so2docs.errors import StrictError
 from so2docs.merge import Tally
 from so2docs.nest import added
-from so2docs.options.choices import compression_of
 from so2docs.options.output_form import ending
 from so2docs.output.file import Output
 from so2docs.output.line_pieces import compress_lines
@@ -36,7 +35,8 @@ from so2docs.spark.plan import Site
 from so2docs.spark.records import Record, temporary_folder
 
 TEMPORARY = "_temporary"
-STRAYS = "_strays"
+STRAYS = ".strays"
+"""Side files: like those beside other outputs, no reader of the folder comes upon them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +185,13 @@ def _names(site: Site, folder: str, number: int) -> Names:
 
 def _strays(site: Site, folder: str, number: int) -> Output:
     """The side file of this number, of JSON lines whatever the part files are."""
-    end = _names(site, folder, number).strays.partition(".strays")[2]
-    path = os.path.join(folder, f"{STRAYS}-{number:05}{end}")
-    return Output(path, compression_of(path))
+    path = os.path.join(folder, f"{STRAYS}-{number:05}")
+    return Output(path, _names(site, folder, number).strays_compression)
 
 
 def _write_lines(lines: Iterable[bytes], output: Output, site: Site) -> None:
-    for piece in compress_lines(lines, compression_of(output.path), site.options.level):
+    compression = _names(site, "", 0).strays_compression
+    for piece in compress_lines(lines, compression, site.options.level):
         output.append(piece)
 
 

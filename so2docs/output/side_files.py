@@ -1,0 +1,24 @@
+"""Names of the files that stand beside an output: its index, and its strays.
+
+Whoever reads a folder or a glob of outputs must not come upon them. A name that starts with a dot
+keeps out of what folders are read with (Spark, Arrow, Hugging Face, shells) and one that does not
+end like data out of the globs of those that take names with a dot, too (DuckDB, Polars,
+ClickHouse). They are named after the whole output, so that those of two formats do not meet.
+"""
+
+from __future__ import annotations
+
+import os
+
+INDEX, STRAYS = "index", "strays"
+
+
+def side_file(output: str, what: str) -> str:
+    """The file beside an output that holds its index or its strays."""
+    folder, name = os.path.split(output)
+    return os.path.join(folder, f".{name}.{what}")
+
+
+def former_index(output: str) -> str:
+    """Where earlier versions put the index, from where it is still read."""
+    return f"{output}.index"
