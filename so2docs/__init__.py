@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from so2docs.lookup.collection import Collection, IndexWarning
     from so2docs.lookup.collection import open as open  # noqa: A004
     from so2docs.sqlite.build import Database, to_sqlite
-    from so2docs.statistics.stats import Scores, Stats, stats
+    from so2docs.statistics.figures import Scores
+    from so2docs.statistics.stats import Stats, stats
 
 # `open` is left out, so that `from so2docs import *` does not hide the builtin.
 __all__ = [
@@ -95,7 +96,7 @@ _LOADED_WHEN_USED = {
     "Collection": "so2docs.lookup.collection",
     "IndexWarning": "so2docs.lookup.collection",
     "Database": "so2docs.sqlite.build",
-    "Scores": "so2docs.statistics.stats",
+    "Scores": "so2docs.statistics.figures",
     "Stats": "so2docs.statistics.stats",
     "open": "so2docs.lookup.collection",
     "stats": "so2docs.statistics.stats",

@@ -1,42 +1,31 @@
-"""The command line: options in, exit codes out. The work is `so2docs.convert`."""
+"""The command line: the group of the commands, and exceptions -> exit codes."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import traceback
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 import so2docs
-from so2docs.commands import reading
+from so2docs.commands.convert import EPILOG, EXIT_FAILED, convert
 from so2docs.commands.diff import diff
-from so2docs.commands.document_options import document_options
 from so2docs.commands.patch import patch
+from so2docs.commands.show import show
 from so2docs.commands.spark import spark
 from so2docs.commands.sqlite import sqlite
-from so2docs.errors import OptionError, OutputError, So2docsError
+from so2docs.commands.stats import stats
+from so2docs.commands.terminal import say
+from so2docs.errors import RESUMES, OptionError, So2docsError
 from so2docs.posts import core
-from so2docs.several import Conversion, site_of, summary
 
-EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
-
-_DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst")
-
-_EPILOG = """\b
-Example:
-  so2docs convert Posts.xml questions.jsonl.gz
-  so2docs show questions.jsonl.gz 11227809
-  so2docs convert *.7z --output-dir questions --site-field Site
-  zcat questions.jsonl.gz | head -1
-"""
+EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
 @click.version_option(
     so2docs.__version__, prog_name="so2docs", message=f"%(prog)s %(version)s ({core.built()} core)"
 )
@@ -44,145 +33,8 @@ def cli() -> None:
     """Questions with their answers inside, from the Posts.xml of a Stack Exchange dump."""
 
 
-@cli.command(epilog=_EPILOG)
-@click.argument("paths", nargs=-1, required=True, metavar="DUMP [OUTPUT]")
-@click.option(
-    "--output-dir", metavar="DIR", help="Convert several DUMPs, each into DIR/SITE.jsonl.gz."
-)
-@click.option(
-    "--site-field",
-    metavar="NAME",
-    help="Add the site's name to each document, as field NAME: ids are unique per site only.",
-)
-@click.option(
-    "--split",
-    metavar="SIZE|N",
-    help="Files of at most SIZE, such as 1GB, or N files: questions-00000.jsonl.gz and so on.",
-)
-@document_options
-@click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
-)
-@click.option(
-    "--work-dir",
-    metavar="DIR",
-    help="Folder for the spill, about 0.4 times the dump; that of the output if not given.",
-)
-@click.option("--keep-spill", is_flag=True, help="Keep the spill after a finished conversion.")
-@click.option("--force", is_flag=True, help="Overwrite an existing output.")
-@click.option("--restart", is_flag=True, help="Start over, whatever an interrupted conversion did.")
-@click.option("--comments", metavar="FILE", help="Nest the comments of this Comments.xml.")
-@click.option("--links", metavar="FILE", help="Nest the links of this PostLinks.xml.")
-@click.option("--votes", metavar="FILE", help="Nest the counts of the votes of this Votes.xml.")
-@click.option("--users", metavar="FILE", help="Name users from this Users.xml.")
-@click.option("--report", metavar="FILE", help="Write the report as JSON.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def convert(
-    *,
-    paths: tuple[str, ...],
-    output_dir: str | None,
-    site_field: str | None,
-    report: str | None,
-    quiet: bool,
-    debug: bool,
-    **options: Any,
-) -> None:
-    """Convert DUMP into OUTPUT: one question a line, with its answers inside.
-
-    DUMP is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
-    or - for standard input. An archive is not unpacked first.
-
-    OUTPUT is questions.jsonl.gz if not given; its name says the format (.jsonl, .json, .parquet,
-    .ravendbdump) and the compression (.gz, .zst); - is standard output, uncompressed. It gets its
-    name only when it is whole. Beside JSON lines goes a small .OUTPUT.index, which tells `so2docs
-    show` where each question stands. Rows that no document holds go to a side file with the reason.
-    The same command after an interruption goes on where it was.
-
-    Of several filters, all must hold.
-
-    Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
-    terminated.
-    """
-    options["progress"] = not quiet and sys.stderr.isatty()
-    options["notify"] = None if quiet else _notify
-    tables = {name: options.pop(name) for name in ("comments", "links", "votes", "users")}
-    if output_dir is not None and any(tables.values()):
-        raise click.UsageError("with --output-dir, tables are those with the posts: give --with")
-    options["tables"] = tables
-    if report is not None:
-        _check_report(report, paths)
-    if output_dir is not None:
-        done = so2docs.convert_all(
-            paths,
-            output_dir,
-            site_field=site_field,
-            when_done=lambda done: _show(done, quiet),
-            **options,
-        )
-        _write_report(report, [conversion.as_dict() for conversion in done])
-        if not quiet:
-            click.echo(f"\n{summary(done)}", err=True)
-        sys.exit(EXIT_FAILED if any(conversion.error is not None for conversion in done) else 0)
-    dump, output = _dump_and_output(paths)
-    if site_field is not None:
-        options["site_field"] = site_field, site_of(dump)
-    try:
-        one = so2docs.convert(dump, output, **options)
-    except KeyboardInterrupt:
-        if dump == "-":
-            raise KeyboardInterrupt(
-                "standard input cannot be read again; the same command starts over"
-            ) from None
-        raise
-    _write_report(report, one.as_dict())
-    if not quiet:
-        click.echo(str(one), err=True)
-
-
-def _write_report(path: str | None, report: object) -> None:
-    if path is None:
-        return
-    try:
-        Path(path).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise OutputError(
-            f"{path}: the report cannot be written ({error.strerror}); the output is complete"
-        ) from error
-
-
-def _show(done: Conversion, quiet: bool) -> None:
-    if done.error is not None or not quiet:
-        click.echo(f"so2docs: {done}", err=True)
-
-
-def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str | None]:
-    """DUMP and OUTPUT; several dumps without a folder for their outputs are refused."""
-    dump, output = paths[0], paths[1] if len(paths) > 1 else None
-    if len(paths) > 2 or (output or "").lower().endswith(_DUMP_EXTENSIONS):
-        raise click.UsageError("for several dumps, give a folder for the outputs: --output-dir DIR")
-    return dump, output
-
-
-for _command in (*reading.COMMANDS, diff, patch, spark, sqlite):
+for _command in (convert, show, stats, diff, patch, sqlite, spark):
     cli.add_command(_command)
-
-
-def _notify(message: str) -> None:
-    click.echo(f"so2docs: {message}", err=True)
-
-
-def _check_report(report: str, paths: tuple[str, ...]) -> None:
-    """Find out before the conversion, not after, that its report cannot be written."""
-    folder = os.path.dirname(report) or "."
-    target = report if os.path.exists(report) else folder
-    if os.path.isdir(report) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
-        raise OutputError(f"{report}: the report cannot be written there; choose another --report")
-    for taken in paths:
-        if os.path.realpath(report) == os.path.realpath(taken) or (
-            os.path.exists(report) and os.path.exists(taken) and os.path.samefile(report, taken)
-        ):
-            raise OutputError(f"{report}: is {taken}; choose another --report")
 
 
 class _Terminated(BaseException):
@@ -215,19 +67,18 @@ def main(arguments: list[str] | None = None) -> None:
     except So2docsError as error:
         if debug:
             traceback.print_exc()
-        click.echo(f"so2docs: {error}", err=True)
+        say(error)
         sys.exit(EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED)
     except OSError as error:
         if debug:
             traceback.print_exc()
         name = f"{error.filename}: " if error.filename else ""
-        click.echo(f"so2docs: {name}{error.strerror or error}", err=True)
+        say(f"{name}{error.strerror or error}")
         sys.exit(EXIT_FAILED)
 
 
 def _interrupted(
     how: str = "interrupted", code: int = EXIT_INTERRUPTED, advice: str = ""
 ) -> NoReturn:
-    advice = advice or "run the same command again to go on"
-    click.echo(f"so2docs: {how}; {advice}", err=True)
+    say(f"{how}; {advice or RESUMES}")
     sys.exit(code)

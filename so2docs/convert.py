@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Unpack
 
-from so2docs.errors import DumpError
+from so2docs.errors import DumpError, starts_over
 from so2docs.options.conversion import Options
 from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.output_form import default_output
@@ -93,12 +93,17 @@ def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]
             names.refuse_existing(force=force)
         spill = names.open_spill(restart=is_fresh)
         try:
-            session = Session(dump, spill, options, names, notify=notify, tables=tables)
-            report = session.run(force=force)
-            if given.get("keep_spill"):
-                spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
-            else:
-                spill.remove()
+            with disk_errors():
+                session = Session(dump, spill, options, names, notify=notify, tables=tables)
+                report = session.run(force=force)
+                if given.get("keep_spill"):
+                    spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
+                else:
+                    spill.remove()
+        except BaseException as end:
+            if is_once or names.output == "-":
+                starts_over(end)
+            raise
         finally:
             names.leave_spill(spill, for_good=is_once)
     return report

@@ -8,9 +8,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+RESUMES = "run the same command again to resume"
+STARTS_OVER = "the same command starts over"
+
 
 class So2docsError(Exception):
-    """Base of every error that this package raises on purpose; its text is one line."""
+    """Base of every error that this package raises on purpose; its text is one line.
+
+    Attributes:
+        retry: What to do before the same is tried again, `""` for nothing; None where trying again
+            is no help.
+        resumes: Whether trying again then resumes what was begun, or starts over.
+    """
+
+    def __init__(self, *arguments: object, retry: str | None = None) -> None:
+        super().__init__(*arguments)
+        self.retry = retry
+        self.resumes = True
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if self.retry is None:
+            return text
+        if self.resumes:
+            return f"{text}; {self.retry and f'{self.retry} and '}{RESUMES}"
+        return f"{text}; {self.retry and f'{self.retry}; '}{STARTS_OVER}"
+
+
+def starts_over(end: BaseException) -> None:
+    """Let what ended a conversion say that the same command starts over: nothing is left of it."""
+    if isinstance(end, So2docsError):
+        end.resumes = False
+    elif not isinstance(end, Exception):  # Such as Ctrl-C.
+        end.args = (STARTS_OVER,)
 
 
 class OptionError(So2docsError):

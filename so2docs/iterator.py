@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import orjson
 
 from so2docs.convert import opened, work_folder
-from so2docs.errors import DumpError
+from so2docs.errors import DumpError, So2docsError, starts_over
 from so2docs.options.conversion import Options
 from so2docs.options.keywords import IteratorKeywords, Tables
 from so2docs.options.request import checked, options_of
@@ -60,6 +60,9 @@ class Documents:
                 for lines in session.documents():
                     yield from map(orjson.loads, lines)
                 self.report = session.report
+            except So2docsError as error:
+                starts_over(error)
+                raise
             finally:
                 spill.remove()
 

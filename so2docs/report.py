@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from so2docs.errors import AccountingError
+from so2docs.escape import for_html
 
 
 @dataclass(slots=True)
@@ -157,12 +157,12 @@ class Report:
         for name, table in self.tables.items():
             yield f"{name} nested", str(table)
         yield "repaired characters", f"{self.repaired_characters:,}"
-        yield "dump", f"{_size(self.dump_bytes)}  {self.dump}"
+        yield "dump", f"{as_size(self.dump_bytes)}  {self.dump}"
         files = f" in {self.files:,} files" if self.files > 1 else ""
-        yield "output", f"{_size(self.output_bytes)}  {self.output}{files}"
+        yield "output", f"{as_size(self.output_bytes)}  {self.output}{files}"
         if self.index_path:
             yield "index", self.index_path
-        yield "spill", _size(self.spill_bytes)
+        yield "spill", as_size(self.spill_bytes)
         size = self.dump_bytes + sum(table.bytes for table in self.tables.values())
         rate = size / 1e6 / self.seconds if self.seconds else 0.0
         jobs = f"{self.jobs} job{'s'[: self.jobs > 1]}"
@@ -179,8 +179,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         cells = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            f"<tr><th style='text-align:left'>{for_html(label)}</th>"
+            f"<td style='text-align:left'>{for_html(value)}</td></tr>"
             for label, value in self.lines()
         )
         return f"<table>{cells}</table>"
@@ -194,7 +194,8 @@ def _by_name(counts: dict[str, int]) -> str:
     return f"{total:,} ({names})"
 
 
-def _size(size: int) -> str:
+def as_size(size: float) -> str:
+    """A number of bytes for people, such as 1.02 MB."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:.2f} {unit}"

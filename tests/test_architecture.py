@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,8 @@ ORDER = (
     {"options"},
     {"recipes"},
     {"schema"},
-    {"errors", "progress", "report", "_version"},
+    {"progress", "report"},
+    {"errors", "escape", "_version"},
 )
 """Folders, and modules that stand beside them: each imports only from lines below its own, and
 from its own."""
@@ -43,18 +44,11 @@ ALLOWED_STILL = {
 }
 """Imports against that order. The list only shrinks."""
 
-CIRCLES_STILL = {
-    ("statistics.text", "statistics.stats"),
-    ("statistics.html", "statistics.stats"),
-}
-"""Imports that make a circle. The list only shrinks."""
-
 LONG_STILL = {
     "output.file": 260,
     "posts.posts": 290,
     "posts.rows": 280,
     "sources.seven_zip": 280,
-    "statistics.stats": 260,
 }
 """Most lines of modules that are longer than they should be. The list only shrinks."""
 
@@ -134,12 +128,7 @@ def floor(name: str) -> int:
 
 def test_no_circle() -> None:
     graph = {name: of_package(name) for name in MODULES}
-    for name, other in CIRCLES_STILL:
-        graph[name].remove(other)
     TopologicalSorter(graph).prepare()
-    for name, other in CIRCLES_STILL:
-        with pytest.raises(CycleError):
-            TopologicalSorter({**graph, name: {*graph[name], other}}).prepare()
 
 
 def test_folders_import_only_downwards() -> None:

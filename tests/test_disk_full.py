@@ -188,7 +188,7 @@ def test_a_full_device_as_output(dump: Path) -> None:
         done = run_command(dump, "-", stdout=full)
     assert done.returncode == 1
     assert done.stderr == (
-        "so2docs: -: the disk is full; free some room and run the same command again to go on\n"
+        "so2docs: -: the disk is full; free some room; the same command starts over\n"
     )
 
 

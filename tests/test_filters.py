@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 import pytest
 from filtering import filtered
@@ -417,3 +418,14 @@ def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:
 def test_what_is_no_size(size: str, tmp_path: Path) -> None:
     with pytest.raises(so2docs.OptionError, match=r"max_body is .*; it must be a size such as"):
         convert(SAMPLES / "posts.xml", tmp_path / "none.jsonl", max_body=size)
+
+
+@pytest.mark.parametrize(
+    "body", ["&#x1b;x", "<img alt='&#7;'>x", "<html><br>x", "<b>" * 3000 + "x"]
+)
+def test_text_of_any_body(body: str, tmp_path: Path) -> None:
+    dump = tmp_path / "Posts.xml"
+    row = f'<row Id="1" PostTypeId="1" Body={quoteattr(body)} />'
+    dump.write_text(f"<posts>\n{row}\n</posts>", encoding="utf-8")
+    (question,) = so2docs.documents(dump, body="text")
+    assert question["Body"].endswith("x")

@@ -179,7 +179,7 @@ def test_asked_to_stop(
     (os.killpg if whole_group else os.kill)(running.pid, number)
     _, messages = running.communicate(timeout=60)
     assert running.returncode == code, messages
-    assert messages.strip() == f"so2docs: {word}; run the same command again to go on"
+    assert messages.strip() == f"so2docs: {word}; run the same command again to resume"
     wait_for(lambda: not members(running.pid))
     assert not output.exists()
 

@@ -112,7 +112,10 @@ BODIES = {
     "<p>x</p><hr><img alt='a cat'>": "x\n\n--------------------\n\n[image: a cat]",
     "a < b <!-- no --> <b>c": "a < b c",
     "<blockquote>" * 9 + "word " * 9 + "</blockquote>" * 9: "> " * 9 + "word word word word\n",
+    "<b>" * 1500 + "deep": "deep",
     "<b>" * 5000 + "deep": "deep",
+    "<html><br>one": "one",
+    "&#7;one": "\ufffdone",
 }
 
 
@@ -125,7 +128,8 @@ def test_text_of_a_body(body: str) -> None:
 @pytest.mark.parametrize("sign", ["\x1b[2J", "\x9b2J", "\x07", "\u202e", "&#x1b;[2J", "&#7;"])
 def test_nothing_reaches_the_terminal_that_it_would_obey(sign: str) -> None:
     question = {"Id": 1, "Title": sign, "Tags": [sign], "Body": f"<p>{sign}</p>"}
-    question |= {"OwnerDisplayName": sign, "CreationDate": sign, "Answers": [{"Body": sign}]}
+    question |= {"OwnerDisplayName": sign, "CreationDate": sign}
+    question |= {"Answers": [{"Id": sign, "Body": sign, "ClosedDate": sign}]}
     page = as_page(question)
     for styled in ("\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[36m"):
         page = page.replace(styled, "")

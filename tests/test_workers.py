@@ -106,7 +106,7 @@ def test_the_first_error_comes_through_whole(jobs: int) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
 def test_a_death_is_told() -> None:
     with (
-        pytest.raises(WorkerDiedError, match="killed, perhaps because memory ran out; run"),
+        pytest.raises(WorkerDiedError, match="killed, perhaps because memory ran out; if it"),
         Workers(2) as workers,
     ):
         list(workers.run(dying, range(5)))

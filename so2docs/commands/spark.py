@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from so2docs.commands.document_options import document_options
+from so2docs.commands.terminal import say, tell
 from so2docs.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -97,9 +98,9 @@ def spark(
         text = json.dumps(done.as_dict(), indent=2)
         Path(report).write_text(text + "\n", encoding="utf-8")
     if not quiet:
-        click.echo(str(done), err=True)
+        tell(done)
     for error in done.failures.values():
-        click.echo(f"so2docs: {error}", err=True)
+        say(error)
     return 1 if done.failures else 0
 
 

@@ -6,21 +6,16 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from lxml import etree, html
+from lxml import etree
+
+from so2docs.escape import for_terminal
+from so2docs.posts.bodies import parsed, plain_text
 
 _BLOCKS = {"p", "div", "blockquote", "pre", "hr", "br", "details", "summary"}
 _BLOCKS |= {"ul", "ol", "li", "dl", "dt", "dd", "table", "tr"}
-_BLOCKS |= {"h1", "h2", "h3", "h4", "h5", "h6"}
+_BLOCKS |= {"html", "head", "body", "h1", "h2", "h3", "h4", "h5", "h6"}
 _NARROWEST = 20
-_TAG = re.compile("<[^>]*>")
 _SPACE = re.compile(r"\s+")
-# A post may hold anything; a terminal must not be told to do anything by it.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def harmless(text: str) -> str:
-    """Text without characters that a terminal obeys."""
-    return _CONTROL.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def as_text(body: str, width: int = 80) -> str:
@@ -36,10 +31,12 @@ def as_text(body: str, width: int = 80) -> str:
     """
     if not body.strip():
         return ""
-    root = html.document_fromstring(f"<body>{harmless(body)}").find("body")
-    text = "" if root is None else "\n\n".join(_blocks(root, width))
-    # libxml2 gives up on tags nested more than 255 deep.
-    return harmless(text or _SPACE.sub(" ", _TAG.sub(" ", body)).strip())
+    root = parsed(for_terminal(body))
+    try:
+        text = "\n\n".join(_blocks(root, width))
+    except RecursionError:  # Tags nested hundreds deep.
+        text = plain_text(root)
+    return for_terminal(text)
 
 
 def _blocks(element: etree._Element, width: int) -> Iterator[str]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from click import style
 
-from so2docs.lookup.html_text import as_text, harmless
+from so2docs.escape import for_terminal
+from so2docs.lookup.html_text import as_text
 
 
 def as_page(question: dict[str, Any], width: int = 80) -> str:
@@ -22,10 +23,10 @@ def as_page(question: dict[str, Any], width: int = 80) -> str:
 
 def _lines(question: dict[str, Any], width: int) -> Iterator[str]:
     answers = question.get("Answers", [])
-    yield style(_text(question, "Title") or f"Question {question['Id']}", bold=True)
+    yield style(_text(question, "Title") or f"Question {_text(question, 'Id')}", bold=True)
     yield style(_facts(question, "question"), dim=True)
     if tags := question.get("Tags"):
-        yield " ".join(style(f"[{harmless(str(tag))}]", fg="cyan") for tag in tags)
+        yield " ".join(style(f"[{for_terminal(tag)}]", fg="cyan") for tag in tags)
     yield ""
     yield as_text(_text(question, "Body"), width)
     accepted = question.get("AcceptedAnswerId", "none")
@@ -39,7 +40,7 @@ def _lines(question: dict[str, Any], width: int) -> Iterator[str]:
 
 def _facts(post: dict[str, Any], kind: str) -> str:
     """One line about a post; what it lacks is left out."""
-    facts = [f"{kind} {post.get('Id')}"]
+    facts = [f"{kind} {_text(post, 'Id')}"]
     if "Score" in post:
         facts.append(f"score {_text(post, 'Score')}")
     if "ViewCount" in post:
@@ -62,4 +63,4 @@ def _text(post: dict[str, Any], name: str) -> str:
     value = post.get(name, "")
     if isinstance(value, int):
         return f"{value:,}" if name in ("Score", "ViewCount") else str(value)
-    return value if name == "Body" else harmless(str(value))
+    return value if name == "Body" else for_terminal(value)

@@ -144,7 +144,7 @@ class Output:
                 self._write(read)
                 left -= len(read)
         if left:
-            raise OutputError(f"{path}: is cut off; run the same command again to go on")
+            raise OutputError(f"{path}: is cut off", retry="")
 
     def _pass_over(self, data: Written) -> None:
         """Count data that stands in the file."""
@@ -249,10 +249,5 @@ class Output:
 def output_error(path: str, error: OSError) -> So2docsError:
     """The error for a file that the system will not write."""
     if is_full(error):
-        return DiskFullError(
-            f"{path}: the disk is full; free some room and run the same command again to go on"
-        )
-    return OutputError(
-        f"{path}: cannot be written: {error.strerror or error}; "
-        "see to it and run the same command again to go on"
-    )
+        return DiskFullError(f"{path}: the disk is full", retry="free some room")
+    return OutputError(f"{path}: cannot be written: {error.strerror or error}", retry="see to it")

@@ -71,8 +71,8 @@ class _Worker:
             result, error, cause, self.peak = pickle.load(self._pipes[1])
         except (EOFError, OSError, pickle.UnpicklingError):
             raise WorkerDiedError(
-                "a worker process was killed, perhaps because memory ran out; "
-                "run the same command again to go on, with fewer --jobs if it was memory"
+                "a worker process was killed, perhaps because memory ran out",
+                retry="if it was memory, give fewer --jobs",
             ) from None
         if error is not None:
             raise error from cause

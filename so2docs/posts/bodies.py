@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+_TAG = re.compile("<[^>]*>")
+_DEEPEST = 255
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def converter(body: str) -> Callable[[str], str] | None:
@@ -10,22 +19,38 @@ def converter(body: str) -> Callable[[str], str] | None:
     return {"text": _text, "markdown": _markdown_converter()}.get(body) if body != "html" else None
 
 
-def _text(body: str) -> str:
+def parsed(body: str) -> etree._Element:
+    """The tree of a body: an element that holds it."""
+    from lxml import html
+
+    parser = html.HTMLParser(encoding="utf-8", huge_tree=True)
+    page = f"<html><body>{body}".encode()
+    found: etree._Element = html.document_fromstring(page, parser=parser)
+    if body.count("<") > _DEEPEST and not any(found.itertext()):
+        # Tags nested so deep that libxml2 gives up on what is in them.
+        found.text = _allowed(_TAG.sub(" ", body))
+    return found
+
+
+def plain_text(root: etree._Element) -> str:
     """What a reader sees, without links and emphasis; the dump's own line breaks make the layout.
 
     Bodies have a line feed between any two blocks, which the text keeps.
     """
-    from lxml import html
-
-    if not body.strip():
-        return ""
-    parser = html.HTMLParser(encoding="utf-8", huge_tree=True)
-    root = html.fragment_fromstring(body.encode(), create_parent="div", parser=parser)
     for element in root.iter("br"):
-        element.tail = "\n" + (element.tail or "").removeprefix("\n")
+        element.tail = _allowed("\n" + (element.tail or "").removeprefix("\n"))
     for element in root.iter("img"):
-        element.tail = element.get("alt", "") + (element.tail or "")
+        element.tail = _allowed(element.get("alt", "") + (element.tail or ""))
     return str(root.text_content()).strip()
+
+
+def _allowed(text: str) -> str:
+    """Text without what XML forbids, which references such as `&#x1b;` may stand for."""
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+def _text(body: str) -> str:
+    return plain_text(parsed(body)) if body.strip() else ""
 
 
 def _markdown_converter() -> Callable[[str], str]:

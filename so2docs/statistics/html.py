@@ -6,20 +6,16 @@ their text has the same size on a phone and on a desktop. Colours follow the rea
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from so2docs.errors import OutputError
-from so2docs.lookup.html_text import harmless
-from so2docs.report import _size as as_size
+from so2docs.escape import for_html
+from so2docs.report import as_size
 from so2docs.statistics import svg
+from so2docs.statistics.figures import Figures, Scores
 from so2docs.statistics.text import answers_per_question, comments_per_post, nested
-
-if TYPE_CHECKING:
-    from so2docs.statistics.stats import Scores, Stats
 
 _TAGS = 30
 _YEARS = 24
@@ -69,7 +65,7 @@ _STYLE = """
 """
 
 
-def write_page(stats: Stats, path: str) -> None:
+def write_page(stats: Figures, path: str) -> None:
     """Write a page under a name that appears when it is whole; an earlier one is replaced.
 
     Raises:
@@ -83,9 +79,9 @@ def write_page(stats: Stats, path: str) -> None:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def as_page(stats: Stats) -> str:
+def as_page(stats: Figures) -> str:
     """A whole page."""
-    title = html.escape(harmless(os.path.basename(stats.path)))
+    title = for_html(os.path.basename(stats.path))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8" />\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1" />\n'
@@ -96,19 +92,19 @@ def as_page(stats: Stats) -> str:
     )
 
 
-def as_fragment(stats: Stats) -> str:
+def as_fragment(stats: Figures) -> str:
     """What stands in the body of the page, with its style: for a notebook."""
     dates = f"{stats.first_date[:10]} to {stats.last_date[:10]}" if stats.first_date else "no dates"
     size = f"{as_size(stats.file_bytes)}, {as_size(stats.json_bytes)} of JSON"
     return (
         f'<div class="so2docs-stats"><style>{_STYLE}</style><main>\n'
-        f"<h1>{html.escape(harmless(os.path.basename(stats.path)))}</h1>\n<p>{dates} · {size}</p>\n"
+        f"<h1>{for_html(os.path.basename(stats.path))}</h1>\n<p>{for_html(dates)} · {size}</p>\n"
         f"{_tiles(stats)}\n"
         f'<div class="plots">\n{"".join(_plots(stats))}</div>\n</main></div>'
     )
 
 
-def _tiles(stats: Stats) -> str:
+def _tiles(stats: Figures) -> str:
     per_question = stats.answers / stats.questions if stats.questions else 0.0
     tiles = [
         ("questions", f"{stats.questions:,}", "documents"),
@@ -130,7 +126,8 @@ def _tiles(stats: Stats) -> str:
         *((label, *text.split(", ")) for label, text in nested(stats)),
     ]
     inside = "".join(
-        f'<div class="tile"><span>{label}</span><strong>{value}</strong><span>{more}</span></div>'
+        f'<div class="tile"><span>{for_html(label)}</span><strong>{for_html(value)}</strong>'
+        f"<span>{for_html(more)}</span></div>"
         for label, value, more in tiles
     )
     return f'<div class="tiles">{inside}</div>'
@@ -142,7 +139,7 @@ def _score_texts(scores: Scores) -> tuple[str, str]:
     return f"{scores.mean:.2f}", f"median {scores.median:,}, {scores.min:,} to {scores.max:,}"
 
 
-def _plots(stats: Stats) -> Iterable[str]:
+def _plots(stats: Figures) -> Iterable[str]:
     both = ("questions", "answers")
     years = sorted({*stats.questions_by_year, *stats.answers_by_year})[-_YEARS:]
     yield _card(
@@ -163,7 +160,7 @@ def _plots(stats: Stats) -> Iterable[str]:
     labels = [label.replace("below 0", "<0") for label in bins]
     scores = [_values(of_questions, bins), _values(of_answers, bins)]
     yield _card("Scores", svg.columns(labels, scores, both), both)
-    tags = [(harmless(tag), count) for tag, count in list(stats.tags.items())[:_TAGS]]
+    tags = [(tag, count) for tag, count in list(stats.tags.items())[:_TAGS]]
     most = max(stats.tags.values(), default=1)
     width = max((len(tag) for tag, _ in tags), default=0)
     half = -(-len(tags) // 2)
@@ -183,14 +180,14 @@ def _plots(stats: Stats) -> Iterable[str]:
 
 
 def _bars(rows: list[tuple[str, int]]) -> str:
-    rows = [(harmless(label), count) for label, count in rows]
     return svg.rows(rows, max(1, *(n for _, n in rows)), max(len(label) for label, _ in rows))
 
 
-def _longest(stats: Stats) -> str:
+def _longest(stats: Figures) -> str:
     rows = "".join(
         f"<tr><td>{'question' if post['id'] == post['question_id'] else 'answer'}</td>"
-        f"<td>{post['id']}</td><td>{post['question_id']}</td><td>{post['characters']:,}</td></tr>"
+        f"<td>{for_html(post['id'])}</td><td>{for_html(post['question_id'])}</td>"
+        f"<td>{post['characters']:,}</td></tr>"
         for post in stats.longest
     )
     names = "".join(f"<th>{name}</th>" for name in ("post", "id", "of question", "characters"))

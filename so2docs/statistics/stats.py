@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -14,7 +13,10 @@ from so2docs.lookup.collection import open as open_output
 from so2docs.output.index import Entry
 from so2docs.passes.workers import Workers
 from so2docs.progress import bar
+from so2docs.statistics.figures import Figures, Scores
+from so2docs.statistics.html import as_fragment
 from so2docs.statistics.survey import NestedCounts, ScoreCounts, Survey, SurveyTask, survey
+from so2docs.statistics.text import as_text
 
 _TASK_BYTES = 16 * 1024 * 1024
 _WORTH_A_PROCESS = 64 * 1024 * 1024
@@ -22,113 +24,18 @@ _MOST_FREQUENT = 100
 _SCORE_STEPS = (0, 1, 2, 3, 5, 10, 25, 100)
 
 
-@dataclass(slots=True, frozen=True)
-class Scores:
-    """The scores of questions or answers.
+class Stats(Figures):
+    """An output at a glance; `print` it, or let a notebook show it."""
 
-    Attributes:
-        min: The lowest score; None, as the others, if there are no scores.
-        median: The middle one; the lower of two.
-        mean: Their mean.
-        max: The highest score.
-        histogram: Number of posts by range of scores, such as `5-9`.
-    """
-
-    min: int | None
-    median: int | None
-    mean: float | None
-    max: int | None
-    histogram: dict[str, int]
-
-
-@dataclass(slots=True)
-class Stats:
-    """An output at a glance; `print` it, or let a notebook show it.
-
-    Attributes:
-        path: Name of the output.
-        file_bytes: Its size.
-        json_bytes: Size of its documents before compression.
-        questions: Documents.
-        answers: Answers in them.
-        accepted: Questions with an accepted answer.
-        unanswered: Questions without any answer.
-        first_date: Date of the earliest question or answer; empty if there is none.
-        last_date: Date of the latest one.
-        questions_by_year: Questions by year of `CreationDate`.
-        answers_by_year: Answers by year.
-        answers_per_question: Questions by number of answers.
-        question_scores: Scores of the questions.
-        answer_scores: Scores of the answers.
-        distinct_tags: Number of different tags; at least so many if above a million.
-        tags: Questions by tag, of the 100 most frequent ones.
-        longest: The ten posts with the longest bodies: id, question id, characters of HTML.
-        comments: Comments; None, as the three below, if the output was made without them.
-        comments_per_post: Questions and answers by number of comments.
-        links: Links by type.
-        votes: Votes by type, the most frequent one first.
-    """
-
-    path: str
-    file_bytes: int = 0
-    json_bytes: int = 0
-    questions: int = 0
-    answers: int = 0
-    accepted: int = 0
-    unanswered: int = 0
-    first_date: str = ""
-    last_date: str = ""
-    questions_by_year: dict[str, int] = field(default_factory=dict)
-    answers_by_year: dict[str, int] = field(default_factory=dict)
-    answers_per_question: dict[int, int] = field(default_factory=dict)
-    question_scores: Scores = field(default_factory=lambda: _scores(ScoreCounts()))
-    answer_scores: Scores = field(default_factory=lambda: _scores(ScoreCounts()))
-    distinct_tags: int = 0
-    tags: dict[str, int] = field(default_factory=dict)
-    longest: list[dict[str, int]] = field(default_factory=list)
-    comments: int | None = None
-    comments_per_post: dict[int, int] | None = None
-    links: dict[str, int] | None = None
-    votes: dict[str, int] | None = None
-
-    @property
-    def accepted_share(self) -> float:
-        """Share of the questions that have an accepted answer."""
-        return self.accepted / self.questions if self.questions else 0.0
-
-    @property
-    def unanswered_share(self) -> float:
-        """Share of the questions that have no answer."""
-        return self.unanswered / self.questions if self.questions else 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types; of comments, links and votes, those that there are."""
-        fields = asdict(self)
-        for name in ("answers_per_question", "comments_per_post"):
-            counts = fields[name] or {}
-            fields[name] = {str(number): count for number, count in counts.items()}
-        for name in ("comments", "links", "votes"):
-            if fields[name] is None:
-                del fields[name]
-        if self.comments is None:
-            del fields["comments_per_post"]
-        shares = {
-            "accepted_share": round(self.accepted_share, 6),
-            "unanswered_share": round(self.unanswered_share, 6),
-        }
-        return fields | shares
+    __slots__ = ()
 
     def __str__(self) -> str:
-        from so2docs.statistics.text import as_text
-
         return as_text(self)
 
     def __repr__(self) -> str:
         return f"<Stats\n{self}>"
 
     def _repr_html_(self) -> str:
-        from so2docs.statistics.html import as_fragment
-
         return as_fragment(self)
 
 

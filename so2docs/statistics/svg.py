@@ -5,8 +5,9 @@ Colours and fonts come from the classes `first`, `second`, `muted` and `grid` of
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
+
+from so2docs.escape import for_html
 
 COLOURS = ("first", "second")
 
@@ -51,12 +52,12 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
             parts.append(
                 f'<rect class="{COLOURS[number]}" x="{left:.1f}" y="{_TOP + height - bar:.1f}" '
                 f'width="{max(width - 0.5, 0.5):.1f}" height="{bar:.1f}">'
-                f"<title>{html.escape(label)}: {values[place]:,} {names[number]}</title></rect>"
+                f"<title>{for_html(label)}: {values[place]:,} {names[number]}</title></rect>"
             )
         if place % every == 0:
             parts.append(
                 f'<text class="muted tick" x="{x + group / 2:.1f}" y="{_HEIGHT - 5}" '
-                f'text-anchor="middle">{html.escape(label)}</text>'
+                f'text-anchor="middle">{for_html(label)}</text>'
             )
     return _svg(_HEIGHT, " and ".join(names), parts)
 
@@ -77,9 +78,9 @@ def rows(values: Sequence[tuple[str, int]], most: int, longest: int) -> str:
         width = (_WIDTH - left - right) * value / most
         cut = label if len(label) <= _LABEL_CHARACTERS else label[: _LABEL_CHARACTERS - 1] + "…"
         parts.append(
-            f'<text x="{left - 6:.1f}" y="{y + 14}" text-anchor="end">{html.escape(cut)}</text>'
+            f'<text x="{left - 6:.1f}" y="{y + 14}" text-anchor="end">{for_html(cut)}</text>'
             f'<rect class="first" x="{left:.1f}" y="{y + 3}" width="{max(width, 1):.1f}" '
-            f'height="{_ROW - 7}" rx="2"><title>{html.escape(label)}: {value:,}</title></rect>'
+            f'height="{_ROW - 7}" rx="2"><title>{for_html(label)}: {value:,}</title></rect>'
             f'<text class="muted" x="{left + width + 5:.1f}" y="{y + 14}">{value:,}</text>'
         )
     return _svg(max(_ROW, _ROW * len(values)), "bars", parts)
@@ -105,6 +106,6 @@ def _step(most: int) -> int:
 
 def _svg(height: int, name: str, parts: Sequence[str]) -> str:
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{html.escape(name)}" '
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{for_html(name)}" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
     )

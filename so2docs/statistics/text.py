@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
-from so2docs.lookup.html_text import harmless
-from so2docs.report import _size as as_size
-
-if TYPE_CHECKING:
-    from so2docs.statistics.stats import Scores, Stats
+from so2docs.escape import for_terminal
+from so2docs.report import as_size
+from so2docs.statistics.figures import Figures, Scores
 
 _BAR = 32
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -19,7 +16,7 @@ _KINDS = 20
 _SHARES = "questions with"
 
 
-def as_text(stats: Stats, *, ascii_only: bool = False) -> str:
+def as_text(stats: Figures, *, ascii_only: bool = False) -> str:
     """Statistics as lines of text, 80 columns wide at most, but for long names.
 
     Args:
@@ -29,10 +26,10 @@ def as_text(stats: Stats, *, ascii_only: bool = False) -> str:
     return "\n".join(_lines(stats, ascii_only))
 
 
-def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
+def _lines(stats: Figures, ascii_only: bool) -> Iterator[str]:
     per_question = stats.answers / stats.questions if stats.questions else 0.0
     yield from _facts(
-        ("file", f"{harmless(stats.path)}"),
+        ("file", stats.path),
         ("size", f"{as_size(stats.file_bytes)}, {as_size(stats.json_bytes)} of JSON"),
         ("questions", f"{stats.questions:,}"),
         ("answers", f"{stats.answers:,}, {per_question:.2f} a question"),
@@ -63,7 +60,7 @@ def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
         yield from _bars(title, list(rows), stats.questions, ascii_only)
 
 
-def nested(stats: Stats) -> list[tuple[str, str]]:
+def nested(stats: Figures) -> list[tuple[str, str]]:
     """Labels and texts of what there is of comments, links and votes."""
     posts = stats.questions + stats.answers or 1
     found = []
@@ -76,12 +73,12 @@ def nested(stats: Stats) -> list[tuple[str, str]]:
     return found
 
 
-def answers_per_question(stats: Stats) -> list[tuple[str, int]]:
+def answers_per_question(stats: Figures) -> list[tuple[str, int]]:
     """Questions by number of answers, the large numbers taken together."""
     return _by_number(stats.answers_per_question)
 
 
-def comments_per_post(stats: Stats) -> list[tuple[str, int]]:
+def comments_per_post(stats: Figures) -> list[tuple[str, int]]:
     """Posts by number of comments, the large numbers taken together."""
     return _by_number(stats.comments_per_post or {})
 
@@ -92,7 +89,7 @@ def _by_number(counts: Mapping[int, int]) -> list[tuple[str, int]]:
     return [*rows, (f"{_LARGE_NUMBER}+", more)]
 
 
-def longest(stats: Stats) -> list[tuple[str, int]]:
+def longest(stats: Figures) -> list[tuple[str, int]]:
     """The longest bodies under names that tell questions from answers."""
     return [
         (
@@ -107,7 +104,7 @@ def longest(stats: Stats) -> list[tuple[str, int]]:
 
 def _facts(*facts: tuple[str, str]) -> Iterator[str]:
     for label, value in facts:
-        yield f"{label:<17} {value}"
+        yield f"{label:<17} {for_terminal(value)}"
 
 
 def _scores(scores: Scores) -> str:
@@ -124,12 +121,12 @@ def _bars(
     yield ""
     yield title
     most = questions if title == _SHARES else max(count for _, count in rows)
-    width = max(len(harmless(label)) for label, _ in rows)
+    width = max(len(for_terminal(label)) for label, _ in rows)
     digits = max(len(f"{count:,}") for _, count in rows)
     for label, count in rows:
         share = f" {count / questions:6.1%}" if title.startswith("questions") else ""
         bar = _bar(count / most, ascii_only)
-        yield f"  {harmless(label):<{width}}  {count:>{digits},}{share}  {bar}".rstrip()
+        yield f"  {for_terminal(label):<{width}}  {count:>{digits},}{share}  {bar}".rstrip()
 
 
 def _bar(share: float, ascii_only: bool) -> str:

@@ -122,8 +122,7 @@ class Database:
                 ) from None
             if "full" in str(error):
                 raise DiskFullError(
-                    f"{self._folder}: the disk is full; "
-                    "free some room and run the same command again to go on"
+                    f"{self._folder}: the disk is full", retry="free some room"
                 ) from error
             if "unable to open" in str(error):
                 # Which it also says of a path of more than 512 bytes.
@@ -133,8 +132,8 @@ class Database:
                 ) from error
             if isinstance(error, sqlite3.OperationalError):
                 raise SpillError(
-                    f"{self._folder}: the index of the spill cannot be used ({error}); "
-                    "check the disk and run the same command again to go on"
+                    f"{self._folder}: the index of the spill cannot be used ({error})",
+                    retry="check the disk",
                 ) from error
             raise self.damaged(str(error)) from error
 

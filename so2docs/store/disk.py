@@ -114,7 +114,6 @@ def disk_errors() -> Iterator[None]:
         raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        again = "run the same command again to go on"
         if is_full(error):
-            raise DiskFullError(f"{where}the disk is full; free some room and {again}") from error
-        raise So2docsError(f"{where}{error.strerror or error}; see to it and {again}") from error
+            raise DiskFullError(f"{where}the disk is full", retry="free some room") from error
+        raise So2docsError(f"{where}{error.strerror or error}", retry="see to it") from error

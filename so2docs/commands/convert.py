@@ -1,0 +1,162 @@
+"""`so2docs convert`: a dump, or several, into files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from so2docs.commands.document_options import document_options
+from so2docs.commands.terminal import say, shows_progress, tell
+from so2docs.convert import convert as convert_one
+from so2docs.errors import OutputError
+from so2docs.schema import TABLES
+from so2docs.several import Conversion, convert_all, site_of, summary
+
+EPILOG = """\b
+Example:
+  so2docs convert Posts.xml questions.jsonl.gz
+  so2docs show questions.jsonl.gz 11227809
+  so2docs convert *.7z --output-dir questions --site-field Site
+  zcat questions.jsonl.gz | head -1
+"""
+
+EXIT_FAILED = 1
+
+_DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst")
+
+
+@click.command(epilog=EPILOG)
+@click.argument("paths", nargs=-1, required=True, metavar="DUMP [OUTPUT]")
+@click.option(
+    "--output-dir", metavar="DIR", help="Convert several DUMPs, each into DIR/SITE.jsonl.gz."
+)
+@click.option(
+    "--site-field",
+    metavar="NAME",
+    help="Add the site's name to each document, as field NAME: ids are unique per site only.",
+)
+@click.option(
+    "--split",
+    metavar="SIZE|N",
+    help="Files of at most SIZE, such as 1GB, or N files: questions-00000.jsonl.gz and so on.",
+)
+@document_options
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
+)
+@click.option(
+    "--work-dir",
+    metavar="DIR",
+    help="Folder for the spill, about 0.4 times the dump; that of the output if not given.",
+)
+@click.option("--keep-spill", is_flag=True, help="Keep the spill after a finished conversion.")
+@click.option("--force", is_flag=True, help="Overwrite an existing output.")
+@click.option("--restart", is_flag=True, help="Start over, whatever an interrupted conversion did.")
+@click.option("--comments", metavar="FILE", help="Nest the comments of this Comments.xml.")
+@click.option("--links", metavar="FILE", help="Nest the links of this PostLinks.xml.")
+@click.option("--votes", metavar="FILE", help="Nest the counts of the votes of this Votes.xml.")
+@click.option("--users", metavar="FILE", help="Name users from this Users.xml.")
+@click.option("--report", metavar="FILE", help="Write the report as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def convert(
+    *,
+    paths: tuple[str, ...],
+    output_dir: str | None,
+    site_field: str | None,
+    report: str | None,
+    quiet: bool,
+    debug: bool,
+    **options: Any,
+) -> int:
+    """Convert DUMP into OUTPUT: one question a line, with its answers inside.
+
+    DUMP is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
+    or - for standard input. An archive is not unpacked first.
+
+    OUTPUT is questions.jsonl.gz if not given; its name says the format (.jsonl, .json, .parquet,
+    .ravendbdump) and the compression (.gz, .zst); - is standard output, uncompressed. It gets its
+    name only when it is whole. Beside JSON lines goes a small .OUTPUT.index, which tells `so2docs
+    show` where each question stands. Rows that no document holds go to a side file with the reason.
+    The same command after an interruption goes on where it was.
+
+    Of several filters, all must hold.
+
+    Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
+    terminated.
+    """
+    options["progress"] = shows_progress(quiet)
+    options["notify"] = None if quiet else say
+    tables = {name: options.pop(name) for name in TABLES}
+    if output_dir is not None and any(tables.values()):
+        raise click.UsageError("with --output-dir, tables are those with the posts: give --with")
+    options["tables"] = tables
+    if report is not None:
+        _check_report(report, paths)
+    if output_dir is not None:
+        done = _convert_all(paths, output_dir, site_field, quiet, options)
+        _write_report(report, [conversion.as_dict() for conversion in done])
+        return EXIT_FAILED if any(conversion.error is not None for conversion in done) else 0
+    dump, output = _dump_and_output(paths)
+    if site_field is not None:
+        options["site_field"] = site_field, site_of(dump)
+    one = convert_one(dump, output, **options)
+    _write_report(report, one.as_dict())
+    if not quiet:
+        tell(one)
+    return 0
+
+
+def _convert_all(
+    paths: tuple[str, ...],
+    output_dir: str,
+    site_field: str | None,
+    quiet: bool,
+    options: dict[str, Any],
+) -> list[Conversion]:
+    """Several dumps, with a line for each as it ends and a table at the end."""
+
+    def show(conversion: Conversion) -> None:
+        if conversion.error is not None or not quiet:
+            say(conversion)
+
+    done = convert_all(paths, output_dir, site_field=site_field, when_done=show, **options)
+    if not quiet:
+        tell(f"\n{summary(done)}")
+    return done
+
+
+def _write_report(path: str | None, report: object) -> None:
+    if path is None:
+        return
+    try:
+        Path(path).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"{path}: the report cannot be written ({error.strerror}); the output is complete"
+        ) from error
+
+
+def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str | None]:
+    """DUMP and OUTPUT; several dumps without a folder for their outputs are refused."""
+    dump, output = paths[0], paths[1] if len(paths) > 1 else None
+    if len(paths) > 2 or (output or "").lower().endswith(_DUMP_EXTENSIONS):
+        raise click.UsageError("for several dumps, give a folder for the outputs: --output-dir DIR")
+    return dump, output
+
+
+def _check_report(report: str, paths: tuple[str, ...]) -> None:
+    """Find out before the conversion, not after, that its report cannot be written."""
+    folder = os.path.dirname(report) or "."
+    target = report if os.path.exists(report) else folder
+    if os.path.isdir(report) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
+        raise OutputError(f"{report}: the report cannot be written there; choose another --report")
+    for taken in paths:
+        if os.path.realpath(report) == os.path.realpath(taken) or (
+            os.path.exists(report) and os.path.exists(taken) and os.path.samefile(report, taken)
+        ):
+            raise OutputError(f"{report}: is {taken}; choose another --report")

@@ -1,0 +1,61 @@
+"""`so2docs show`: questions out of an output; what it needs is imported when it runs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import click
+
+from so2docs.commands.terminal import allow_any_encoding, say, shows_progress
+from so2docs.errors import DocumentNotFoundError, So2docsError
+
+_EPILOG = """\b
+Example:
+  so2docs show questions.jsonl.gz 11227809
+  so2docs show questions.jsonl.gz 4 6 9 | jq -r .Title
+"""
+
+
+# Without ignore_unknown_options a negative id would be taken for an option.
+@click.command(epilog=_EPILOG, context_settings={"ignore_unknown_options": True})
+@click.argument("output")
+@click.argument("ids", type=int, nargs=-1, required=True, metavar="ID...")
+@click.option(
+    "--json/--text",
+    "as_json",
+    default=None,
+    help="JSON lines, or text to read.  [default: text on a terminal, JSON for a pipe]",
+)
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def show(output: str, ids: tuple[int, ...], as_json: bool | None, debug: bool) -> None:
+    """Show the questions with these IDs, with their answers, out of OUTPUT.
+
+    Takes milliseconds on a file of any size: .OUTPUT.index, which convert writes beside OUTPUT,
+    says where to look. A missing index is made first, in one pass.
+    """
+    from so2docs.lookup.collection import open as open_output
+    from so2docs.lookup.page import as_page
+
+    if as_json is None:
+        as_json = not sys.stdout.isatty()
+    allow_any_encoding()
+    missing: So2docsError | None = None
+    separator = ""
+    with open_output(output, notify=say, progress=shows_progress()) as docs:
+        for question_id in ids:
+            try:
+                line, document = docs.line(question_id), docs[question_id]
+            except DocumentNotFoundError as error:
+                if missing is not None:
+                    say(missing)
+                missing = error
+                continue
+            if as_json:
+                click.echo(line)
+            else:
+                page = as_page(document, shutil.get_terminal_size().columns)
+                click.echo(f"{separator}{page}")
+                separator = "\n\n"
+    if missing is not None:
+        raise missing

@@ -1,0 +1,48 @@
+"""`so2docs stats`: an output at a glance; what it needs is imported when it runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from so2docs.commands.terminal import allow_any_encoding, draws_blocks, say, shows_progress
+
+_EPILOG = """\b
+Example:
+  so2docs stats questions.jsonl.gz
+  so2docs stats questions.jsonl.gz --html questions.html
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("output")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    help="Write a page with plots, in one file that needs nothing else, instead of printing.",
+)
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
+)
+@click.option("--quiet", "-q", is_flag=True, help="No progress, only errors.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def stats(output: str, as_json: bool, html_file: str | None, debug: bool, **options: Any) -> None:
+    """Count what OUTPUT holds: questions by year, answers, scores, tags, longest bodies."""
+    from so2docs.statistics.html import write_page
+    from so2docs.statistics.stats import stats as count
+    from so2docs.statistics.text import as_text
+
+    allow_any_encoding()
+    found = count(
+        output, jobs=options["jobs"], notify=say, progress=shows_progress(options["quiet"])
+    )
+    if html_file is not None:
+        write_page(found, html_file)
+    if as_json:
+        click.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+    elif html_file is None:
+        click.echo(as_text(found, ascii_only=not draws_blocks()))

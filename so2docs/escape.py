@@ -1,0 +1,24 @@
+"""What comes from a dump, made safe to show: for a terminal, and for a page of HTML.
+
+A post, a tag, a date, a file name in an archive may hold anything. Whatever shows them passes them
+through one of these two functions.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def for_terminal(text: object) -> str:
+    """Text without characters that a terminal obeys, or that turn the order of others around."""
+    return _CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n"))
+
+
+def for_html(text: object) -> str:
+    """Text that HTML shows as it stands, between tags and in attributes."""
+    return html.escape(for_terminal(text))

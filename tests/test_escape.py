@@ -1,0 +1,89 @@
+"""What a dump holds is shown, and neither a terminal nor a page obeys it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import so2docs
+from so2docs.escape import for_html, for_terminal
+
+BAD = "\x1b]0;owned\x07<script>alert(1)</script>&\u202e"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, encoding="utf-8", timeout=60)
+
+
+def assert_harmless(text: str) -> None:
+    assert not any(ord(character) < 32 and character not in "\n\t" for character in text)
+    assert "\u202e" not in text
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """An output with what nobody expects in every place."""
+    question = {"Id": 1, "Title": BAD, "Tags": [BAD], "CreationDate": f"2024{BAD}", "Score": 1}
+    question |= {"Body": "<p>question</p>", "Comments": [], "Links": [{"LinkType": BAD}]}
+    question |= {"Votes": {BAD: 3}}
+    answer = {"Id": BAD, "ParentId": 1, "CreationDate": f"2024{BAD}", "Body": "long" * 9}
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps({**question, "Answers": [answer]}) + "\n", encoding="utf-8")
+    return path
+
+
+def test_functions() -> None:
+    assert for_terminal(BAD) == "\ufffd]0;owned\ufffd<script>alert(1)</script>&\ufffd"
+    assert for_terminal("a\r\nb\tc\rd") == "a\nb\tc\ufffdd"
+    assert for_terminal("\ud800") == "\ufffd"
+    assert for_terminal(7) == "7"
+    assert for_html('<a href="x">&\'\x1b') == "&lt;a href=&quot;x&quot;&gt;&amp;&#x27;\ufffd"
+
+
+def test_page_and_notebook_view(hostile: Path, tmp_path: Path) -> None:
+    done = run("stats", hostile, "--html", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    for text in (
+        (tmp_path / "page.html").read_text(encoding="utf-8"),
+        so2docs.stats(hostile)._repr_html_(),
+    ):
+        assert "<script" not in text
+        assert "&lt;script&gt;" in text
+        assert_harmless(text)
+
+
+def test_terminal(hostile: Path) -> None:
+    for command in (["stats", hostile], ["show", hostile, "1", "--text"]):
+        done = run(*command)
+        assert done.returncode == 0, done.stderr
+        assert "<script>" in done.stdout
+        assert_harmless(done.stdout)
+        assert_harmless(done.stderr)
+
+
+def test_names_in_archives(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "dump.zip", "w") as archive:
+        archive.writestr(f"{BAD}.xml", "<posts></posts>")
+        archive.writestr("other.txt", "")
+    done = run("convert", tmp_path / "dump.zip", tmp_path / "q.jsonl.gz")
+    assert done.returncode == 1
+    assert "owned" in done.stderr
+    assert_harmless(done.stderr)
+
+
+def test_names_in_the_summary(tmp_path: Path, samples: Path) -> None:
+    dump = tmp_path / f"{BAD.replace('/', '')}.xml.gz"
+    dump.write_bytes(gzip.compress((samples / "posts.xml").read_bytes()))
+    done = run("convert", dump, tmp_path / "q.jsonl.gz")
+    assert done.returncode == 0, done.stderr
+    assert "owned" in done.stderr
+    assert_harmless(done.stderr)
+    report = so2docs.convert(dump, tmp_path / "r.jsonl.gz")
+    assert "<script" not in report._repr_html_()
