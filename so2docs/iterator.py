@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, Unpack
 
 import orjson
@@ -52,19 +53,26 @@ class Documents:
     def _documents(
         self, source: Given, names: Names, options: Options, tables: Tables
     ) -> Generator[dict[str, Any], None, None]:
-        with disk_errors(), opened(source, options, names) as dump:
-            others = find_tables(source, options.nest, tables)
-            spill = names.open_spill(restart=False)
-            try:
-                session = Session(dump, spill, options, names, tables=others)
-                for lines in session.documents():
-                    yield from map(orjson.loads, lines)
-                self.report = session.report
-            except So2docsError as error:
-                starts_over(error)
-                raise
-            finally:
-                spill.remove()
+        with nested(source, names, options, tables) as session:
+            for lines in session.documents():
+                for _, line in lines:
+                    yield orjson.loads(line)
+            self.report = session.report
+
+
+@contextmanager
+def nested(source: Given, names: Names, options: Options, tables: Tables) -> Iterator[Session]:
+    """A session whose documents are to be iterated over, not written; its spill goes with it."""
+    with disk_errors(), opened(source, options, names) as dump:
+        others = find_tables(source, options.nest, tables)
+        spill = names.open_spill(restart=False)
+        try:
+            yield Session(dump, spill, options, names, tables=others)
+        except So2docsError as error:
+            starts_over(error)
+            raise
+        finally:
+            spill.remove()
 
 
 @spelled_out

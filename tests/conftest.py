@@ -4,6 +4,7 @@ import gzip
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,14 @@ def real_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a session of Spark."""
+    """Skip what needs Spark where it cannot run."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin" if home else None)
+    found = {"PySpark": find_spec("pyspark"), "Java": java}
+    missing = " and ".join(name for name, is_there in found.items() if not is_there)
     for item in items:
-        if "session" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.spark)
+        if missing and item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.skip(f"{missing} missing: make test-spark"))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
-"""Convert on two executor processes, and kill them: one in the first stage, both in the second.
+"""Convert on a cluster, and kill its executors on the way.
 
-Run by test_spark.py in a process of its own, whose executors are the Java processes below it that
-are not the driver: `python spark_killer.py DUMP OUT TABLE...`.
+Run by test_spark_cluster.py in a process of its own: `python spark_killer.py MASTER OUT DUMP...`.
 """
 
 import json
@@ -11,68 +10,50 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from so2docs import spark as on_spark
 from so2docs.commands.spark import start_session
 
 
-def executors() -> list[int]:
-    """Process ids of the executors that this process started by way of its driver."""
-    parents = {}
+def executors(application: str) -> list[int]:
+    """Process ids of the executors of an application."""
+    found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                stat = (entry / "stat").read_text().rpartition(")")[2].split()
-                command = (entry / "cmdline").read_bytes()
+                command = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            parents[int(entry.name)] = (int(stat[1]), b"CoarseGrainedExecutorBackend" in command)
-    found = []
-    for process, (_, is_executor) in parents.items():
-        above = process
-        while above in parents and above != os.getpid():
-            above = parents[above][0]
-        if is_executor and above == os.getpid():
-            found.append(process)
+            if application.encode() in command and command[0].endswith(b"java"):
+                found.append(int(entry.name))
     return sorted(found)
 
 
-def kill_in_the_first_stage(context: Any) -> None:
-    """Kill an executor when three chunks are parsed: it has shuffle files that are now lost."""
-    tracker = context.statusTracker()
-    while True:
-        for stage in tracker.getActiveStageIds():
-            info = tracker.getStageInfo(stage)
-            if info and info.numTasks > 10 and info.numCompletedTasks >= 3:
-                os.kill(executors()[0], signal.SIGKILL)
-                return
+def kill(application: str, count: int) -> int:
+    """Kill so many executors, at least one; how many were killed."""
+    while not (found := executors(application)):
         time.sleep(0.01)
-
-
-def kill_in_the_second_stage(out: str) -> None:
-    """Kill both executors while one of them is writing part files."""
-    while len(list(Path(out).glob("*/part-*"))) < 3:
-        time.sleep(0.01)
-    for process in executors():
+    for process in found[:count]:
         os.kill(process, signal.SIGKILL)
+    return len(found[:count])
 
 
 def main() -> None:
-    """Convert, and say in which stages an executor was killed."""
-    dump, out, *nest = sys.argv[1:]
-    settings = ("spark.ui.enabled=false", "spark.executor.memory=1g", "spark.task.maxFailures=8")
-    session = start_session("local-cluster[2,1,1024]", settings, quiet=True)
+    """Convert, and say how many executors were killed after how many sites."""
+    master, out, *dumps = sys.argv[1:]
+    settings = ("spark.ui.enabled=false", "spark.executor.memory=600m", "spark.task.maxFailures=8")
+    session = start_session(master, settings, quiet=True)
+    application = session.sparkContext.applicationId
     killed = []
 
-    def kill_in_both() -> None:
-        kill_in_the_first_stage(session.sparkContext)
-        killed.append("first")
-        kill_in_the_second_stage(out)
-        killed.append("second")
+    def kill_in_between() -> None:
+        for finished, count in ((2, 1), (5, 2)):
+            while len(list(Path(out).glob("*/_SUCCESS"))) < finished:
+                time.sleep(0.01)
+            killed.append(kill(application, count))
 
-    threading.Thread(target=kill_in_both, daemon=True).start()
-    on_spark.convert(session, dump, out, chunk_bytes=200_000, site=False, nest=nest)
+    threading.Thread(target=kill_in_between, daemon=True).start()
+    on_spark.convert(session, dumps, out, site=False)
     print(json.dumps({"killed": killed}))
     session.stop()
 

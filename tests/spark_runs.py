@@ -1,32 +1,15 @@
 """What the tests on Spark share: when they can run, and what must be the same."""
 
 import gzip
-import os
-import shutil
-from importlib.util import find_spec
+import random
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import so2docs
+from so2docs import spark as on_spark
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
-
-JAVA = shutil.which(
-    "java", path=f"{os.environ['JAVA_HOME']}/bin" if "JAVA_HOME" in os.environ else None
-)
-MISSING = [
-    name for name, is_there in (("PySpark", find_spec("pyspark")), ("Java", JAVA)) if not is_there
-]
-needs_spark = pytest.mark.skipif(
-    bool(MISSING), reason=f"{' and '.join(MISSING)} missing: make test-spark installs PySpark"
-)
-slow = pytest.mark.skipif(
-    "SO2DOCS_SPARK_SLOW" not in os.environ,
-    reason="starts a cluster of its own, which takes half a minute: make test-spark",
-)
 
 
 def lines_of(folder: Path, pattern: str = "part-*.jsonl.gz") -> list[bytes]:
@@ -58,6 +41,20 @@ def sparse_dump(path: Path, ids: range, malformed: int | None = None) -> Path:
     return path
 
 
+def noisy_dump(path: Path, ids: range) -> Path:
+    """A dump with an answer to each question and bodies that compression hardly makes smaller."""
+    noise = random.Random(1)
+    rows = []
+    for post_id in ids:
+        body = noise.randbytes(10_000).hex()
+        rows.append(f'  <row Id="{post_id}" PostTypeId="1" Body="{body}" />')
+        rows.append(f'  <row Id="{post_id + 1}" PostTypeId="2" ParentId="{post_id}" />')
+    noise.shuffle(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("<posts>\n" + "\n".join(rows) + "\n</posts>\n")
+    return path
+
+
 COUNTED = (
     "rows",
     "questions",
@@ -84,6 +81,20 @@ def assert_same_as_plain(dump: Path, folder: Path, plain: Path, **options: Any) 
     assert lines_of(folder, ".strays-*") == lines_of(plain, ".questions.jsonl.gz.strays")
     assert (folder / "_SUCCESS").exists()
     assert not (folder / "_temporary").exists()
+
+
+def assert_same_as_parquet(session: Any, folder: Path, dump: Path, **options: Any) -> None:
+    """The typed data frame has the schema and the rows of `--format parquet`."""
+    frame = on_spark.documents(session, dump, schema=True, **options)
+    file = folder / f"{dump.stem}.parquet"
+    so2docs.convert(dump, file, jobs=1, site_field=("Site", dump.stem), **options)
+    parquet = session.read.parquet(str(file))
+    assert frame.schema == parquet.schema
+    rows, wanted = (
+        [row.asDict(recursive=True) for row in one.collect()] for one in (frame, parquet)
+    )
+    assert rows == wanted
+    assert rows
 
 
 def present(post: dict[str, Any]) -> dict[str, Any]:

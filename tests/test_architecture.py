@@ -21,8 +21,9 @@ ORDER = (
     {"cli", "commands"},
     {"serve"},
     {"changes", "sqlite"},
+    {"spark"},
     {"convert", "several", "iterator"},
-    {"spark", "statistics", "lookup"},
+    {"statistics", "lookup"},
     {"passes"},
     {"output"},
     {"merge", "nest"},
@@ -77,7 +78,12 @@ PURE = {
 ONLY_USERS = {
     "lxml": {"posts.rows", "posts.bodies", "lookup.html_text"},
     "fsspec": {"sources.storage"},
-    "pyarrow": {"output.formats.columns", "output.formats.parquet"},
+    "pyarrow": {
+        "output.formats.columns",
+        "output.formats.parquet",
+        "spark.jobs",
+        "spark.rows",
+    },
     "sqlite3": {
         "store.database",
         "sqlite.about",

@@ -6,35 +6,34 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dumps import row, write_dump
 from oracle import nest
 from spark_runs import (
     SAMPLE_NAMES,
     SAMPLES,
+    assert_same_as_parquet,
     assert_same_as_plain,
     files_of,
     lines_of,
-    needs_spark,
-    present,
-    slow,
+    noisy_dump,
     sparse_dump,
 )
 
 import so2docs
 from so2docs import merge
 from so2docs import spark as on_spark
-from so2docs.options.conversion import Options
 from so2docs.posts import posts
-from so2docs.spark import plan
-from so2docs.spark.job import spark_errors
+from so2docs.spark import door, looking, plan
+from so2docs.spark.jobs import outcome, run
+from so2docs.spark.site import SiteTask, convert_site
 
 
-@needs_spark
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("chunk_bytes", "answers_by"),
     [(None, "id"), (700, "votes")],
@@ -60,7 +59,7 @@ def test_samples(session: Any, tmp_path: Path, chunk_bytes: int | None, answers_
         assert counts.repaired_characters == oracle.repaired_characters
 
 
-@needs_spark
+@pytest.mark.spark
 def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
     pattern = unpacked / "*" / "Posts.xml"
     report = on_spark.convert(session, pattern, tmp_path / "out", site=False, chunk_bytes=500_000)
@@ -70,22 +69,25 @@ def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
         assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name)
 
 
-@needs_spark
-def test_same_files_for_any_chunks_and_many_parts_in_order(session: Any, tmp_path: Path) -> None:
-    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 3_000_000, 9_001))
+@pytest.mark.spark
+def test_same_files_for_any_chunks_and_many_parts_in_order(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = noisy_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 800_000, 9_001))
+    monkeypatch.setattr(door, "PART_BYTES", "100kB")
     found = []
-    for chunk_bytes in (None, 20_011):
+    for chunk_bytes in (None, 200_011):
         out = tmp_path / str(chunk_bytes)
         on_spark.convert(session, dump, out, chunk_bytes=chunk_bytes)
         found.append(files_of(out))
     assert found[0] == found[1]
-    assert len([name for name in found[0] if "part-" in name]) > 10
+    assert len([name for name in found[0] if "part-" in name]) > 5
     assert_same_as_plain(dump, tmp_path / "None" / "wide", tmp_path / "plain")
     ids = [json.loads(line)["Id"] for line in lines_of(tmp_path / "None" / "wide")]
     assert ids == sorted(ids)
 
 
-@needs_spark
+@pytest.mark.spark
 def test_site_stands_before_the_answers(session: Any, tmp_path: Path) -> None:
     on_spark.convert(session, [SAMPLES / "votes.xml"], tmp_path)
     expected = (SAMPLES / "votes.jsonl").read_bytes().splitlines(keepends=True)
@@ -96,7 +98,7 @@ def test_site_stands_before_the_answers(session: Any, tmp_path: Path) -> None:
     assert all(json.loads(line)["Site"] == "votes" for line in found)
 
 
-@needs_spark
+@pytest.mark.spark
 def test_repeated_ids_across_parts_keep_the_first_row(session: Any, tmp_path: Path) -> None:
     rows = [f'<row Id="{number * 200_000}" PostTypeId="1" />' for number in range(1, 9)]
     rows += [
@@ -113,7 +115,7 @@ def test_repeated_ids_across_parts_keep_the_first_row(session: Any, tmp_path: Pa
         assert [question["Id"] for question in answered if question["Answers"]] == [1_000_000]
 
 
-@needs_spark
+@pytest.mark.spark
 def test_a_bad_dump_fails_with_the_message_of_the_plain_command(
     session: Any, tmp_path: Path
 ) -> None:
@@ -149,13 +151,16 @@ def test_a_bad_dump_fails_with_the_message_of_the_plain_command(
     assert skipped.sites["malformed"].strays["malformed_row"] == 1
 
 
-@needs_spark
-def test_a_finished_folder_stays_unless_forced(session: Any, tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_a_finished_site_stays_unless_forced(session: Any, tmp_path: Path) -> None:
     dump = SAMPLES / "posts.xml"
     on_spark.convert(session, dump, tmp_path)
     before = files_of(tmp_path)
-    with pytest.raises(so2docs.OutputError, match="is finished"):
-        on_spark.convert(session, dump, tmp_path)
+    part = tmp_path / "posts" / "part-00000.jsonl.gz"
+    part.write_bytes(b"marked")
+    again = on_spark.convert(session, dump, tmp_path)
+    assert (again.finished, again.sites, part.read_bytes()) == (["posts"], {}, b"marked")
+    assert "posts  finished before" in str(again)
     (tmp_path / "posts" / "part-00009.jsonl.gz").write_bytes(b"of a larger dump")
     on_spark.convert(session, dump, tmp_path, force=True)
     assert files_of(tmp_path) == before
@@ -167,25 +172,78 @@ def test_a_finished_folder_stays_unless_forced(session: Any, tmp_path: Path) -> 
         on_spark.convert(session, dump, tmp_path, force=True)
 
 
-@needs_spark
+@pytest.mark.spark
+def test_a_run_after_a_mended_dump_converts_that_one_alone(session: Any, tmp_path: Path) -> None:
+    good = sparse_dump(tmp_path / "in" / "good" / "Posts.xml", range(1, 2000, 3))
+    bad = sparse_dump(tmp_path / "in" / "bad" / "Posts.xml", range(1, 2000, 3), malformed=1201)
+    pattern, out = tmp_path / "in" / "*" / "Posts.xml", tmp_path / "out"
+    with pytest.raises(so2docs.MalformedDumpError):
+        on_spark.convert(session, pattern, out)
+    assert (out / "good" / "_SUCCESS").exists()
+    assert (out / "bad" / "_error.xml").exists()
+    sparse_dump(bad, range(1, 2000, 3))
+    report = on_spark.convert(session, pattern, out)
+    assert (report.finished, list(report.sites)) == (["good"], ["bad"])
+    assert sorted(files_of(out / "bad")) == ["_SUCCESS", "part-00000.jsonl.gz"]
+    for dump in (good, bad):
+        name = dump.parent.name
+        plain = tmp_path / name
+        assert_same_as_plain(dump, out / name, plain, site_field=("Site", name))
+
+
+@pytest.mark.spark
 def test_urls_are_read_and_written_by_way_of_fsspec(session: Any, tmp_path: Path) -> None:
     pattern, out = f"file://{SAMPLES}/s*.xml", f"file://{tmp_path}/out"
     report = on_spark.convert(session, pattern, out, site=False, chunk_bytes=700)
     assert report.sites["strays"].output.startswith("file://")
     assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "plain")
     assert not [name for name in files_of(tmp_path / "out") if name.endswith(".part")]
-    with pytest.raises(so2docs.OutputError, match="is finished"):
-        on_spark.convert(session, pattern, out)
+    assert on_spark.convert(session, pattern, out).finished == list(report.sites)
     on_spark.convert(session, pattern, out, site=False, force=True)
     assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "again")
 
 
-def test_a_url_without_a_driver_is_an_error() -> None:
-    with pytest.raises(so2docs.OptionError, match="nosuchstore"):
-        plan.paths("nosuchstore://bucket/*/Posts.xml")
+@pytest.mark.spark
+def test_a_url_without_a_driver_is_an_error(session: Any, tmp_path: Path) -> None:
+    for url in ("nosuchstore://bucket/*/Posts.xml", "nosuchstore:/bucket/Posts.xml"):
+        with pytest.raises(so2docs.OptionError, match="nosuchstore"):
+            on_spark.convert(session, url, tmp_path)
 
 
-@needs_spark
+def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    site = plan.Site("posts", f"file://{SAMPLES}/posts.xml", str(tmp_path))
+    for result in (
+        outcome(looking.look, looking.LookTask(site)),
+        outcome(convert_site, SiteTask(site, {}, (), has_site=False)),
+    ):
+        assert isinstance(result, so2docs.OptionError)
+        assert "pip install fsspec" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("file:/lake/posts.xml", "file:///lake/posts.xml"),
+        ("dbfs:/lake/*/Posts.xml", "dbfs:///lake/*/Posts.xml"),
+        ("s3://lake/2024", "s3://lake/2024"),
+        ("hdfs:///lake", "hdfs:///lake"),
+        ("/a/b:/c", "/a/b:/c"),
+        ("here", os.path.abspath("here")),
+    ],
+)
+def test_what_a_path_means_everywhere(given: str, expected: str) -> None:
+    assert plan.located(given) == expected
+
+
+@pytest.mark.spark
+def test_urls_as_hadoop_writes_them(session: Any, tmp_path: Path) -> None:
+    report = on_spark.convert(session, f"file:{SAMPLES}/strays.xml", f"file:{tmp_path}/out")
+    assert list(report.sites) == ["strays"]
+    assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "plain")
+
+
+@pytest.mark.spark
 def test_empty_dumps(session: Any, tmp_path: Path) -> None:
     report = on_spark.convert(session, SAMPLES / "empty.xml", tmp_path)
     assert report.total().rows == 0
@@ -193,7 +251,7 @@ def test_empty_dumps(session: Any, tmp_path: Path) -> None:
     assert on_spark.documents(session, SAMPLES / "empty.xml").count() == 0
 
 
-@needs_spark
+@pytest.mark.spark
 def test_documents(session: Any) -> None:
     frame = on_spark.documents(session, [SAMPLES / "posts.xml", SAMPLES / "strays.xml"])
     assert frame.columns == ["Site", "Id", "Document"]
@@ -206,31 +264,24 @@ def test_documents(session: Any) -> None:
     assert [tuple(row) for row in found] == expected
 
 
-@needs_spark
-def test_documents_with_typed_columns(session: Any) -> None:
+@pytest.mark.spark
+def test_documents_with_typed_columns(session: Any, tmp_path: Path) -> None:
+    for dump, tables in ((SAMPLES / "posts.xml", ()), (SAMPLES / "site", "all")):
+        assert_same_as_parquet(session, tmp_path, dump, nest=tables)
     frame = on_spark.documents(session, SAMPLES / "posts.xml", schema=True)
     types = dict(frame.dtypes)
     assert (types["Id"], types["CreationDate"], types["Tags"]) == (
         "bigint",
-        "timestamp_ntz",
+        "timestamp",
         "array<string>",
     )
-    rows = {row["Id"]: row for row in frame.collect()}
-    for line in (SAMPLES / "posts.jsonl").read_bytes().splitlines():
-        question = json.loads(line)
-        row = rows.pop(question["Id"]).asDict(recursive=True)
-        assert row.pop("Site") == "posts"
-        for post in [row, *row["Answers"]]:
-            for name, value in post.items():
-                if name.endswith("Date") and value is not None:
-                    post[name] = value.isoformat(timespec="milliseconds")
-        answers = row.pop("Answers")
-        assert [present(answer) for answer in answers] == question.pop("Answers")
-        assert present(row) == question
-    assert not rows
+    first = frame.orderBy("Id").selectExpr("unix_millis(CreationDate) AS Created", "Site").first()
+    wanted = json.loads((SAMPLES / "posts.jsonl").read_bytes().splitlines()[0])["CreationDate"]
+    created = datetime.fromisoformat(wanted).replace(tzinfo=UTC)
+    assert (first.Created, first.Site) == (round(created.timestamp() * 1000), "posts")
 
 
-@needs_spark
+@pytest.mark.spark
 def test_a_folder_that_cannot_be_written_is_said_in_one_line(session: Any, tmp_path: Path) -> None:
     (tmp_path / "posts").write_text("a file where the folder should be")
     with pytest.raises(so2docs.OutputError, match="is a file") as error:
@@ -238,37 +289,19 @@ def test_a_folder_that_cannot_be_written_is_said_in_one_line(session: Any, tmp_p
     assert "\n" not in str(error.value)
 
 
-@needs_spark
+@pytest.mark.spark
 def test_what_fails_in_an_executor_is_said_in_one_line(session: Any) -> None:
     def fail(number: int) -> None:
         raise OSError(28, f"No space left on device number {number}")
 
-    with pytest.raises(so2docs.ClusterError) as error, spark_errors():
-        session.sparkContext.parallelize([7], 1).foreach(fail)
+    with pytest.raises(so2docs.ClusterError) as error:
+        run(session, fail, [7])
     assert str(error.value) == (
         "Spark gave the job up: OSError: [Errno 28] No space left on device number 7"
     )
 
 
-@slow
-@needs_spark
-def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
-    ids = range(1, 4_000_000, 101)
-    dump = sparse_dump(tmp_path / "dumps" / "wide" / "Posts.xml", ids)
-    tables = ("comments", "users")
-    comments = [row(Id=one, PostId=one, UserId=one % 997, Text=f"on {one}") for one in ids]
-    write_dump(dump.with_name("Comments.xml"), *comments)
-    write_dump(dump.with_name("Users.xml"), *[row(Id=one, Reputation=1) for one in range(997)])
-    script = Path(__file__).with_name("spark_killer.py")
-    command = [sys.executable, str(script), str(dump), str(tmp_path / "out"), *tables]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {"killed": ["first", "second"]}
-    assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain", nest=tables)
-
-
-@slow
-@needs_spark
+@pytest.mark.spark
 def test_command(tmp_path: Path) -> None:
     done = run_command(str(SAMPLES / "v*.xml"), str(tmp_path), "--master", "local[2]", "--no-site")
     assert done.returncode == 0, done.stderr
@@ -277,8 +310,7 @@ def test_command(tmp_path: Path) -> None:
         assert b"".join(lines_of(tmp_path / name)) == (SAMPLES / f"{name}.jsonl").read_bytes()
 
 
-@slow
-@needs_spark
+@pytest.mark.spark
 def test_command_takes_the_options_of_convert(tmp_path: Path) -> None:
     options = ["--min-score", "2", "--fields", "Id,Title,Score", "--format", "json", "--limit", "2"]
     options += ["--compression", "none", "--level", "19", "--answers-by", "votes"]
@@ -294,9 +326,8 @@ def test_command_takes_the_options_of_convert(tmp_path: Path) -> None:
     assert json.loads(report.read_text())["sites"]["posts"]["questions"] == 2
 
 
-@slow
-@needs_spark
-def test_command_that_is_interrupted_says_that_it_starts_over(tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_command_that_is_interrupted_says_what_is_next(tmp_path: Path) -> None:
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 9_000_000, 101))
     command = [sys.executable, "-m", "so2docs", "spark", str(dump), str(tmp_path / "out")]
     with subprocess.Popen(
@@ -308,8 +339,7 @@ def test_command_that_is_interrupted_says_that_it_starts_over(tmp_path: Path) ->
         said = process.communicate(timeout=60)[1]
     assert process.returncode == 130, said
     assert said.splitlines()[-1] == (
-        "so2docs: interrupted; the same command starts over; "
-        "folders without _SUCCESS are not finished"
+        "so2docs: interrupted; the same command converts the sites whose folders have no _SUCCESS"
     )
     assert not (tmp_path / "out" / "wide" / "_SUCCESS").exists()
 
@@ -377,7 +407,7 @@ def test_two_dumps_of_one_name_are_refused() -> None:
 
 def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
     with pytest.raises(so2docs.DumpError, match="matches no file"):
-        plan.paths(tmp_path / "*" / "Posts.xml")
+        looking.matching(str(tmp_path / "*" / "Posts.xml"))
 
 
 def test_nesting_puts_the_site_before_the_answers() -> None:
@@ -387,27 +417,3 @@ def test_nesting_puts_the_site_before_the_answers() -> None:
     nesting = merge.Nesting(merge.sorted_posts([block], range(10)), extra=b'"Site":"a \\"b\\""')
     lines = [b"".join(document.parts) for document in nesting]
     assert lines == [b'{"Id":1,"PostTypeId":1,"Site":"a \\"b\\"","Answers":[]']
-
-
-def site_of(number: int, size: int) -> plan.Site:
-    dump = plan.Stream("Posts.xml", (size, 0, 0), size)
-    return plan.Site(number, "site", dump, "", Options(), {})
-
-
-def test_every_bucket_has_its_place_in_the_shuffle() -> None:
-    sites = [site_of(number, size) for number, size in enumerate([3_000_000_000, 10, 700_000_000])]
-    sites[1].tables.update(users=site_of(1, 500_000_000).dump, votes=sites[1].dump)
-    layout = plan.layout(sites)
-    regions = (range(layout.partitions), layout.of_posts, layout.of_users, layout.of_sites)
-    assert [place for region in regions for place in region] == list(range(layout.total))
-    assert (layout.partitions, len(layout.of_users), len(layout.of_sites)) == (30, 17, 3)
-    for site in range(3):
-        for bucket in (-5, 0, 1, 7, 8, 100, 1 << 49):
-            place = layout.of_bucket(site, bucket)
-            assert 0 <= place < layout.partitions
-            assert place == layout.of_bucket(site, bucket | 7)
-            assert layout.of_post(site, bucket) in layout.of_posts
-            assert layout.of_user(site, bucket) in layout.of_users
-        assert layout.of_bucket(site, None) == layout.of_post(site, None) == layout.of_sites[site]
-    plain = plan.layout([site_of(0, 10)])
-    assert plain.total == len(plain.of_sites) + plain.partitions == 2

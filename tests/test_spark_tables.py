@@ -11,11 +11,11 @@ from dumps import answer, question, row, write_dump
 from oracle_tables import FILES, nest
 from spark_runs import (
     SAMPLES,
+    assert_same_as_parquet,
     assert_same_as_plain,
     assert_same_counts,
     files_of,
     lines_of,
-    needs_spark,
 )
 
 import so2docs
@@ -27,7 +27,6 @@ SETS = [
     ("users",),
     ("votes",),
     ("comments", "users"),
-    pytest.param(tuple(FILES), marks=pytest.mark.spark_short),
 ]
 
 
@@ -36,8 +35,9 @@ def assert_same_tables(found: so2docs.Report, plain: so2docs.Report) -> None:
     assert_same_counts(found, plain)
     assert list(found.tables) == list(plain.tables)
     for name, table in plain.tables.items():
-        wanted = asdict(table) | {"seconds": 0.0, "spill_bytes": 0}
-        assert asdict(found.tables[name]) == wanted
+        # What the spill of a table takes depends on the size of the chunks.
+        rest = {"seconds": 0.0, "spill_bytes": 0}
+        assert asdict(found.tables[name]) | rest == asdict(table) | rest
 
 
 def assert_same(dump: Path, out: Path, found: so2docs.Report, plain: Path, **options: Any) -> None:
@@ -46,7 +46,7 @@ def assert_same(dump: Path, out: Path, found: so2docs.Report, plain: Path, **opt
     assert_same_tables(found, so2docs.convert(dump, plain / "q.jsonl.gz", jobs=1, **options))
 
 
-@needs_spark
+@pytest.mark.spark
 @pytest.mark.parametrize("names", SETS)
 def test_sample(session: Any, tmp_path: Path, names: tuple[str, ...]) -> None:
     oracle = nest(SITE, names)
@@ -65,8 +65,7 @@ def test_sample(session: Any, tmp_path: Path, names: tuple[str, ...]) -> None:
         )
 
 
-@pytest.mark.spark_short
-@needs_spark
+@pytest.mark.spark
 def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
     for has in (set(TABLES), {"comments", "links", "users"}, {"comments"}):
         sites = [
@@ -128,7 +127,7 @@ def wide_site(folder: Path) -> Path:
     return folder
 
 
-@needs_spark
+@pytest.mark.spark
 @pytest.mark.parametrize(
     "options",
     [
@@ -153,37 +152,61 @@ def test_far_apart(session: Any, tmp_path: Path, options: Any) -> None:
         )
         found.append(files_of(out))
     assert found[0] == found[1]
-    assert len([name for name in found[0] if "part-" in name]) > 3
 
 
-@needs_spark
+@pytest.mark.spark
 def test_documents(session: Any, tmp_path: Path) -> None:
     site = wide_site(tmp_path / "wide")
     plain = list(so2docs.documents(site, nest="all"))
     frame = on_spark.documents(session, site, nest="all")
     rows = frame.orderBy("Id").collect()
     assert [json.loads(one.Document) for one in rows] == plain
-    typed = on_spark.documents(session, site, nest="all", schema=True)
-    found = {one["Id"]: one.asDict(recursive=True) for one in typed.collect()}
-    for document in plain:
-        one = found[document["Id"]]
-        assert one["Votes"] == document["Votes"]
-        assert [link["RelatedPostId"] for link in one["Links"]] == [
-            link["RelatedPostId"] for link in document["Links"]
-        ]
-        assert (one["Owner"] or {}).get("DisplayName") == document.get("Owner", {}).get(
-            "DisplayName"
-        )
-        assert [
-            comment["Text"] for post in (one, *one["Answers"]) for comment in post["Comments"]
-        ] == [
-            comment["Text"]
-            for post in (document, *document["Answers"])
-            for comment in post["Comments"]
-        ]
+    assert_same_as_parquet(session, tmp_path, site, nest="all")
 
 
-@needs_spark
+CHOSEN = [
+    {"without": "Comments.Text,Answers.Comments.Text,Links.PostId"},
+    {"fields": "Id,Comments.Id,Links.Id,Votes.UpMod,Owner.Id,Answers.Id,Answers.Comments.UserId"},
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("chosen", CHOSEN, ids="-".join)
+def test_fields_of_tables_are_chosen(session: Any, tmp_path: Path, chosen: Any) -> None:
+    out = tmp_path / "out"
+    report = on_spark.convert(session, SITE, out, nest="all", **chosen)
+    assert_same(
+        SITE / "Posts.xml",
+        out / "site",
+        report.sites["site"],
+        tmp_path / "plain",
+        nest="all",
+        **chosen,
+    )
+    for line in lines_of(out / "site"):
+        for post in (json.loads(line), *json.loads(line).get("Answers", ())):
+            assert all("Text" not in comment for comment in post.get("Comments", ()))
+    assert_same_as_parquet(session, tmp_path, SITE, nest="all", **chosen)
+
+
+@pytest.mark.spark
+def test_packed_tables(session: Any, dumps: Path, tmp_path: Path) -> None:
+    pytest.importorskip("py7zr")
+    sixteen = tmp_path / "sixteen"
+    shutil.copytree(SITE, sixteen)
+    for table in TABLES.values():
+        path = sixteen / table.file
+        path.write_bytes(path.read_bytes().decode().encode("utf-16"))
+    published = sorted((dumps / "archives").glob("*.7z"))
+    out = tmp_path / "out"
+    report = on_spark.convert(session, [sixteen, *published], out, nest="all", site=False)
+    for dump in (sixteen, *published):
+        name = dump.name.removesuffix(".7z")
+        plain = tmp_path / f"plain-{name}"
+        assert_same(dump, out / name, report.sites[name], plain, nest="all")
+
+
+@pytest.mark.spark
 def test_what_is_wrong_with_a_table_fails_its_site_only(session: Any, tmp_path: Path) -> None:
     for name in ("good", "missing", "malformed", "cut"):
         shutil.copytree(SITE, tmp_path / "in" / name)

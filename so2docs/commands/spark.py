@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,10 @@ from so2docs.errors import ClusterError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_STARTS_OVER = "the same command starts over; folders without _SUCCESS are not finished"
+_RESUMES = "the same command converts the sites whose folders have no _SUCCESS"
+
+_REMOTE = "sc://"
+"""How the address of a Spark Connect server starts."""
 
 
 @click.command(
@@ -33,8 +37,8 @@ Example:
 @click.option(
     "--master",
     metavar="URL",
-    help="Where Spark runs, such as local[4] or spark://host:7077.  [default: as Spark is set up, "
-    "or all cores of this machine]",
+    help="Where Spark runs, such as local[4], spark://host:7077, or sc://host:15002 for Spark "
+    "Connect.  [default: as Spark is set up, or all cores of this machine]",
 )
 @click.option(
     "--conf",
@@ -52,9 +56,9 @@ Example:
     type=click.Choice(["stop", "skip"]),
     default="stop",
     show_default=True,
-    help="A dump that cannot be converted ends all before anything is written, or is left out.",
+    help="A dump that cannot be converted is an error, or is left out.",
 )
-@click.option("--force", is_flag=True, help="Overwrite the finished folders of these sites.")
+@click.option("--force", is_flag=True, help="Convert finished sites again.")
 @document_options
 @click.option("--report", metavar="FILE", help="Write the report as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
@@ -73,11 +77,11 @@ def spark(
     """Convert DUMPS (paths, URLs or quoted patterns) on Spark into a folder a site below OUTPUT.
 
     Each is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
-    one. A plain file is read by many tasks, any other by one.
+    one. A site is a task.
 
     The part files of a folder hold the lines that convert writes for that dump; of every other
-    format, each part file is whole. Needs PySpark (pip install 'so2docs[spark]') and Java 17 or
-    later.
+    format, each part file is whole. Sites that are finished are left as they are. Needs PySpark
+    (pip install 'so2docs[spark]') and, but for Spark Connect, Java 17 or later.
 
     Of several filters, all must hold. --limit counts for each dump, and --with reads the tables
     beside each.
@@ -91,7 +95,7 @@ def spark(
     except BaseException as end:
         if isinstance(end, Exception):
             raise
-        raise type(end)(_STARTS_OVER) from None
+        raise type(end)(_RESUMES) from None
     finally:
         session.stop()
     if report is not None:
@@ -123,23 +127,21 @@ def start_session(
         raise ClusterError(
             "PySpark is needed for this: pip install 'so2docs[spark]' (450 MB)"
         ) from None
-    home = os.environ.get("JAVA_HOME")
-    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
-        where = f"JAVA_HOME ({home}) has none" if home else "no java is in the PATH"
-        raise ClusterError(
-            f"Spark needs Java 17 or later, and {where}; install it, such as "
-            "openjdk-17-jre-headless, or set JAVA_HOME"
-        )
-    # Executors of this machine run this Python, with its packages.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if master is not None and master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Nothing listens to the network.
-    builder = SparkSession.builder.appName("so2docs").config("spark.log.level", "ERROR")
-    builder = builder.config(
-        "spark.ui.showConsoleProgress", str(not quiet and sys.stderr.isatty()).lower()
-    )
-    if master is not None:
-        builder = builder.master(master)
+    # It works with pandas 3, which nothing here hands it.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    builder = SparkSession.builder.appName("so2docs")
+    if master is not None and master.startswith(_REMOTE):
+        builder = builder.remote(master)
+    elif "SPARK_REMOTE" not in os.environ:
+        _check_java()
+        # Executors of this machine run this Python, with its packages.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if master is not None and master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Nothing listens to the network.
+        shown = str(not quiet and sys.stderr.isatty()).lower()
+        builder = builder.config("spark.ui.showConsoleProgress", shown)
+        builder = builder.config("spark.log.level", "ERROR")
+        builder = builder if master is None else builder.master(master)
     for setting in settings:
         name, _, value = setting.partition("=")
         builder = builder.config(name, value)
@@ -148,3 +150,13 @@ def start_session(
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ClusterError(f"Spark does not start: {lines[0]}") from error
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
+        where = f"JAVA_HOME ({home}) has none" if home else "no java is in the PATH"
+        raise ClusterError(
+            f"Spark needs Java 17 or later, and {where}; install it, such as "
+            "openjdk-17-jre-headless, or set JAVA_HOME"
+        )

@@ -9,6 +9,7 @@ from typing import Any
 
 from so2docs import spill
 from so2docs.errors import SpillError
+from so2docs.sources import storage
 from so2docs.sources.stream import AnyDump
 from so2docs.sources.tables import TableFile
 from so2docs.spill import Spill
@@ -31,7 +32,7 @@ def fingerprint(dump: AnyDump | TableFile) -> dict[str, Any]:
         return {"format": spill.FORMAT, "size": 0, "modified": 0, "content": os.urandom(16).hex()}
     digest = blake2b(digest_size=16)
     size = dump.identity[0]
-    with open(dump.file, "rb") as file:
+    with storage.open_file(dump.file) as file:
         for part in range(_SAMPLES + 1):
             file.seek(max(0, size * part // _SAMPLES - _SAMPLE_BYTES))
             digest.update(file.read(_SAMPLE_BYTES))

@@ -121,14 +121,14 @@ class SecondPass:
         self.notify(f"going on: {100 * done // size} % of the documents are written")
         return True, state
 
-    def documents(self, report: Report) -> Iterator[Iterator[bytes]]:
-        """Nest every bucket in this process: the lines of one range of question ids a time."""
+    def documents(self, report: Report) -> Iterator[Iterator[tuple[int, bytes]]]:
+        """Nest every bucket in this process: question id and JSON of each document of a range."""
         state = Checkpoint()
         limit = self.options.filters.limit
         buckets = self.spill.buckets()
         for task in self.bucket_tasks(buckets, None, limit):
             with bucket.nesting(replace(task, limit=state.left(limit))) as nested:
-                yield (b"".join((*document.parts, b"}")) for document in nested)
+                yield ((one.question_id, b"".join((*one.parts, b"}"))) for one in nested)
                 state.add(nested.tally)
                 if self.options.strict:
                     strict.check_lines(report.dump, nested.strays)

@@ -106,8 +106,12 @@ class Session:
             )
         return report
 
-    def documents(self) -> Iterator[Iterator[bytes]]:
-        """Both passes, the second in this process: lines of one range of question ids a time."""
+    def documents(self) -> Iterator[Iterator[tuple[int, bytes]]]:
+        """Both passes, the second in this process: one range of question ids a time.
+
+        Yields:
+            Question id and JSON of each document.
+        """
         self.spill.start_run()
         with Workers(self.jobs) as workers:
             second = self.read(workers)

@@ -5,26 +5,33 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from so2docs.errors import ClusterError, DumpError, OptionError
+from so2docs.errors import DumpError, OptionError, So2docsError
 from so2docs.options.conversion import Options
 from so2docs.options.keywords import DocumentKeywords, FileKeywords
 from so2docs.options.output_form import ending
 from so2docs.options.request import checked, options_of, output_form
-from so2docs.posts.core import resolve
+from so2docs.report import Report
 from so2docs.sources import storage
-from so2docs.spark import folders, plan
-from so2docs.spark import schema as schemas
-from so2docs.spark.folders import Failures, OnError
-from so2docs.spark.gathering import Stock
-from so2docs.spark.job import Conversion, open_dumps
+from so2docs.spark import folders, looking, plan, rows
+from so2docs.spark.jobs import numbers, run, task_rows
+from so2docs.spark.looking import Found, LookTask
 from so2docs.spark.plan import Site, Source
 from so2docs.spark.report import SparkReport
+from so2docs.spark.site import SiteTask, convert_site
+from so2docs.spark.site import documents as documents_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
+
+PART_BYTES = "128MB"
+"""Most bytes of a part file: Spark reads one with one task if it is compressed."""
+
+OnError = Literal["stop", "skip"]
 
 
 def convert(
@@ -40,10 +47,12 @@ def convert(
     """Convert dumps on Spark: a folder of part files for each.
 
     The part files of a folder, one after the other, hold the lines that `so2docs.convert` writes.
-    They are the same for any cluster, and whatever executors are lost on the way.
+    They are the same for any cluster, and whatever executors are lost on the way. Sites that are
+    finished are left as they are, so that the same call after an interruption, or after a dump
+    was mended, converts the others.
 
     Args:
-        spark: A session; a classic one, not Spark Connect.
+        spark: A session, classic or of Spark Connect.
         source: Path or URL of a `Posts.xml`, as it is or compressed, or of a folder with one; a
             pattern; or several of them. Every executor must be able to read them: a shared disk, or
             a store that fsspec has a driver for.
@@ -52,14 +61,14 @@ def convert(
             so on, if there are any; and `_SUCCESS` when all is there.
         site: Give each question an attribute `Site`, after all others and before `Answers`; None:
             where `source` may stand for several dumps.
-        force: Overwrite finished folders of these sites; unfinished ones are always overwritten.
-        on_error: `stop`: a dump that cannot be converted ends all, before anything is written.
-            `skip`: the others are converted, and the report has the error.
+        force: Convert finished sites again.
+        on_error: What to do with a dump that cannot be converted. `stop`: raise the error, before
+            anything is converted if it is seen at the head or the tail of the dump, else when the
+            other dumps are converted. `skip`: leave it out; the report has the error.
         keywords: As those of `so2docs.convert` with these names, for each dump: `format` (each part
             file is whole), `compression`, `index`, `level`, the filters (`limit` counts for each
             dump), `fields`, `without`, `body`, `nest` (tables that stand beside the dump),
-            `answers_by`, `skip_malformed`, `strict`, `core`; and `chunk_bytes`, the bytes of a dump
-            that one task of the first stage takes.
+            `answers_by`, `skip_malformed`, `strict`, `core`; and `chunk_bytes`.
 
     Returns:
         Counts, bytes and seconds of each site.
@@ -67,38 +76,34 @@ def convert(
     Raises:
         OptionError: An option has a value that is not allowed.
         DumpError: A dump is truncated, malformed, or changed meanwhile; the error says where.
-        StrictError: With `strict`, something would have to be repaired or left out. Where that is
-            known only at the end, other folders may stand there unfinished.
-        OutputError: A folder of a site exists (without `force`) or cannot be written.
+        StrictError: With `strict`, something would have to be repaired or left out.
+        OutputError: A folder of a site cannot be written, or holds other files.
         ClusterError: Spark gave the job up.
     """
     if on_error not in ("stop", "skip"):
         raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
     started = time.perf_counter()
-    options = _options(keywords, FileKeywords)
-    failures = Failures(on_error)
-    sites = _sites(spark, source, options, failures, folder=os.fspath(output_dir), has_site=site)
-    folders.check(sites, force=force)
-    begun = time.perf_counter()
-    conversion = Conversion(spark, sites)
-    stocks = _sound(conversion, failures)
-    between = time.perf_counter()
-    folders.clear(conversion.sites[number] for number in stocks)
-    written = conversion.second_pass(conversion.work(stocks))
-    ended = time.perf_counter()
-    report = SparkReport(failures=failures.found)
-    for number, stock in stocks.items():
-        one = conversion.sites[number]
-        of_site = [part for part in written if part.site == number]
-        if error := folders.refused(one, of_site):
-            failures.add(one.name, one.folder, error)
-            continue
-        done = report.sites[one.name] = folders.finish(one, stock, of_site)
-        done.first_pass_seconds, done.second_pass_seconds = between - begun, ended - between
-        done.seconds = ended - begun
-        done.jobs = spark.sparkContext.defaultParallelism
-    peaks = [stock.peak for stock in stocks.values()] + [part.peak for part in written]
-    report.worker_peak_bytes = max(peaks, default=0)
+    given = checked(keywords, FileKeywords)
+    options = _options(given)
+    has_site = plan.is_several(source) if site is None else site
+    report = SparkReport()
+    failures = _Failures(on_error, report.failures)
+    looked = _look(spark, source, options, failures, folder=os.fspath(output_dir), force=force)
+    report.finished = [one.name for one, found in looked if found.is_finished]
+    left = [(one, found) for one, found in looked if not found.is_finished]
+    begun = [one.folder for one, found in left if found.is_begun]
+    for result in run(spark, folders.begin, begun):
+        _value(result)
+    tasks = [
+        SiteTask(one, {**given, "split": PART_BYTES}, options.nest, has_site)
+        # The longest first, so that none is left for the end.
+        for one, _ in sorted(left, key=lambda item: -item[1].size)
+    ]
+    done = dict(zip((task.site for task in tasks), run(spark, convert_site, tasks), strict=True))
+    for one, _ in left:
+        failures.check(one, done[one])
+        if isinstance(converted := done[one], Report):
+            report.sites[one.name] = converted
     report.seconds = time.perf_counter() - started
     return report
 
@@ -113,13 +118,13 @@ def documents(
 ) -> DataFrame:
     """Nest the questions of dumps, as a data frame.
 
-    The dumps are read when this is called, once, and their posts stay in the shuffle of Spark for
-    as long as the data frame is used; nesting happens whenever it is.
+    The dumps are looked at when this is called, and read whenever the data frame is used; `cache()`
+    keeps its rows.
 
     Args:
-        spark: A session; a classic one, not Spark Connect.
+        spark: A session, classic or of Spark Connect.
         source: As in `convert`.
-        schema: Typed columns, as `so2docs.spark.schema.question` has them, instead of JSON.
+        schema: Typed columns, as those of `--format parquet`, instead of JSON.
         site: Give each document an attribute `Site`, too.
         keywords: As in `convert`, but for those that say what files are like.
 
@@ -128,63 +133,86 @@ def documents(
         no order; or `Site` and the columns of the schema.
 
     Raises:
-        So2docsError: As `convert` does.
+        So2docsError: As `convert` does, for what is seen at the head or the tail of a dump. What
+            is found inside is an error of Spark's that has the message, when the frame is used.
     """
-    options = _options(keywords, DocumentKeywords)
-    failures = Failures()
-    conversion = Conversion(spark, _sites(spark, source, options, failures, has_site=site))
-    work = conversion.work(_sound(conversion, failures))
+    options = _options(checked(keywords, DocumentKeywords))
+    looked = _look(spark, source, options, _Failures("stop", {}))
+    sites = [one for one, _ in sorted(looked, key=lambda item: -item[1].size)]
 
-    nested = conversion.documents(work)
-    frame = spark.createDataFrame(nested, schemas.documents(), verifySchema=False)
-    return schemas.typed(frame, options) if schema else frame
+    def batches(found: Iterator[Any]) -> Iterator[Any]:
+        for number in numbers(found):
+            yield from document_batches(sites[number], options, schema=schema, has_site=site)
 
-
-def _options(keywords: Mapping[str, Any], allowed: type) -> Options:
-    given = checked(keywords, allowed)
-    form = output_form(f"part{ending(given.get('format'), given.get('compression'))}", given)
-    # Part files are found by their place among the others; an index of each is no use.
-    return options_of(
-        given, replace(form, is_looked_up=False), core=resolve(given.get("core", "auto"))
-    )
+    columns = rows.typed_columns(options) if schema else rows.JSON_COLUMNS
+    return task_rows(spark, len(sites)).mapInArrow(batches, columns)
 
 
-def _sites(
+def document_batches(
+    site: Site, options: Options, *, schema: bool, has_site: bool = False
+) -> Iterator[Any]:
+    """The documents of a site in Arrow batches, in an executor."""
+    if schema or has_site:
+        options = rows.with_site(options, site.name)
+    found = documents_of(site, options)
+    if schema:
+        return rows.typed_batches(site.name, found, options)
+    return rows.json_batches(site.name, found)
+
+
+@dataclass(slots=True)
+class _Failures:
+    """Dumps that cannot be converted: the first ends all, or each is noted.
+
+    Attributes:
+        on_error: Which of both.
+        found: The errors by the name of the site.
+    """
+
+    on_error: OnError
+    found: dict[str, DumpError] = field(default_factory=dict)
+
+    def check(self, site: Site, result: object) -> None:
+        """Raise the error that a task ended with, or note it."""
+        if not isinstance(result, So2docsError):
+            return
+        if isinstance(result, DumpError) and site.folder and result.excerpt is not None:
+            result.excerpt_path = storage.join(site.folder, folders.ERROR)
+        if not isinstance(result, DumpError) or self.on_error == "stop":
+            raise result
+        self.found[site.name] = result
+
+
+def _options(given: Mapping[str, Any]) -> Options:
+    end = ending(given.get("format"), given.get("compression"))
+    form = output_form(f"part{end}", given)
+    # An executor knows which core it has.
+    return options_of(given, form, core=given.get("core", "auto"))
+
+
+def _value(result: Any) -> Any:
+    if isinstance(result, So2docsError):
+        raise result
+    return result
+
+
+def _look(
     spark: SparkSession,
     source: Source,
     options: Options,
-    failures: Failures,
+    failures: _Failures,
     *,
     folder: str = "",
-    has_site: bool | None = False,
-) -> list[Site]:
-    """Open the dumps and name them; those that are sound."""
-    if not hasattr(spark, "_jsparkSession"):
-        raise ClusterError(
-            "a classic Spark session is needed, not Spark Connect: run this where the driver is, "
-            "such as with spark-submit"
-        )
-    paths = plan.paths(source)
-    if has_site is None:
-        has_site = plan.is_pattern(source)
-    sites: list[Site] = []
-    for name, dump in zip(plan.names(paths), open_dumps(spark, paths, options.nest), strict=True):
-        place = storage.join(folder, *name.split("/")) if folder else ""
-        if isinstance(dump, DumpError):
-            failures.add(name, place, dump)
-        else:
-            own = replace(options, site_field=("Site", name) if has_site else None)
-            sites.append(Site(len(sites), name, dump[0], place, own, dump[1]))
-    return sites
-
-
-def _sound(conversion: Conversion, failures: Failures) -> dict[int, Stock]:
-    """Run the first pass; the stocks of the dumps that can be converted."""
-    sound: dict[int, Stock] = {}
-    for number, stock in conversion.first_pass().items():
-        if stock.error is None:
-            sound[number] = stock
-        else:
-            site = conversion.sites[number]
-            failures.add(site.name, site.folder, stock.error)
-    return sound
+    force: bool = False,
+) -> list[tuple[Site, Found]]:
+    """Find the dumps, name them, and look at each; those that look sound."""
+    given = plan.patterns(source)
+    paths = [path for found in run(spark, looking.matching, given) for path in _value(found)]
+    sites = plan.sites(list(dict.fromkeys(paths)), folder and plan.located(folder))
+    tasks = [LookTask(site, options.nest, force) for site in sites]
+    looked: list[tuple[Site, Found]] = []
+    for site, result in zip(sites, run(spark, looking.look, tasks), strict=True):
+        failures.check(site, result)
+        if isinstance(result, Found):
+            looked.append((site, result))
+    return looked

@@ -1,136 +1,108 @@
-"""The folders of the sites: cleared before a run, explained on failure, marked when finished."""
+"""The folder of a site: drafts of each attempt, published as a whole, marked when finished."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from operator import itemgetter
-from typing import Literal
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from so2docs.errors import DumpError, OutputError
-from so2docs.passes.first_pass import add_up
-from so2docs.report import Report, TableCounts
-from so2docs.schema import TABLES
 from so2docs.sources import storage
-from so2docs.spark import nesting
-from so2docs.spark.gathering import Stock
-from so2docs.spark.nesting import Written
-from so2docs.spark.plan import Site
-
-OnError = Literal["stop", "skip"]
 
 SUCCESS = "_SUCCESS"
 ERROR = "_error.xml"
-_OURS = ("part-", nesting.STRAYS, "_strays", nesting.TEMPORARY, SUCCESS, ERROR)
+PART = "part-"
+STRAYS = ".strays"
+_TEMPORARY = "_temporary"
+_OURS = (PART, STRAYS, "_strays", _TEMPORARY, SUCCESS, ERROR)
 
 
-class Failures:
-    """Dumps that cannot be converted: the first ends all, or each is noted.
+def names_in(folder: str) -> list[str]:
+    """Names of the files in the folder of a site, none if there is no folder.
 
-    Attributes:
-        found: The errors by the name of the site.
+    Raises:
+        OutputError: It is a file, or holds what so2docs did not write.
     """
-
-    def __init__(self, on_error: OnError = "stop") -> None:
-        self.found: dict[str, DumpError] = {}
-        self._stops = on_error == "stop"
-
-    def add(self, name: str, folder: str, error: DumpError) -> None:
-        """Save the bytes that show what is wrong with a dump; raise the error, or note it."""
-        if folder and error.excerpt is not None:
-            try:
-                storage.make_folder(folder)
-                storage.write(storage.join(folder, ERROR), error.excerpt)
-                error.excerpt_path = storage.join(folder, ERROR)
-            except OSError:
-                pass
-        if self._stops:
-            raise error
-        self.found[name] = error
+    try:
+        names = storage.listed(folder)
+    except NotADirectoryError:
+        raise OutputError(f"{folder}: is a file; choose another output") from None
+    if others := [name for name in names if not name.startswith(_OURS)]:
+        raise OutputError(
+            f"{folder}: holds {others[0]}, which so2docs did not write; "
+            "choose another output, or move it away"
+        )
+    return names
 
 
-def check(sites: Sequence[Site], *, force: bool) -> None:
-    """Refuse to overwrite what is finished, unless forced, and what is not ours."""
-    for site in sites:
-        try:
-            names = storage.listed(site.folder)
-        except NotADirectoryError:
-            raise OutputError(f"{site.folder}: is a file; choose another output") from None
-        if SUCCESS in names and not force:
-            raise OutputError(
-                f"{site.folder}: is finished; choose another output, or overwrite with --force"
-            )
-        if others := [name for name in names if not name.startswith(_OURS)]:
-            raise OutputError(
-                f"{site.folder}: holds {others[0]}, which so2docs did not write; "
-                "choose another output, or move it away"
-            )
+def begin(folder: str) -> None:
+    """Mark the folder of a site as unfinished. Earlier files stay until they are replaced.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    try:
+        for name in (SUCCESS, ERROR, _TEMPORARY):
+            storage.remove(storage.join(folder, name))
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
 
 
-def clear(sites: Iterable[Site]) -> None:
-    """Make the folders of the sites, without what an earlier run left in them."""
-    for site in sites:
-        try:
-            # _SUCCESS goes first: what is left without it counts as unfinished.
-            names = sorted(storage.listed(site.folder), key=lambda name: name != SUCCESS)
-            for name in names:
-                storage.remove(storage.join(site.folder, name))
-            storage.make_folder(site.folder)
-        except OSError as error:
-            raise OutputError(
-                f"{site.folder}: cannot be written: {error.strerror or error}"
-            ) from error
+@contextmanager
+def draft(folder: str) -> Iterator[str]:
+    """A folder of this attempt's own, on the disk of the output where that is a disk."""
+    storage.make_folder(folder)
+    if storage.is_url(folder):
+        with temporary_folder() as found:
+            yield found
+    else:
+        common = os.path.join(folder, _TEMPORARY)
+        os.makedirs(common, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=common, ignore_cleanup_errors=True) as found:
+            yield found
 
 
-def refused(site: Site, written: Sequence[Written]) -> DumpError | None:
-    """What `strict` found wrong with a dump at last, whose folder is then cleared."""
-    errors = [(one.part or 0, one.error) for one in written if one.error is not None]
-    if not errors:
-        return None
-    clear([site])
-    return min(errors, key=itemgetter(0))[1]
+def temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder where Spark keeps its own temporary files, removed with them at the latest."""
+    places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    return tempfile.TemporaryDirectory(
+        prefix="so2docs-", dir=next((place for place in places if os.path.isdir(place)), None)
+    )
 
 
-def finish(site: Site, stock: Stock, written: Sequence[Written]) -> Report:
-    """Check that every row of a dump went somewhere, and mark its folder as finished."""
-    report = Report(site.dump.path, site.folder, core=site.options.core)
-    report.dump_bytes = site.dump.size
-    if stock.ended is not None:
-        report.dump_bytes = stock.ended.size
-        report.repaired_characters = stock.ended.repaired
-    add_up(stock.of_posts, report)
-    report.tables = _of_tables(site, stock, report)
-    for one in written:
-        report.questions += one.tally.questions
-        report.answers += one.tally.answers
-        report.filtered += one.tally.filtered
-        report.output_bytes += one.size
-        for reason, count in one.tally.strays.items():
-            report.strays[reason] = report.strays.get(reason, 0) + count
-        for name, counts in one.tally.tables.items():
-            report.tables[name].add(counts)
-    for name, table in report.tables.items():
-        if not TABLES[name].kind:  # The merge counts no users.
-            table.nested = table.rows - sum(table.strays.values())
-    report.strays = dict(sorted(report.strays.items()))
-    report.check()
-    report.files = sum(bool(one.size) for one in written)
-    if any(one.has_strays for one in written):
-        report.strays_path = storage.join(site.folder, f"{nesting.STRAYS}-*")
-    storage.remove(storage.join(site.folder, nesting.TEMPORARY))
-    storage.write(storage.join(site.folder, SUCCESS), b"")
-    return report
+def publish(folder: str, made: Mapping[str, str]) -> None:
+    """Give finished files their place. Another attempt does the same with the same bytes.
+
+    Args:
+        folder: The folder of the site.
+        made: The files by their names there.
+    """
+    for name, path in made.items():
+        storage.publish(path, storage.join(folder, name))
 
 
-def _of_tables(site: Site, stock: Stock, report: Report) -> dict[str, TableCounts]:
-    """What the first stage found in the tables."""
-    found = {}
-    for name, dump in site.tables.items():
-        strays: Counter[str] = Counter()
-        counts = found[name] = TableCounts(bytes=dump.size)
-        for tally in stock.of(TABLES[name].sequence).values():
-            counts.rows += tally["rows"]
-            report.repaired_characters += tally["repaired"]
-            strays.update(tally["strays"])
-        counts.strays = dict(sorted(strays.items()))
-    return found
+def finish(folder: str, names: set[str]) -> None:
+    """Remove what an earlier conversion left, and mark a folder as finished.
+
+    Args:
+        folder: The folder of the site.
+        names: The files that are there to stay.
+    """
+    for name in storage.listed(folder):
+        if name.startswith((PART, STRAYS)) and name not in names:
+            storage.remove(storage.join(folder, name))
+    storage.write(storage.join(folder, SUCCESS), b"")
+    with suppress(OSError):  # Of an attempt that still runs, and whose result nobody wants.
+        storage.remove(storage.join(folder, _TEMPORARY))
+
+
+def save_excerpt(folder: str, error: DumpError) -> None:
+    """Save the bytes that show what is wrong with a dump; the error loses them if that fails."""
+    if not folder or error.excerpt is None:
+        return
+    try:
+        storage.make_folder(folder)
+        storage.write(storage.join(folder, ERROR), error.excerpt)
+    except OSError:
+        error.excerpt = None

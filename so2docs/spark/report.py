@@ -19,16 +19,23 @@ class SparkReport:
 
     Attributes:
         sites: The report of each site that was converted, by name.
+        finished: Names of the sites that an earlier run had finished.
         failures: What is wrong with the dumps of the others, by name.
         seconds: Wall time.
-        worker_peak_bytes: Most resident memory of a Python worker of an executor. A worker serves
-            one task slot; beside it stands the heap of the executor.
     """
 
     sites: dict[str, Report] = field(default_factory=dict)
+    finished: list[str] = field(default_factory=list)
     failures: dict[str, DumpError] = field(default_factory=dict)
     seconds: float = 0.0
-    worker_peak_bytes: int = 0
+
+    @property
+    def worker_peak_bytes(self) -> int:
+        """Most resident memory of a task: of a Python worker and the processes it started.
+
+        Beside it stands the heap of the executor.
+        """
+        return max((report.peak_memory_bytes for report in self.sites.values()), default=0)
 
     def total(self, dump: str = "all sites", output: str = "") -> Report:
         """The sum of the reports.
@@ -64,13 +71,14 @@ class SparkReport:
         """All fields in JSON types."""
         return {
             "sites": {name: report.as_dict() for name, report in self.sites.items()},
+            "finished": self.finished,
             "failures": {name: str(error) for name, error in self.failures.items()},
             "seconds": self.seconds,
             "worker_peak_bytes": self.worker_peak_bytes,
         }
 
     def __str__(self) -> str:
-        width = max(map(len, [*self.sites, *self.failures, "site"]))
+        width = max(map(len, [*self.sites, *self.finished, *self.failures, "site"]))
         rows = [*self.sites.items(), ("in all", self.total())]
         counts = {name: _counts(report) for name, report in rows}
         shown = [name for name in _COUNTS if name != "filtered" or self.total().filtered]
@@ -78,6 +86,7 @@ class SparkReport:
         for name, of_site in counts.items():
             lines.append(f"{name:<{width}}" + "".join(f"{of_site[one]:13,}" for one in shown))
         lines += [f"{name} nested: {table}" for name, table in self.total().tables.items()]
+        lines += [f"{name:<{width}}  finished before" for name in self.finished]
         lines += [f"{name:<{width}}  failed: {error}" for name, error in self.failures.items()]
         total = self.total()
         size = total.dump_bytes + sum(table.bytes for table in total.tables.values())

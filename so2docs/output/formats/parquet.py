@@ -47,7 +47,7 @@ class Parquet(Format):
     @cached_property
     def record(self) -> Record:
         """What a document is, from the options alone."""
-        return _question(self.fields, self.tables)
+        return _question(self.fields, self.tables, self.site)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The object on a line, which only `piece` sees."""
@@ -61,7 +61,7 @@ class Parquet(Format):
         import pyarrow as pa
 
         with _system_memory():
-            tables = [self._table(rows) for rows in _batches(raw)]
+            tables = [self.table(rows) for rows in _batches(raw)]
             data, note = footer.split(self._file(pa.concat_tables(tables)))
         plain = super().piece(data, first_id, documents)
         return Piece(data, len(raw), plain.crc, first_id, documents, note)
@@ -102,14 +102,17 @@ class Parquet(Format):
         )
         return sink.getvalue()
 
-    def _table(self, rows: list[Row]) -> Any:
+    def table(self, rows: list[Row]) -> Any:
+        """The Arrow table of some documents, which are taken apart."""
         import pyarrow as pa
 
         return pa.Table.from_arrays(self.record.columns(rows), schema=self.schema)
 
 
-def _question(fields: Fields, tables: Sequence[str]) -> Record:
+def _question(fields: Fields, tables: Sequence[str], site: tuple[str, str] | None) -> Record:
     question = _post(fields, tables, "", QUESTION_ATTRIBUTES)
+    if site is not None:
+        question = Record((*question.names, site[0]), question.parts)
     if not fields.has_answers:
         return question
     answers = Part("Answers", "list", _post(fields, tables, "Answers.", ANSWER_ATTRIBUTES))
