@@ -72,6 +72,7 @@ FORMS: dict[str, Pack] = {
     "zip-deflate": zipped(zipfile.ZIP_DEFLATED),
     "zip-stored": zipped(zipfile.ZIP_STORED),
     "zip-bzip2": zipped(zipfile.ZIP_BZIP2),
+    "zip-lzma": zipped(zipfile.ZIP_LZMA),
     "zip-folder-lower-case": zipped(zipfile.ZIP_DEFLATED, "beer/posts.xml"),
     "7z-bzip2": seven_zip(py7zr.FILTER_BZIP2),
     "7z-lzma": seven_zip(py7zr.FILTER_LZMA),
@@ -500,3 +501,98 @@ def test_bombs_take_no_memory(
     assert "".join(found).startswith(problem)
     assert len(found) == bool(problem)
     assert int(mebibytes) < 150
+
+
+READ_BACK = """
+import resource, sys, so2docs
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    if sys.argv[2] == "read":
+        list(so2docs.read(sys.argv[1]))
+    elif sys.argv[2] == "open":
+        so2docs.open(sys.argv[1], notify=print)
+    else:
+        so2docs.stats(sys.argv[1], jobs=1)
+except so2docs.OutputError as error:
+    print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+BLANKS = 800_000_000
+BOMBS = {
+    "zip-bzip2": zipped(zipfile.ZIP_BZIP2),
+    "zip-lzma": zipped(zipfile.ZIP_LZMA),
+    "7z-zstd": seven_zip(py7zr.FILTER_ZSTD),
+    "7z-filter-zstd": seven_zip(py7zr.FILTER_X86, py7zr.FILTER_ZSTD),
+    "7z-filter-bzip2": seven_zip(py7zr.FILTER_X86, py7zr.FILTER_BZIP2),
+    "gzip-half-a-tag": lambda data: gzip.compress(data.replace(b">", b"></posts", 1), 1),
+}
+
+
+@pytest.mark.parametrize("form", BOMBS)
+def test_no_decoder_gives_more_than_is_asked_for(form: str, tmp_path: Path, output: Path) -> None:
+    bomb = tmp_path / "bomb"
+    bomb.write_bytes(BOMBS[form](b"<posts>" + b" " * 250_000_000))
+    done = subprocess.run(
+        [sys.executable, "-c", BOMB, str(bomb), str(output)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    problem, mebibytes = done.stdout.splitlines()
+    assert "start of a row in 128 MiB" in problem or "is compressed by" in problem
+    assert int(mebibytes) < 150
+
+
+@pytest.mark.parametrize("way", ["read", "open", "stats"])
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, way: str, tmp_path: Path) -> None:
+    bomb = tmp_path / "q.jsonl.x"
+    bomb.write_bytes(pack(b" " * BLANKS))
+    done = subprocess.run(
+        [sys.executable, "-c", READ_BACK, str(bomb), way],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    *said, mebibytes = done.stdout.splitlines()
+    assert said
+    assert int(mebibytes) < 700
+
+
+def test_two_members_of_one_name(given: Callable[[bytes], Path], output: Path) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as members:
+        members.writestr("Posts.xml", PLAIN)
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            members.writestr("Posts.xml", b"<posts/>")
+    with pytest.raises(so2docs.ArchiveError, match=r"holds 2 files named Posts\.xml"):
+        so2docs.convert(given(archive.getvalue()), output)
+
+
+@pytest.mark.parametrize("label", ["undefined", "idna", "hex", "punycode", "unicode_escape"])
+def test_what_is_no_encoding_of_text(
+    label: str, given: Callable[[bytes], Path], output: Path
+) -> None:
+    data = PLAIN.replace(b"utf-8", label.encode())[3:]
+    with pytest.raises(so2docs.DumpError, match=f"declared to be encoded as {label}, which is not"):
+        so2docs.convert(given(data), output)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed", "words"),
+    [
+        ("- '{}'", "<&-", "standard input: is closed; pipe a dump into it"),
+        ("samples/posts.xml -", ">&-", "standard output is closed; name a file instead of -"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+def test_closed_standard_streams(arguments: str, closed: str, words: str, output: Path) -> None:
+    line = f"{sys.executable} -m so2docs convert {arguments.format(output)} -j1 {closed}"
+    done = subprocess.run(
+        line, shell=True, check=False, cwd=SAMPLES.parent, stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

@@ -18,6 +18,7 @@ import zstandard
 from isal import isal_zlib
 
 from so2docs.errors import OutputError
+from so2docs.lookup.reading import MOST_LINE_BYTES
 from so2docs.output import seekable
 from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, PIECE_BYTES, ZSTD_MAGIC
 
@@ -26,6 +27,7 @@ _EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
 _TRAILER = struct.Struct("<II")
 _READ_BYTES = 1024 * 1024
 _LARGEST_PIECE = 16 * 1024 * 1024
+_HEADER_BYTES = 18  # of a zstd frame, at most
 
 # Typed as an instance by the stubs of isal.
 _INFLATE_ERROR: Any = isal_zlib.error
@@ -112,7 +114,7 @@ def _flushed(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
             left -= len(more)
             continue
         end = at + len(_MARK)
-        raw = _inflated(bytes(held[:end]))
+        raw = _inflated(name, bytes(held[:end]))
         if raw is None:
             searched = at + 1
             continue
@@ -147,6 +149,10 @@ def _zstd_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
 
 def _frame(name: str, file: BinaryIO, held: bytes) -> tuple[bytes, bytes]:
     """What the next frame holds, and the bytes after it that were read."""
+    held += file.read(_READ_BYTES) if len(held) < _HEADER_BYTES else b""
+    # Frames of so2docs say how much is in them.
+    if not 0 <= zstandard.frame_content_size(held) <= MOST_LINE_BYTES:
+        raise _foreign(name)
     frame = zstandard.ZstdDecompressor().decompressobj()
     raw = frame.decompress(held)
     while not frame.eof:
@@ -160,13 +166,15 @@ def _frame(name: str, file: BinaryIO, held: bytes) -> tuple[bytes, bytes]:
     return raw, frame.unused_data
 
 
-def _inflated(data: bytes) -> bytes | None:
+def _inflated(name: str, data: bytes) -> bytes | None:
     """What a piece holds, which may be nothing; None if the bytes are no whole piece."""
     stream = isal_zlib.decompressobj(-15)
     try:
-        raw = stream.decompress(data + _EMPTY_LAST_BLOCK)
+        raw = stream.decompress(data + _EMPTY_LAST_BLOCK, MOST_LINE_BYTES)
     except _INFLATE_ERROR:
         return None
+    if len(raw) >= MOST_LINE_BYTES:
+        raise _foreign(name)
     is_whole = stream.eof and not stream.unused_data and raw[-1:] in b"\n"
     return raw if is_whole else None
 

@@ -49,11 +49,14 @@ class PieceReader:
         data = self.stored(entry)
         if self._is_gzip:
             try:
-                data = isal_zlib.decompress(data + LAST_BLOCK, -15, entry.raw_size)
+                inflated = isal_zlib.decompressobj(-15)
+                data = inflated.decompress(data + LAST_BLOCK, entry.raw_size + 1)
             except _INFLATE_ERROR:
                 data = b""
         elif self._is_zstd:
             try:
+                if zstandard.frame_content_size(data) > entry.raw_size:
+                    raise zstandard.ZstdError("more than the index says")
                 data = zstandard.ZstdDecompressor().decompress(data, entry.raw_size)
             except zstandard.ZstdError:
                 data = b""

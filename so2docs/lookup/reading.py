@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable, Iterator
-from io import BufferedReader
+from collections.abc import Iterator
+from io import BufferedReader, BytesIO
 from typing import Any, BinaryIO
 
 import orjson
@@ -17,6 +17,11 @@ from so2docs.errors import OutputError
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGICS = (b"\x28\xb5", b"\x5e\x2a")  # of a frame, and of one to skip
 _READ_BYTES = 256 * 1024
+_END = b"\0the end\0"
+_END_FRAME = zstandard.compress(_END)
+
+MOST_LINE_BYTES = 256 * 1024 * 1024
+"""A longer line is no document that can be read back; bounds what a bomb takes of memory."""
 
 
 def read(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
@@ -62,14 +67,11 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
         start = file.read(len(_GZIP_MAGIC))
         file.seek(-len(start), os.SEEK_CUR)
     opened: Any = igzip
-    lines: Iterable[bytes] = file
-    if start == _GZIP_MAGIC:
-        lines = opened.open(file)
-    elif start in _ZSTD_MAGICS:
-        lines = _zstd_lines(file)
+    source: Any = opened.open(file) if start == _GZIP_MAGIC else file
+    blocks = _zstd_blocks(file) if start in _ZSTD_MAGICS else _blocks(source)
     number = 1
     try:
-        for line in lines:
+        for line in _whole_lines(blocks):
             yield line
             number += 1
     except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
@@ -78,23 +80,51 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
         ) from error
 
 
-def _zstd_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a zstd stream of any number of frames; `EOFError` if the last is cut off."""
-    decompressor = zstandard.ZstdDecompressor()
-    frame = decompressor.decompressobj()
-    is_inside = False
-    rest = b""
+def _blocks(file: Any) -> Iterator[bytes]:
     while data := file.read(_READ_BYTES):
-        while data:
-            text = rest + frame.decompress(data)
-            is_inside, data = not frame.eof, frame.unused_data
-            if not is_inside:
-                frame = decompressor.decompressobj()
-            *lines, rest = text.splitlines(keepends=True) or [b""]
-            if rest.endswith(b"\n"):
-                lines, rest = [*lines, rest], b""
-            yield from lines
-    if is_inside:
+        yield data
+
+
+def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Lines with their ends; `EOFError` where one is longer than any document."""
+    held = bytearray()
+    for block in blocks:
+        end = block.find(b"\n") + 1
+        held += block[:end] if end else block
+        if len(held) > MOST_LINE_BYTES:
+            raise EOFError(f"it is longer than {MOST_LINE_BYTES >> 20} MiB")
+        if end:
+            yield bytes(held)
+            last = block.rfind(b"\n") + 1
+            yield from BytesIO(block[end:last])
+            held = bytearray(block[last:])
+    if held:
+        yield bytes(held)
+
+
+class _Ended:
+    """A file with a frame of zstd after its end, which shows that the one before is complete."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._end = _END_FRAME
+
+    def read(self, size: int) -> bytes:
+        if data := self._file.read(size):
+            return data
+        data, self._end = self._end, b""
+        return data
+
+
+def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
+    """What any number of zstd frames hold; `EOFError` if the last is cut off."""
+    ended: Any = _Ended(file)
+    held = b""
+    for block in _blocks(
+        zstandard.ZstdDecompressor().stream_reader(ended, read_across_frames=True)
+    ):
+        held += block
+        yield held[: -len(_END)]
+        held = held[-len(_END) :]
+    if held != _END:
         raise EOFError("a frame is not complete")
-    if rest:
-        yield rest

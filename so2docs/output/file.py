@@ -101,6 +101,8 @@ class Output:
             self.log = PieceLog(side, self.progress.logged)
         with self._explained():
             if path == "-":
+                if sys.stdout is None:  # It was closed before Python started.
+                    raise OutputError("standard output is closed; name a file instead of -")
                 self._file = sys.stdout.buffer
             elif self.progress.size:
                 self._file = open(self.part, "r+b", buffering=0)  # noqa: SIM115

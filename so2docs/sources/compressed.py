@@ -8,16 +8,18 @@ from __future__ import annotations
 import lzma
 import zlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import zstandard
 from isal import igzip
+from isal.isal_zlib import crc32
 
+from so2docs.errors import ArchiveError
 from so2docs.sources.bzip2 import Bzip2
 from so2docs.sources.source import BLOCK_BYTES, Reader
 
-_XZ_MEMORY = 1 << 30
-"""Most memory for the dictionary of an xz file; `xz -9` needs 65 MiB."""
+_MOST_DICTIONARY = 1 << 30
+"""Most memory for the dictionary of LZMA; `xz -9` needs 65 MiB."""
 
 
 _STEP_BYTES = 64 * 1024
@@ -99,7 +101,7 @@ def open_bzip2(reader: Reader, threads: int) -> Reader:
 def open_xz(reader: Reader, threads: int) -> Reader:
     """Several streams too, with padding between them."""
     return Streams(
-        reader, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY), b"\0"
+        reader, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_DICTIONARY), b"\0"
     )
 
 
@@ -151,3 +153,93 @@ class _Readable:
 
     def close(self) -> None:
         pass
+
+
+def raw_lzma(
+    name: str, properties: bytes, unpacked: int, *, is_lzma2: bool = False
+) -> Callable[[], Decompressor]:
+    """Makes decompressors of LZMA as it stands in archives, without a header.
+
+    Args:
+        name: Name of the dump, for messages.
+        properties: Of the method, as the archive has them.
+        unpacked: Bytes that come out: no larger dictionary is needed.
+        is_lzma2: Whether it is LZMA2.
+
+    Raises:
+        ArchiveError: Its dictionary takes too much memory.
+    """
+    if is_lzma2:
+        dictionary = (2 | properties[0] & 1) << (properties[0] // 2 + 11)
+        chosen = {"id": lzma.FILTER_LZMA2}
+    else:
+        rest, literal_context = divmod(properties[0], 9)
+        position, literal_position = divmod(rest, 5)
+        dictionary = int.from_bytes(properties[1:5], "little")
+        settings = {"lc": literal_context, "lp": literal_position, "pb": position}
+        chosen = {"id": lzma.FILTER_LZMA1, **settings}
+    dictionary = max(4096, min(dictionary, -(-unpacked // 4096) * 4096))
+    if dictionary > _MOST_DICTIONARY:
+        raise ArchiveError(
+            name,
+            f"needs {dictionary / 2**30:.1f} GiB of memory for its dictionary",
+            advice="unpack it first",
+        )
+    chosen["dict_size"] = dictionary
+    return lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[chosen])
+
+
+class Range:
+    """So many bytes of a file, from where it stands."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes; all that are left if it is negative."""
+        wanted = self._left if size < 0 else min(size, self._left)
+        data = self._file.read(wanted) if wanted else b""
+        if wanted and not data:
+            raise EOFError
+        self._left -= len(data)
+        return data
+
+
+class Member:
+    """A member of a folder: what stands before it is passed over, its checksum is checked."""
+
+    def __init__(self, reader: Reader, before: int, size: int, crc: int | None) -> None:
+        self._reader = reader
+        self._before = before
+        self._left = size
+        self._expected = crc
+        self._crc = 0
+
+    def close(self) -> None:
+        """End the threads, if there are any."""
+        if isinstance(self._reader, Bzip2):
+            self._reader.close()
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end.
+
+        Raises:
+            EOFError: There is less than the archive says.
+            OSError: The checksum is wrong.
+        """
+        while self._before:
+            data = self._reader.read(min(self._before, BLOCK_BYTES))
+            if not data:
+                raise EOFError
+            self._before -= len(data)
+        if not self._left:
+            return b""
+        data = self._reader.read(min(size, self._left))
+        if not data:
+            raise EOFError
+        self._left -= len(data)
+        self._crc = crc32(data, self._crc)
+        if not self._left and self._expected is not None and self._crc != self._expected:
+            raise OSError("the checksum of what is in it is wrong")
+        return data

@@ -24,6 +24,14 @@ _MARKS = {
 }
 _UNMARKED = {b"<\x00": "utf-16-le", b"\x00<": "utf-16-be"}
 _DECLARATION = re.compile(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
+_NOT_OF_TEXT = (
+    "idna",
+    "punycode",
+    "unicode_escape",
+    "unicode-escape",
+    "raw_unicode",
+    "raw-unicode",
+)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -49,8 +57,13 @@ def encoding_of(name: str, head: bytes) -> str | None:
     label = declared[1].decode()
     try:
         encoding = codecs.lookup(label).name
-        "<".encode(encoding)
-    except (LookupError, TypeError):
+        # Some names are of no encoding of text: "undefined", "hex", or "idna" for names of hosts.
+        "<?xml".encode(encoding)
+        codecs.getincrementaldecoder(encoding)(errors="replace").decode(b"<", final=True)
+        is_known = not encoding.startswith(_NOT_OF_TEXT)
+    except (LookupError, TypeError, ValueError):
+        is_known = False
+    if not is_known:
         raise DumpError(
             name,
             f"is declared to be encoded as {label}, which is not a known encoding",

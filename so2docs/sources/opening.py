@@ -101,6 +101,8 @@ def open_source(given: Given, *, threads: int = 1, work_dir: str | None = None) 
         path = os.fspath(given)
         if path != STANDARD_INPUT:
             return open_path(path, POSTS, threads=threads, work_dir=work_dir)
+        if sys.stdin is None:  # It was closed before Python started.
+            raise DumpError("standard input", "is closed", advice="pipe a dump into it")
         # Past the buffer: its lock, held by a reading thread, would not let the interpreter end.
         counted = Counted(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
         source = Source("standard input", counted, position=lambda: counted.count)

@@ -12,24 +12,29 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from isal.igzip_lib import DECOMP_DEFLATE, IgzipDecompressor
-from isal.isal_zlib import crc32
 
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.sources.bzip2 import Bzip2
-from so2docs.sources.compressed import Streams
+from so2docs.sources.compressed import Member, Range, Streams, open_zstd, raw_lzma
 from so2docs.sources.members import DumpFile
-from so2docs.sources.source import BLOCK_BYTES, Reader
+from so2docs.sources.source import Reader
 from so2docs.sources.zipped import one_of
 
 _COPY, _DEFLATE, _BZIP2 = b"\x00", b"\x04\x01\x08", b"\x04\x02\x02"
 _LZMA, _LZMA2 = b"\x03\x01\x01", b"\x21"
-_PPMD = b"\x03\x04\x01"
-_LARGEST_DICTIONARY = 1 << 30
+_ZSTD = b"\x04\xf7\x11\x01"
+_REFUSED = {
+    b"\x03\x04\x01": "PPMd",
+    b"\x04\x01\x09": "Deflate64",
+    _ZSTD: "zstd",
+    b"\x04\xf7\x11\x02": "brotli",
+}
+_UNKNOWN_SIZE = 1 << 62
 _FEED = 32 * 1024
 _PATIENCE = 100
 
@@ -124,7 +129,7 @@ def _open_member(
             break
         before[id(member.folder)] = offset + member.uncompressed
     reader = _folder(name, file, archive, member.folder, threads)
-    return _Member(reader, offset, member.uncompressed, member.crc32), member.uncompressed
+    return Member(reader, offset, member.uncompressed, member.crc32), member.uncompressed
 
 
 def _folder(name: str, file: BinaryIO, archive: Any, folder: Any, threads: int) -> Reader:
@@ -143,7 +148,7 @@ def _folder(name: str, file: BinaryIO, archive: Any, folder: Any, threads: int) 
     start = archive.afterheader + info.packpos + sum(info.packsizes[:first])
     size = info.packsizes[first]
     file.seek(start)
-    packed = _Range(file, size)
+    packed = Range(file, size)
     unpacked = folder.get_unpack_size()
     if len(folder.coders) == 1:
         coder = folder.coders[0]
@@ -154,57 +159,41 @@ def _folder(name: str, file: BinaryIO, archive: Any, folder: Any, threads: int) 
             return Bzip2(packed, threads)
         if method == _DEFLATE:
             return Streams(packed, lambda: IgzipDecompressor(flag=DECOMP_DEFLATE), b"")
+        if method == _ZSTD:
+            return open_zstd(packed, threads)
         if method in (_LZMA, _LZMA2):
-            return Streams(packed, _lzma(name, method, properties, unpacked), b"")
-    if any(coder["method"] == _PPMD for coder in folder.coders):
-        # pyppmd 1.3 crashes the process on damaged data.
-        raise ArchiveError(name, "is compressed by PPMd", advice="unpack it first")
+            is_lzma2 = method == _LZMA2
+            new = raw_lzma(name, properties, unpacked, is_lzma2=is_lzma2)
+            return Streams(packed, new, b"")
+    _check_chain(name, folder.coders)
     return _Py7zr(packed, folder, size)
+
+
+def _check_chain(name: str, coders: list[dict[str, Any]]) -> None:
+    """Refuse what py7zr does not decompress within bounded memory: all but one method and filters.
+
+    PPMd is refused too: pyppmd 1.3 crashes the process on damaged data.
+    """
+    methods = [coder["method"] for coder in coders if not _is_filter(coder["method"])]
+    if len(methods) > 1 or not {*methods} <= {_COPY, _DEFLATE, _BZIP2, _LZMA, _LZMA2}:
+        named = [_REFUSED.get(method, f"method {method.hex()}") for method in methods]
+        of_several = " among other methods" if len(coders) > 1 else ""
+        problem = f"is compressed by {' and '.join(named)}{of_several}"
+        raise ArchiveError(name, problem, advice="unpack it first")
+    for coder in coders:
+        if coder["method"] in (_LZMA, _LZMA2):
+            is_lzma2 = coder["method"] == _LZMA2
+            raw_lzma(name, coder["properties"], _UNKNOWN_SIZE, is_lzma2=is_lzma2)
+
+
+def _is_filter(method: bytes) -> bool:
+    """Whether a method changes bytes and not how many they are: Methods.txt, 03 to 0B and 03 03."""
+    return method.startswith(b"\x03\x03") or (len(method) == 1 and b"\x03" <= method <= b"\x0b")
 
 
 def _streams_of(folder: Any) -> int:
     """How many packed streams a folder takes."""
     return sum(int(coder["numinstreams"]) for coder in folder.coders) - len(folder.bindpairs)
-
-
-def _lzma(
-    name: str, method: bytes, properties: bytes, unpacked: int
-) -> Callable[[], lzma.LZMADecompressor]:
-    """A raw LZMA decompressor, whose dictionary is no larger than what comes out."""
-    if method == _LZMA:
-        rest, literal_context = divmod(properties[0], 9)
-        position, literal_position = divmod(rest, 5)
-        dictionary = int.from_bytes(properties[1:5], "little")
-        settings = {"lc": literal_context, "lp": literal_position, "pb": position}
-        chosen = {"id": lzma.FILTER_LZMA1, **settings}
-    else:
-        dictionary = (2 | properties[0] & 1) << (properties[0] // 2 + 11)
-        chosen = {"id": lzma.FILTER_LZMA2}
-    dictionary = max(4096, min(dictionary, -(-unpacked // 4096) * 4096))
-    if dictionary > _LARGEST_DICTIONARY:
-        raise ArchiveError(
-            name,
-            f"needs {dictionary / 2**30:.1f} GiB of memory for its dictionary",
-            advice="unpack it first",
-        )
-    chosen["dict_size"] = dictionary
-    return lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[chosen])
-
-
-class _Range:
-    """So many bytes of a file, from where it stands."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file = file
-        self._left = size
-
-    def read(self, size: int = -1, /) -> bytes:
-        wanted = self._left if size < 0 else min(size, self._left)
-        data = self._file.read(wanted) if wanted else b""
-        if wanted and not data:
-            raise EOFError
-        self._left -= len(data)
-        return data
 
 
 class _Feed:
@@ -214,7 +203,7 @@ class _Feed:
     pile up.
     """
 
-    def __init__(self, packed: _Range, decompressor: Any) -> None:
+    def __init__(self, packed: Range, decompressor: Any) -> None:
         self._packed = packed
         self._first = decompressor.chain[0]
 
@@ -225,7 +214,7 @@ class _Feed:
 class _Py7zr:
     """The decompressors of py7zr."""
 
-    def __init__(self, packed: _Range, folder: Any, size: int) -> None:
+    def __init__(self, packed: Range, folder: Any, size: int) -> None:
         self._decompressor = folder.get_decompressor(size)
         self._decompressor.block_size = _FEED
         self._feed = _Feed(packed, self._decompressor)
@@ -241,35 +230,3 @@ class _Py7zr:
             # Every library has its own; that of PPMd calls damaged data a MemoryError.
             raise OSError(str(error) or type(error).__name__) from error
         raise EOFError
-
-
-class _Member:
-    """A member of a folder: what stands before it is passed over, its checksum is checked."""
-
-    def __init__(self, reader: Reader, before: int, size: int, crc: int | None) -> None:
-        self._reader = reader
-        self._before = before
-        self._left = size
-        self._expected = crc
-        self._crc = 0
-
-    def close(self) -> None:
-        if isinstance(self._reader, Bzip2):
-            self._reader.close()
-
-    def read(self, size: int, /) -> bytes:
-        while self._before:
-            data = self._reader.read(min(self._before, BLOCK_BYTES))
-            if not data:
-                raise EOFError
-            self._before -= len(data)
-        if not self._left:
-            return b""
-        data = self._reader.read(min(size, self._left))
-        if not data:
-            raise EOFError
-        self._left -= len(data)
-        self._crc = crc32(data, self._crc)
-        if not self._left and self._expected is not None and self._crc != self._expected:
-            raise OSError("the checksum of what is in it is wrong")
-        return data

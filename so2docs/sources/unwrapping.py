@@ -103,11 +103,8 @@ def unwrapped(source: Source, threads: int, work_dir: str | None) -> Peekable:
                 source.expected = int(source.expected * kind.ratio)
         else:
             file = _seekable(source, found, layer, work_dir)
-            unpacked, source.expected = (
-                open_zip(source.name, file, source.wanted)
-                if kind.name == "a zip archive"
-                else open_7z(source.name, file, threads, source.wanted)
-            )
+            open_archive = open_zip if kind.name == "a zip archive" else open_7z
+            unpacked, source.expected = open_archive(source.name, file, threads, source.wanted)
         if close := getattr(unpacked, "close", None):
             source.closers.append(close)
         found = Peekable(Guarded(source.name, kind.name, unpacked))
