@@ -65,7 +65,8 @@ def convert(
         WorkerDiedError: A worker process was killed.
     """
     given = checked(keywords, ConvertKeywords)
-    path = default_output(given.get("format")) if output is None else os.fspath(output)
+    usual = default_output(given.get("format"), given.get("compression"))
+    path = usual if output is None else os.fspath(output)
     core = resolve(given.get("core", "auto"))
     options = options_of(given, output_form(path, given), site_field, core=core)
     names = Names(path, work_folder(given), options.form)

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from so2docs.convert import convert
 from so2docs.errors import OptionError, So2docsError
+from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.output_form import ending
 from so2docs.options.request import output_form
@@ -114,6 +115,13 @@ def convert_all(
     end = ending(keywords.get("format"), keywords.get("compression"))
     form = output_form(f"questions{end}", keywords)
     force = keywords.get("force", False)
+    if FORMATS[form.format].ids and site_field is None:
+        raise OptionError(
+            f"--format {form.format} of several sites needs --site-field NAME: post ids are unique "
+            "per site only, and documents of the same id would replace each other"
+        )
+    if not os.fspath(output_dir):
+        raise OptionError("--output-dir is empty, as an unset variable is; give a folder")
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
     os.makedirs(output_dir, exist_ok=True)
     done: list[Conversion] = []

@@ -23,7 +23,7 @@ def unpacked(path: Path) -> bytes:
     data = path.read_bytes()
     if data.startswith(b"\x1f\x8b"):
         return gzip.decompress(data)
-    if data.startswith(b"\x28\xb5\x2f\xfd"):
+    if data.startswith((b"\x28\xb5\x2f\xfd", b"\x5e\x2a\x4d\x18")):
         reader = zstandard.ZstdDecompressor().stream_reader(
             io.BytesIO(data), read_across_frames=True
         )

@@ -229,11 +229,12 @@ def test_an_excerpt_that_cannot_be_saved_does_not_hide_the_error(
 def test_outputs_that_cannot_be(small: Path, tmp_path: Path) -> None:
     (tmp_path / "folder.jsonl.gz").mkdir()
     (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "small.jsonl").symlink_to(small)
     for name, words in {
         "missing/questions.jsonl.gz": "does not exist; make it first",
         "file/questions.jsonl.gz": "does not exist; make it first",
         "folder.jsonl.gz": "is a folder; give the name of a file",
-        "small.xml": "is the dump itself; choose another output",
+        "small.jsonl": "is the dump itself; choose another output",
     }.items():
         with pytest.raises(so2docs.OutputError, match=words):
             convert(small, tmp_path / name, force=True)

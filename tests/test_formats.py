@@ -2,10 +2,11 @@
 
 import io
 import json
+import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -365,6 +366,15 @@ def test_strays_beside_any_format(tmp_path: Path) -> None:
         ("q.parquet", {"format": "json"}, "--format json contradicts the name"),
         ("q.parquet", {"format": "jsonl"}, "--format jsonl contradicts the name"),
         ("q.parquet", {"compression": "gzip"}, "--compression gzip contradicts it"),
+        ("q.jsonl", {"compression": "gzip"}, "--compression gzip contradicts the name .*none"),
+        ("q.jsonl.gz", {"compression": "none"}, "--compression none contradicts the name .*gzip"),
+        ("q.json", {"format": "jsonl"}, "--format jsonl contradicts the name"),
+        ("q.csv", {}, r"nothing that ends in .csv; choose .* \.jsonl \.ndjson \.json \.ravendb"),
+        ("q.csv", {"format": "jsonl"}, "nothing that ends in .csv"),
+        ("q.db", {}, "nothing that ends in .db"),
+        ("q.jsonl.xz", {}, "nothing that ends in .xz"),
+        ("q.jsonl.bz2", {}, "nothing that ends in .bz2"),
+        ("q.tar.gz", {}, "nothing that ends in .tar"),
         ("q.parquet.zst", {}, "the name .*zst contradicts it"),
         ("q.jsonl.gz", {"index": "a"}, "--index is for --format elasticsearch"),
         ("q.jsonl", {"format": "elasticsearch", "index": "A b"}, "Elasticsearch allows"),
@@ -412,3 +422,65 @@ def test_json_array_to_standard_output() -> None:
     command = [sys.executable, "-m", "so2docs", "convert", str(SAMPLES / "posts.xml"), "-", "-q"]
     done = subprocess.run([*command, "-f", "json"], check=True, capture_output=True, timeout=60)
     assert json.loads(done.stdout) == expected_of("posts")
+
+
+def test_an_empty_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(so2docs.OptionError, match="OUTPUT is empty"):
+        so2docs.convert(SAMPLES / "posts.xml", "")
+    with pytest.raises(so2docs.OptionError, match="--output-dir is empty"):
+        so2docs.convert_all([SAMPLES / "posts.xml"], "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_usual_name_follows_the_compression(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for compression, name in (("none", "questions.jsonl"), ("zstd", "questions.jsonl.zst")):
+        options: dict[str, Any] = {"compression": compression}
+        so2docs.convert(SAMPLES / "posts.xml", jobs=1, **options)
+        assert (tmp_path / name).exists()
+
+
+def test_ids_of_several_sites_differ(tmp_path: Path) -> None:
+    cases: list[tuple[FormatName, str, Callable[[dict[str, Any]], object]]] = [
+        ("elasticsearch", ".jsonl.gz", lambda line: line["index"]["_id"]),
+        ("mongodb", ".jsonl.gz", lambda line: line["_id"]),
+        ("ravendb", ".ravendbdump", lambda one: one["@metadata"]["@id"]),
+    ]
+    dumps = [tmp_path / f"{name}.xml" for name in ('o"ne', "two")]
+    for dump in dumps:
+        shutil.copy(SAMPLES / "posts.xml", dump)
+    for name, end, id_of in cases:
+        with pytest.raises(so2docs.OptionError, match="needs --site-field NAME: post ids are uniq"):
+            so2docs.convert_all(dumps, tmp_path / name, format=name, jobs=1)
+        so2docs.convert_all(dumps, tmp_path / name, format=name, site_field="Site", jobs=1)
+        found: list[str] = []
+        for dump in dumps:
+            data = unpacked(tmp_path / name / f"{dump.stem}{end}")
+            if name == "ravendb":
+                documents = json.loads(data)["Docs"]
+            else:
+                documents = [json.loads(line) for line in data.splitlines()]
+            ids = [
+                str(id_of(one)) for one in documents if name != "elasticsearch" or "index" in one
+            ]
+            start = "questions/" if name == "ravendb" else ""
+            wanted = [one["Id"] for one in so2docs.documents(dump)]
+            assert ids == [f"{start}{dump.stem}/{question_id}" for question_id in wanted]
+            found += ids
+        assert len(set(found)) == len(found)
+
+
+def test_the_site_is_a_column_of_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "q.parquet"
+    so2docs.convert(SAMPLES / "posts.xml", path, site_field=("Site", "beer"), jobs=1)
+    table = pq.ParquetFile(path).read()
+    assert set(table["Site"].to_pylist()) == {"beer"}
+    assert table["Other"].null_count == len(table)
+    assert not table.schema.field("Id").nullable
+    assert not table.schema.field("Answers").nullable
+    answer = table.schema.field("Answers").type.value_type
+    assert not answer.field("Id").nullable
+    assert answer.field("Score").nullable

@@ -20,12 +20,14 @@ class FormatTraits:
         extensions: Ends of a file name that ask for it; the first is the usual one.
         compressed: Whether files are compressed as a whole (if not, the format compresses inside).
         dates: Whether dates are to be `{"$date": ...}`, which the first pass makes them.
+        ids: Whether documents get an id by which what reads them tells them apart.
         needs: A package that must be installed.
     """
 
     extensions: tuple[str, ...]
     compressed: bool = True
     dates: bool = False
+    ids: bool = False
     needs: str | None = None
 
 
@@ -34,20 +36,21 @@ _LINES = (".jsonl", ".ndjson")
 FORMATS: dict[str, FormatTraits] = {
     "jsonl": FormatTraits(_LINES),
     "json": FormatTraits((".json",)),
-    "elasticsearch": FormatTraits(_LINES),
-    "mongodb": FormatTraits(_LINES, dates=True),
-    "ravendb": FormatTraits((".ravendbdump", ".json")),
+    "elasticsearch": FormatTraits(_LINES, ids=True),
+    "mongodb": FormatTraits(_LINES, dates=True, ids=True),
+    "ravendb": FormatTraits((".ravendbdump", ".json"), ids=True),
     "parquet": FormatTraits((".parquet",), compressed=False, needs="pyarrow"),
 }
 
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 """By the end of a file name."""
 
-_UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
+UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
+"""Ends of a file name that say so."""
 
 
 def compression_of(path: str) -> Compression:
     """How an output of this name is compressed: `.jsonl` and standard output (`-`) are not."""
     if path.endswith((".zst", ".zstd")):
         return "zstd"
-    return "none" if path == "-" or path.endswith(_UNCOMPRESSED) else "gzip"
+    return "none" if path == "-" or path.endswith(UNCOMPRESSED) else "gzip"

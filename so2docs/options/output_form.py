@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, get_args
 
 from so2docs.errors import OptionError
-from so2docs.options.choices import COMPRESSIONS, FORMATS, Compression, compression_of
+from so2docs.options.choices import (
+    COMPRESSIONS,
+    FORMATS,
+    UNCOMPRESSED,
+    Compression,
+    compression_of,
+)
 from so2docs.options.sizes import number_and_unit
 
 SMALLEST_SPLIT = 100_000
@@ -80,6 +87,11 @@ def form_of(
     Raises:
         OptionError: A value is not allowed, or two contradict each other.
     """
+    if not output:
+        raise OptionError(
+            "OUTPUT is empty, as an unset variable is; give the name of a file, or - for standard "
+            "output"
+        )
     name = _format(output, format)
     if (package := FORMATS[name].needs) is not None and find_spec(package) is None:
         raise OptionError(f"--format {name} needs {package}: pip install 'so2docs[{name}]'")
@@ -103,23 +115,19 @@ def form_of(
     )
 
 
-def default_output(format: str | None) -> str:  # noqa: A002
+def default_output(format: str | None, compression: str | None = None) -> str:  # noqa: A002
     """The name of the output where none is given."""
-    if format not in FORMATS:
-        return "questions.jsonl.gz"
-    return "questions" + FORMATS[format].extensions[0] + _usual_end(format)
+    return "questions" + ending(format, compression)
 
 
 def ending(format: str | None, compression: str | None) -> str:  # noqa: A002
     """What follows the stem in the name of an output of this form."""
-    end = default_output(format).removeprefix("questions")
-    if not end.endswith(".gz"):
+    name = format if format in FORMATS else "jsonl"
+    end = FORMATS[name].extensions[0]
+    # RavenDB's own exports are compressed by gzip without a name that says so.
+    if not FORMATS[name].compressed or name == "ravendb":
         return end
-    return end.removesuffix(".gz") + {"none": "", "zstd": ".zst"}.get(compression or "", ".gz")
-
-
-def _usual_end(name: str) -> str:
-    return ".gz" if FORMATS[name].compressed and name != "ravendb" else ""
+    return end + {"none": "", "zstd": ".zst"}.get(compression or "", ".gz")
 
 
 def _plain_name(output: str) -> str:
@@ -129,24 +137,35 @@ def _plain_name(output: str) -> str:
     return output
 
 
+def _by_name(output: str) -> list[str]:
+    """The formats that a name stands for; none if it has no extension.
+
+    Raises:
+        OptionError: It says something else.
+    """
+    plain = _plain_name(output)
+    found = [name for name, kind in FORMATS.items() if plain.endswith(kind.extensions)]
+    unknown = os.path.splitext(os.path.basename(plain))[1]
+    if unknown and not found:
+        known = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
+        raise OptionError(
+            f"{output}: so2docs writes nothing that ends in {unknown}; choose a name that ends in "
+            f"one of {' '.join(known)}, and .gz or .zst after these (not after .parquet)"
+        )
+    return found
+
+
 def _format(output: str, wanted: str | None) -> str:
-    by_name = [
-        name for name, kind in FORMATS.items() if _plain_name(output).endswith(kind.extensions)
-    ]
+    if wanted is not None and wanted not in FORMATS:
+        raise OptionError(f"format is {wanted!r}; it must be one of: {', '.join(FORMATS)}")
+    by_name = _by_name(output)
     if wanted is None:
         return by_name[0] if by_name else "jsonl"
-    if wanted not in FORMATS:
-        raise OptionError(f"format is {wanted!r}; it must be one of: {', '.join(FORMATS)}")
-    if by_name and wanted not in by_name and wanted != "jsonl":
+    if by_name and wanted not in by_name:
         ends = " or ".join(FORMATS[wanted].extensions)
         raise OptionError(
             f"--format {wanted} contradicts the name {output}, which says {by_name[0]}; "
             f"choose a name that ends in {ends}"
-        )
-    if wanted == "jsonl" and by_name and by_name[0] in ("parquet", "ravendb"):
-        raise OptionError(
-            f"--format jsonl contradicts the name {output}, which says {by_name[0]}; "
-            "choose a name that ends in .jsonl.gz"
         )
     return wanted
 
@@ -163,9 +182,10 @@ def _compression(output: str, name: str, wanted: str | None) -> Compression:
         if given:
             raise OptionError(f"--format {name} compresses inside the file; {given} contradicts it")
         return "none"
-    if wanted is not None and by_name not in (None, wanted):
+    said = by_name or ("none" if output.endswith(UNCOMPRESSED) else None)
+    if wanted is not None and said not in (None, wanted):
         raise OptionError(
-            f"--compression {wanted} contradicts the name {output}, which says {by_name}"
+            f"--compression {wanted} contradicts the name {output}, which says {said}"
         )
     for how in get_args(Compression):
         if how == wanted:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+import orjson
+
 from so2docs.merge import Buffer, Document
 from so2docs.options.field_paths import ALL_FIELDS, Fields
 from so2docs.options.output_form import OutputForm
@@ -57,6 +59,11 @@ class Format:
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The bytes of a document."""
         raise NotImplementedError
+
+    @property
+    def id_prefix(self) -> bytes:
+        """What ids start with in a JSON string: the site, since its own are unique there only."""
+        return b"" if self.site is None else orjson.dumps(self.site[1])[1:-1] + b"/"
 
     def piece(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Piece:
         """Compress some framed documents, or a header or footer."""

@@ -33,18 +33,22 @@ class Record:
     Attributes:
         names: Its attributes.
         parts: What it holds beside them.
+        is_post: Whether it never lacks its `Id` and `Answers`, as far as it has these.
     """
 
     names: tuple[str, ...]
     parts: tuple[Part, ...] = ()
+    is_post: bool = False
 
     @cached_property
     def fields(self) -> list[Any]:
         """The Arrow fields."""
         import pyarrow as pa
 
-        own = [pa.field(name, _type(name)) for name in (*self.names, OTHER)]
-        return [*own, *(pa.field(part.key, part.type) for part in self.parts)]
+        always = {"Id", "Answers"} if self.is_post else set()
+        types = [(name, _type(name)) for name in (*self.names, OTHER)]
+        types += [(part.key, part.type) for part in self.parts]
+        return [pa.field(name, kind, name not in always) for name, kind in types]
 
     def columns(self, rows: list[Row]) -> list[Any]:
         """A column for each field; takes the parts out of the rows."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -110,13 +111,14 @@ class Parquet(Format):
 
 
 def _question(fields: Fields, tables: Sequence[str], site: tuple[str, str] | None) -> Record:
+    """What a document is; the site stands after the attributes, as in the JSON object."""
     question = _post(fields, tables, "", QUESTION_ATTRIBUTES)
     if site is not None:
-        question = Record((*question.names, site[0]), question.parts)
+        question = replace(question, names=(*question.names, site[0]))
     if not fields.has_answers:
         return question
     answers = Part("Answers", "list", _post(fields, tables, "Answers.", ANSWER_ATTRIBUTES))
-    return Record(question.names, (*question.parts, answers))
+    return replace(question, parts=(*question.parts, answers))
 
 
 def _post(fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[str]) -> Record:
@@ -145,7 +147,8 @@ def _post(fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[st
             parts.append(Part(key, "list", record(path, LINK_ATTRIBUTES)))
         else:
             parts.append(Part(key, "counts", record(path, VOTE_COLUMNS)))
-    return record(prefix, names, *parts, *user("Owner"), *user("LastEditor"))
+    post = record(prefix, names, *parts, *user("Owner"), *user("LastEditor"))
+    return replace(post, is_post=True)
 
 
 @contextmanager

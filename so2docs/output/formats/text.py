@@ -39,11 +39,15 @@ class JsonArray(Format):
 
 
 class Elasticsearch(Format):
-    """Pairs of lines for the bulk API of Elasticsearch and OpenSearch; `_id` is the question id."""
+    """Pairs of lines for the bulk API of Elasticsearch and OpenSearch.
+
+    `_id` is the question id, or SITE/id where documents name their site.
+    """
 
     def __init__(self, form: OutputForm, **rest: Any) -> None:
         super().__init__(form, **rest)
-        self._action = b'{"index":{"_index":%b,"_id":"' % orjson.dumps(form.index)
+        index = orjson.dumps(form.index)
+        self._action = b'{"index":{"_index":%b,"_id":"%b' % (index, self.id_prefix)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The action line and the document line."""
@@ -64,8 +68,9 @@ class RavenDB(Format):
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The object with metadata in it."""
         comma = b"" if document.is_empty else b","
-        metadata = b'%b"@metadata":{"@id":"questions/%d","@collection":"Questions"}}' % (
+        metadata = b'%b"@metadata":{"@id":"questions/%b%d","@collection":"Questions"}}' % (
             comma,
+            self.id_prefix,
             document.question_id,
         )
         return [*document.parts, metadata]
@@ -76,7 +81,7 @@ class RavenDB(Format):
 
 
 class MongoDB(Format):
-    """JSON lines for `mongoimport`: `_id` is the question id, dates are dates.
+    """JSON lines for `mongoimport`: `_id` is the question id, or SITE/id, dates are dates.
 
     The form is relaxed Extended JSON v2 of the MongoDB specifications.
     """
@@ -84,5 +89,6 @@ class MongoDB(Format):
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The object with `_id` before the rest, and a line feed."""
         comma = b"" if document.is_empty else b","
-        opening = b'{"_id":%d%b' % (document.question_id, comma)
+        own = b"%b%d" % (self.id_prefix, document.question_id)
+        opening = b'{"_id":%b%b' % (own if self.site is None else b'"%b"' % own, comma)
         return [opening, document.parts[0][1:], *document.parts[1:], b"}\n"]
