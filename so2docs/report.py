@@ -71,6 +71,7 @@ class Report:
         output_bytes: Size of the output, of all files together.
         files: Number of files.
         spill_bytes: Size of the spill at its largest.
+        spill_compressed_bytes: Of that, blocks that are compressed.
         seconds: Wall time, of this session only if an earlier one was interrupted.
         first_pass_seconds: Of that, reading the dump and the tables.
         second_pass_seconds: Of that, nesting and writing.
@@ -96,6 +97,7 @@ class Report:
     output_bytes: int = 0
     files: int = 1
     spill_bytes: int = 0
+    spill_compressed_bytes: int = 0
     seconds: float = 0.0
     first_pass_seconds: float = 0.0
     second_pass_seconds: float = 0.0
@@ -162,7 +164,8 @@ class Report:
         yield "output", f"{as_size(self.output_bytes)}  {self.output}{files}"
         if self.index_path:
             yield "index", self.index_path
-        yield "spill", as_size(self.spill_bytes)
+        compressed = as_size(self.spill_compressed_bytes)
+        yield "spill", f"{as_size(self.spill_bytes)} ({compressed} compressed)"
         size = self.dump_bytes + sum(table.bytes for table in self.tables.values())
         rate = size / 1e6 / self.seconds if self.seconds else 0.0
         jobs = f"{self.jobs} job{'s'[: self.jobs > 1]}"

@@ -20,6 +20,7 @@ from typing import Any
 
 from so2docs.errors import SpillError
 from so2docs.store.blocks import Block, BlockReader
+from so2docs.store.budget import Budget
 from so2docs.store.database import AGAIN, Database, checksum
 
 FORMAT = 4
@@ -50,9 +51,12 @@ _SCHEMA: dict[str, dict[str, type]] = {
         "json_size": int,
         "raw_size": int,
         "crc": int,
+        "keys_crc": int,
+        "packed": int,
     },
 }
-_BLOCK = "bucket, offset, keys_size, json_size, raw_size, blocks.crc"
+_COLUMNS = "bucket, offset, keys_size, json_size, raw_size, crc, keys_crc, packed"
+_BLOCK = "bucket, offset, keys_size, json_size, raw_size, blocks.crc, keys_crc, packed"
 
 
 class Spill:
@@ -66,6 +70,7 @@ class Spill:
         """
         self.folder = Path(folder)
         self._sequences = "0"
+        self.budget = Budget()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             is_ours = all(_is_ours(path.name) for path in self.folder.iterdir())
@@ -117,14 +122,14 @@ class Spill:
 
     def commit(self, chunk: int, path: str, blocks: list[Block], tally: dict[str, Any]) -> None:
         """Make a finished chunk part of the spill, in one transaction."""
+        self.budget.settle(chunk, blocks)
         file, text = os.path.basename(path), json.dumps(tally)
         size = os.path.getsize(path)
         row = (chunk, file, size, text, checksum(chunk, file, size, text, blocks))
         self._database.run(
             ("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", [row]),
             (
-                "INSERT INTO blocks (bucket, offset, keys_size, json_size, raw_size, crc, chunk) "
-                f"VALUES (?, ?, ?, ?, ?, ?, {int(chunk)})",
+                f"INSERT INTO blocks ({_COLUMNS}, chunk) VALUES ({'?, ' * 8}{int(chunk)})",
                 list(blocks),
             ),
         )
@@ -213,6 +218,12 @@ class Spill:
     def size(self) -> int:
         """Bytes on disk."""
         return sum(path.stat().st_size for path in self.folder.iterdir())
+
+    def block_sizes(self) -> tuple[int, int]:
+        """Bytes on disk of the blocks that stand there as they are, and of the compressed ones."""
+        sql = "SELECT packed, sum(keys_size + json_size) FROM blocks GROUP BY packed"
+        sizes: dict[int, int] = dict(self._database.rows(sql))
+        return sizes.get(0, 0), sizes.get(1, 0)
 
     def size_of(self, sequence: int) -> int:
         """Bytes on disk of the committed chunks of a table."""

@@ -10,9 +10,11 @@ from so2docs.spill import Spill
 from so2docs.store.blocks import BlockReader, BlockWriter
 
 
-def fill(spill: Spill, chunk: int, buckets: dict[int | None, tuple[bytes, bytes]]) -> str:
+def fill(
+    spill: Spill, chunk: int, buckets: dict[int | None, tuple[bytes, bytes]], room: int = 0
+) -> str:
     path = spill.new_file(chunk)
-    with BlockWriter(path) as writer:
+    with BlockWriter(path, room) as writer:
         for bucket, (keys, json) in buckets.items():
             writer.write(bucket, bytearray(keys), bytearray(json))
     spill.commit(chunk, path, writer.blocks, {"rows": len(buckets)})
@@ -44,6 +46,38 @@ def test_what_goes_in_comes_out(folder: Path) -> None:
     spill.check()
     spill.remove()
     assert not folder.exists()
+
+
+def test_blocks_are_compressed_beyond_the_room_for_others(folder: Path) -> None:
+    spill = Spill(folder)
+    json = b'{"Body":"%s"}' % (b"x" * 500)
+    fill(spill, 0, dict.fromkeys(range(5), (b"k" * 32, json)), 3 * (32 + len(json)))
+    found = [block for bucket in range(5) for _, block in spill.blocks(bucket)]
+    assert [block.packed for block in found] == [0, 0, 0, 1, 1]
+    assert {block.raw_size for block in found} == {len(json)}
+    with BlockReader() as reader:
+        for bucket in range(5):
+            ((path, block),) = spill.blocks(bucket)
+            assert reader.read(path, block) == (b"k" * 32, json)
+            assert reader.read_keys(path, block) == b"k" * 32
+    assert spill.block_sizes() == (
+        3 * (32 + len(json)),
+        sum(block.keys_size + block.json_size for block in found[3:]),
+    )
+    spill.close()
+
+
+def test_a_budget_is_shared_out_and_what_is_left_of_it_is_used(folder: Path) -> None:
+    spill = Spill(folder)
+    fill(spill, 0, {1: (b"k" * 32, b"{}")}, 1000)  # Of an earlier session, with any budget.
+    spill.budget.allow(100_000)
+    first = spill.budget.grant(1, 20_000)
+    assert 20_000 < first < 100_000
+    assert spill.budget.grant(2, 80_000) == 100_000 - first
+    assert spill.budget.grant(3, 80_000) == 0
+    fill(spill, 1, {1: (b"k" * 32, b"{}")}, first)
+    assert spill.budget.grant(4, 10_000_000) == first - 34
+    spill.close()
 
 
 def test_more_files_than_are_kept_open(folder: Path) -> None:
@@ -78,9 +112,10 @@ def test_a_transaction_is_whole_or_not_there(folder: Path) -> None:
     spill.close()
 
 
-def test_every_byte_of_a_block_is_checked(folder: Path) -> None:
+@pytest.mark.parametrize("room", [0, 1000])
+def test_every_byte_of_a_block_is_checked(room: int, folder: Path) -> None:
     spill = Spill(folder)
-    path = Path(fill(spill, 0, {1: (bytes(range(64)), b'{"Id":1}')}))
+    path = Path(fill(spill, 0, {1: (bytes(range(64)), b'{"Id":1}')}, room))
     ((_, block),) = spill.blocks(1)
     data = path.read_bytes()
     for at in range(len(data)):

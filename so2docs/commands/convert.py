@@ -49,6 +49,12 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".x
     "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
 )
 @click.option(
+    "--spill-budget",
+    metavar="SIZE",
+    help="Keep this much of the spill uncompressed, which is faster.  [default: half of the free "
+    "memory, or of the disk to spare]",
+)
+@click.option(
     "--work-dir",
     metavar="DIR",
     help="Folder for the spill, about 0.4 times the dump; that of the output if not given.",

@@ -41,6 +41,7 @@ class Options:
     filters: Filters = field(default_factory=Filters)
     body: BodyAs = "html"
     nest: tuple[str, ...] = ()
+    spill_budget: int | None = None
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:

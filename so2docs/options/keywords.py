@@ -111,8 +111,11 @@ class LocalKeywords(TypedDict, total=False):
 
     Attributes:
         jobs: Worker processes; all cores if None, and one where the dump is too small to gain.
-        work_dir: Folder for the spill, the temporary files between the two passes, about 0.4 times
-            the dump. If None, the folder of the output; without an output, the system's temporary
+        spill_budget: How much of the spill, the temporary files between the two passes, may stand
+            on the disk uncompressed, which is faster: bytes, or a size such as `2GB`. If None, half
+            of the memory that is available, or of the free disk that nothing else needs.
+        work_dir: Folder for the spill, about 0.4 times the dump, and 1.1 times what of it is not
+            compressed. If None, the folder of the output; without an output, the system's temporary
             folder.
         tables: Files of tables by the names of `nest`, which nests them too; a table without one is
             looked for in the archive or folder of the posts, or beside them. Each in any form that
@@ -121,6 +124,7 @@ class LocalKeywords(TypedDict, total=False):
     """
 
     jobs: int | None
+    spill_budget: str | int | None
     work_dir: str | os.PathLike[str] | None
     tables: Tables | None
     progress: bool

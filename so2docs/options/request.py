@@ -16,6 +16,7 @@ from so2docs.options.conversion import Options
 from so2docs.options.filters import filters_of
 from so2docs.options.keywords import FilterKeywords, Tables
 from so2docs.options.output_form import OutputForm, form_of
+from so2docs.options.sizes import size
 from so2docs.schema import TABLES
 
 ALL_TABLES = "all"
@@ -105,10 +106,18 @@ def options_of(
     """
     rest = {name: value for name, value in given.items() if name in _OPTIONS}
     rest["nest"] = tables_to_nest(given.get("nest", ()), given.get("tables") or {})
+    rest["spill_budget"] = _spill_budget(given.get("spill_budget"))
     filters: Any = {name: value for name, value in given.items() if name in _FILTERS}
     rest["core"] = core
     rest["form"] = form or OutputForm()
     return Options(filters=filters_of(**filters), site_field=site_field, **rest)
+
+
+def _spill_budget(given: str | int | None) -> int | None:
+    budget = None if given is None else size(given)
+    if given is not None and budget is None:
+        raise OptionError(f"spill_budget is {given!r}; it must be a size such as 2GB, or 0")
+    return budget
 
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:

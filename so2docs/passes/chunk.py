@@ -36,6 +36,7 @@ class ChunkTask:
         end: The byte after it.
         path: File for its blocks.
         options: How to convert.
+        room: Bytes that its blocks may take uncompressed.
     """
 
     dump: Dump
@@ -44,6 +45,7 @@ class ChunkTask:
     end: int
     path: str
     options: Options
+    room: int = 0
 
 
 @dataclass(slots=True)
@@ -92,7 +94,7 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
     reserved = task.options.reserved
     found, tally, held, last_id = Posts(reserved=reserved), ChunkTally(), 0, None
     steps = _Steps(task)
-    with BlockWriter(task.path) as writer:
+    with BlockWriter(task.path, task.room) as writer:
         for offset, data in slices(task.dump, task.start, task.end):
             _add_slice(steps, offset, data, found, tally)
             if task.options.strict and (tally.repaired or found.stray_reasons):

@@ -90,7 +90,8 @@ class FirstPass:
         """The chunks that are left to do."""
         for number, dump, start, end in self.dump.chunks(self.chunk_bytes, done, self.spill.folder):
             path = self.spill.new_file(number)
-            yield ChunkTask(dump, number, start, end, path, self.options)
+            room = self.spill.budget.grant(number, end - start)
+            yield ChunkTask(dump, number, start, end, path, self.options, room)
 
     def commit(self, result: ChunkResult) -> None:
         """Make a chunk part of the spill."""

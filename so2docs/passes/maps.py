@@ -79,7 +79,8 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
     if strict_about is not None:
         strict.check_lines(strict_about, lines)
     path = spill.new_file(last)
-    with BlockWriter(path) as writer:
+    room = spill.budget.grant(last, sum(map(len, lines)))
+    with BlockWriter(path, room) as writer:
         if lines:
             writer.write(None, bytearray(), bytearray(b"".join(lines)))
     spill.commit(last, path, writer.blocks, {"strays": {"user_repeated_id": len(lines)}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
+from shutil import disk_usage
 
 from so2docs.options.conversion import Options
 from so2docs.output.paths import Names
@@ -19,6 +20,7 @@ from so2docs.report import Report
 from so2docs.sources.stream import AnyDump
 from so2docs.sources.tables import TableFile
 from so2docs.spill import Spill
+from so2docs.store.budget import default_budget
 from so2docs.store.disk import check_room
 
 _WORTH_A_PROCESS = 32 * 1024 * 1024
@@ -80,18 +82,15 @@ class Session:
         self.names.refuse_existing(force=force)
         report = self.report
         report.resumed = bool(self.spill.tallies())
-        check_room(
-            int((self.dump.size + self.table_bytes) * self.options.filters.expected_share),
-            self.spill.folder,
-            self.names.output,
-            self.options.form.packing,
-        )
+        spare = self.check_room(self.options.spill_budget or 0)
         self.spill.put("sealed", None)
         self.spill.start_run()
+        self.allow_uncompressed(spare)
         with Workers(self.jobs) as workers:
             begun = time.perf_counter()
             second = self.read(workers)
             report.spill_bytes = self.spill.size()
+            _, report.spill_compressed_bytes = self.spill.block_sizes()
             between = time.perf_counter()
             second.run(workers, report)
             report.first_pass_seconds = between - begun
@@ -106,6 +105,29 @@ class Session:
             )
         return report
 
+    def check_room(self, budget: int) -> int:
+        """Free bytes that are left on the disk of the spill if it takes what it will.
+
+        Raises:
+            DiskFullError: There will not be enough.
+        """
+        size = int((self.dump.size + self.table_bytes) * self.options.filters.expected_share)
+        uncompressed, _ = self.spill.block_sizes()
+        return check_room(
+            size,
+            self.spill.folder,
+            self.names.output,
+            self.options.form.packing,
+            uncompressed=uncompressed,
+            budget=budget,
+        )
+
+    def allow_uncompressed(self, spare: int) -> None:
+        """Tell the spill how much may stand there uncompressed, if so many bytes are to spare."""
+        asked = self.options.spill_budget
+        before, _ = self.spill.block_sizes()
+        self.spill.budget.allow(default_budget(spare) if asked is None else asked - before)
+
     def documents(self) -> Iterator[Iterator[tuple[int, bytes]]]:
         """Both passes, the second in this process: one range of question ids a time.
 
@@ -113,6 +135,7 @@ class Session:
             Question id and JSON of each document.
         """
         self.spill.start_run()
+        self.allow_uncompressed(disk_usage(self.spill.folder).free)
         with Workers(self.jobs) as workers:
             second = self.read(workers)
         yield from second.documents(self.report)

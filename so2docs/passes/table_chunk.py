@@ -39,6 +39,7 @@ class TableTask:
         path: File for its blocks.
         posts: The map from post ids to question ids; empty for a table that needs none.
         options: How to convert.
+        room: Bytes that its blocks may take uncompressed.
     """
 
     table: str
@@ -49,6 +50,7 @@ class TableTask:
     path: str
     posts: str
     options: Options
+    room: int = 0
 
 
 @dataclass(slots=True)
@@ -69,7 +71,7 @@ def spill_table_chunk(task: TableTask) -> TableResult:
         SpillError: The map of the posts is missing.
     """
     found, tally = Posts(), ChunkTally()
-    with BlockWriter(task.path) as writer:
+    with BlockWriter(task.path, task.room) as writer:
         if task.table == "users":
             users = UserRecords(found, writer, shape_of_table(task.options, task.table))
             _read(task, found, tally, users.add, users.flush)

@@ -123,6 +123,7 @@ class TablePass:
                 self.spill.new_file(number),
                 posts,
                 self.options,
+                self.spill.budget.grant(number, chunk.end - chunk.start),
             )
 
     def commit(self, result: TableResult) -> None:

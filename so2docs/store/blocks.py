@@ -1,4 +1,4 @@
-"""Compressed blocks of posts in the files of chunks: written in the first pass, read in the second.
+"""Blocks of posts in the files of chunks: written in the first pass, read in the second.
 
 A worker writes its own file from front to back and reads any file; nothing here knows the index.
 Every block is checked when it is read, so that a damaged disk never becomes a wrong document.
@@ -25,10 +25,12 @@ class Block(NamedTuple):
     Attributes:
         bucket: The bucket; None for a block of stray lines.
         offset: Bytes from the start of the file.
-        keys_size: Compressed bytes of its keys.
-        json_size: Compressed bytes of its JSON, which follow.
+        keys_size: Bytes of its keys in the file.
+        json_size: Bytes of its JSON in the file, which follow.
         raw_size: Bytes of the JSON.
-        crc: CRC-32 of the compressed bytes.
+        crc: CRC-32 of the JSON as it stands in the file.
+        keys_crc: The same of the keys, which are also read alone.
+        packed: 1 if both are compressed, 0 if they stand there as they are.
     """
 
     bucket: int | None
@@ -37,18 +39,22 @@ class Block(NamedTuple):
     json_size: int
     raw_size: int
     crc: int
+    keys_crc: int
+    packed: int
 
 
 class BlockWriter:
-    """Appends compressed blocks to the file of a chunk."""
+    """Appends blocks to the file of a chunk.
 
-    def __init__(self, path: str) -> None:
+    Args:
+        path: The file.
+        room: Bytes that may be written as they are; the rest is compressed.
+    """
+
+    def __init__(self, path: str, room: int = 0) -> None:
         self._file = AppendedFile(path)
         self._compress = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress
-        # Keys are also read alone, where the block's CRC cannot be checked.
-        self._compress_keys = zstandard.ZstdCompressor(
-            level=_ZSTD_LEVEL, write_checksum=True
-        ).compress
+        self._room = room
         self.blocks: list[Block] = []
 
     def __enter__(self) -> BlockWriter:
@@ -58,13 +64,22 @@ class BlockWriter:
         self._file.close()
 
     def write(self, bucket: int | None, keys: bytearray, json: bytearray) -> None:
-        """Compress the posts of a bucket and append them."""
-        packed_keys, packed_json = self._compress_keys(keys), self._compress(json)
-        crc = crc32(packed_json, crc32(packed_keys))
+        """Append the posts of a bucket."""
+        size, raw_size = len(keys) + len(json), len(json)
+        is_packed = size > self._room
+        kept: tuple[bytes | bytearray, bytes | bytearray] = keys, json
+        if is_packed:
+            kept = self._compress(keys), self._compress(json)
+        else:
+            self._room -= size
+        sizes, sums = map(len, kept), map(crc32, kept)
+        keys_size, json_size = sizes
+        keys_crc, crc = sums
+        offset = self._file.size
         self.blocks.append(
-            Block(bucket, self._file.size, len(packed_keys), len(packed_json), len(json), crc)
+            Block(bucket, offset, keys_size, json_size, raw_size, crc, keys_crc, int(is_packed))
         )
-        for data in (packed_keys, packed_json):
+        for data in kept:
             self.append(data)
 
     def append(self, data: bytes | bytearray) -> int:
@@ -99,13 +114,12 @@ class BlockReader:
         Raises:
             SpillError: The bytes are not those that were written.
         """
-        data = self.bytes_at(path, block.offset, block.keys_size + block.json_size)
-        if crc32(data) != block.crc:
+        # Read apart, neither has to be copied out of both.
+        keys = self.read_keys(path, block)
+        json = self.bytes_at(path, block.offset + block.keys_size, block.json_size)
+        if crc32(json) != block.crc:
             raise damaged(path, block.offset)
-        return (
-            self._decompress(data[: block.keys_size]),
-            self._decompress(data[block.keys_size :]) if block.raw_size else b"",
-        )
+        return keys, self._decompress(json) if block.packed else json
 
     def read_keys(self, path: str, block: Block) -> bytes:
         """Keys of a block only.
@@ -113,10 +127,10 @@ class BlockReader:
         Raises:
             SpillError: The bytes are not those that were written.
         """
-        try:
-            return self._decompress(self.bytes_at(path, block.offset, block.keys_size))
-        except zstandard.ZstdError:
-            raise damaged(path, block.offset) from None
+        keys = self.bytes_at(path, block.offset, block.keys_size)
+        if crc32(keys) != block.keys_crc:
+            raise damaged(path, block.offset)
+        return self._decompress(keys) if block.packed else keys
 
     def bytes_at(self, path: str, offset: int, size: int) -> bytes:
         """Bytes of a chunk's file, fewer where it ends."""

@@ -25,7 +25,15 @@ def is_full(error: OSError) -> bool:
     return error.errno in _FULL
 
 
-def check_room(dump_bytes: int, spill: Path, output: str, compression: str) -> None:
+def check_room(
+    dump_bytes: int,
+    spill: Path,
+    output: str,
+    compression: str,
+    *,
+    uncompressed: int = 0,
+    budget: int = 0,
+) -> int:
     """Raise `DiskFullError` if spill and output will not fit where they go.
 
     Args:
@@ -33,9 +41,16 @@ def check_room(dump_bytes: int, spill: Path, output: str, compression: str) -> N
         spill: Folder of the spill; what an earlier session left there needs no more room.
         output: Path of the output; `-` takes no room.
         compression: Of the output.
+        uncompressed: Bytes of the spill, of an earlier session, that are not compressed.
+        budget: Bytes of it that will not be.
+
+    Returns:
+        Free bytes that are left then on the disk of the spill.
     """
-    spilled = sum(path.stat().st_size for path in spill.iterdir())
-    wanted = [("the spill", spill, dump_bytes * _SPILL_SHARE - spilled)]
+    saved = 1 - _SPILL_SHARE
+    spilled = sum(path.stat().st_size for path in spill.iterdir()) - uncompressed * saved
+    more = max(0, min(budget, dump_bytes - uncompressed)) * saved
+    wanted = [("the spill", spill, dump_bytes * _SPILL_SHARE - spilled + more)]
     if output != "-":
         part = Path(f"{output}.part")
         written = part.stat().st_size if part.exists() else 0
@@ -54,6 +69,8 @@ def check_room(dump_bytes: int, spill: Path, output: str, compression: str) -> N
                 f"of {_readable(dump_bytes)}, and {_readable(free)} are free; "
                 "free some, or put the spill elsewhere with --work-dir"
             )
+    _, _, size = needed[os.stat(spill).st_dev]
+    return int(shutil.disk_usage(spill).free - size)
 
 
 def _readable(size: float) -> str:
