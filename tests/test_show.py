@@ -1,11 +1,15 @@
 """`so2docs show`: JSON lines for a pipe, a page for people."""
 
+import gzip
 import json
+import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from click import unstyle
 
 import so2docs
 from so2docs.lookup.html_text import as_text
@@ -56,10 +60,7 @@ def test_unknown_ids_are_an_error_but_the_others_are_shown(form: str, output: Pa
     assert "sourdough" in done.stdout
     assert "sourdough" not in done.stderr
     lines = done.stderr.splitlines()
-    assert [
-        f"has no question {number};" in line for number, line in zip((-7, 99), lines, strict=True)
-    ]
-    assert all(line.startswith(f"so2docs: {output}: has no question") for line in lines)
+    assert lines == [f"so2docs: {output}: has no question or answer {n}" for n in (-7, 99)]
 
 
 def test_missing_index_is_said_and_made(output: Path) -> None:
@@ -141,3 +142,84 @@ def test_every_post_of_the_published_dumps_has_a_page(real_dump: Path) -> None:
     for question in so2docs.documents(real_dump, jobs=1):
         page = as_page(question)
         assert page.count("answer ") >= len(question["Answers"])
+
+
+def test_the_id_of_an_answer_shows_its_question(output: Path) -> None:
+    questions = [json.loads(line) for line in gzip.decompress(output.read_bytes()).splitlines()]
+    for question in questions:
+        for answer in question["Answers"]:
+            done = run("show", "--json", output, answer["Id"])
+            assert (done.returncode, done.stderr) == (0, "")
+            assert json.loads(done.stdout) == question
+
+
+def test_questions_of_answers_in_many_pieces(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl"
+    questions = [
+        {"Id": 10 * n, "Body": f'"Id":{10 * n + 1},' * 9000, "Answers": [{"Id": (70 * n) % 997}]}
+        for n in range(1, 30)
+    ]
+    output.write_text("".join(json.dumps(question) + "\n" for question in questions))
+    with so2docs.open(output, notify=str) as docs:
+        assert docs.index.pieces > 2
+        for question in questions:
+            (answer,) = question["Answers"]
+            assert docs.question_of(answer["Id"]) == question["Id"]
+        assert docs.question_of(11) is None
+        assert docs.question_of(999) is None
+
+
+def test_page_with_tables(samples: Path) -> None:
+    questions = list(so2docs.documents(samples / "site", nest="all"))
+    page = unstyle(as_page(questions[0], 60))
+    assert "by Ada" in page
+    assert "UpMod 2" in page
+    assert "  user77 · score 5 · 2024-03-01 08:05" in page
+    assert "and <i>since when</i>?" in page
+    assert '  Zoë "the <b> key" · 2024-03-01 08:10' in page
+    assert "  Vinegar worked, thank you!" in page
+    links = [link for question in questions for link in question["Links"]]
+    for question in questions:
+        shown = unstyle(as_page(question))
+        for link in question["Links"]:
+            assert f"  {link['LinkType']}: {link['RelatedPostId']}" in shown
+    assert links
+    strange = {"Id": 1, "Comments": [1, {}], "Links": 3, "Votes": [], "Owner": "x", "Answers": []}
+    assert "0 answers" in as_page(strange)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(
+    ("settings", "is_paged", "is_styled"),
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm", "LINES": "2000"}, False, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, False, False),
+    ],
+)
+def test_on_a_terminal(
+    settings: dict[str, str], is_paged: bool, is_styled: bool, output: Path, tmp_path: Path
+) -> None:
+    import pty
+
+    pager = tmp_path / "less"
+    pager.write_text("#!/bin/sh\necho PAGED; exec cat\n")
+    pager.chmod(0o755)
+    ours, theirs = pty.openpty()
+    environment = {"PATH": os.environ["PATH"], "PAGER": str(pager), "PYTHONUTF8": "1"}
+    environment |= {"LINES": "20", "COLUMNS": "80", "LESS": "-R", **settings}
+    with subprocess.Popen(
+        [sys.executable, "-m", "so2docs", "show", str(output), "1"],
+        stdin=theirs, stdout=theirs, stderr=theirs, env=environment,
+    ) as running:  # fmt: skip
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # What Linux says at the end.
+            while data := os.read(ours, 65536):
+                shown += data
+        assert running.wait(timeout=60) == 0
+    os.close(ours)
+    assert b"sourdough" in shown
+    assert (b"PAGED" in shown) == is_paged
+    assert (b"\x1b[1m" in shown) == is_styled

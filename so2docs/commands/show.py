@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from so2docs.commands.terminal import allow_any_encoding, say, shows_progress
+from so2docs.commands.terminal import allow_any_encoding, say, show_text, shows_progress
 from so2docs.errors import DocumentNotFoundError, So2docsError
 
 _EPILOG = """\b
@@ -32,7 +32,8 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None, debug: bool) -
     """Show the questions with these IDs, with their answers, out of OUTPUT.
 
     Takes milliseconds on a file of any size: .OUTPUT.index, which convert writes beside OUTPUT,
-    says where to look. A missing index is made first, in one pass.
+    says where to look. A missing index is made first, in one pass. The ID of an answer shows its
+    question, which is searched for.
     """
     from so2docs.lookup.collection import open as open_output
     from so2docs.lookup.page import as_page
@@ -40,22 +41,24 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None, debug: bool) -
     if as_json is None:
         as_json = not sys.stdout.isatty()
     allow_any_encoding()
-    missing: So2docsError | None = None
-    separator = ""
+    missing: list[So2docsError] = []
+    pages: list[str] = []
     with open_output(output, notify=say, progress=shows_progress()) as docs:
-        for question_id in ids:
-            try:
-                line, document = docs.line(question_id), docs[question_id]
-            except DocumentNotFoundError as error:
-                if missing is not None:
-                    say(missing)
-                missing = error
-                continue
-            if as_json:
-                click.echo(line)
+        for number in ids:
+            question_id: int | None = number
+            if number not in docs:
+                question_id = docs.question_of(number, progress=shows_progress())
+            if question_id is None:
+                missing.append(
+                    DocumentNotFoundError(f"{output}: has no question or answer {number}")
+                )
+            elif as_json:
+                click.echo(docs.line(question_id))
             else:
-                page = as_page(document, shutil.get_terminal_size().columns)
-                click.echo(f"{separator}{page}")
-                separator = "\n\n"
-    if missing is not None:
-        raise missing
+                pages.append(as_page(docs[question_id], shutil.get_terminal_size().columns))
+    if pages:
+        show_text("\n\n\n".join(pages))
+    for error in missing[:-1]:
+        say(error)
+    if missing:
+        raise missing[-1]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import sys
 
 import click
@@ -38,3 +40,19 @@ def draws_blocks() -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def show_text(text: str) -> None:
+    """Text with styles on standard output, through a pager where the terminal is too short.
+
+    Without colours where nobody sees them, or `NO_COLOR` (https://no-color.org) or a terminal that
+    is `dumb` ask for that.
+    """
+    is_dumb = os.environ.get("TERM") == "dumb"
+    if is_dumb or os.environ.get("NO_COLOR"):
+        text = click.unstyle(text)
+    is_long = text.count("\n") + 1 >= shutil.get_terminal_size().lines
+    if is_long and sys.stdout.isatty() and sys.stdin.isatty() and not is_dumb:
+        click.echo_via_pager(text)
+    else:
+        click.echo(text)

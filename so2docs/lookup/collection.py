@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 import threading
 import warnings
 from collections import OrderedDict
@@ -15,10 +16,11 @@ import orjson
 
 from so2docs.errors import DocumentNotFoundError, OutputError
 from so2docs.lookup.index_build import build
-from so2docs.lookup.pieces import PieceReader
+from so2docs.lookup.pieces import PieceReader, find_line
 from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.index import Entry, Index, UnusableIndexError
+from so2docs.progress import bar
 
 _CACHE_BYTES = 32 * 1024 * 1024
 
@@ -117,6 +119,33 @@ class Collection:
         """
         return self._found(question_id)[0]
 
+    def question_of(self, answer_id: int, *, progress: bool = False) -> int | None:
+        """The id of the question that an answer is nested in; None if there is no such answer.
+
+        Looks through the documents, from where a question of this id would be towards the first
+        one, since an answer is younger than its question; then through the rest.
+
+        Args:
+            answer_id: Its `Id`.
+            progress: Show a progress bar.
+        """
+        key = re.compile(rb'"Id": ?%d[,}]' % operator.index(answer_id))
+        near = self.index.find(answer_id) or 0
+        order = [*range(near, -1, -1), *range(near + 1, self.index.pieces)]
+        total = sum(entry.raw_size for entry in self.entries())
+        with bar("looking through answers", total, shown=progress) as shown:
+            for piece in order[: self.index.pieces]:
+                entry = self.index[piece]
+                lines = self._pieces.read(entry)
+                if key.search(lines):
+                    with self._bad_lines(entry):
+                        for line in filter(key.search, lines.splitlines()):
+                            document = orjson.loads(line)
+                            if any(a.get("Id") == answer_id for a in document.get("Answers", ())):
+                                return int(document["Id"])
+                shown.update(entry.raw_size)
+        return None
+
     def entries(self) -> Iterator[Entry]:
         """The pieces of the file, in order."""
         return map(self.index.__getitem__, range(self.index.pieces))
@@ -142,8 +171,8 @@ class Collection:
         found = self._find(operator.index(question_id))
         if found is None:
             raise DocumentNotFoundError(
-                f"{self.path}: has no question {question_id}; answers stand in the document of "
-                "their question"
+                f"{self.path}: has no question {question_id}; if it is the id of an "
+                "answer, `question_of` says which question holds it"
             )
         return found
 
@@ -178,28 +207,6 @@ class Collection:
             while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
                 self._cached_bytes -= len(self._cache.popitem(last=False)[1])
         return lines
-
-
-def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
-    """The line of a question among those of a piece, and its document."""
-    key = b'"Id":%d' % question_id
-    at = lines.find(key)
-    while at >= 0:
-        start = lines.rfind(b"\n", 0, at) + 1
-        end = lines.find(b"\n", at)
-        end = end if end >= 0 else len(lines)
-        # Not the start of a longer number, nor the id of an answer.
-        if lines[at + len(key) : at + len(key) + 1] in (b",", b"}"):
-            document = orjson.loads(lines[start:end])
-            if document["Id"] == question_id:
-                return lines[start:end], document
-        at = lines.find(key, at + 1)
-    # Not there, or written by another program, with white space.
-    for line in lines.splitlines():
-        document = orjson.loads(line)
-        if document["Id"] == question_id:
-            return line, document
-    return None
 
 
 def open(  # noqa: A001

@@ -6,6 +6,7 @@ import os
 import threading
 from typing import Any
 
+import orjson
 import zstandard
 from isal import isal_zlib
 
@@ -79,3 +80,25 @@ class PieceReader:
         with self._lock:  # Windows
             self.file.seek(entry.offset)
             return self.file.read(entry.size)
+
+
+def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
+    """The line of a question among those of a piece, and its document."""
+    key = b'"Id":%d' % question_id
+    at = lines.find(key)
+    while at >= 0:
+        start = lines.rfind(b"\n", 0, at) + 1
+        end = lines.find(b"\n", at)
+        end = end if end >= 0 else len(lines)
+        # Not the start of a longer number, nor the id of an answer.
+        if lines[at + len(key) : at + len(key) + 1] in (b",", b"}"):
+            document = orjson.loads(lines[start:end])
+            if document["Id"] == question_id:
+                return lines[start:end], document
+        at = lines.find(key, at + 1)
+    # Not there, or written by another program, with white space.
+    for line in lines.splitlines():
+        document = orjson.loads(line)
+        if document["Id"] == question_id:
+            return line, document
+    return None

@@ -34,9 +34,10 @@ class Figures:
         file_bytes: Its size.
         json_bytes: Size of its documents before compression.
         questions: Documents.
-        answers: Answers in them.
-        accepted: Questions with an accepted answer.
-        unanswered: Questions without any answer.
+        answers: Answers in them; None if the output was made without answers.
+        accepted: Questions with an accepted answer; None if no question says that it has one, as
+            where `AcceptedAnswerId` was left out.
+        unanswered: Questions without any answer in the output; None as for `answers`.
         first_date: Date of the earliest question or answer; empty if there is none.
         last_date: Date of the latest one.
         questions_by_year: Questions by year of `CreationDate`.
@@ -44,7 +45,8 @@ class Figures:
         answers_per_question: Questions by number of answers.
         question_scores: Scores of the questions.
         answer_scores: Scores of the answers.
-        distinct_tags: Number of different tags; at least so many if above a million.
+        distinct_tags: Number of different tags, at least so many if above a million; None if no
+            question has tags.
         tags: Questions by tag, of the 100 most frequent ones.
         longest: The ten posts with the longest bodies: id, question id, characters of HTML.
         comments: Comments; None, as the three below, if the output was made without them.
@@ -57,9 +59,9 @@ class Figures:
     file_bytes: int = 0
     json_bytes: int = 0
     questions: int = 0
-    answers: int = 0
-    accepted: int = 0
-    unanswered: int = 0
+    answers: int | None = None
+    accepted: int | None = None
+    unanswered: int | None = None
     first_date: str = ""
     last_date: str = ""
     questions_by_year: dict[str, int] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class Figures:
     answers_per_question: dict[int, int] = field(default_factory=dict)
     question_scores: Scores = field(default_factory=Scores)
     answer_scores: Scores = field(default_factory=Scores)
-    distinct_tags: int = 0
+    distinct_tags: int | None = None
     tags: dict[str, int] = field(default_factory=dict)
     longest: list[dict[str, int]] = field(default_factory=list)
     comments: int | None = None
@@ -76,14 +78,17 @@ class Figures:
     votes: dict[str, int] | None = None
 
     @property
-    def accepted_share(self) -> float:
+    def accepted_share(self) -> float | None:
         """Share of the questions that have an accepted answer."""
-        return self.accepted / self.questions if self.questions else 0.0
+        return self._share(self.accepted)
 
     @property
-    def unanswered_share(self) -> float:
+    def unanswered_share(self) -> float | None:
         """Share of the questions that have no answer."""
-        return self.unanswered / self.questions if self.questions else 0.0
+        return self._share(self.unanswered)
+
+    def _share(self, count: int | None) -> float | None:
+        return None if count is None or not self.questions else count / self.questions
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types; of comments, links and votes, those that there are."""
@@ -96,8 +101,7 @@ class Figures:
                 del fields[name]
         if self.comments is None:
             del fields["comments_per_post"]
-        shares = {
-            "accepted_share": round(self.accepted_share, 6),
-            "unanswered_share": round(self.unanswered_share, 6),
-        }
-        return fields | shares
+        shares = {"accepted_share": self.accepted_share, "unanswered_share": self.unanswered_share}
+        for name, share in shares.items():
+            fields[name] = None if share is None else round(share, 6)
+        return fields

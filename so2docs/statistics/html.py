@@ -15,7 +15,12 @@ from so2docs.escape import for_html
 from so2docs.report import as_size
 from so2docs.statistics import svg
 from so2docs.statistics.figures import Figures, Scores
-from so2docs.statistics.text import answers_per_question, comments_per_post, nested
+from so2docs.statistics.text import (
+    answers,
+    answers_per_question,
+    comments_per_post,
+    nested,
+)
 
 _TAGS = 30
 _YEARS = 24
@@ -105,78 +110,86 @@ def as_fragment(stats: Figures) -> str:
 
 
 def _tiles(stats: Figures) -> str:
-    per_question = stats.answers / stats.questions if stats.questions else 0.0
     tiles = [
         ("questions", f"{stats.questions:,}", "documents"),
-        ("answers", f"{stats.answers:,}", f"{per_question:.2f} a question"),
-        (
-            "accepted answer",
-            f"{stats.accepted_share:.1%}",
-            f"{stats.accepted:,} of {stats.questions:,}",
-        ),
-        (
-            "no answer",
-            f"{stats.unanswered_share:.1%}",
-            f"{stats.unanswered:,} of {stats.questions:,}",
-        ),
+        ("answers", *_parts(answers(stats))),
+        ("accepted answer", *_share(stats.accepted, stats.accepted_share, stats.questions)),
+        ("no answer", *_share(stats.unanswered, stats.unanswered_share, stats.questions)),
         ("mean question score", *_score_texts(stats.question_scores)),
         ("mean answer score", *_score_texts(stats.answer_scores)),
-        ("most answers", f"{max(stats.answers_per_question, default=0):,}", "to one question"),
-        ("tags", f"{stats.distinct_tags:,}", "different ones"),
-        *((label, *text.split(", ")) for label, text in nested(stats)),
+        ("most answers", _most(stats.answers_per_question), "to one question"),
+        ("tags", "" if stats.distinct_tags is None else f"{stats.distinct_tags:,}", "different"),
+        *((label, *_parts(text)) for label, text in nested(stats)),
     ]
     inside = "".join(
         f'<div class="tile"><span>{for_html(label)}</span><strong>{for_html(value)}</strong>'
         f"<span>{for_html(more)}</span></div>"
         for label, value, more in tiles
+        if value
     )
     return f'<div class="tiles">{inside}</div>'
 
 
+def _parts(text: str) -> tuple[str, str]:
+    """Both parts of a fact, such as of `1,052, 2.10 a question`."""
+    value, _, more = text.rpartition(", ")
+    return value, more
+
+
+def _share(count: int | None, share: float | None, questions: int) -> tuple[str, str]:
+    if share is None:
+        return "", ""
+    return f"{share:.1%}", f"{count:,} of {questions:,}"
+
+
+def _most(answers_per_question: Mapping[int, int]) -> str:
+    return f"{max(answers_per_question):,}" if answers_per_question else ""
+
+
 def _score_texts(scores: Scores) -> tuple[str, str]:
     if scores.min is None:
-        return "none", ""
+        return "", ""
     return f"{scores.mean:.2f}", f"median {scores.median:,}, {scores.min:,} to {scores.max:,}"
 
 
 def _plots(stats: Figures) -> Iterable[str]:
     both = ("questions", "answers")
     years = sorted({*stats.questions_by_year, *stats.answers_by_year})[-_YEARS:]
-    yield _card(
-        "Questions and answers by year",
-        svg.columns(
-            [f"'{year[2:]}" for year in years],
-            [_values(stats.questions_by_year, years), _values(stats.answers_by_year, years)],
-            both,
-        ),
-        both,
-    )
-    counts = answers_per_question(stats)
-    numbers = [label for label, _ in counts]
-    plot = svg.columns(numbers, [[count for _, count in counts]], ("questions",))
-    yield _card("Questions by number of answers", plot)
-    of_questions, of_answers = stats.question_scores.histogram, stats.answer_scores.histogram
-    bins = list(of_questions)
-    labels = [label.replace("below 0", "<0") for label in bins]
-    scores = [_values(of_questions, bins), _values(of_answers, bins)]
-    yield _card("Scores", svg.columns(labels, scores, both), both)
-    tags = [(tag, count) for tag, count in list(stats.tags.items())[:_TAGS]]
-    most = max(stats.tags.values(), default=1)
-    width = max((len(tag) for tag, _ in tags), default=0)
-    half = -(-len(tags) // 2)
-    halves = [svg.rows(part, most, width) for part in (tags[:half], tags[half:]) if part]
-    beside = f'<div class="beside">{"".join(halves)}</div>'
-    yield _card("Most frequent tags, in questions", beside, kind="wide")
-    yield _card("Longest bodies", _longest(stats))
+    if years:
+        by_year = [stats.questions_by_year, stats.answers_by_year]
+        labels = [f"'{year[2:]}" for year in years]
+        plot = svg.columns(labels, [_values(counts, years) for counts in by_year], both)
+        yield _card("Questions and answers by year", plot, both)
+    if stats.answers_per_question:
+        yield _card("Questions by number of answers", _numbers(answers_per_question(stats)))
+    histograms = [stats.question_scores.histogram, stats.answer_scores.histogram]
+    if any(count for histogram in histograms for count in histogram.values()):
+        bins = list(histograms[0])
+        labels = [label.replace("below 0", "<0") for label in bins]
+        plot = svg.columns(labels, [_values(counts, bins) for counts in histograms], both)
+        yield _card("Scores", plot, both)
+    if stats.tags:
+        yield _card("Most frequent tags, in questions", _tags(stats.tags), kind="wide")
+    if stats.longest:
+        yield _card("Longest bodies", _longest(stats))
     if stats.comments is not None:
-        counts = comments_per_post(stats)
-        plot = svg.columns(
-            [label for label, _ in counts], [[count for _, count in counts]], ("posts",)
-        )
+        plot = _numbers(comments_per_post(stats), "posts")
         yield _card("Posts by number of comments", plot)
     for title, kinds in (("Links by type", stats.links), ("Votes by type", stats.votes)):
         if kinds:
             yield _card(title, _bars(list(kinds.items())[:_KINDS]))
+
+
+def _numbers(rows: list[tuple[str, int]], name: str = "questions") -> str:
+    return svg.columns([label for label, _ in rows], [[count for _, count in rows]], (name,))
+
+
+def _tags(tags: Mapping[str, int]) -> str:
+    rows = list(tags.items())[:_TAGS]
+    width = max(len(tag) for tag, _ in rows)
+    half = -(-len(rows) // 2)
+    halves = [svg.rows(part, rows[0][1], width) for part in (rows[:half], rows[half:]) if part]
+    return f'<div class="beside">{"".join(halves)}</div>'
 
 
 def _bars(rows: list[tuple[str, int]]) -> str:

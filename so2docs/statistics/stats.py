@@ -92,24 +92,31 @@ def _ranked(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
+def _in_order(counts: Counter[int]) -> dict[int, int]:
+    return dict(sorted(counts.items()))
+
+
 def _stats(path: str, size: int, json_bytes: int, total: Survey) -> Stats:
     ranked = _ranked(total.tags)
+    has_answers = "Answers" in total.found
     return Stats(
         path=path,
         file_bytes=size,
         json_bytes=json_bytes,
         questions=total.documents,
-        answers=total.answers,
-        accepted=total.accepted,
-        unanswered=total.unanswered,
+        answers=total.answers if has_answers else None,
+        accepted=total.accepted if "AcceptedAnswerId" in total.found else None,
+        unanswered=total.unanswered if has_answers else None,
         first_date=total.first_date,
         last_date=total.last_date,
         questions_by_year=dict(sorted(total.question_years.items())),
         answers_by_year=dict(sorted(total.answer_years.items())),
-        answers_per_question=dict(sorted(total.answers_per_question.items())),
+        answers_per_question=dict(sorted(total.answers_per_question.items()))
+        if has_answers
+        else {},
         question_scores=_scores(total.question_scores),
         answer_scores=_scores(total.answer_scores),
-        distinct_tags=len(ranked),
+        distinct_tags=len(ranked) if "Tags" in total.found else None,
         tags=dict(islice(ranked.items(), _MOST_FREQUENT)),
         longest=[
             {"id": post_id, "question_id": question_id, "characters": -length}
@@ -124,7 +131,7 @@ def _of_nested(nested: NestedCounts) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "Comments" in nested.found:
         found["comments"] = nested.comments
-        found["comments_per_post"] = dict(sorted(nested.comments_per_post.items()))
+        found["comments_per_post"] = _in_order(nested.comments_per_post)
     if "Links" in nested.found:
         found["links"] = _ranked(nested.links)
     if "Votes" in nested.found:

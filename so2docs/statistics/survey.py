@@ -26,6 +26,7 @@ MOST_TAGS = 1_000_000
 """Of more different tags than this, the rarer half is given up; Stack Overflow has 65,000."""
 MOST_COMMENTS = 1000
 """Posts with more comments than this are counted as having so many."""
+_TELLING = ("Answers", "AcceptedAnswerId", "Tags")  # What none has may have been left out.
 MOST_KINDS = 1000
 """Beyond so many, further types of links or votes are counted together, as `others`."""
 
@@ -129,6 +130,7 @@ class Survey:
     """Counts of some documents.
 
     Attributes:
+        found: Of `Answers`, `AcceptedAnswerId`, `Tags`, those that any question has.
         documents: Questions.
         answers: Answers in them.
         accepted: Questions with an accepted answer.
@@ -146,6 +148,7 @@ class Survey:
         nested: What the posts hold of other tables.
     """
 
+    found: set[str] = field(default_factory=set)
     documents: int = 0
     answers: int = 0
     accepted: int = 0
@@ -165,6 +168,7 @@ class Survey:
     def add(self, questions: list[dict[str, Any]]) -> None:
         """Add documents."""
         answers = [answer for question in questions for answer in question.get("Answers", ())]
+        self.found |= {key for key in _TELLING if any(key in question for question in questions)}
         self.documents += len(questions)
         self.answers += len(answers)
         self.accepted += sum("AcceptedAnswerId" in question for question in questions)
@@ -174,8 +178,7 @@ class Survey:
             self.answers_per_question[min(count, MOST_ANSWERS)] += number
         self.question_scores.add([question.get("Score") for question in questions])
         self.answer_scores.add([answer.get("Score") for answer in answers])
-        for question in questions:
-            tags = question.get("Tags")
+        for tags in [question.get("Tags") for question in questions]:
             self.tags.update(tags if isinstance(tags, list) else ())
         self._add_dates(questions, self.question_years)
         self._add_dates(answers, self.answer_years)
@@ -205,6 +208,7 @@ class Survey:
 
     def merge(self, other: Survey) -> None:
         """Add the counts of the documents that follow."""
+        self.found |= other.found
         self.documents += other.documents
         self.answers += other.answers
         self.accepted += other.accepted
@@ -235,9 +239,8 @@ def survey(task: SurveyTask) -> Survey:
     reader = PieceReader(task.path)
     try:
         for entry in task.entries:
-            lines = reader.read(entry).splitlines()
             try:
-                found.add([orjson.loads(line) for line in lines])
+                found.add([orjson.loads(line) for line in reader.read(entry).splitlines()])
             except (orjson.JSONDecodeError, AttributeError, TypeError):
                 raise OutputError(
                     f"{task.path}: after byte {entry.offset:,}, a line is no document"

@@ -27,24 +27,20 @@ def as_text(stats: Figures, *, ascii_only: bool = False) -> str:
 
 
 def _lines(stats: Figures, ascii_only: bool) -> Iterator[str]:
-    per_question = stats.answers / stats.questions if stats.questions else 0.0
     yield from _facts(
         ("file", stats.path),
         ("size", f"{as_size(stats.file_bytes)}, {as_size(stats.json_bytes)} of JSON"),
         ("questions", f"{stats.questions:,}"),
-        ("answers", f"{stats.answers:,}, {per_question:.2f} a question"),
-        ("dates", f"{stats.first_date[:10]} to {stats.last_date[:10]}"),
+        ("answers", answers(stats)),
+        ("dates", stats.first_date and f"{stats.first_date[:10]} to {stats.last_date[:10]}"),
         ("question scores", _scores(stats.question_scores)),
         ("answer scores", _scores(stats.answer_scores)),
-        ("tags", f"{stats.distinct_tags:,}"),
+        ("tags", "" if stats.distinct_tags is None else f"{stats.distinct_tags:,}"),
         *nested(stats),
     )
-    shares = [
-        ("an accepted answer", stats.accepted),
-        ("no answer", stats.unanswered),
-    ]
+    shares = [("an accepted answer", stats.accepted), ("no answer", stats.unanswered)]
     sections: list[tuple[str, Iterable[tuple[str, int]]]] = [
-        (_SHARES, shares),
+        (_SHARES, [(label, count) for label, count in shares if count is not None]),
         ("questions by year", stats.questions_by_year.items()),
         ("answers by year", stats.answers_by_year.items()),
         ("questions by number of answers", answers_per_question(stats)),
@@ -60,9 +56,17 @@ def _lines(stats: Figures, ascii_only: bool) -> Iterator[str]:
         yield from _bars(title, list(rows), stats.questions, ascii_only)
 
 
+def answers(stats: Figures) -> str:
+    """How many answers there are; empty if that is not known."""
+    if stats.answers is None:
+        return ""
+    per_question = stats.answers / stats.questions if stats.questions else 0.0
+    return f"{stats.answers:,}, {per_question:.2f} a question"
+
+
 def nested(stats: Figures) -> list[tuple[str, str]]:
     """Labels and texts of what there is of comments, links and votes."""
-    posts = stats.questions + stats.answers or 1
+    posts = stats.questions + (stats.answers or 0) or 1
     found = []
     if stats.comments is not None:
         found.append(("comments", f"{stats.comments:,}, {stats.comments / posts:.2f} a post"))
@@ -103,13 +107,15 @@ def longest(stats: Figures) -> list[tuple[str, int]]:
 
 
 def _facts(*facts: tuple[str, str]) -> Iterator[str]:
+    """A line for each fact that is known."""
     for label, value in facts:
-        yield f"{label:<17} {for_terminal(value)}"
+        if value:
+            yield f"{label:<17} {for_terminal(value)}"
 
 
 def _scores(scores: Scores) -> str:
     if scores.min is None:
-        return "none"
+        return ""
     return f"{scores.min:,} to {scores.max:,}, median {scores.median:,}, mean {scores.mean:,.2f}"
 
 
