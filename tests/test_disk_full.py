@@ -1,6 +1,7 @@
 """Disks that are full, files that cannot be written, dumps that change: said, and gone on from."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -387,3 +388,57 @@ def test_a_dump_without_write_permission(tmp_path: Path) -> None:
     assert convert(dump, tmp_path / "questions.jsonl.gz").questions == 1
     assert dump.read_bytes() == dump_of(question(1))
     assert dump.read_bytes().endswith(END)
+
+
+def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
+    """Links to the dump under each name that a conversion writes, and what is no file."""
+    before = small.read_bytes()
+    names = {
+        "q.jsonl.gz": ["q.jsonl.gz", "q.jsonl.gz.part", ".q.jsonl.gz.strays", ".q.jsonl.gz.index"],
+        "z.jsonl.zst": ["z.jsonl.zst.part.pieces", ".z.jsonl.zst.strays.part", "z.error.xml"],
+        "i.jsonl": [".i.jsonl.index.part"],
+        "s.jsonl": ["s-00000.jsonl", "s-00007.jsonl.part", "s-00001.jsonl.part.pieces"],
+    }
+    for output, taken in names.items():
+        split = {"split": 3} if output == "s.jsonl" else {}
+        for name in taken:
+            (tmp_path / name).symlink_to(small)
+            with pytest.raises(so2docs.OutputError, match=f"{re.escape(name)}: is the dump itself"):
+                convert(small, tmp_path / output, force=True, **split)
+            (tmp_path / name).unlink()
+            os.mkfifo(tmp_path / name)
+            with pytest.raises(so2docs.OutputError, match=f"{re.escape(name)}: is a device or a p"):
+                convert(small, tmp_path / output, force=True, **split)
+            (tmp_path / name).unlink()
+    assert small.read_bytes() == before
+    with pytest.raises(so2docs.OutputError, match="is a device or a pipe"):
+        convert(small, "/dev/null", force=True)
+
+
+def test_reports_and_pages_replace_only_their_own_kind(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    shutil.copytree(CHECKOUT / "samples" / "site", folder)
+    output = tmp_path / "q.jsonl"
+    for report in (folder / "Votes.xml", folder / "Posts.xml", folder / "questions.jsonl"):
+        before = report.read_bytes()
+        done = run_command(folder, output, "--report", report)
+        assert "exists and is no report; choose another --report" in done.stderr
+        assert (done.returncode, report.read_bytes(), output.exists()) == (1, before, False)
+    table = tmp_path / "v.json"
+    shutil.move(folder / "Votes.xml", table)
+    done = run_command(folder, output, "--votes", table, "--report", table)
+    assert "v.json: is " in done.stderr
+    report = tmp_path / "r.json"
+    for force in ([], ["--force"]):
+        assert run_command(folder, output, "--report", report, *force).returncode == 0
+    before = output.read_bytes()
+    for page in (output, folder / "Posts.xml"):
+        done = subprocess.run(
+            [sys.executable, "-m", "so2docs", "stats", output, "--html", page],
+            check=False,
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, "choose another --html" in done.stderr) == (1, True)
+    assert output.read_bytes() == before

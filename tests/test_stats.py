@@ -349,7 +349,7 @@ def test_command(output: Path, tmp_path: Path) -> None:
     done = run("stats", output, "--json")
     assert json.loads(done.stdout) == found.as_dict()
     page = tmp_path / "page.html"
-    page.write_text("an earlier one")
+    page.write_text("<!DOCTYPE html>an earlier one")
     done = run("stats", output, "--html", page)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert page.read_text(encoding="utf-8") == as_page(found)
@@ -366,7 +366,10 @@ def test_command_on_a_terminal_with_few_characters(output: Path) -> None:
     ("arguments", "message"),
     [
         (["nowhere.jsonl.gz"], "nowhere.jsonl.gz: cannot be read"),
-        (["{output}", "--html", "no/such/folder/page.html"], "page.html: cannot be written"),
+        (
+            ["{output}", "--html", "no/such/folder/page.html"],
+            "page.html: the page cannot be written there",
+        ),
     ],
 )
 def test_errors_of_the_command(arguments: list[str], message: str, output: Path) -> None:

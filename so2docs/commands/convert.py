@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +11,7 @@ from so2docs.commands.document_options import document_options
 from so2docs.commands.terminal import say, shows_progress, tell
 from so2docs.convert import convert as convert_one
 from so2docs.errors import OutputError
+from so2docs.output.targets import REPORT, check_own, write_text
 from so2docs.schema import TABLES
 from so2docs.several import Conversion, convert_all, site_of, summary
 
@@ -102,7 +101,7 @@ def convert(
         raise click.UsageError("with --output-dir, tables are those with the posts: give --with")
     options["tables"] = tables
     if report is not None:
-        _check_report(report, paths)
+        check_own(report, REPORT, [*paths, *filter(None, tables.values())])
     if output_dir is not None:
         done = _convert_all(paths, output_dir, site_field, quiet, options)
         _write_report(report, [conversion.as_dict() for conversion in done])
@@ -140,7 +139,7 @@ def _write_report(path: str | None, report: object) -> None:
     if path is None:
         return
     try:
-        Path(path).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(report, indent=2) + "\n")
     except OSError as error:
         raise OutputError(
             f"{path}: the report cannot be written ({error.strerror}); the output is complete"
@@ -153,16 +152,3 @@ def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str | None]:
     if len(paths) > 2 or (output or "").lower().endswith(_DUMP_EXTENSIONS):
         raise click.UsageError("for several dumps, give a folder for the outputs: --output-dir DIR")
     return dump, output
-
-
-def _check_report(report: str, paths: tuple[str, ...]) -> None:
-    """Find out before the conversion, not after, that its report cannot be written."""
-    folder = os.path.dirname(report) or "."
-    target = report if os.path.exists(report) else folder
-    if os.path.isdir(report) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
-        raise OutputError(f"{report}: the report cannot be written there; choose another --report")
-    for taken in paths:
-        if os.path.realpath(report) == os.path.realpath(taken) or (
-            os.path.exists(report) and os.path.exists(taken) and os.path.samefile(report, taken)
-        ):
-            raise OutputError(f"{report}: is {taken}; choose another --report")

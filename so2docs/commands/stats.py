@@ -32,11 +32,14 @@ Example:
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def stats(output: str, as_json: bool, html_file: str | None, debug: bool, **options: Any) -> None:
     """Count what OUTPUT holds: questions by year, answers, scores, tags, longest bodies."""
+    from so2docs.output.targets import PAGE, check_own
     from so2docs.statistics.html import write_page
     from so2docs.statistics.stats import stats as count
     from so2docs.statistics.text import as_text
 
     allow_any_encoding()
+    if html_file is not None:
+        check_own(html_file, PAGE, [output])
     found = count(
         output, jobs=options["jobs"], notify=say, progress=shows_progress(options["quiet"])
     )

@@ -14,6 +14,7 @@ from so2docs.options.choices import Compression
 from so2docs.options.output_form import OutputForm
 from so2docs.output import index
 from so2docs.output.side_files import STRAYS, side_file
+from so2docs.output.targets import check_replaceable, is_same
 from so2docs.spill import Spill, clear
 
 _EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
@@ -48,12 +49,19 @@ class Names:
         """Output files that exist."""
         if not self.form.is_split:
             return [self.output] if os.path.exists(self.output) else []
+        return self._numbered()
+
+    def _numbered(self, end: str = "") -> list[str]:
+        """Files that exist of a split output, or such with something after their names."""
+        if not self.form.is_split:
+            return []
         folder = Path(os.path.dirname(self.output) or ".")
         name = re.compile(
-            re.escape(os.path.basename(self.stem)) + r"-\d{5}" + re.escape(self.extensions)
+            re.escape(os.path.basename(self.stem)) + r"-\d{5}" + re.escape(self.extensions + end)
         )
         found = [path.name for path in folder.iterdir() if name.fullmatch(path.name)]
-        return sorted(os.path.join(os.path.dirname(self.output), name) for name in found)
+        names = (os.path.join(os.path.dirname(self.output), name) for name in found)
+        return sorted(name.removesuffix(end) for name in names)
 
     @property
     def strays(self) -> str:
@@ -106,13 +114,15 @@ class Names:
             raise OutputError(
                 f"{self.output}: the folder {folder} is not writable; choose another output"
             )
-        files = self.earlier_files() or [self.file(0)]
-        parts = (f"{self.file(0)}.part", f"{self.strays}.part")
-        for path in (*files, self.strays, *self._indexes(), *parts):
-            if os.path.isdir(path):
-                raise OutputError(f"{path}: is a folder; give the name of a file")
-            if file and _is_same(path, file):
-                raise OutputError(f"{path}: is the dump itself; choose another output")
+        for path in self._written():
+            check_replaceable(path, [file])
+
+    def _written(self) -> list[str]:
+        """Every name that the conversion may write under, those of unfinished files included."""
+        finals = (*self.earlier_files(), self.file(0), self.strays, *self._indexes())
+        ends = (".part", ".part.pieces")
+        numbered = [name + end for end in ends for name in self._numbered(end)]
+        return [*(path + end for end in ("", *ends) for path in finals), *numbered, self.excerpt]
 
     def refuse_existing(self, *, force: bool) -> None:
         """Refuse to overwrite anything, unless forced."""
@@ -163,10 +173,15 @@ class Names:
         else:
             spill.close()
 
+    @property
+    def excerpt(self) -> str:
+        """Where the bytes go that show what is wrong with a dump."""
+        return f"{self.stem}.error.xml"
+
     def save_excerpt(self, error: DumpError) -> None:
         """Save the bytes that show what is wrong with a dump."""
-        path = f"{self.stem}.error.xml"
-        if error.excerpt is None or _is_same(path, error.path):
+        path = self.excerpt
+        if error.excerpt is None or is_same(path, error.path):
             return
         try:
             Path(path).write_bytes(error.excerpt)
@@ -175,8 +190,3 @@ class Names:
                 os.unlink(path)
             return
         error.excerpt_path = path
-
-
-def _is_same(path: str, dump: str) -> bool:
-    """Whether two names are of one file, which hard and symbolic links can bring about."""
-    return os.path.exists(path) and os.path.exists(dump) and os.path.samefile(path, dump)

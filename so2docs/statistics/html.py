@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from so2docs.errors import OutputError
 from so2docs.escape import for_html
+from so2docs.output.targets import write_text
 from so2docs.report import as_size
 from so2docs.statistics import svg
 from so2docs.statistics.figures import Figures, Scores
@@ -76,10 +76,8 @@ def write_page(stats: Figures, path: str) -> None:
     Raises:
         OutputError: It cannot be written.
     """
-    part = f"{path}.part"
     try:
-        Path(part).write_text(as_page(stats), encoding="utf-8")
-        os.replace(part, path)
+        write_text(path, as_page(stats))
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 

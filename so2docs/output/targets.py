@@ -1,0 +1,99 @@
+"""What may be written to: one answer for every name that a command writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from so2docs.errors import OutputError
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Files that a command writes beside its work, and that replace only their own kind.
+
+    Attributes:
+        name: What one is called.
+        option: The option that names it.
+        starts: What they start with.
+    """
+
+    name: str
+    option: str
+    starts: tuple[bytes, ...]
+
+
+REPORT = Kind("report", "--report", (b"{\n  ", b"[\n  ", b"[]\n"))  # No JSON lines start so.
+PAGE = Kind("page", "--html", (b"<!DOCTYPE html>",))
+
+
+def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
+    """Refuse to put a file in the place of what is none, or of a file that is read.
+
+    Args:
+        path: A name that may exist or not.
+        read: Files that are read; None for what is no file.
+
+    Raises:
+        OutputError: It is a folder, a device, a pipe, or one of those, by whatever link.
+    """
+    if os.path.isdir(path):
+        raise OutputError(f"{path}: is a folder; give the name of a file")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OutputError(
+            f"{path}: is a device or a pipe, which a file would replace; choose another output "
+            "(- is standard output)"
+        )
+    for file in read:
+        if file and is_same(path, file):
+            raise OutputError(f"{path}: is the dump itself; choose another output")
+
+
+def check_own(path: str, kind: Kind, read: Iterable[str] = ()) -> None:
+    """Refuse to write a report or a page where that cannot be, or over anything else.
+
+    Args:
+        path: Its name.
+        kind: What it is.
+        read: Files that are read or written by the same command.
+
+    Raises:
+        OutputError: It cannot be written there, or something else stands there.
+    """
+    advice = f"choose another {kind.option}"
+    folder = os.path.dirname(path) or "."
+    target = path if os.path.exists(path) else folder
+    if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
+        raise OutputError(f"{path}: the {kind.name} cannot be written there; {advice}")
+    for taken in read:
+        if os.path.realpath(path) == os.path.realpath(taken) or is_same(path, taken):
+            raise OutputError(f"{path}: is {taken}; {advice}")
+    if os.path.isfile(path) and os.path.getsize(path):
+        with open(path, "rb") as file:
+            start = file.read(max(map(len, kind.starts)))
+        if not start.startswith(kind.starts):
+            raise OutputError(f"{path}: exists and is no {kind.name}; {advice}")
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a file whole or not at all; what is no file, such as a pipe, is written to as it is.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        Path(path).write_text(text, encoding="utf-8")
+        return
+    part = Path(f"{path}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, os.path.realpath(path))
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def is_same(path: str, other: str) -> bool:
+    """Whether two names are of one file, which hard and symbolic links can bring about."""
+    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
