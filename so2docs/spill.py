@@ -36,8 +36,7 @@ REJECTED = 1 << 60
 """Bucket, beyond those of any question id, for keys of rejected posts that no other bucket has."""
 
 _IS_OF = f"chunk >> {SEQUENCE_BITS} = ?"
-TURNS = "turns.json"
-"""The file in which tasks of the second pass find their places in the output."""
+_TEMPORARY = "segments."  # Files that tasks of the second pass hand over.
 
 _MAP_ENDS = (".map", ".map.runs", ".map.pages")
 _INDEX = "index.sqlite"
@@ -112,6 +111,10 @@ class Spill:
         """Choose the tables, besides the posts, whose blocks `buckets` and `blocks` return."""
         self._sequences = ",".join(map(str, (0, *sequences)))
 
+    def temporary(self, number: int) -> str:
+        """A path for what a task of the second pass hands over."""
+        return str(self.folder / f"{_TEMPORARY}{number}")
+
     def start_run(self) -> None:
         """Begin a session: what an earlier one left uncommitted is removed."""
         self.put("run", (self.get("run") or 0) + 1)
@@ -119,6 +122,12 @@ class Spill:
         for path in self.folder.glob("*.blocks"):
             if path.name not in kept:
                 path.unlink(missing_ok=True)
+        self.remove_temporary()
+
+    def remove_temporary(self) -> None:
+        """Remove what tasks of the second pass handed over and nobody took."""
+        for path in self.folder.glob(f"{_TEMPORARY}*"):
+            path.unlink(missing_ok=True)
 
     def commit(self, chunk: int, path: str, blocks: list[Block], tally: dict[str, Any]) -> None:
         """Make a finished chunk part of the spill, in one transaction."""
@@ -246,5 +255,7 @@ def clear(folder: Path) -> None:
 
 def _is_ours(name: str) -> bool:
     return (
-        name.endswith((".blocks", *_MAP_ENDS)) or name.startswith((_INDEX, TURNS)) or name == PIECES
+        name.endswith((".blocks", *_MAP_ENDS))
+        or name.startswith((_INDEX, _TEMPORARY))
+        or name == PIECES
     )

@@ -78,6 +78,14 @@ def workers_of(running: subprocess.Popen[bytes]) -> list[int]:
     return [int(pid) for pid, parent, state in rows if int(parent) == running.pid and state != "Z"]
 
 
+def wait_for_workers(running: subprocess.Popen[bytes]) -> list[int]:
+    deadline = time.monotonic() + SECONDS
+    while running.poll() is None and not (found := workers_of(running)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
+
+
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_a_reader_that_leaves_after_a_line(number: int, dump: Path, tmp_path: Path) -> None:
     running = start(dump, ["-"], tmp_path, stdout=subprocess.PIPE)
@@ -103,7 +111,8 @@ def test_stopped_at_any_moment(
 ) -> None:
     rng = random.Random(f"{form} {number} {sent}")
     running = start(dump, FORMS[form], tmp_path)
-    time.sleep(rng.uniform(0.4, 1) * seconds)
+    wait_for_workers(running)
+    time.sleep(rng.uniform(0.2, 0.8) * seconds)
     if sent != signal.SIGKILL:
         os.kill(running.pid, sent)
     elif found := workers_of(running):
@@ -116,9 +125,7 @@ def test_stopped_at_any_moment(
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks Linux")
 def test_nothing_is_left_in_shared_memory(dump: Path, tmp_path: Path) -> None:
     running = start(dump, ["-"], tmp_path)
-    deadline = time.monotonic() + SECONDS
-    while not (workers := workers_of(running)):
-        assert time.monotonic() < deadline
+    workers = wait_for_workers(running)
     time.sleep(0.2)
     maps = [Path(f"/proc/{pid}/maps").read_text() for pid in (running.pid, *workers)]
     os.killpg(running.pid, signal.SIGKILL)

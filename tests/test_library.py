@@ -18,7 +18,7 @@ import zstandard
 
 import so2docs
 from so2docs.output.compression import compress
-from so2docs.output.file import Output
+from so2docs.output.file import Output, matches_checkpoint
 from so2docs.output.part_files import publish
 from so2docs.spill import Spill
 
@@ -362,7 +362,7 @@ def test_copy_in_another_process(output: Path) -> None:
 def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: Path) -> None:
     """Interrupted after every range of question ids, with more written than was noted."""
     output = tmp_path / NAMES[0]
-    part, index_part = Path(f"{output}.part"), Path(f"{index_of(output)}.part")
+    part, journal = Path(f"{output}.part"), Path(f"{output}.part.pieces")
 
     class InterruptedOnPurposeError(Exception):
         pass
@@ -383,7 +383,7 @@ def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: 
                 break
             except InterruptedOnPurposeError:
                 sessions += 1
-                for path in (part, index_part):
+                for path in (part, journal):
                     with path.open("ab") as file:
                         file.write(b"what a killed process still wrote")
     assert sessions > 1
@@ -395,42 +395,28 @@ def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: 
 
 
 def test_index_is_there_whenever_the_output_is(tmp_path: Path) -> None:
-    """Killed between the two renames, the index under its name is the one to go on with."""
+    """Killed between the two renames, the index under its name is written again."""
     whole = tmp_path / "whole.jsonl.gz"
-    pieces = [compress(b'{"Id":%d,"Answers":[]}\n' % n, "gzip", 2, n, 1) for n in range(1, 9)]
+    segments = [compress(b'{"Id":%d,"Answers":[]}\n' % n, "gzip", 2, n, 1) for n in range(1, 9)]
     with Output(str(whole), "gzip", indexed=True) as output:
-        for piece in pieces:
-            output.append(piece)
+        for segment in segments:
+            output.append(segment)
         publish(str(whole), output.seal())
     again = tmp_path / "again.jsonl.gz"
     output = Output(str(again), "gzip", indexed=True)
-    for piece in pieces[:5]:
-        output.append(piece)
+    for segment in segments[:5]:
+        output.append(segment)
     state = output.checkpoint()
-    output.__exit__()
-    Path(f"{index_of(again)}.part").rename(index_of(again))
+    output.seal()
+    assert index_of(again).exists()
+    assert not again.exists()
+    assert matches_checkpoint(str(again), state)
     with Output(str(again), "gzip", state, indexed=True) as output:
-        for piece in pieces[5:]:
-            output.append(piece)
+        for segment in segments[5:]:
+            output.append(segment)
         publish(str(again), output.seal())
     assert index_of(again).read_bytes() == index_of(whole).read_bytes()
     assert again.read_bytes() == whole.read_bytes()
-
-
-def test_lost_index_does_not_fail_the_conversion(tmp_path: Path) -> None:
-    path = tmp_path / NAMES[0]
-    pieces = [compress(b'{"Id":%d,"Answers":[]}\n' % n, "gzip", 2, n, 1) for n in range(1, 9)]
-    output = Output(str(path), "gzip", indexed=True)
-    output.append(pieces[0])
-    state = output.checkpoint()
-    output.__exit__()
-    Path(f"{index_of(path)}.part").write_bytes(b"so2docs index 1\nnot what was written")
-    with Output(str(path), "gzip", state, indexed=True) as output:
-        output.append(pieces[1])
-        publish(str(path), output.seal())
-    assert not index_of(path).exists()
-    with pytest.warns(so2docs.IndexWarning), so2docs.open(path) as docs:
-        assert [document["Id"] for document in docs] == [1, 2]
 
 
 def test_an_index_without_its_output_is_replaced_but_nothing_else(tmp_path: Path) -> None:

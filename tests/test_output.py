@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from so2docs.errors import DiskFullError, OutputError
 from so2docs.options.choices import compression_of
 from so2docs.output.compression import compress
-from so2docs.output.file import Output
-from so2docs.output.part_files import is_as_left, publish
+from so2docs.output.file import FileProgress, Output, matches_checkpoint
+from so2docs.output.part_files import publish
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 
@@ -85,7 +85,7 @@ def test_going_on_from_every_checkpoint(name: str, after: int, more: bytes, tmp_
     if more:
         with open(f"{path}.part", "ab") as part:
             part.write(more)
-    assert is_as_left(path, checkpoint)
+    assert matches_checkpoint(path, checkpoint)
     with Output(path, compression, checkpoint) as file:
         for raw in RAWS[after:]:
             file.append(compress(raw, compression, 2))
@@ -93,19 +93,19 @@ def test_going_on_from_every_checkpoint(name: str, after: int, more: bytes, tmp_
     assert Path(path).read_bytes() == expected
 
 
-def test_is_as_left(tmp_path: Path) -> None:
+def test_matches_checkpoint(tmp_path: Path) -> None:
     path = str(tmp_path / "x.jsonl")
     with Output(path, "none") as file:
         file.append(compress(b"documents\n", "none", 2))
         checkpoint = file.checkpoint()
-    assert is_as_left(path, None)
-    assert is_as_left(path, {**checkpoint, "size": 0})
+    assert matches_checkpoint(path, None)
+    assert matches_checkpoint(path, FileProgress())
     part = Path(f"{path}.part")
     for data in (b"documentz\n", b"documents", b""):
         part.write_bytes(data)
-        assert not is_as_left(path, checkpoint)
+        assert not matches_checkpoint(path, checkpoint)
     part.unlink()
-    assert not is_as_left(path, checkpoint)
+    assert not matches_checkpoint(path, checkpoint)
 
 
 def test_publish_after_a_kill(tmp_path: Path) -> None:
@@ -156,6 +156,6 @@ class Slow(io.RawIOBase):
 
 def test_a_file_that_takes_less_than_it_is_given(tmp_path: Path) -> None:
     with Output(str(tmp_path / "x.jsonl"), "none") as file:
-        slow = file._file = Slow()
+        slow = file.file._file = Slow()
         file.append(compress(b"documents\n", "none", 2))
         assert slow.taken == b"documents\n"

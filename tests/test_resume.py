@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dumps import END, answer, left_by, question, some_rows, write_dump
@@ -17,6 +18,7 @@ from so2docs.passes import chunk as chunk_side
 from so2docs.passes.second_pass import SecondPass
 
 CHUNK_BYTES = 3000
+LONG = bool(os.environ.get("SO2DOCS_LONG"))
 ROWS = some_rows(150)
 
 
@@ -171,6 +173,63 @@ def test_a_part_that_is_not_as_it_was_left_is_written_again(
     _, messages = convert(dump, output)
     assert messages[1] == f"{part} is not as it was left; writing again from the spill"
     assert left_by(output) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "lost"),
+    [
+        ("questions.jsonl.gz", {}, "questions.jsonl.gz"),
+        ("questions.json", {}, "questions.json"),
+        ("questions.jsonl.gz", {"split": 3}, "questions-00001.jsonl.gz"),
+        ("questions.jsonl.gz", {}, ".questions.jsonl.gz.strays"),
+    ],
+)
+def test_a_file_that_is_lost_before_it_has_its_name(
+    name: str,
+    options: dict[str, object],
+    lost: str,
+    monkeypatch: pytest.MonkeyPatch,
+    dump: Path,
+    tmp_path: Path,
+) -> None:
+    for folder in ("expected", "out"):
+        (tmp_path / folder).mkdir()
+    convert(dump, tmp_path / "expected" / name, **options)
+    output = tmp_path / "out" / name
+    seal = SecondPass.seal
+
+    def losing(*arguments: Any) -> Any:
+        done = seal(*arguments)
+        output.with_name(f"{lost}.part").unlink()
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SecondPass, "seal", losing)
+        with pytest.raises(so2docs.OutputError, match=f"{lost}.part: is gone, or .* removes it"):
+            convert(dump, output, **options)
+    assert spill_of(output).exists()
+    convert(dump, output, **options)
+    assert left_by(output) == left_by(tmp_path / "expected" / name)
+
+
+@pytest.mark.parametrize("name", ["questions.jsonl.gz", "questions.jsonl.zst", "questions.parquet"])
+def test_a_byte_changed_anywhere_in_the_journal_is_noticed(
+    name: str, monkeypatch: pytest.MonkeyPatch, dump: Path, tmp_path: Path
+) -> None:
+    expected = tmp_path / "expected"
+    expected.mkdir()
+    convert(dump, expected / name)
+    for at in range(0, 36, 1 if LONG else 7):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        stop_in(monkeypatch, dump, folder / name, bucket=1)
+        journal = folder / f"{name}.part.pieces"
+        data = bytearray(journal.read_bytes())
+        data[at] ^= 1
+        journal.write_bytes(data)
+        messages = convert(dump, folder / name)[1]
+        assert messages[1].endswith(" is not as it was left; writing again from the spill")
+        assert left_by(folder / name) == left_by(expected / name)
 
 
 DIFFERENT: dict[str, Callable[[Path], dict[str, object]]] = {

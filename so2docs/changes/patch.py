@@ -19,7 +19,7 @@ from so2docs.errors import OutputError
 from so2docs.lookup.collection import Collection
 from so2docs.lookup.collection import open as open_output
 from so2docs.lookup.reading import lines_of
-from so2docs.output.compression import PIECE_BYTES
+from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.progress import Notify, bar, silent
 
 
@@ -198,7 +198,7 @@ class _Segments:
     def _is_start(self, question_id: int) -> bool:
         """Whether a segment starts with this question."""
         if self._expected is None:
-            return self._size >= PIECE_BYTES
+            return self._size >= SEGMENT_BYTES
         return len(self._expected) > 1 and self._expected[1].first_id == question_id
 
     def end(self) -> None:

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from so2docs.options.choices import Compression, compression_of
 from so2docs.options.output_form import OutputForm
-from so2docs.output.compression import PIECE_BYTES, compress
+from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.part_files import publish
 from so2docs.output.paths import Names
@@ -55,7 +55,7 @@ class Target:
         """Append some bytes, compressed with others when there are enough."""
         self._held.append(data)
         self._size += len(data)
-        if self._size >= PIECE_BYTES:
+        if self._size >= SEGMENT_BYTES:
             self.write_segment()
 
     def write_segment(self, first_id: int = 0, documents: int = 0) -> int:

@@ -14,7 +14,7 @@ from isal import isal_zlib
 
 from so2docs.errors import OutputError
 from so2docs.lookup.index_cuts import cuts, start_of_pieces
-from so2docs.output.index import HEADER, Builder
+from so2docs.output.index import Builder
 from so2docs.progress import bar
 
 
@@ -31,7 +31,7 @@ def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:
             so2docs did not write.
     """
     size = file.seek(0, os.SEEK_END)
-    builder, entries = Builder(), bytearray(HEADER)
+    builder = Builder()
     last_id: int | None = None
     end = start_of_pieces(file)
     with bar("indexing", size, shown=progress) as shown:
@@ -46,9 +46,9 @@ def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:
             last_id = _id(name, cut.raw, cut.raw.rfind(b"\n", 0, -1) + 1, cut.offset)
             documents = cut.raw.count(b"\n") + (not cut.raw.endswith(b"\n"))
             crc = isal_zlib.crc32(cut.raw)
-            entries += builder.add(first_id, cut.offset, len(cut.raw), documents, crc)
+            builder.add(first_id, cut.offset, len(cut.raw), documents, crc)
             end = cut.end
-    return bytes(entries) + builder.end(end, file, size)
+    return builder.finish(end, file, size)
 
 
 def _id(name: str, raw: bytes, start: int, offset: int) -> int:

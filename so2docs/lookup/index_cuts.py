@@ -20,7 +20,7 @@ from isal import isal_zlib
 from so2docs.errors import OutputError
 from so2docs.lookup.reading import MOST_LINE_BYTES
 from so2docs.output import seekable
-from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, PIECE_BYTES, ZSTD_MAGIC
+from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, SEGMENT_BYTES, ZSTD_MAGIC
 
 _MARK = b"\x00\x00\xff\xff"
 _EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
@@ -72,7 +72,7 @@ def _plain_cuts(file: BinaryIO) -> Iterator[Cut]:
     """Whole lines, about a megabyte a time."""
     offset = 0
     file.seek(0)
-    while lines := file.readlines(PIECE_BYTES):
+    while lines := file.readlines(SEGMENT_BYTES):
         raw = b"".join(lines)
         yield Cut(offset, offset + len(raw), raw)
         offset += len(raw)

@@ -1,21 +1,22 @@
-"""Pieces of the output: consecutive documents, compressed on their own, in a worker.
+"""Segments of the output are compressed on their own, in a worker.
 
-Each can follow any other: gzip pieces are raw deflate data (RFC 1951) that ends on a byte boundary
-with a full flush, zstd pieces are frames (RFC 8878).
+Each can follow any other: gzip segments are raw deflate data (RFC 1951) that ends on a byte
+boundary with a full flush, zstd segments are frames (RFC 8878).
 """
 
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 import zstandard
 from isal import isal_zlib
 
 from so2docs.options.choices import Compression
+from so2docs.output.segments import Segment
 
-PIECE_BYTES = 1024 * 1024
-"""A piece of the output is about this long before compression."""
+SEGMENT_BYTES = 1024 * 1024
+"""A segment of the output is about this long before compression."""
 
 # No file name, no time, "unknown" operating system: the bytes depend on the documents only.
 GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
@@ -25,55 +26,10 @@ _ISAL_LEVELS = 3
 _NOWHERE = b"\0"
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Data of a piece that stands in a file.
-
-    Attributes:
-        size: Its bytes.
-        crc: Their CRC-32.
-        aside: The file, if it is not the output.
-        offset: Where in that file.
-    """
-
-    size: int
-    crc: int
-    aside: str | None = None
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Consecutive documents, compressed.
-
-    Attributes:
-        data: Bytes to append to the output.
-        raw_size: Bytes before compression.
-        crc: CRC-32 of the bytes before compression.
-        first_id: Question id of the first document.
-        documents: Number of documents.
-        note: What the end of the file has to say about this piece, if anything.
-        written: Where its data is, if that was written; `data` is empty then.
-    """
-
-    data: bytes
-    raw_size: int
-    crc: int
-    first_id: int = 0
-    documents: int = 0
-    note: bytes = b""
-    written: Written | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes in the file."""
-        return self.written.size if self.written else len(self.data)
-
-
 def compress(
     raw: bytes, compression: Compression, level: int, first_id: int = 0, documents: int = 0
-) -> Piece:
-    """Compress a piece so that it can follow any other and be inflated on its own.
+) -> Segment:
+    """Compress a segment so that it can follow any other and be inflated on its own.
 
     Args:
         raw: Whole lines.
@@ -85,11 +41,11 @@ def compress(
     """
     crc = isal_zlib.crc32(raw)
     if compression == "none":
-        return Piece(raw, len(raw), crc, first_id, documents)
+        return Segment(raw, len(raw), crc, first_id, documents)
     if compression == "zstd":
         frame = zstandard.ZstdCompressor(level=level, write_checksum=True).compress(raw)
-        return Piece(frame, len(raw), crc, first_id, documents)
-    return Piece(_deflated(raw, level), len(raw), crc, first_id, documents)
+        return Segment(frame, len(raw), crc, first_id, documents)
+    return Segment(_deflated(raw, level), len(raw), crc, first_id, documents)
 
 
 def _deflated(raw: bytes, level: int) -> bytes:
@@ -101,3 +57,19 @@ def _deflated(raw: bytes, level: int) -> bytes:
         return deflate.compress(raw) + deflate.flush(isal_zlib.Z_FULL_FLUSH)
     slow = zlib.compressobj(max(level, 1), zlib.DEFLATED, -15)
     return slow.compress(raw) + slow.flush(zlib.Z_FULL_FLUSH)
+
+
+def compress_lines(
+    lines: Iterable[bytes], compression: Compression, level: int
+) -> Iterator[Segment]:
+    """Compress lines in segments of the usual size, for a file that is written line by line."""
+    held: list[bytes] = []
+    size = 0
+    for line in lines:
+        held.append(line)
+        size += len(line)
+        if size >= SEGMENT_BYTES:
+            yield compress(b"".join(held), compression, level)
+            held, size = [], 0
+    if held:
+        yield compress(b"".join(held), compression, level)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import struct
 from bisect import bisect_right
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -27,6 +28,7 @@ from typing import BinaryIO, NamedTuple
 from isal import isal_zlib
 
 from so2docs.errors import So2docsError
+from so2docs.output.journal import Record
 from so2docs.output.side_files import INDEX, former_index, side_file
 
 HEADER = b"so2docs index 1\n"
@@ -87,32 +89,29 @@ def tail_crc(file: BinaryIO, size: int) -> int:
 
 
 class Builder:
-    """Collects the entries of an index in the order of the pieces."""
+    """Collects the entries of an index in the order of the segments."""
 
-    def __init__(self, pieces: int = 0, documents: int = 0, crc: int | None = None) -> None:
-        self.pieces = pieces
-        self.documents = documents
-        self.crc = isal_zlib.crc32(HEADER) if crc is None else crc
+    def __init__(self) -> None:
+        self._data = bytearray(HEADER)
+        self._segments = self._documents = 0
 
-    def add(self, first_id: int, offset: int, raw_size: int, documents: int, crc: int) -> bytes:
-        """The bytes of the next entry."""
-        entry = ENTRY.pack(first_id, offset, raw_size, documents, crc)
-        self.pieces += 1
-        self.documents += documents
-        self.crc = isal_zlib.crc32(entry, self.crc)
-        return entry
+    def add(self, first_id: int, offset: int, raw_size: int, documents: int, crc: int) -> None:
+        """Append an entry."""
+        self._data += ENTRY.pack(first_id, offset, raw_size, documents, crc)
+        self._segments += 1
+        self._documents += documents
 
-    def end(self, end: int, output: BinaryIO, output_size: int) -> bytes:
-        """The footer.
+    def finish(self, end: int, output: BinaryIO, size: int) -> bytes:
+        """The whole index.
 
         Args:
-            end: End of the last piece.
+            end: End of the last segment.
             output: The whole output.
-            output_size: Its bytes.
+            size: Its bytes.
         """
-        tail = tail_crc(output, output_size)
-        footer = _FOOTER.pack(self.pieces, self.documents, end, output_size, tail, 0)[:-4]
-        return footer + struct.pack("<I", isal_zlib.crc32(footer, self.crc))
+        tail = tail_crc(output, size)
+        self._data += _FOOTER.pack(self._segments, self._documents, end, size, tail, 0)[:-4]
+        return bytes(self._data) + struct.pack("<I", isal_zlib.crc32(self._data))
 
 
 class Index:
@@ -194,6 +193,29 @@ def load(output: str, file: BinaryIO) -> Index:
     found = Index(data)
     found.check(file)
     return found
+
+
+def write(path: str, records: Iterable[Record], end: int, part: str) -> None:
+    """Write the index of an output that is whole, before that gets its name.
+
+    Args:
+        path: Name of the index.
+        records: The segments of the output.
+        end: End of the last segment.
+        part: The output, under its provisional name.
+    """
+    builder = Builder()
+    offset = end - sum(record.size for record in records)
+    for record in records:
+        builder.add(record.first_id, offset, record.raw_size, record.documents, record.crc)
+        offset += record.size
+    with open(part, "rb") as output:
+        data = builder.finish(end, output, output.seek(0, os.SEEK_END))
+    with open(f"{path}.part", "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.part", path)
 
 
 def save(output: str, data: bytes) -> bool:

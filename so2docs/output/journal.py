@@ -1,75 +1,108 @@
-"""The pieces of an output whose end tells about each of them: a zstd seek table, a Parquet footer.
+"""What an output consists of: the one list from which its index, seek table and footer are written.
 
-A few bytes a piece, held in memory (of a dump of 100 GB, 2 MB for zstd and about 30 MB for Parquet)
-and saved next to the growing file at every checkpoint, so that a later session can write the end.
+A few bytes a segment, held in memory (of a dump of 100 GB, 5 MB, and 30 MB for Parquet) and saved
+next to the growing file at every checkpoint, so that a later session can write the end. The side
+file is only appended to; a checkpoint has its length and CRC-32.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from isal import isal_zlib
+
 from so2docs.errors import OutputError
+from so2docs.output.part_files import output_error
 
-_RECORD = struct.Struct("<QQI")
+_RECORD = struct.Struct("<qQQIII")
 
 
-class LoggedPiece(NamedTuple):
-    """A piece of an output: its bytes in the file and before compression, and its note."""
+class Record(NamedTuple):
+    """A segment of an output.
 
+    Attributes:
+        first_id: Question id of its first document.
+        size: Its bytes in the file.
+        raw_size: Its bytes before compression.
+        crc: CRC-32 of those.
+        documents: Number of its documents.
+        note: What the end of the file has to say about it.
+    """
+
+    first_id: int
     size: int
     raw_size: int
+    crc: int
+    documents: int
     note: bytes
 
 
-class PieceLog:
-    """The pieces of one file.
+def path_of(part: str) -> str:
+    """The side file of a growing file."""
+    return f"{part}.pieces"
+
+
+class Journal:
+    """The segments of one file.
 
     Args:
-        path: Side file to save them in; None if no session will ever go on with the file.
-        saved: Bytes of the side file that count.
+        path: Side file to save them in; None if no session will ever resume.
+        saved: Bytes of the side file that count, which `matches_checkpoint` found true.
 
     Raises:
-        OutputError: The side file is missing or too short.
+        OutputError: The side file cannot be read.
     """
 
     def __init__(self, path: str | None, saved: int = 0) -> None:
-        self.note_bytes = 0
-        self._path = None if path is None else Path(path)
-        self._saved = saved
+        self._path = path
+        self._saved = 0
         self._records = bytearray()
-        if self._path is not None and saved:
-            with suppress(OSError):
-                self._records += self._path.read_bytes()[:saved]
-            if len(self._records) < saved:
-                raise OutputError(f"{path}: is missing or too short; run again with --restart")
-        self.count = 0
-        for piece in self:
+        if path is not None and saved:
+            try:
+                self._records += Path(path).read_bytes()[:saved]
+            except OSError as error:
+                raise OutputError(
+                    f"{path}: cannot be read ({error.strerror}); run again with --restart"
+                ) from error
+            self._saved = len(self._records)
+        self.crc = isal_zlib.crc32(self._records)
+        self.count = self.note_bytes = 0
+        for record in self:
             self.count += 1
-            self.note_bytes += len(piece.note)
+            self.note_bytes += len(record.note)
 
-    def __iter__(self) -> Iterator[LoggedPiece]:
+    def __iter__(self) -> Iterator[Record]:
         at = 0
         while at < len(self._records):
-            size, raw_size, length = _RECORD.unpack_from(self._records, at)
+            *numbers, length = _RECORD.unpack_from(self._records, at)
             at += _RECORD.size + length
-            yield LoggedPiece(size, raw_size, bytes(self._records[at - length : at]))
+            yield Record._make([*numbers, bytes(self._records[at - length : at])])
 
-    def add(self, size: int, raw_size: int, note: bytes) -> None:
-        """Add the piece that was appended to the file."""
-        self._records += _RECORD.pack(size, raw_size, len(note)) + note
+    def add(self, record: Record) -> None:
+        """Add the segment that was appended to the file."""
+        self._records += _RECORD.pack(*record[:-1], len(record.note)) + record.note
         self.count += 1
-        self.note_bytes += len(note)
+        self.note_bytes += len(record.note)
 
     def save(self) -> int:
-        """Save what was added since the last time; the bytes of the side file that count."""
+        """Save what was added since the last time; the bytes of the side file that count.
+
+        Raises:
+            OutputError: The side file cannot be written.
+            DiskFullError: The disk is full.
+        """
         if self._path is not None and len(self._records) > self._saved:
-            with open(self._path, "r+b" if self._saved else "wb") as file:
-                file.seek(self._saved)
-                file.write(self._records[self._saved :])
-                file.truncate()
+            added = self._records[self._saved :]
+            try:
+                with open(self._path, "r+b" if self._saved else "wb") as file:
+                    file.seek(self._saved)
+                    file.write(added)
+                    file.truncate()
+            except OSError as error:
+                raise output_error(self._path, error) from error
+            self.crc = isal_zlib.crc32(added, self.crc)
             self._saved = len(self._records)
         return self._saved

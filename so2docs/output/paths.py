@@ -103,6 +103,11 @@ class Names:
             return self.work_dir
         return self.work_dir or os.path.dirname(self.output) or "."
 
+    def remove_earlier_strays(self) -> None:
+        """Remove the strays of an earlier conversion, which this one replaces."""
+        if self.output != "-":
+            Path(self.strays).unlink(missing_ok=True)
+
     def check(self, file: str | None) -> None:
         """Refuse to write where that cannot be, or over a file of the dump."""
         if self.output == "-":

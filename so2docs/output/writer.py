@@ -1,6 +1,6 @@
-"""Pieces of documents -> one file, or several, each of them whole.
+"""Segments of documents -> one file, or several, each of them whole.
 
-Header, footer and what stands between two pieces are pieces of their own, so that no piece depends
+Header, footer and what stands between two segments are segments of their own, so that none depends
 on its neighbours. Files are written one after the other and get their final names together, when
 the last one is whole.
 """
@@ -9,18 +9,58 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from so2docs.options.conversion import Options
-from so2docs.output import formats
-from so2docs.output.compression import Piece
-from so2docs.output.file import Output
-from so2docs.output.part_files import publish
+from so2docs.output import formats, index
+from so2docs.output.file import FileProgress, Output, remove_journal
+from so2docs.output.part_files import is_sealed, publish
 from so2docs.output.paths import Names
+from so2docs.output.segments import Segment
 
-_MORE_PIECES = 3
-"""What a file gets besides what it has: a separator, a piece, and the footer."""
+_MORE_SEGMENTS = 3
+"""What a file gets besides what it has: a separator, a segment, and the footer."""
+
+
+@dataclass(slots=True, frozen=True)
+class Finished:
+    """A file that is whole: its bytes and their CRC-32."""
+
+    size: int
+    crc: int
+
+
+@dataclass(slots=True, frozen=True)
+class WriterProgress:
+    """How far the files have come: what a checkpoint keeps, in JSON types only.
+
+    Attributes:
+        finished: The files that are whole.
+        is_begun: Whether the next one has its header.
+        output: The next one.
+    """
+
+    finished: list[Finished]
+    is_begun: bool
+    output: FileProgress
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> WriterProgress:
+        """What `to_json` returned."""
+        finished = [Finished(**file) for file in values["finished"]]
+        return cls(finished, values["is_begun"], FileProgress.from_json(values["output"]))
+
+    def files(self, names: Names) -> Iterator[tuple[str, FileProgress]]:
+        """The files so far, each with a checkpoint of its own for `matches_checkpoint`."""
+        for number, file in enumerate(self.finished):
+            yield names.file(number), FileProgress(file.size, file.crc)
+        yield names.file(len(self.finished)), self.output
 
 
 class Writer:
@@ -41,16 +81,16 @@ class Writer:
         names: Names,
         options: Options,
         cuts: tuple[int, ...] = (),
-        resume: dict[str, Any] | None = None,
+        resume: WriterProgress | None = None,
     ) -> None:
         self._names = names
         self._form = options.form
         self._format = formats.of(options)
         self._cuts = cuts
-        self._finished: list[list[int]] = resume["finished"] if resume else []
-        self._is_begun = bool(resume and resume["is_begun"])
-        self._between_bytes = len(self._format.piece(self._format.between).data)
-        self._output = self._open(resume["output"] if resume else None)
+        self._finished = list(resume.finished) if resume else []
+        self._is_begun = bool(resume and resume.is_begun)
+        self._between_bytes = len(self._format.segment(self._format.between).data)
+        self._output = self._open(resume.output if resume else None)
 
     def __enter__(self) -> Writer:
         return self
@@ -58,43 +98,30 @@ class Writer:
     def __exit__(self, *exception: object) -> None:
         self._output.__exit__()
 
-    def append(self, piece: Piece) -> None:
-        """Append a piece, in the next file if it belongs or only fits there."""
-        file = bisect_right(self._cuts, piece.first_id)
-        while len(self._finished) < file or self._is_too_much(piece):
+    def append(self, segment: Segment) -> None:
+        """Append a segment, in the next file if it belongs or only fits there."""
+        file = bisect_right(self._cuts, segment.first_id)
+        while len(self._finished) < file or self._is_too_much(segment):
             self._next_file()
         if self._is_begun:
             self._add(self._format.between)
         else:
             self._add(self._format.header)
-        self._output.append(piece)
+        self._output.append(segment)
         self._is_begun = True
 
-    def begin(self) -> int | None:
-        """Begin the file, if nothing comes between pieces: the offset of the next, in bytes."""
-        if self._form.is_split or self._format.between or self._names.output == "-":
-            return None
-        if not self._is_begun:
-            self._add(self._format.header)
-            self._is_begun = True
-        return self._output.begin()
-
-    def checkpoint(self) -> dict[str, Any]:
+    def checkpoint(self) -> WriterProgress:
         """How far the files have come."""
-        return {
-            "finished": [list(file) for file in self._finished],
-            "is_begun": self._is_begun,
-            "output": self._output.checkpoint(),
-        }
+        return WriterProgress(list(self._finished), self._is_begun, self._output.checkpoint())
 
     def seal(self) -> list[int]:
         """End the last file; what is left to do is to give all their names. Bytes of each."""
         while len(self._finished) < len(self._cuts):
             self._next_file()
         self._end_file()
-        return [size for size, _ in self._finished]
+        return [file.size for file in self._finished]
 
-    def _open(self, resume: dict[str, int] | None = None) -> Output:
+    def _open(self, resume: FileProgress | None = None) -> Output:
         return Output(
             self._names.file(len(self._finished)),
             self._form.compression,
@@ -103,17 +130,17 @@ class Writer:
             logs=self._format.logs,
         )
 
-    def _is_too_much(self, piece: Piece) -> bool:
+    def _is_too_much(self, segment: Segment) -> bool:
         most = self._form.split_bytes
         if most is None or not self._is_begun:
             return False
-        after = self._format.footer_bytes(self._output.log, piece)
-        data_bytes = self._between_bytes + len(piece.data) + after
-        return self._output.size_with(_MORE_PIECES, data_bytes) > most
+        after = self._format.footer_bytes(self._output.journal, segment)
+        data_bytes = self._between_bytes + segment.size + after
+        return self._output.size_with(_MORE_SEGMENTS, data_bytes) > most
 
     def _add(self, raw: bytes) -> None:
         if raw:
-            self._output.append(self._format.piece(raw))
+            self._output.append(self._format.segment(raw))
 
     def _next_file(self) -> None:
         self._end_file()
@@ -123,32 +150,35 @@ class Writer:
     def _end_file(self) -> None:
         if not self._is_begun:
             self._add(self._format.header)
-        self._add(self._format.footer(self._output.log))
+        self._add(self._format.footer(self._output.journal))
         size = self._output.seal()
-        self._finished.append([size, self._output.progress.file_crc])
+        self._finished.append(Finished(size, self._output.file.crc))
 
 
-def written(
-    names: Names, checkpoint: dict[str, Any] | None
-) -> Iterator[tuple[str, dict[str, int]]]:
-    """The files that a checkpoint is of, each with a checkpoint of its own for `is_as_left`."""
-    if checkpoint is None:
-        return
-    for number, (size, crc) in enumerate(checkpoint["finished"]):
-        yield names.file(number), {"size": size, "file_crc": crc}
-    yield names.file(len(checkpoint["finished"])), checkpoint["output"]
-
-
-def publish_all(names: Names, sizes: list[int]) -> bool:
+def publish_all(names: Names, sizes: list[int], stray_bytes: int = 0) -> str | None:
     """Give sealed files their names, and remove those of an earlier output of more files.
 
+    Args:
+        names: Where the conversion writes.
+        sizes: Bytes of each file.
+        stray_bytes: Bytes of the side file; 0 if there is none.
+
     Returns:
-        Whether files of these sizes have them.
+        A file that is lost, if one is; none of the others gets its name then.
     """
     paths = [names.file(number) for number in range(len(sizes))]
-    if not all(publish(path, size) for path, size in zip(paths, sizes, strict=True)):
-        return False
+    sealed = list(zip(paths, sizes, strict=True))
+    if stray_bytes:
+        sealed.insert(0, (names.strays, stray_bytes))
+    for step in is_sealed, publish:
+        for path, size in sealed:
+            if not step(path, size):
+                return path
+    if names.output != "-":
+        for path, _ in sealed:
+            remove_journal(path)
+            index.remove_former(path)
     if names.form.is_split:
         for path in set(names.earlier_files()) - set(paths):
             Path(path).unlink(missing_ok=True)
-    return True
+    return None

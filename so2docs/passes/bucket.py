@@ -1,4 +1,4 @@
-"""What a worker of the second pass does: the blocks of a bucket -> compressed pieces of documents.
+"""What a worker of the second pass does: the blocks of a bucket -> segments of documents.
 
 One plain object in, one out, so that any engine can run it. Memory is bounded by `PART_BYTES`, or
 by one document if that is larger.
@@ -15,10 +15,11 @@ import orjson
 from so2docs import merge
 from so2docs.merge import Buffer, Document, Tally
 from so2docs.nest import Nest
+from so2docs.options.choices import Compression
 from so2docs.options.conversion import Options
 from so2docs.output import formats
-from so2docs.output.compression import Piece
-from so2docs.output.handover import Place, place_pieces
+from so2docs.output.compression import compress_lines
+from so2docs.output.segments import Segment, store
 from so2docs.posts.posts import BUCKET_BITS
 from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.users import Users, UserTable
@@ -40,22 +41,20 @@ class BucketTask:
     Attributes:
         ids: The question ids.
         blocks: The blocks of their bucket in the order of the dump, each with its file.
-        owners: For post ids under several questions, the one that stays.
+        first_question_of: For post ids under several questions, the one that stays.
         options: How to convert.
         cuts: Question ids that start another file of the output, in ascending order.
         limit: Most documents.
         users: Where the users are, if they are to be nested.
-        place: Where its pieces may be written; None if they are to be returned.
     """
 
     ids: range
     blocks: list[tuple[str, Block]]
-    owners: dict[int, int]
+    first_question_of: dict[int, int]
     options: Options
     cuts: tuple[int, ...] = ()
     limit: int | None = None
     users: UserTable | None = None
-    place: Place | None = None
 
 
 @dataclass(slots=True)
@@ -63,8 +62,42 @@ class BucketResult:
     """Documents of a range of question ids, ready to be appended."""
 
     ids: range
-    pieces: list[Piece]
+    segments: list[Segment]
     strays: list[bytes]
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """A range of question ids to nest, and to write where the main process finds it.
+
+    Attributes:
+        merge: The range.
+        temporary: File for the segments; None if they are to stay in memory.
+        strays: How the lines of the side file are compressed.
+    """
+
+    merge: BucketTask
+    temporary: str | None
+    strays: Compression
+
+
+@dataclass(slots=True)
+class WrittenBucket:
+    """Documents and strays of a range of question ids, ready to be appended.
+
+    Attributes:
+        ids: The question ids.
+        segments: The documents.
+        strays: The lines of the side file.
+        first_stray: The first of those, where there must be none.
+        tally: What became of the posts.
+    """
+
+    ids: range
+    segments: list[Segment]
+    strays: list[Segment]
+    first_stray: bytes
     tally: Tally
 
 
@@ -89,7 +122,7 @@ def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
         yield merge.Nesting(
             posts,
             options.answers_by,
-            task.owners,
+            task.first_question_of,
             extra=_extra(options),
             limit=task.limit,
             with_answers=options.filters.fields.has_answers,
@@ -107,22 +140,38 @@ def merge_bucket(task: BucketTask) -> BucketResult:
 
     Raises:
         SpillError: A block is damaged.
-        OutputError: The output cannot be written.
     """
-    pieces = _Pieces(task)
+    segments = _Segments(task)
     with nesting(task) as nested:
         for document in nested:
-            pieces.add(document)
-        pieces.close()
-        placed = place_pieces(pieces.done, task.place)
-        return BucketResult(task.ids, placed, nested.strays, nested.tally)
+            segments.add(document)
+        segments.close()
+        return BucketResult(task.ids, segments.done, nested.strays, nested.tally)
 
 
-class _Pieces:
-    """Gathers documents until they are a piece of the output."""
+def write_bucket(task: WriteTask) -> WrittenBucket:
+    """Nest a range of question ids, and write documents and strays to the temporary file.
+
+    Raises:
+        SpillError: A block is damaged.
+        OutputError: The file cannot be written.
+        DiskFullError: The disk is full.
+    """
+    options = task.merge.options
+    result = merge_bucket(task.merge)
+    segments = result.segments
+    strays = list(compress_lines(result.strays, task.strays, options.level))
+    if task.temporary and (segments or strays):
+        segments, strays = store(task.temporary, segments, strays)
+    first_stray = result.strays[0] if options.strict and result.strays else b""
+    return WrittenBucket(result.ids, segments, strays, first_stray, result.tally)
+
+
+class _Segments:
+    """Gathers documents until they are a segment of the output."""
 
     def __init__(self, task: BucketTask) -> None:
-        self.done: list[Piece] = []
+        self.done: list[Segment] = []
         self._format = formats.of(task.options)
         self._cuts = list(reversed(task.cuts))
         self._start()
@@ -143,12 +192,12 @@ class _Pieces:
         self._held += self._format.frame(document)
         self._size += document.size
         self._count += 1
-        if self._size >= self._format.piece_bytes:
+        if self._size >= self._format.segment_bytes:
             self.close()
 
     def close(self) -> None:
-        """End a piece, if there is anything in it."""
+        """End a segment, if there is anything in it."""
         if self._count:
             raw = b"".join(self._held)
-            self.done.append(self._format.piece(raw, self._first_id, self._count))
+            self.done.append(self._format.segment(raw, self._first_id, self._count))
             self._start()

@@ -1,19 +1,22 @@
-"""How far the second pass has come: what the spill keeps, so that another session goes on."""
+"""How far the second pass has come: what the spill keeps, so that another session resumes there."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from so2docs.merge import Tally
 from so2docs.nest import Counts, added
+from so2docs.output.file import FileProgress
+from so2docs.output.paths import Names
+from so2docs.output.writer import WriterProgress, publish_all
 from so2docs.report import Report
 
 
 @dataclass(slots=True)
 class Checkpoint:
-    """The state of the second pass, in JSON types only.
+    """The state of the second pass.
 
     Attributes:
         next_id: Question id that comes next; None at the start.
@@ -27,17 +30,30 @@ class Checkpoint:
     """
 
     next_id: int | None = None
-    output: dict[str, Any] | None = None
-    strays: dict[str, int] | None = None
+    output: WriterProgress | None = None
+    strays: FileProgress | None = None
     questions: int = 0
     answers: int = 0
     stray_reasons: dict[str, int] = field(default_factory=dict)
     filtered: int = 0
     tables: Counts = field(default_factory=dict)
 
-    def left(self, limit: int | None) -> int | None:
-        """Documents left to write of so many."""
-        return None if limit is None else limit - self.questions
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Checkpoint:
+        """What `to_json` returned."""
+        found = cls(**values)
+        found.output = WriterProgress.from_json(values["output"])
+        found.strays = FileProgress.from_json(values["strays"])
+        return found
+
+    def files(self, names: Names) -> list[tuple[str, FileProgress | None]]:
+        """The files so far, each with how far it has come."""
+        output = [] if self.output is None else self.output.files(names)
+        return [*output, (names.strays, self.strays)]
 
     def add(self, tally: Tally) -> None:
         """Add what a range of question ids became."""
@@ -46,6 +62,11 @@ class Checkpoint:
         self.filtered += tally.filtered
         self.stray_reasons = dict(Counter(self.stray_reasons) + tally.strays)
         self.tables = added(self.tables, tally.tables)
+
+    def add_left_out(self, posts: int, tables: Counts) -> None:
+        """Add what no task looked at."""
+        self.filtered += posts
+        self.tables = added(self.tables, tables)
 
     def complete(self, report: Report) -> None:
         """Complete the report, and check that every row went somewhere."""
@@ -56,3 +77,38 @@ class Checkpoint:
         for name, counts in self.tables.items():
             report.tables[name].add(counts)
         report.check()
+
+
+@dataclass(slots=True)
+class Sealed:
+    """A second pass that has written all: what is left to do is to give the files their names.
+
+    Attributes:
+        report: Of the conversion.
+        sizes: Bytes of each output file.
+        stray_bytes: Bytes of the side file; 0 if there is none.
+    """
+
+    report: Report
+    sizes: list[int]
+    stray_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, in JSON types only."""
+        return {**asdict(self), "report": self.report.as_dict()}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Sealed:
+        """What `to_json` returned."""
+        return cls(**{**values, "report": Report.from_dict(values["report"])})
+
+    def publish(self, names: Names) -> str | None:
+        """Give the files their names.
+
+        Returns:
+            A file that is lost, if one is; none of the others gets its name then.
+        """
+        lost = publish_all(names, self.sizes, self.stray_bytes)
+        if lost is None and not self.stray_bytes:
+            names.remove_earlier_strays()
+        return lost

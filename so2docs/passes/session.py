@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator, Mapping
 from shutil import disk_usage
 
+from so2docs.errors import OutputError
 from so2docs.options.conversion import Options
 from so2docs.output.paths import Names
 from so2docs.passes import maps, resume
+from so2docs.passes.checkpoint import Sealed
 from so2docs.passes.first_pass import FirstPass
-from so2docs.passes.second_pass import SecondPass, published
+from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.table_pass import TablePass
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
@@ -75,10 +77,10 @@ class Session:
             force: Overwrite an existing output.
         """
         sealed = self.spill.get("sealed")
-        if sealed and (done := published(sealed, self.names)):
+        if sealed and (done := Sealed.from_json(sealed)).publish(self.names) is None:
             self.notify("going on: the documents were all written")
-            done.resumed = True
-            return done
+            done.report.resumed = True
+            return done.report
         self.names.refuse_existing(force=force)
         report = self.report
         report.resumed = bool(self.spill.tallies())
@@ -92,12 +94,17 @@ class Session:
             report.spill_bytes = self.spill.size()
             _, report.spill_compressed_bytes = self.spill.block_sizes()
             between = time.perf_counter()
-            second.run(workers, report)
+            done = second.run(workers, report)
             report.first_pass_seconds = between - begun
             report.second_pass_seconds = time.perf_counter() - between
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
-        self.spill.put("sealed", {**self.spill.get("sealed"), "report": report.as_dict()})
-        published(self.spill.get("sealed"), self.names)
+        self.spill.put("sealed", done.to_json())
+        self.spill.remove_temporary()
+        if lost := done.publish(self.names):
+            raise OutputError(
+                f"{lost}.part: is gone, or not what was written",
+                retry="see to it that nothing else removes it",
+            )
         if self.names.output != "-" and os.path.exists(self.names.former_strays):
             self.notify(
                 f"{self.names.former_strays}: strays of an earlier version of so2docs, which "
@@ -142,9 +149,9 @@ class Session:
 
     def read(self, workers: Workers) -> SecondPass:
         """The first pass over the posts, then the tables; what is left to do then."""
-        owners = self.first_pass.run(workers, self.report)
+        first_question_of = self.first_pass.run(workers, self.report)
         users = None
-        posts = maps.map_posts(self.spill, owners) if self.table_passes else ""
+        posts = maps.map_posts(self.spill, first_question_of) if self.table_passes else ""
         for step in self.table_passes:
             step.run(workers, posts)
             if not step.table.kind:
@@ -153,5 +160,10 @@ class Session:
             step.take_stock(self.report)
         self.spill.index()
         return SecondPass(
-            self.spill, self.options, self.names, owners, users=users, notify=self.notify
+            self.spill,
+            self.options,
+            self.names,
+            first_question_of,
+            users=users,
+            notify=self.notify,
         )

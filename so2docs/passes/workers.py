@@ -40,8 +40,8 @@ class _Worker:
             )
         except OSError as error:
             raise So2docsError(
-                f"a worker process cannot be started: {error.strerror or error}; "
-                "run the same command again with fewer --jobs, or raise the limit (ulimit -a)"
+                f"a worker process cannot be started: {error.strerror or error}",
+                retry="give fewer --jobs, or raise the limit (ulimit -a)",
             ) from error
         self.peak = 0
         with suppress(OSError):  # If it is dead already, its first task will tell.

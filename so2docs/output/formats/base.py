@@ -10,8 +10,9 @@ import orjson
 from so2docs.merge import Buffer, Document
 from so2docs.options.field_paths import ALL_FIELDS, Fields
 from so2docs.options.output_form import OutputForm
-from so2docs.output.compression import PIECE_BYTES, Piece, compress
-from so2docs.output.journal import PieceLog
+from so2docs.output.compression import SEGMENT_BYTES, compress
+from so2docs.output.journal import Journal
+from so2docs.output.segments import Segment
 
 
 class Format:
@@ -20,10 +21,10 @@ class Format:
     A file is `header`, the documents with `between` between any two of them, and `footer`.
 
     Attributes:
-        logs: Whether the footer tells about every piece.
+        logs: Whether the footer tells about every segment.
         header: Bytes before the first document.
         between: Bytes between two documents.
-        piece_bytes: Bytes of documents to compress together, about.
+        segment_bytes: Bytes of documents to compress together, about.
 
     Args:
         form: The form of the output.
@@ -36,7 +37,7 @@ class Format:
     logs: ClassVar[bool] = False
     header: bytes = b""
     between: bytes = b""
-    piece_bytes: int = PIECE_BYTES
+    segment_bytes: int = SEGMENT_BYTES
 
     def __init__(
         self,
@@ -53,8 +54,8 @@ class Format:
         self.tables = tables
         self.site = site
         if form.split_bytes is not None:
-            # So that pieces fill a file of this size well, and none is larger than it.
-            self.piece_bytes = min(self.piece_bytes, form.split_bytes // 4)
+            # So that segments fill a file of this size well, and none is larger than it.
+            self.segment_bytes = min(self.segment_bytes, form.split_bytes // 4)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The bytes of a document."""
@@ -65,14 +66,14 @@ class Format:
         """What ids start with in a JSON string: the site, since its own are unique there only."""
         return b"" if self.site is None else orjson.dumps(self.site[1])[1:-1] + b"/"
 
-    def piece(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Piece:
+    def segment(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Segment:
         """Compress some framed documents, or a header or footer."""
         return compress(raw, self.form.compression, self.level, first_id, documents)
 
-    def footer(self, log: PieceLog | None) -> bytes:
-        """Bytes after the last document; the log has the pieces before it, if `logs`."""
+    def footer(self, journal: Journal | None) -> bytes:
+        """Bytes after the last document; the journal has the segments before it, if `logs`."""
         return b""
 
-    def footer_bytes(self, log: PieceLog | None, piece: Piece) -> int:
-        """Most bytes that the footer takes when one more piece is appended."""
+    def footer_bytes(self, journal: Journal | None, segment: Segment) -> int:
+        """Most bytes that the footer takes when one more segment is appended."""
         return len(self.footer(None))

@@ -1,7 +1,7 @@
 """One Parquet file from files of one row group each, made apart from each other.
 
 The data of a row group may stand anywhere in a file: only the footer says where. So row groups are
-appended like any other piece, and their descriptions, moved to where they came to stand, make the
+appended like any other segment, and their descriptions, moved to where they came to stand, make the
 footer. (Structures and field ids: parquet.thrift of the Parquet format.)
 """
 

@@ -1,6 +1,7 @@
 """Parquet: typed and nested columns, for DuckDB, pandas, polars, Spark and data set hubs.
 
-Each piece is a row group that a worker has made whole, so that memory does not grow with the dump.
+Each segment is a row group that a worker has made whole, so that memory does not grow with the
+dump.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import orjson
 
 from so2docs.merge import Buffer, Document
 from so2docs.options.field_paths import COMMENT_USER, Fields
-from so2docs.output.compression import PIECE_BYTES, Piece
+from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format
 from so2docs.output.formats.columns import Part, Record, Row, ordered
-from so2docs.output.journal import PieceLog
+from so2docs.output.journal import Journal
+from so2docs.output.segments import Segment
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     COMMENT_ATTRIBUTES,
@@ -43,7 +45,7 @@ class Parquet(Format):
 
     logs: ClassVar[bool] = True
     header = footer.MAGIC
-    piece_bytes = ROW_GROUP_BYTES
+    segment_bytes = ROW_GROUP_BYTES
 
     @cached_property
     def record(self) -> Record:
@@ -51,35 +53,35 @@ class Parquet(Format):
         return _question(self.fields, self.tables, self.site)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
-        """The object on a line, which only `piece` sees."""
+        """The object on a line, which only `segment` sees."""
         document.parts.append(b"}\n")
         return document.parts
 
-    def piece(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Piece:
+    def segment(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Segment:
         """A row group of some documents."""
         if not documents:
-            return super().piece(raw)
+            return super().segment(raw)
         import pyarrow as pa
 
         with _system_memory():
             tables = [self.table(rows) for rows in _batches(raw)]
             data, note = footer.split(self._file(pa.concat_tables(tables)))
-        plain = super().piece(data, first_id, documents)
-        return Piece(data, len(raw), plain.crc, first_id, documents, note)
+        plain = super().segment(data, first_id, documents)
+        return Segment(data, len(raw), plain.crc, first_id, documents, note)
 
-    def footer(self, log: PieceLog | None) -> bytes:
+    def footer(self, journal: Journal | None) -> bytes:
         """Schema, and place of every row group."""
         groups, at = [], 0
-        for size, _, note in log or ():
-            if note:
-                groups.append((at, note))
-            at += size
+        for record in journal or ():
+            if record.note:
+                groups.append((at, record.note))
+            at += record.size
         return footer.joined(self._file(self.schema.empty_table()), groups)
 
-    def footer_bytes(self, log: PieceLog | None, piece: Piece) -> int:
+    def footer_bytes(self, journal: Journal | None, segment: Segment) -> int:
         """Of the notes so far and this one, with room for larger offsets."""
-        notes = len(piece.note) + (log.note_bytes if log else 0)
-        return _FOOTER_ROOM + notes + _NOTE_ROOM * (1 + (log.count if log else 0))
+        notes = len(segment.note) + (journal.note_bytes if journal else 0)
+        return _FOOTER_ROOM + notes + _NOTE_ROOM * (1 + (journal.count if journal else 0))
 
     @cached_property
     def schema(self) -> Any:
@@ -167,5 +169,5 @@ def _system_memory() -> Iterator[None]:
 def _batches(raw: bytes) -> Iterator[list[Row]]:
     """Documents of about a MiB at a time: as dictionaries they take several times their bytes."""
     lines = io.BytesIO(raw)
-    while batch := lines.readlines(PIECE_BYTES):
+    while batch := lines.readlines(SEGMENT_BYTES):
         yield [orjson.loads(line) for line in batch]

@@ -10,7 +10,7 @@ import orjson
 from so2docs.merge import Buffer, Document
 from so2docs.options.output_form import OutputForm
 from so2docs.output.formats.base import Format
-from so2docs.output.journal import PieceLog
+from so2docs.output.journal import Journal
 
 
 class JsonLines(Format):
@@ -33,7 +33,7 @@ class JsonArray(Format):
         document.parts.append(b"}")
         return document.parts
 
-    def footer(self, log: PieceLog | None) -> bytes:
+    def footer(self, journal: Journal | None) -> bytes:
         """The end of the array."""
         return b"\n]\n"
 
@@ -75,7 +75,7 @@ class RavenDB(Format):
         )
         return [*document.parts, metadata]
 
-    def footer(self, log: PieceLog | None) -> bytes:
+    def footer(self, journal: Journal | None) -> bytes:
         """The end of the section and of the file."""
         return b"\n]}\n"
 

@@ -1,0 +1,62 @@
+"""Segments by way of a temporary file: the output is the one that they make in memory."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from so2docs.errors import OutputError
+from so2docs.options.choices import Compression
+from so2docs.output import index
+from so2docs.output.compression import compress
+from so2docs.output.file import Output
+from so2docs.output.segments import Segment, remove, store
+
+
+def some_segments(compression: Compression) -> list[Segment]:
+    return [compress(b"%d\n" % n * 100_000 * n, compression, 2, n, n) for n in range(4)]
+
+
+def written(path: Path, compression: Compression, segments: list[Segment]) -> bytes:
+    with Output(str(path), compression, indexed=True) as file:
+        for segment in segments:
+            file.append(segment)
+        file.seal()
+    return Path(f"{path}.part").read_bytes() + Path(index.path_of(str(path))).read_bytes()
+
+
+@pytest.mark.parametrize("in_kernel", [True, False])
+@pytest.mark.parametrize("compression", ["gzip", "none", "zstd"])
+def test_same_file_by_way_of_a_temporary_one(
+    compression: Compression, in_kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not in_kernel:
+        monkeypatch.delattr(os, "copy_file_range", raising=False)
+    in_memory = some_segments(compression)
+    temporary = tmp_path / "segments.0"
+    first, rest = store(str(temporary), in_memory[:1], in_memory[1:])
+    assert not any(segment.data for segment in first + rest)
+    assert temporary.stat().st_size == sum(segment.size for segment in in_memory)
+    found = written(tmp_path / "found", compression, first + rest)
+    assert found == written(tmp_path / "expected", compression, in_memory)
+    remove(first, rest)
+    assert not temporary.exists()
+
+
+@pytest.mark.parametrize("in_kernel", [True, False])
+def test_a_temporary_file_that_was_cut_off(
+    in_kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not in_kernel:
+        monkeypatch.delattr(os, "copy_file_range", raising=False)
+    temporary = tmp_path / "segments.0"
+    (stored,) = store(str(temporary), some_segments("none"))
+    os.truncate(temporary, temporary.stat().st_size - 1)
+    with pytest.raises(OutputError, match=r"segments.0: is cut off; run the same command again"):
+        written(tmp_path / "questions", "none", stored)
+
+
+def test_a_temporary_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "segments.0"
+    with pytest.raises(OutputError, match=f"{path}: cannot be written"):
+        store(str(path), some_segments("none"))
