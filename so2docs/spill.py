@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -22,24 +20,18 @@ from so2docs.errors import SpillError
 from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.budget import Budget
 from so2docs.store.database import AGAIN, Database, checksum
+from so2docs.store.spill_files import INDEX, TEMPORARY, clear, is_ours
 
-FORMAT = 4
+FORMAT = 5
 """Version of what stands in the index and in the block files."""
 
 SEQUENCE_BITS = 32
 """Chunks of the posts count from 0, those of the table of sequence n from n << 32."""
 
-PIECES = "pieces"
-"""Folder in the spill's, for pieces of a dump that comes as a stream."""
-
 REJECTED = 1 << 60
 """Bucket, beyond those of any question id, for keys of rejected posts that no other bucket has."""
 
 _IS_OF = f"chunk >> {SEQUENCE_BITS} = ?"
-_TEMPORARY = "segments."  # Files that tasks of the second pass hand over.
-
-_MAP_ENDS = (".map", ".map.runs", ".map.pages")
-_INDEX = "index.sqlite"
 _SCHEMA: dict[str, dict[str, type]] = {
     "chunks": {"chunk": int, "file": str, "size": int, "tally": str, "crc": int},
     "blocks": {
@@ -72,17 +64,17 @@ class Spill:
         self.budget = Budget()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            is_ours = all(_is_ours(path.name) for path in self.folder.iterdir())
+            is_spill = all(map(is_ours, self.folder.iterdir()))
         except OSError as error:
             raise SpillError(
                 f"{self.folder}: the folder for the spill cannot be made ({error.strerror}); "
                 "choose another --work-dir"
             ) from error
-        if not is_ours:
+        if not is_spill:
             raise SpillError(
                 f"{self.folder}: is no spill, and not empty; choose another --work-dir"
             )
-        self._database = Database(self.folder / _INDEX, _SCHEMA, {"chunks": "chunk"})
+        self._database = Database(self.folder / INDEX, _SCHEMA, {"chunks": "chunk"})
         self.get, self.put_all = self._database.get, self._database.put
 
     def put(self, name: str, value: Any) -> None:
@@ -113,7 +105,7 @@ class Spill:
 
     def temporary(self, number: int) -> str:
         """A path for what a task of the second pass hands over."""
-        return str(self.folder / f"{_TEMPORARY}{number}")
+        return str(self.folder / f"{TEMPORARY}{number}")
 
     def start_run(self) -> None:
         """Begin a session: what an earlier one left uncommitted is removed."""
@@ -126,7 +118,7 @@ class Spill:
 
     def remove_temporary(self) -> None:
         """Remove what tasks of the second pass handed over and nobody took."""
-        for path in self.folder.glob(f"{_TEMPORARY}*"):
+        for path in self.folder.glob(f"{TEMPORARY}*"):
             path.unlink(missing_ok=True)
 
     def commit(self, chunk: int, path: str, blocks: list[Block], tally: dict[str, Any]) -> None:
@@ -237,25 +229,3 @@ class Spill:
     def size_of(self, sequence: int) -> int:
         """Bytes on disk of the committed chunks of a table."""
         return sum(os.path.getsize(path) for path in self.files(sequence).values())
-
-
-def clear(folder: Path) -> None:
-    """Delete a spill that nobody uses, and nothing else that may stand in its folder."""
-    if not folder.exists():
-        return
-    ours = (path for path in folder.iterdir() if _is_ours(path.name))
-    for path in sorted(ours, key=lambda path: path.name == _INDEX):
-        if path.name == PIECES:
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def _is_ours(name: str) -> bool:
-    return (
-        name.endswith((".blocks", *_MAP_ENDS))
-        or name.startswith((_INDEX, _TEMPORARY))
-        or name == PIECES
-    )

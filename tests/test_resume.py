@@ -412,3 +412,13 @@ def test_standard_output_leaves_no_spill(tmp_path: Path, dump: Path) -> None:
         so2docs.convert(bad, "-", jobs=1, work_dir=work)
     assert not list(work.iterdir())
     os.unlink("questions.error.xml")
+
+
+def test_a_foreign_folder_in_that_of_the_spill_is_left_alone(dump: Path, output: Path) -> None:
+    foreign = spill_of(output) / "pieces"
+    foreign.mkdir(parents=True)
+    (foreign / "mine.txt").touch()
+    for restart in (False, True):
+        with pytest.raises(so2docs.SpillError, match="is no spill, and not empty"):
+            convert(dump, output, restart=restart)
+        assert (foreign / "mine.txt").exists()

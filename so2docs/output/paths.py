@@ -15,7 +15,8 @@ from so2docs.options.output_form import OutputForm
 from so2docs.output import index
 from so2docs.output.side_files import STRAYS, side_file
 from so2docs.output.targets import check_replaceable, is_same
-from so2docs.spill import Spill, clear
+from so2docs.spill import Spill
+from so2docs.store.spill_files import clear
 
 _EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
 

@@ -22,7 +22,7 @@ from so2docs.sources.ending import last_good_row
 from so2docs.sources.prolog import read_prolog
 from so2docs.sources.source import BLOCK_BYTES, Source
 from so2docs.sources.streamed_rows import StreamedRows
-from so2docs.spill import PIECES
+from so2docs.store.spill_files import PIECES
 
 SMALLEST_PIECE = 8 * 1024 * 1024
 _LARGEST_PIECE = 128 * 1024 * 1024
