@@ -40,7 +40,6 @@ ORDER = (
 from its own."""
 
 ALLOWED_STILL = {
-    ("sources.stream", "spill"),
     ("spark.__main__", "cli"),
 }
 """Imports against that order. The list only shrinks."""

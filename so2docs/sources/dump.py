@@ -23,6 +23,9 @@ from so2docs.sources.ending import ROW_START, check_misc, empty_root_error, find
 from so2docs.sources.members import POSTS, DumpFile
 from so2docs.sources.prolog import Frame, read_prolog
 
+PIECES, PIECE_END = "pieces", ".xml"
+"""Folder in the spill's, and end of names, for pieces of a dump that comes as a stream."""
+
 SLICE_BYTES = 256 * 1024
 """Rows are parsed in slices of this size: the fastest of 64 KiB to 1 MiB, and small in memory."""
 

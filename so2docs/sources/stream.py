@@ -17,12 +17,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from so2docs.errors import ArchiveError, DumpError, Place
-from so2docs.sources.dump import Chunk, Dump, identity
+from so2docs.sources.dump import PIECE_END, PIECES, Chunk, Dump, identity
 from so2docs.sources.ending import last_good_row
 from so2docs.sources.prolog import read_prolog
 from so2docs.sources.source import BLOCK_BYTES, Source
 from so2docs.sources.streamed_rows import StreamedRows
-from so2docs.store.spill_files import PIECES
 
 SMALLEST_PIECE = 8 * 1024 * 1024
 _LARGEST_PIECE = 128 * 1024 * 1024
@@ -109,7 +108,7 @@ class StreamDump:
                 if number in done:
                     length = sum(self._rows.copy(target, len))
                 else:
-                    piece = self._piece(self._folder / f"{number:06}.xml", offset, target)
+                    piece = self._piece(self._folder / f"{number:06}{PIECE_END}", offset, target)
                     length = piece.size
                     self._positions[number] = self.source.position()
                     if length:

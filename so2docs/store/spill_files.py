@@ -5,11 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-INDEX = "index.sqlite"
-PIECES = "pieces"
-"""Folder in the spill's, for pieces of a dump that comes as a stream."""
+from so2docs.sources.dump import PIECE_END, PIECES
 
-PIECE_END = ".xml"
+INDEX = "index.sqlite"
 TEMPORARY = "segments."
 """What the names of files begin with that tasks of the second pass hand over."""
 
