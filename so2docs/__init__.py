@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from so2docs._version import __version__
-from so2docs.convert import convert
+from so2docs.convert import Documents, convert, documents
 from so2docs.errors import (
     AccountingError,
     ArchiveError,
@@ -31,7 +31,6 @@ from so2docs.errors import (
     TruncatedDumpError,
     WorkerDiedError,
 )
-from so2docs.iterator import Documents, documents
 from so2docs.lookup.reading import read
 from so2docs.report import Report, TableCounts
 from so2docs.several import Conversion, convert_all

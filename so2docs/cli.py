@@ -11,9 +11,11 @@ from typing import NoReturn
 import click
 
 import so2docs
+from so2docs.commands.completion import completion
 from so2docs.commands.convert import EPILOG, EXIT_FAILED, convert
 from so2docs.commands.diff import diff
 from so2docs.commands.patch import patch
+from so2docs.commands.selftest import selftest
 from so2docs.commands.show import show
 from so2docs.commands.spark import spark
 from so2docs.commands.sqlite import sqlite
@@ -25,15 +27,30 @@ from so2docs.posts import core
 EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
-@click.version_option(
-    so2docs.__version__, prog_name="so2docs", message=f"%(prog)s %(version)s ({core.built()} core)"
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EPILOG,
+    invoke_without_command=True,
+    no_args_is_help=True,
 )
-def cli() -> None:
+@click.option("--version", is_flag=True, help="Show the version and exit.")
+@click.option("--verbose", is_flag=True, help="With --version: also of all that it builds on.")
+@click.pass_context
+def cli(context: click.Context, version: bool, verbose: bool) -> None:
     """Questions with their answers inside, from the Posts.xml of a Stack Exchange dump."""
+    if version:
+        click.echo(f"so2docs {so2docs.__version__} ({core.built()} core)")
+        if verbose:
+            from so2docs.commands.installation import installation
+
+            for name, value in installation().items():
+                click.echo(f"{name}: {value}")
+        context.exit()
+    if context.invoked_subcommand is None:
+        raise click.UsageError("name a command; so2docs --help lists them", context)
 
 
-for _command in (convert, show, stats, diff, patch, sqlite, spark):
+for _command in (convert, show, stats, diff, patch, sqlite, spark, selftest, completion):
     cli.add_command(_command)
 
 

@@ -29,7 +29,7 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".x
 
 
 @click.command(epilog=EPILOG)
-@click.argument("paths", nargs=-1, required=True, metavar="DUMP [OUTPUT]")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [OUTPUT]")
 @click.option(
     "--output-dir", metavar="DIR", help="Convert several DUMPs, each into DIR/SITE.jsonl.gz."
 )

@@ -21,9 +21,9 @@ def _say(message: str) -> None:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("old")
-@click.argument("new")
-@click.argument("changes", required=False)
+@click.argument("old", type=click.Path())
+@click.argument("new", type=click.Path())
+@click.argument("changes", required=False, type=click.Path())
 @click.option(
     "--only",
     metavar="NAMES",

@@ -18,9 +18,9 @@ def _say(message: str) -> None:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("old")
-@click.argument("changes")
-@click.argument("new")
+@click.argument("old", type=click.Path())
+@click.argument("changes", type=click.Path())
+@click.argument("new", type=click.Path())
 @click.option("--force", is_flag=True, help="Overwrite an existing NEW.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")

@@ -19,7 +19,7 @@ Example:
 
 # Without ignore_unknown_options a negative id would be taken for an option.
 @click.command(epilog=_EPILOG, context_settings={"ignore_unknown_options": True})
-@click.argument("output")
+@click.argument("output", type=click.Path())
 @click.argument("ids", type=int, nargs=-1, required=True, metavar="ID...")
 @click.option(
     "--json/--text",

@@ -18,7 +18,7 @@ Example:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("paths", nargs=-1, required=True, metavar="OUTPUT [DATABASE]")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="OUTPUT [DATABASE]")
 @click.option(
     "--search",
     type=click.Choice(["titles", "all", "none"]),

@@ -17,7 +17,7 @@ Example:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("output")
+@click.argument("output", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
     "--html",

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from so2docs.convert import convert
+from so2docs.convert import convert, nested
 from so2docs.errors import DumpError
-from so2docs.iterator import nested
 from so2docs.options.conversion import Options
 from so2docs.options.output_form import ending
 from so2docs.output.paths import Names

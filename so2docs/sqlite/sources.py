@@ -11,8 +11,8 @@ from typing import Any
 
 import zstandard
 
+from so2docs.convert import documents
 from so2docs.errors import OptionError, OutputError
-from so2docs.iterator import documents
 from so2docs.lookup.reading import read
 from so2docs.output.paths import Names
 from so2docs.progress import bar

@@ -1,0 +1,24 @@
+"""The command `completion`."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+_EPILOG = """\b
+Example:
+  so2docs completion bash > ~/.local/share/bash-completion/completions/so2docs
+  so2docs completion zsh > "${fpath[1]}/_so2docs"
+  so2docs completion fish > ~/.config/fish/completions/so2docs.fish
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what makes SHELL complete the commands, options and values of so2docs."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(context.find_root().command, {}, "so2docs", "_SO2DOCS_COMPLETE").source()
+    click.echo(script)

@@ -1,0 +1,28 @@
+"""The command `selftest`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+@click.command()
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def selftest(debug: bool) -> None:
+    """Check this installation: convert a built-in sample in every way, and compare.
+
+    Both cores, one job and two, killed and resumed, from archives, looked up. Takes seconds.
+    """
+    from so2docs.commands.installation import installation
+    from so2docs.selftest import selftest as run
+
+    failed = 0
+    for check in run():
+        click.echo(str(check))
+        failed += check.problem is not None
+    if failed:
+        click.echo("\nPlease report this with the following:", err=True)
+        for name, version in installation().items():
+            click.echo(f"  {name}: {version}", err=True)
+        sys.exit(1)

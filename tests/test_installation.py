@@ -1,0 +1,92 @@
+"""What packagers and those who report faults need: the self-test, versions, completion."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import so2docs
+from so2docs import selftest as checks
+from so2docs.commands.installation import installation
+from so2docs.posts import core
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "so2docs", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
+
+
+def test_the_self_test_passes_and_leaves_nothing(tmp_path: Path) -> None:
+    done = run("selftest", TMPDIR=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert all(line.startswith("ok ") for line in lines)
+    assert sum("core" in line for line in lines) == (4 if core.built() == "compiled" else 2)
+    assert any("killed" in line for line in lines)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_self_test_notices_wrong_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = checks._sample
+
+    def other() -> tuple[bytes, list[dict[str, object]]]:
+        rows, documents = real()
+        return rows.replace(b'Score="3"', b'Score="4"', 1), documents
+
+    monkeypatch.setattr(checks, "_sample", other)
+    first = next(checks.selftest())
+    assert first.problem is not None
+    assert "not those that the sample was made from" in first.problem
+    assert str(first).startswith("FAILED")
+
+
+def test_the_self_test_notices_other_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = so2docs.convert
+
+    def other(*arguments: object, **options: object) -> object:
+        if options.get("jobs") == 2:
+            options["level"] = 1
+        return real(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(so2docs, "convert", other)
+    found = list(checks.selftest())
+    assert {check.name for check in found if check.problem} >= {"python core, 2 jobs"}
+    assert found[0].problem is None
+
+
+def test_the_version_and_what_it_builds_on() -> None:
+    short = run("--version").stdout
+    assert short == f"so2docs {so2docs.__version__} ({core.built()} core)\n"
+    long = run("--version", "--verbose").stdout.splitlines()
+    assert long[0] == short.rstrip()
+    assert {"so2docs", "Python", "system", "lxml", "isal", "orjson"} <= {
+        line.partition(":")[0] for line in long
+    }
+    assert installation()["lxml"][0].isdecimal()
+    assert run("--verbose").returncode == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_of_a_shell(shell: str) -> None:
+    assert "_SO2DOCS_COMPLETE" in run("completion", shell).stdout
+
+
+def test_bash_completes_commands_options_and_values() -> None:
+    def completed(words: str, at: int) -> list[str]:
+        found = run(_SO2DOCS_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(at))
+        return found.stdout.splitlines()
+
+    assert "plain,convert" in completed("so2docs co", 1)
+    assert "plain,--format" in completed("so2docs convert --fo", 2)
+    assert completed("so2docs convert --format par", 3) == ["plain,parquet"]
+    assert completed("so2docs convert sam", 2) == ["file,sam"]
+    assert completed("so2docs show que", 2) == ["file,que"]
