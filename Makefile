@@ -2,7 +2,7 @@
 # make fuzz: damaged dumps for ten minutes.   SO2DOCS_LONG=1 make test: the long attacks.
 PYTHON ?= python3
 VENV ?= .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 CORE := setup.py $(wildcard so2docs/posts/*.c so2docs/posts/*.h)
 
@@ -112,6 +112,8 @@ $(VENV)/installed-spark: $(VENV)/installed-test
 $(VENV)/installed-bench: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
+
+include packaging/release.mk
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,15 @@
+# docker build -t so2docs . && docker run --rm -v "$PWD:/data" so2docs convert Posts.xml questions.jsonl.gz
+FROM python:3.13-slim AS build
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev
+COPY . /source
+RUN pip wheel --no-cache-dir --wheel-dir /wheels "/source[7z,body,parquet]"
+
+FROM python:3.13-slim
+RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
+    pip install --no-cache-dir --no-index --find-links /wheels "so2docs[7z,body,parquet]" && \
+    useradd --uid 1000 so2docs && mkdir /data && chown so2docs /data
+USER so2docs
+WORKDIR /data
+RUN so2docs selftest
+ENTRYPOINT ["so2docs"]
+CMD ["--help"]

