@@ -16,6 +16,7 @@ from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, Tables
 from so2docs.options.output_form import default_output
 from so2docs.options.request import checked, options_of, output_form
 from so2docs.options.signatures import spelled_out
+from so2docs.output.lock import output_lock
 from so2docs.output.paths import Names
 from so2docs.passes.session import Session
 from so2docs.posts.core import resolve
@@ -97,7 +98,7 @@ def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]
             names.refuse_existing(force=force)
         spill = names.open_spill(restart=is_fresh)
         try:
-            with disk_errors():
+            with disk_errors(), output_lock(names.output):
                 session = Session(dump, spill, options, names, notify=notify, tables=tables)
                 report = session.run(force=force)
                 if given.get("keep_spill"):

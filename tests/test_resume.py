@@ -13,6 +13,7 @@ import pytest
 from dumps import END, answer, left_by, question, some_rows, write_dump
 
 import so2docs
+from so2docs.output.lock import output_lock
 from so2docs.passes import bucket as bucket_side
 from so2docs.passes import chunk as chunk_side
 from so2docs.passes.second_pass import SecondPass
@@ -422,3 +423,16 @@ def test_a_foreign_folder_in_that_of_the_spill_is_left_alone(dump: Path, output:
         with pytest.raises(so2docs.SpillError, match="is no spill, and not empty"):
             convert(dump, output, restart=restart)
         assert (foreign / "mine.txt").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks files")
+def test_an_output_is_written_by_one_conversion(dump: Path, output: Path, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    with output_lock(str(output)):
+        with pytest.raises(so2docs.OutputError, match=r"gz: another so2docs is writing"):
+            convert(dump, output, work_dir=tmp_path / "work")
+        assert [path.name for path in output.parent.iterdir()] == [f".{output.name}.lock"]
+    lock = output.with_name(f".{output.name}.lock")
+    lock.touch()  # As a killed process leaves it.
+    convert(dump, output, work_dir=tmp_path / "work")
+    assert not lock.exists()

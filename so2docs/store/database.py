@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,21 +29,14 @@ def checksum(*values: Any) -> int:
     return crc32(json.dumps(values, default=repr).encode())
 
 
-def _sqlite_utils() -> Any:
-    """The package, when an index is made: it takes 80 ms, which workers need not wait for.
-
-    Without pandas and numpy, which it loads where they are installed, in half a second, for data
-    frames only.
-    """
-    hidden = [name for name in ("pandas", "numpy") if name not in sys.modules]
-    for name in hidden:
-        sys.modules[name] = None  # type: ignore[assignment]
-    try:
-        import sqlite_utils
-    finally:
-        for name in hidden:
-            del sys.modules[name]
-    return sqlite_utils
+def _create(name: str, columns: dict[str, type], key: str | None) -> str:
+    """The statement that makes a table."""
+    kinds = {str: "TEXT", int: "INTEGER"}
+    written = [
+        f"[{column}] {kinds[kind]}{' PRIMARY KEY' if column == key else ''}"
+        for column, kind in columns.items()
+    ]
+    return f"CREATE TABLE [{name}] ({', '.join(written)})"
 
 
 class Database:
@@ -87,11 +79,13 @@ class Database:
         run("PRAGMA synchronous=OFF")
         run("PRAGMA journal_mode=PERSIST")
         run("BEGIN EXCLUSIVE")
-        tables = _sqlite_utils().Database(self._connection)
-        found = {table.name: [column.name for column in table.columns] for table in tables.tables}
+        found = {
+            name: [column[1] for column in run(f"PRAGMA table_info([{name}])")]
+            for (name,) in run("SELECT name FROM sqlite_master WHERE type='table'").fetchall()
+        }
         if not found:
             for name, columns in self._schema.items():
-                tables.table(name).create(columns, pk=keys.get(name))
+                run(_create(name, columns, keys.get(name)))
         elif found != {name: list(columns) for name, columns in self._schema.items()}:
             raise SpillError(
                 f"{self._folder}: the index of the spill is of another program or another version "
