@@ -16,6 +16,7 @@ from so2docs.commands.convert import EPILOG, EXIT_FAILED, convert
 from so2docs.commands.diff import diff
 from so2docs.commands.patch import patch
 from so2docs.commands.selftest import selftest
+from so2docs.commands.serve import serve
 from so2docs.commands.show import show
 from so2docs.commands.spark import spark
 from so2docs.commands.sqlite import sqlite
@@ -50,7 +51,7 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
         raise click.UsageError("name a command; so2docs --help lists them", context)
 
 
-for _command in (convert, show, stats, diff, patch, sqlite, spark, selftest, completion):
+for _command in (convert, show, stats, diff, patch, sqlite, serve, spark, selftest, completion):
     cli.add_command(_command)
 
 

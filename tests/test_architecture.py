@@ -82,6 +82,8 @@ ONLY_USERS = {
         "spark.rows",
     },
     "sqlite3": {
+        "serve.app",
+        "serve.store",
         "store.database",
         "sqlite.about",
         "sqlite.build",

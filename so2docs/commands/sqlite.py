@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
+
+from so2docs.commands.terminal import shows_progress, tell
 
 _ENDINGS = (".db", ".sqlite", ".sqlite3")
 
@@ -86,7 +86,7 @@ def sqlite(
         nest=nest,
         jobs=jobs,
         force=force,
-        progress=not quiet and sys.stderr.isatty(),
+        progress=shows_progress(quiet),
     )
     if not quiet:
-        click.echo(str(made), err=True)
+        tell(made)

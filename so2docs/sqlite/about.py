@@ -120,8 +120,8 @@ def _sites(values: dict[str, Any]) -> list[Site]:
 def connect_to_site(path: str, site_field: str | None, site: str | None) -> sqlite3.Connection:
     """Open a database so that its tables hold one site, whose posts go by `Id` alone.
 
-    In a database of several sites these are temporary views. `posts` has the row of each post in
-    `texts` and in `search`.
+    In a database of several sites these are temporary views. Questions, answers and texts also have
+    a `Row`, which `search` goes by.
     """
     connection = connect(path)
     tables = [
@@ -131,7 +131,8 @@ def connect_to_site(path: str, site_field: str | None, site: str | None) -> sqli
     ]
     for table in tables:
         if site_field is None:
-            where, more = "", ', "Id" AS "Row"' if table == "texts" else ""
+            has_row = table in ("questions", "answers", "texts")
+            where, more = "", ', "Id" AS "Row"' if has_row else ""
         else:
             value = "'" + str(site).replace("'", "''") + "'"
             where, more = f" WHERE {quoted(site_field)} = {value}", ""

@@ -79,6 +79,8 @@ def make_searchable(connection: Connection, site_field: str | None, *, progress:
     row = "Id" if site_field is None else "Row"
     connection.execute(search_sql(site_field))
     connection.execute("INSERT INTO search(search, rank) VALUES ('hashsize', ?)", (_HASH_BYTES,))
+    # A word in a title says more than one in a body.
+    connection.execute("INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0)')")
     total = connection.execute("SELECT count(*) FROM texts").fetchone()[0]
     with bar("full text", total, unit=" posts", shown=progress) as shown:
         last = -(1 << 63)

@@ -1,0 +1,79 @@
+"""`so2docs serve`: read a database in the browser, without the network."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import click
+
+from so2docs.commands.terminal import say, shows_progress
+from so2docs.errors import OptionError
+
+_NEEDED = ("starlette", "uvicorn", "jinja2", "nh3", "pygments")
+
+_EPILOG = """\b
+Example:
+  so2docs serve questions.db
+  so2docs serve questions.jsonl.gz --port 8080
+  so2docs serve beer.db cooking.db
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("paths", nargs=-1, required=True, metavar="OUTPUT|DATABASE...")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="0: any free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Serve others, too: 0.0.0.0 lets everybody in who can reach this machine.",
+)
+@click.option(
+    "--site",
+    metavar="ADDRESS",
+    help="Address of the site, for links to the posts there, when a database is made.",
+)
+@click.option("--open/--no-open", "opens", default=False, help="Open the browser.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no messages, only errors.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def serve(
+    *,
+    paths: tuple[str, ...],
+    port: int,
+    host: str,
+    site: str | None,
+    opens: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
+
+    Works offline: pages load nothing from elsewhere. DATABASE is what `so2docs sqlite` made; that
+    of an OUTPUT is made beside it first. Only this machine is served, unless --host says otherwise.
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise OptionError(f"serve needs {', '.join(missing)}: pip install 'so2docs[serve]'")
+    from so2docs.serve.server import bind, is_loopback, open_sites, run
+
+    def notify(message: str) -> None:
+        if not quiet:
+            say(message)
+
+    app = open_sites(list(paths), notify=notify, progress=shows_progress(quiet), site=site)
+    with bind(host, port) as bound:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{bound.getsockname()[1]}/"
+        if not is_loopback(host):
+            notify(f"whoever can reach {host} can read this")
+        notify(f"serving {address} (Ctrl-C ends it)")
+        if opens:
+            click.launch(address)
+        run(app, bound)

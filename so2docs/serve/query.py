@@ -1,0 +1,97 @@
+"""What somebody typed into the search field -> words for the full-text index, and filters. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+KINDS = ("question", "answer", "answered", "unanswered", "accepted")
+
+_PART = re.compile(
+    r"""
+    (?P<minus>-)?
+    (?: \[ \s* (?P<tag>[^\s\[\]]+) \s* \]
+      | (?P<name>score|answers|user|is|title) : (?P<value>"[^"]*"|\S+)
+      | " (?P<phrase>[^"]*) "?
+      | (?P<word>[^\s"\[\]]+ | [\[\]]) )
+    """,
+    re.VERBOSE,
+)
+_NUMBER = re.compile(r"-?\d{1,18}")
+_LETTER = re.compile(r"\w")
+
+
+@dataclass(slots=True)
+class Query:
+    """A search.
+
+    Attributes:
+        match: For the full-text index; empty if no words were given.
+        tags: Tags that the question must have.
+        without_tags: Tags that it must not have.
+        kinds: Of `KINDS`; all must hold.
+        score: Least score of the post; None if any will do.
+        answers: Least number of answers of the question.
+        user: Id of the owner.
+        problems: Parts that were not understood, and are left out.
+    """
+
+    match: str = ""
+    tags: list[str] = field(default_factory=list)
+    without_tags: list[str] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    score: int | None = None
+    answers: int | None = None
+    user: int | None = None
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was asked for."""
+        asked = (self.match, self.tags, self.without_tags, self.kinds)
+        numbers = (self.score, self.answers, self.user)
+        return not any(asked) and all(number is None for number in numbers)
+
+
+def parse(text: str) -> Query:
+    """Understand a search: `[tag] score:5 is:answered "a phrase" word -word title:word`."""
+    query = Query()
+    wanted: list[str] = []
+    unwanted: list[str] = []
+    for part in _PART.finditer(text.replace("\0", " ")):
+        has_minus = part["minus"] is not None
+        if part["tag"] is not None:
+            tags = query.without_tags if has_minus else query.tags
+            tags.append(part["tag"])
+        elif part["name"] is not None:
+            wanted += _filter(query, part["name"], part["value"].strip('"'), part[0])
+        else:
+            words = part["phrase"] if part["phrase"] is not None else part["word"]
+            (unwanted if has_minus else wanted).extend(_quoted(words))
+    query.match = " AND ".join(wanted)
+    if unwanted and wanted:
+        query.match = f"({query.match}) NOT ({' OR '.join(unwanted)})"
+    elif unwanted:
+        query.problems.append("words to leave out need others to find")
+    return query
+
+
+def _filter(query: Query, name: str, value: str, whole: str) -> list[str]:
+    """Note a filter; returns words for the index, where it is one over titles."""
+    if name == "title":
+        return [f"Title : {words}" for words in _quoted(value)]
+    if name == "is" and value in KINDS:
+        query.kinds.append(value)
+    elif name != "is" and _NUMBER.fullmatch(value):
+        setattr(query, name, int(value))
+    else:
+        query.problems.append(f"{whole} was not understood")
+    return []
+
+
+def _quoted(words: str) -> list[str]:
+    """A phrase in the language of the index; none if there is no letter or digit in it."""
+    if not _LETTER.search(words):
+        return []
+    end = " *" if words.endswith("*") and len(words) > 3 else ""
+    return ['"' + words.rstrip("*").replace('"', '""') + '"' + end]

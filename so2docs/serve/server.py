@@ -1,0 +1,131 @@
+"""Outputs and databases -> a running server."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from starlette.applications import Starlette
+
+from so2docs.errors import OptionError, OutputError, So2docsError
+from so2docs.serve.app import application
+from so2docs.serve.store import Store
+from so2docs.sqlite.about import read_about
+from so2docs.sqlite.build import to_sqlite
+from so2docs.sqlite.sources import source_of
+
+Notify = Callable[[str], object]
+
+_SQLITE = b"SQLite format 3\x00"
+
+
+def open_sites(
+    paths: list[str], *, notify: Notify, progress: bool = False, site: str | None = None
+) -> Starlette:
+    """The application for some outputs and databases.
+
+    A database of an output is made beside it, once.
+
+    Args:
+        paths: Outputs of `convert` in JSON lines, dumps, or databases.
+        notify: Called with a line of text before a database is made.
+        progress: Show progress bars meanwhile.
+        site: Address of the site, where the names do not tell.
+
+    Raises:
+        So2docsError: One cannot be read, or its database cannot be made.
+    """
+    stores: dict[str, Store] = {}
+    for path in paths:
+        database = _database_of(path, notify, progress=progress, site=site)
+        about = read_about(database)
+        for one in about.sites:
+            slug = re.sub(r"[^a-z0-9.-]+", "-", one.title.lower()).strip("-") or "site"
+            while slug in stores or slug in ("static", "questions"):
+                slug += "-"
+            stores[slug] = Store(about, one)
+    if not stores:
+        raise OptionError("there is nothing to serve; the databases hold no sites")
+    return application(stores)
+
+
+def _database_of(path: str, notify: Notify, *, progress: bool, site: str | None) -> str:
+    """The database of an output: itself, the one beside it, or a new one."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(_SQLITE)) == _SQLITE:
+                return path
+    except IsADirectoryError:
+        pass
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    source = source_of(path)
+    database = str(Path(os.path.dirname(path) or ".", f"{source.stem}.db"))
+    exists = os.path.exists(database)
+    if exists and _is_of(database, source.identity()):
+        return database
+    if exists:
+        notify(f"{database}: is of another state of {path}; making it again")
+    else:
+        notify(f"{path}: making a database of it, once: {database}")
+    to_sqlite(path, database, site=site, force=exists, progress=progress, nest=_all_there(path))
+    return database
+
+
+def _all_there(path: str) -> tuple[str, ...]:
+    """Of a site's archive or folder, every table."""
+    return ("all",) if path.endswith(".7z") or os.path.isdir(path) else ()
+
+
+def _is_of(database: str, identity: object) -> bool:
+    try:
+        return identity in read_about(database).sources
+    except OutputError as error:
+        raise OutputError(
+            f"{error}; that name is needed for the database of the output: move the file away"
+        ) from None
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket to serve from.
+
+    Args:
+        host: An address; of this machine alone, unless somebody asked for another.
+        port: The port; 0 for any that is free.
+
+    Raises:
+        So2docsError: It cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen()  # Whoever comes before all is ready waits for it.
+    except OSError as error:
+        bound.close()
+        raise So2docsError(
+            f"{host}:{port}: cannot be served from ({error.strerror or error}); choose another "
+            "--port"
+        ) from error
+    return bound
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is of this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def run(app: Starlette, bound: socket.socket) -> None:
+    """Serve until Ctrl-C."""
+    import uvicorn
+
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    uvicorn.Server(config).run(sockets=[bound])

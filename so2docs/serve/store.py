@@ -1,0 +1,237 @@
+"""What pages ask of a database: lists, tags, search, one document. Read-only, from any thread."""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from so2docs.serve.conditions import conditions_of, posts_of
+from so2docs.serve.query import Query
+from so2docs.sqlite.about import About, Site, connect_to_site
+from so2docs.sqlite.rebuild import Documents
+
+PAGE = 20
+_RANKED = 4_000
+"""Most posts that are ranked: the rank of a post takes some microseconds."""
+_FILTERED = 20_000
+
+SORTS = {
+    "newest": "q.Id DESC",
+    "score": "q.Score DESC, q.Id DESC",
+    "active": "q.LastActivityDate DESC",
+    "oldest": "q.Id",
+}
+
+_SUMMARY = (
+    "q.Id, q.Title, q.Score, q.ViewCount, q.CreationDate, q.Tags, q.AcceptedAnswerId, "
+    "q.OwnerUserId, q.OwnerDisplayName, "
+    "(SELECT count(*) FROM answers a WHERE a.ParentId = q.Id) AS Answers"
+)
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Found:
+    """A page of results.
+
+    Attributes:
+        rows: The results.
+        has_more: Whether there is another page.
+        is_cut: Whether more posts match than were ranked.
+    """
+
+    rows: list[Row]
+    has_more: bool = False
+    is_cut: bool = False
+
+
+class Store:
+    """One site of a database."""
+
+    def __init__(self, about: About, site: Site) -> None:
+        self.about, self.site = about, site
+        self._free: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        with self._connection() as connection:
+            self.has_users = "users" in about.rows
+            self._range = (-(1 << 63), (1 << 63) - 1)
+            if about.site_field is not None:
+                # Sites stand one after another, so that a search need not look at those of others.
+                bounds = connection.execute(
+                    "SELECT min(Row), max(Row) FROM (SELECT Row FROM questions UNION ALL "
+                    "SELECT Row FROM answers)"
+                ).fetchone()
+                self._range = (bounds[0] or 0, bounds[1] or 0)
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._free.get_nowait()
+        except queue.Empty:
+            connection = connect_to_site(self.about.path, self.about.site_field, self.site.name)
+            connection.row_factory = sqlite3.Row
+        try:
+            yield connection
+        finally:
+            self._free.put(connection)
+
+    def close(self) -> None:
+        """Close all connections."""
+        while not self._free.empty():
+            self._free.get_nowait().close()
+
+    def _rows(self, sql: str, **values: Any) -> list[Row]:
+        with self._connection() as connection:
+            return [dict(row) for row in connection.execute(sql, values)]
+
+    def document(self, question_id: int) -> Row | None:
+        """A question with its answers; None if there is none."""
+        with self._connection() as connection:
+            field = self.about.site_field
+            extra = {} if field is None else {field: self.site.name}
+            return Documents(connection, self.site.shape, extra).get(question_id)
+
+    def question_of(self, post_id: int) -> int | None:
+        """The question that a post belongs to; None if there is no such post."""
+        found = self._rows(
+            "SELECT Id FROM questions WHERE Id = :id UNION ALL "
+            "SELECT ParentId FROM answers WHERE Id = :id LIMIT 1",
+            id=post_id,
+        )
+        return found[0]["Id"] if found else None
+
+    def titles(self, question_ids: list[int]) -> dict[int, str | None]:
+        """Titles of those questions that there are."""
+        marks = ",".join(str(int(question_id)) for question_id in question_ids)
+        rows = self._rows(f"SELECT Id, Title FROM questions WHERE Id IN ({marks})")
+        return {row["Id"]: row["Title"] for row in rows}
+
+    def questions(
+        self,
+        *,
+        sort: str = "newest",
+        tag: str | None = None,
+        unanswered: bool = False,
+        page: int = 1,
+    ) -> Found:
+        """A page of a list of questions."""
+        where = "WHERE NOT EXISTS (SELECT 1 FROM answers x WHERE x.ParentId = q.Id)"
+        if not unanswered:
+            where = "WHERE 1"
+        source = "questions q"
+        if tag is not None:
+            source, where = self._of_tag(tag, sort, where)
+        return self._page(
+            f"SELECT {_SUMMARY} FROM {source} {where} ORDER BY {SORTS[sort]}", page, tag=tag
+        )
+
+    def _of_tag(self, tag: str, sort: str, where: str) -> tuple[str, str]:
+        """Of a frequent tag, go through the questions in their order; of a rare one, sort them."""
+        count = self.tag(tag)
+        if sort in ("newest", "oldest") or count**2 < self.site.overview["questions"] * PAGE:
+            # CROSS JOIN is SQLite's way to say which table comes first.
+            return "question_tags t CROSS JOIN questions q ON q.Id = t.QuestionId", (
+                f"{where} AND t.Tag = :tag"
+            )
+        has_tag = (
+            "EXISTS (SELECT 1 FROM question_tags t WHERE t.Tag = :tag AND t.QuestionId = q.Id)"
+        )
+        return "questions q", f"{where} AND {has_tag}"
+
+    def _page(self, sql: str, page: int, **values: Any) -> Found:
+        limit = f" LIMIT {PAGE + 1} OFFSET {PAGE * (page - 1)}"
+        rows = self._rows(sql + limit, **values)
+        return Found(rows[:PAGE], has_more=len(rows) > PAGE)
+
+    def tag(self, name: str) -> int:
+        """How many questions have a tag."""
+        rows = self._rows("SELECT Questions FROM tags WHERE Name = :name", name=name)
+        return int(rows[0]["Questions"]) if rows else 0
+
+    def tags(self, like: str, page: int) -> Found:
+        """A page of the tags whose names hold some letters, the most frequent first."""
+        sql = (
+            "SELECT Name, Questions FROM tags WHERE instr(Name, :like) "
+            "ORDER BY Questions DESC, Name"
+        )
+        found = self._rows(f"{sql} LIMIT 61 OFFSET :skip", like=like, skip=60 * (page - 1))
+        return Found(found[:60], has_more=len(found) > 60)
+
+    def search(self, query: Query, page: int = 1) -> Found:
+        """A page of posts, the best first."""
+        filters, values = conditions_of(query)
+        if not query.match:
+            return self._filtered(query, filters, values, page)
+        most = _FILTERED if filters else _RANKED
+        skip = PAGE * (page - 1)
+        values |= {"low": self._range[0], "high": self._range[1], "most": most, "skip": skip}
+        match = query.match
+        if is_cut := self._matches(match, most):
+            titles = f"{{Title Tags}} : ({match})"
+            match = titles if self._matches(titles, 0) else match
+        rows = self._ranked(match, filters, values)
+        return Found(self._shown(query.match, rows[:PAGE]), len(rows) > PAGE, is_cut)
+
+    def _matches(self, match: str, most: int) -> bool:
+        """Whether more posts match than this."""
+        rows = self._rows(
+            "SELECT count(*) AS n FROM (SELECT 1 FROM search WHERE search MATCH :match "
+            "AND rowid BETWEEN :low AND :high LIMIT :most)",
+            match=match, low=self._range[0], high=self._range[1], most=most + 1,
+        )  # fmt: skip
+        return bool(rows[0]["n"] > most)
+
+    def _ranked(self, match: str, filters: list[str], values: Row) -> list[Row]:
+        where = " AND ".join(["p.Id IS NOT NULL", *filters])
+        return self._rows(
+            "SELECT s.Row FROM (SELECT rowid AS Row, bm25(search, 10.0, 4.0, 1.0) AS Rank "
+            "FROM search WHERE search MATCH :match AND rowid BETWEEN :low AND :high LIMIT :most) s "
+            f"{posts_of('s')} WHERE {where} ORDER BY s.Rank LIMIT {PAGE + 1} OFFSET :skip",
+            match=match,
+            **values,
+        )
+
+    def _filtered(self, query: Query, filters: list[str], values: Row, page: int) -> Found:
+        """Posts by filters alone, the latest first: questions, unless answers are asked for."""
+        kinds = ["questions"] if query.user is None else ["questions", "answers"]
+        kinds = ["answers"] if "answer" in query.kinds else kinds
+        # Said of `s` as well, so that there is an index to use.
+        owner = ["s.OwnerUserId = :user"] if query.user is not None else []
+        where = " AND ".join(["1", *owner, *filters])
+        parts = [
+            f"SELECT s.Row, s.CreationDate FROM {kind} s {posts_of('s')} WHERE {where}"
+            for kind in kinds
+        ]
+        rows = self._page(f"{' UNION ALL '.join(parts)} ORDER BY 2 DESC", page, **values)
+        return Found(self._shown("", rows.rows), rows.has_more)
+
+    def _shown(self, match: str, rows: list[Row]) -> list[Row]:
+        """Results as they are shown, with the words that were found between U+0002 and U+0003."""
+        found = []
+        mark = "char(2), char(3)"
+        for row in rows:
+            [post] = self._rows(
+                "SELECT coalesce(q.Id, a.Id) AS Id, p.Id AS QuestionId, p.Title, p.Tags, "
+                "coalesce(q.Score, a.Score) AS Score, "
+                "coalesce(q.CreationDate, a.CreationDate) AS CreationDate, "
+                "p.AcceptedAnswerId = a.Id AS IsAccepted, a.Id IS NOT NULL AS IsAnswer, "
+                "substr(coalesce(q.Body, a.Body), 1, 2000) AS Body, "
+                "(SELECT count(*) FROM answers x WHERE x.ParentId = p.Id) AS Answers "
+                f"FROM (SELECT :row AS Row) s {posts_of('s')}",
+                row=row["Row"],
+            )
+            if match:
+                marked = self._rows(
+                    f"SELECT highlight(search, 0, {mark}) AS Title, "
+                    f"snippet(search, 2, {mark}, ' … ', 36) AS Snippet "
+                    "FROM search WHERE search MATCH :match AND rowid = :row",
+                    match=match, row=row["Row"],
+                )  # fmt: skip
+                title = post["Title"]
+                post |= marked[0] if marked else {}
+                post["Title"] = post["Title"] or title
+            found.append(post)
+        return found
