@@ -12,6 +12,7 @@ was run and what was not; ends with 1 if a recipe failed.
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from typing import Any
 import so2docs
 
 NAME = "so2docs_check"
+SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "posts.xml"
 
 
 class NotHere(Exception):  # noqa: N818
@@ -176,6 +178,84 @@ def mongodb(dump: Path, folder: Path) -> tuple[int, int]:
             client.drop_database(NAME)
 
 
+def sqlite_utils(dump: Path, folder: Path) -> tuple[int, int]:
+    """The same with sqlite-utils, whose table gets the columns of later lines as they come."""
+    so2docs.convert(dump, folder / "questions.jsonl")
+    program = str(Path(sys.executable).with_name("sqlite-utils"))
+    database = str(folder / "questions.db")
+    insert = [program, "insert", database, "questions", str(folder / "questions.jsonl")]
+    count = "SELECT count(*), sum(json_array_length(Answers)) FROM questions"
+    try:
+        subprocess.run([*insert, "--nl", "--pk", "Id", "--alter"], check=True, capture_output=True)
+    except FileNotFoundError:
+        raise NotHere("sqlite-utils is not installed") from None
+    asked = [program, "query", database, count, "--csv", "--no-headers"]
+    done = subprocess.run(asked, check=True, capture_output=True, text=True)
+    questions, answers = done.stdout.split(",")
+    return int(questions), int(answers)
+
+
+def duckdb_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
+    """Questions and answers of several sites that DuckDB finds in globs, with times as times."""
+    import duckdb
+
+    found = set()
+    options = "sample_size=-1, union_by_name=true, timestampformat='%Y-%m-%dT%H:%M:%S.%g'"
+    with duckdb.connect() as database:
+        for source in (
+            f"read_json('{lines}/*.jsonl.gz', {options})",
+            f"read_parquet('{columns}/*.parquet')",
+        ):
+            counts = "count(*), sum(len(Answers))::INT, min(Site), max(Site)"
+            sql = f"SELECT {counts}, typeof(any_value(CreationDate)) FROM {source}"
+            *row, kind = database.execute(sql).fetchall()[0]
+            assert kind.startswith("TIMESTAMP"), kind
+            found.add(tuple(row))
+    ((questions, answers, first, last),) = found
+    assert first != last
+    return questions, answers
+
+
+def pandas_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
+    """The same with pandas, of a folder."""
+    import pandas as pd
+
+    found = pd.read_parquet(columns, dtype_backend="pyarrow")
+    assert str(found["AcceptedAnswerId"].dtype) == "int64[pyarrow]"
+    return len(found), int(found["Answers"].map(len).sum())
+
+
+def polars_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
+    """The same with polars: the columns of JSON lines come from Parquet, or from each file."""
+    import polars as pl
+
+    table = pl.scan_parquet(f"{columns}/*.parquet").collect()
+    files = sorted(lines.glob("*.jsonl.gz"))
+    read = [pl.read_ndjson(file, infer_schema_length=None) for file in files]
+    joined = pl.concat(read, how="diagonal_relaxed")
+    assert set(joined.columns) <= set(table.columns)
+    for name in joined.columns:
+        assert joined[name].null_count() == table[name].null_count(), name
+    return len(joined), int(table["Answers"].list.len().sum())
+
+
+def datasets_of_sites(lines: Path, columns: Path) -> tuple[int, int]:
+    """The same with Hugging Face datasets, of a folder."""
+    from datasets import load_dataset
+
+    with tempfile.TemporaryDirectory() as cache:
+        loaded = load_dataset(str(columns), split="train", cache_dir=cache)
+        return len(loaded), sum(len(row["Answers"]) for row in loaded)
+
+
+OF_SITES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
+    "DuckDB": duckdb_of_sites,
+    "pandas": pandas_of_sites,
+    "polars": polars_of_sites,
+    "Hugging Face datasets": datasets_of_sites,
+}
+"""Recipes for folders with several sites, as JSON lines and as Parquet, and strays beside them."""
+
 RECIPES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
     "DuckDB": duckdb_,
     "pandas": pandas_,
@@ -184,28 +264,59 @@ RECIPES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
     "PostgreSQL": postgresql,
     "OpenSearch or Elasticsearch": search,
     "MongoDB": mongodb,
+    "sqlite-utils": sqlite_utils,
 }
 
 
 def main() -> int:
     """Run every recipe; the number of those that failed."""
-    sample = Path(__file__).resolve().parents[1] / "samples" / "posts.xml"
-    dump = Path(sys.argv[1]) if len(sys.argv) > 1 else sample
+    dump = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLE
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         report = so2docs.convert(dump, Path(folder) / "all.jsonl")
     for name, recipe in RECIPES.items():
         with tempfile.TemporaryDirectory() as folder:
-            try:
-                counts = recipe(dump, Path(folder))
-                assert counts == (report.questions, report.answers), counts
-                outcome = f"ran: {counts[0]:,} questions, {counts[1]:,} answers"
-            except (NotHere, ImportError) as error:
-                outcome = f"not run: {error}"
-            except Exception as error:
-                outcome, failed = f"FAILED: {type(error).__name__}: {error}", failed + 1
-        print(f"{name:<28} {outcome}")
+            failed += _run(name, recipe, dump, Path(folder), (report.questions, report.answers))
+    with tempfile.TemporaryDirectory() as folder:
+        lines, columns, expected = _sites(dump, Path(folder))
+        for name, recipe in OF_SITES.items():
+            failed += _run(f"{name}, several sites", recipe, lines, columns, expected)
     return min(failed, 1)
+
+
+def _sites(dump: Path, folder: Path) -> tuple[Path, Path, tuple[int, int]]:
+    """Folders with the outputs of two sites, strays of one beside them; what is in them."""
+    dumps = [folder / "one.xml", folder / "two.xml"]
+    shutil.copy(dump, dumps[0])
+    shutil.copy(dump.with_name("strays.xml") if dump == SAMPLE else dump, dumps[1])
+    lines, columns = folder / "lines", folder / "columns"
+    done = so2docs.convert_all(dumps, lines, site_field="Site")
+    so2docs.convert_all(dumps, columns, site_field="Site", format="parquet")
+    reports = [one.report for one in done if one.report is not None]
+    assert len(reports) == len(dumps)
+    totals = sum(one.questions for one in reports), sum(one.answers for one in reports)
+    return lines, columns, totals
+
+
+def _run(
+    name: str,
+    recipe: Callable[[Path, Path], tuple[int, int]],
+    source: Path,
+    folder: Path,
+    expected: tuple[int, int],
+) -> bool:
+    """Run a recipe and say what came of it; whether it failed."""
+    failed = False
+    try:
+        counts = recipe(source, folder)
+        assert counts == expected, counts
+        outcome = f"ran: {counts[0]:,} questions, {counts[1]:,} answers"
+    except (NotHere, ImportError) as error:
+        outcome = f"not run: {error}"
+    except Exception as error:
+        outcome, failed = f"FAILED: {type(error).__name__}: {error}", True
+    print(f"{name:<36} {outcome}")
+    return failed
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ def test_recipes() -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    outcomes = {line[:28].strip(): line[29:] for line in done.stdout.splitlines()}
-    assert outcomes["DuckDB"].startswith("ran: ")
+    outcomes = {line[:36].strip(): line[37:] for line in done.stdout.splitlines()}
+    for name in ("DuckDB", "sqlite-utils", "DuckDB, several sites", "pandas, several sites"):
+        assert outcomes[name].startswith("ran: "), outcomes
     assert outcomes["PostgreSQL"].startswith("not run: ")
 
 
