@@ -19,6 +19,7 @@ from so2docs.options.signatures import spelled_out
 from so2docs.output.lock import output_lock
 from so2docs.output.paths import Names
 from so2docs.passes.session import Session
+from so2docs.passes.spill_folder import has_spill, leave_spill, open_spill
 from so2docs.posts.core import resolve
 from so2docs.progress import silent
 from so2docs.report import Report
@@ -94,9 +95,9 @@ def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]
             names.check(file)
         is_once = None in read
         is_fresh = given.get("restart", False) or is_once
-        if is_fresh or not names.has_spill():
+        if is_fresh or not has_spill(names):
             names.refuse_existing(force=force)
-        spill = names.open_spill(restart=is_fresh)
+        spill = open_spill(names, restart=is_fresh)
         try:
             with disk_errors(), output_lock(names.output):
                 session = Session(dump, spill, options, names, notify=notify, tables=tables)
@@ -110,7 +111,7 @@ def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]
                 starts_over(end)
             raise
         finally:
-            names.leave_spill(spill, for_good=is_once)
+            leave_spill(names, spill, for_good=is_once)
     return report
 
 
@@ -165,7 +166,7 @@ def nested(source: Given, names: Names, options: Options, tables: Tables) -> Ite
     """A session whose documents are to be iterated over, not written; its spill goes with it."""
     with disk_errors(), opened(source, options, names) as dump:
         others = find_tables(source, options.nest, tables)
-        spill = names.open_spill(restart=False)
+        spill = open_spill(names, restart=False)
         try:
             yield Session(dump, spill, options, names, tables=others)
         except So2docsError as error:

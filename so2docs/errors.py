@@ -157,6 +157,10 @@ class SpillError(So2docsError):
     """The spill cannot be used: in use by another process, made from something else, damaged."""
 
 
+class SpillTakenError(SpillError):
+    """The folder of the spill is in use, or holds something else: nothing there may be removed."""
+
+
 class DiskFullError(So2docsError):
     """There is not enough room on a disk."""
 

@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from so2docs.errors import SpillError
+from so2docs.errors import SpillError, SpillTakenError
 from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.budget import Budget
 from so2docs.store.database import AGAIN, Database, checksum
@@ -71,7 +71,7 @@ class Spill:
                 "choose another --work-dir"
             ) from error
         if not is_spill:
-            raise SpillError(
+            raise SpillTakenError(
                 f"{self.folder}: is no spill, and not empty; choose another --work-dir"
             )
         self._database = Database(self.folder / INDEX, _SCHEMA, {"chunks": "chunk"})

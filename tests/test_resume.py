@@ -18,6 +18,7 @@ from so2docs.passes import bucket as bucket_side
 from so2docs.passes import chunk as chunk_side
 from so2docs.passes.second_pass import SecondPass
 
+CHECKOUT = Path(__file__).resolve().parents[1]
 CHUNK_BYTES = 3000
 LONG = bool(os.environ.get("SO2DOCS_LONG"))
 ROWS = some_rows(150)
@@ -436,3 +437,16 @@ def test_an_output_is_written_by_one_conversion(dump: Path, output: Path, tmp_pa
     lock.touch()  # As a killed process leaves it.
     convert(dump, output, work_dir=tmp_path / "work")
     assert not lock.exists()
+
+
+def test_restart_over_a_damaged_spill_whatever_its_name(tmp_path: Path) -> None:
+    """What an error is, its class says: a name in its text decides nothing."""
+    folder = tmp_path / "no spill of another so2docs"
+    folder.mkdir()
+    output = folder / "q.jsonl"
+    spill = folder / "q.jsonl.spill"
+    spill.mkdir()
+    (spill / "index.sqlite").write_bytes(b"not a database" * 100)
+    so2docs.convert(CHECKOUT / "samples" / "posts.xml", output, jobs=1, restart=True)
+    assert output.exists()
+    assert not spill.exists()

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from so2docs.errors import DumpError, OutputError, SpillError
+from so2docs.errors import DumpError, OutputError
 from so2docs.options.choices import Compression
 from so2docs.options.output_form import OutputForm
 from so2docs.output import index
 from so2docs.output.side_files import STRAYS, side_file
 from so2docs.output.targets import check_replaceable, is_same
-from so2docs.spill import Spill
-from so2docs.store.spill_files import clear
 
 _EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
 
@@ -141,43 +138,6 @@ class Names:
                 raise OutputError(
                     f"{path}: exists; choose another output, or overwrite with --force"
                 )
-
-    @property
-    def spill(self) -> Path:
-        """The folder of the spill, where the output is a file."""
-        folder = self.work_dir or os.path.dirname(self.output) or "."
-        return Path(folder, f"{os.path.basename(self.output)}.spill")
-
-    def has_spill(self) -> bool:
-        """Whether there is a spill to go on with."""
-        if self.output == "-":
-            return False
-        with suppress(OSError):
-            self.spill.rmdir()  # Empty, it is what a kill at the very last step left.
-        return self.spill.exists()
-
-    def open_spill(self, *, restart: bool) -> Spill:
-        """The spill of this output; one of its own for each conversion to standard output."""
-        folder = self.work_folder
-        if folder is not None and not os.path.isdir(folder):
-            raise SpillError(f"{folder}: the folder for the spill does not exist; make it first")
-        if self.output == "-":
-            return Spill(tempfile.mkdtemp(prefix="so2docs-", dir=folder))
-        if restart and self.spill.exists():
-            try:
-                Spill(self.spill).remove()
-            except SpillError as error:
-                if "another so2docs" in str(error) or "no spill" in str(error):
-                    raise
-                clear(self.spill)
-        return Spill(self.spill)
-
-    def leave_spill(self, spill: Spill, *, for_good: bool) -> None:
-        """Close a spill for another session to go on with; if none ever can, remove it."""
-        if self.output == "-" or for_good:
-            spill.remove()
-        else:
-            spill.close()
 
     @property
     def excerpt(self) -> str:

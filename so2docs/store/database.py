@@ -15,7 +15,7 @@ from typing import Any
 
 from isal.isal_zlib import crc32
 
-from so2docs.errors import DiskFullError, SpillError
+from so2docs.errors import DiskFullError, SpillError, SpillTakenError
 
 AGAIN = "run the command again with --restart"
 
@@ -110,7 +110,7 @@ class Database:
             yield
         except sqlite3.DatabaseError as error:
             if "locked" in str(error):
-                raise SpillError(
+                raise SpillTakenError(
                     f"{self._folder}: another so2docs is working on this conversion; "
                     "let it finish or stop it"
                 ) from None
