@@ -82,7 +82,7 @@ fuzz-core: $(SANITIZED)/so2docs
 	  $(BIN)/python tests/fuzz_core.py $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
 
 docs: $(VENV)/installed-test
-	$(BIN)/python -m cogapp -r -I tests README.md
+	$(BIN)/python -m cogapp -r -I tests docs/cli.md
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -2,7 +2,7 @@
 
 >>> report = so2docs.convert("Posts.xml", "questions.jsonl.gz")
 >>> for question in so2docs.read("questions.jsonl.gz"): ...
->>> so2docs.open("questions.jsonl.gz")[11227809]
+>>> so2docs.open("questions.jsonl.gz")[1]
 >>> so2docs.stats("questions.jsonl.gz")
 >>> so2docs.to_sqlite("questions.jsonl.gz")
 """

@@ -82,6 +82,9 @@ def convert(
         names.save_excerpt(error)
         raise
     report.seconds = time.perf_counter() - started
+    report.file_bytes = os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
+    if options.form.is_split:
+        report.first_file, report.last_file = names.file(0), names.file(report.files - 1)
     return report
 
 

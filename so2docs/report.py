@@ -67,9 +67,12 @@ class Report:
         repaired_characters: Characters that XML forbids, replaced by U+FFFD.
         strays_path: Side file with the strays; None if there are none.
         index_path: Side file that says where each document stands; None if there is none.
-        dump_bytes: Size of the dump.
+        dump_bytes: Size of the dump, decompressed.
+        file_bytes: Size of the file that it is in; 0 if it is in none.
         output_bytes: Size of the output, of all files together.
         files: Number of files.
+        first_file: Name of the first of them, where the output is split; None otherwise.
+        last_file: Name of the last one.
         spill_bytes: Size of the spill at its largest.
         spill_compressed_bytes: Of that, blocks that are compressed.
         seconds: Wall time, of this session only if an earlier one was interrupted.
@@ -94,8 +97,11 @@ class Report:
     strays_path: str | None = None
     index_path: str | None = None
     dump_bytes: int = 0
+    file_bytes: int = 0
     output_bytes: int = 0
     files: int = 1
+    first_file: str | None = None
+    last_file: str | None = None
     spill_bytes: int = 0
     spill_compressed_bytes: int = 0
     seconds: float = 0.0
@@ -128,11 +134,16 @@ class Report:
                 "this is a defect of so2docs, please report it"
             )
 
+    def all_strays(self) -> Counter[str]:
+        """Rows of posts and tables that no document holds, by reason."""
+        found = Counter(self.strays)
+        for table in self.tables.values():
+            found.update(table.strays)
+        return found
+
     def has_strays(self) -> bool:
         """Whether there is any row, of any table, that no document holds."""
-        return any(self.strays.values()) or any(
-            any(table.strays.values()) for table in self.tables.values()
-        )
+        return any(self.all_strays().values())
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Report:
@@ -147,11 +158,12 @@ class Report:
     def lines(self) -> Iterator[tuple[str, str]]:
         """Label and value of each line of the summary."""
         yield "rows", f"{self.rows:,}"
-        yield "questions", f"{self.questions:,}"
+        hint = "" if self.questions or not self.filtered else "; the filters left none of them"
+        yield "questions", f"{self.questions:,}{hint}"
         yield "answers nested", f"{self.answers:,}"
         yield (
             "strays",
-            _by_name(self.strays) + (f" -> {self.strays_path}" if self.strays_path else ""),
+            _by_name(self.all_strays()) + (f" -> {self.strays_path}" if self.strays_path else ""),
         )
         yield "other types", _by_name(self.other_types)
         if self.filtered:
@@ -159,20 +171,37 @@ class Report:
         for name, table in self.tables.items():
             yield f"{name} nested", str(table)
         yield "repaired characters", f"{self.repaired_characters:,}"
-        yield "dump", f"{as_size(self.dump_bytes)}  {self.dump}"
-        files = f" in {self.files:,} files" if self.files > 1 else ""
-        yield "output", f"{as_size(self.output_bytes)}  {self.output}{files}"
+        packed = f" of XML in {as_size(self.file_bytes)}" if self._is_packed else ""
+        yield "dump", f"{as_size(self.dump_bytes)}{packed}  {self.dump}"
+        yield "output", f"{as_size(self.output_bytes)}  {self._files()}"
         if self.index_path:
             yield "index", self.index_path
         compressed = as_size(self.spill_compressed_bytes)
         yield "spill", f"{as_size(self.spill_bytes)} ({compressed} compressed)"
-        size = self.dump_bytes + sum(table.bytes for table in self.tables.values())
-        rate = size / 1e6 / self.seconds if self.seconds else 0.0
-        jobs = f"{self.jobs} job{'s'[: self.jobs > 1]}"
-        going_on = ", going on from an earlier session" if self.resumed else ""
-        yield "time", f"{self.seconds:.2f} s ({rate:.0f} MB/s, {jobs}, {self.core} core){going_on}"
+        yield "time", f"{self.seconds:.2f} s ({self._rate()}{self._jobs()}, {self.core} core)"
         if self.peak_memory_bytes:
             yield "peak memory", f"{self.peak_memory_bytes / 2**20:.0f} MiB in all processes"
+
+    @property
+    def _is_packed(self) -> bool:
+        return 0 < self.file_bytes != self.dump_bytes
+
+    def _files(self) -> str:
+        """Names of the first and the last file, and their number."""
+        if self.first_file is None:
+            return self.output
+        if self.files == 1:
+            return self.first_file
+        return f"{self.first_file} to {self.last_file}, {self.files:,} files"
+
+    def _rate(self) -> str:
+        if self.resumed:
+            return "this session; resumed from an earlier one; "
+        size = self.dump_bytes + sum(table.bytes for table in self.tables.values())
+        return f"{size / 1e6 / self.seconds if self.seconds else 0.0:.0f} MB/s, "
+
+    def _jobs(self) -> str:
+        return f"{self.jobs} job{'s'[: self.jobs > 1]}"
 
     def __str__(self) -> str:
         return "\n".join(f"{label:<20} {value}" for label, value in self.lines())

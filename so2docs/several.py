@@ -17,6 +17,7 @@ from so2docs.options.output_form import ending
 from so2docs.options.request import output_form
 from so2docs.options.signatures import spelled_out
 from so2docs.output.paths import Names
+from so2docs.progress import about
 from so2docs.report import Report
 
 _EXTENSION = re.compile(r"\.(?:7z|zip|gz|bz2|xz|zst|xml)$", re.IGNORECASE)
@@ -130,7 +131,8 @@ def convert_all(
         if force or not Names(output, None, form).earlier_files():
             field = None if site_field is None else (site_field, site)
             try:
-                report = convert(source, output, site_field=field, **keywords)
+                with about(site):
+                    report = convert(source, output, site_field=field, **keywords)
             except OptionError:
                 raise
             except (So2docsError, OSError) as error:
@@ -164,7 +166,7 @@ def summary(done: list[Conversion]) -> str:
         report = conversion.report
         what = f"{'existed' if conversion.error is None else 'failed':>12}"
         if report is not None:
-            strays = sum(report.strays.values())
+            strays = sum(report.all_strays().values())
             what = f"{report.questions:>12,} {report.answers:>12,} {strays:>9,}"
             what += f" {report.seconds:>9.1f}"
         lines.append(f"{conversion.site:<{width}} {what}")

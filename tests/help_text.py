@@ -1,10 +1,15 @@
-"""The help of the commands as the README shows it; `make docs` writes it there."""
+"""The help of the commands as docs/cli.md shows it; `make docs` writes it there."""
 
 from __future__ import annotations
 
 import click
 
 from so2docs.cli import cli
+
+
+def commands() -> list[str]:
+    """Names of all commands."""
+    return list(cli.commands)
 
 
 def block(*path: str) -> str:

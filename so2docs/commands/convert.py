@@ -18,7 +18,7 @@ from so2docs.several import Conversion, convert_all, site_of, summary
 EPILOG = """\b
 Example:
   so2docs convert Posts.xml questions.jsonl.gz
-  so2docs show questions.jsonl.gz 11227809
+  so2docs show questions.jsonl.gz 1
   so2docs convert *.7z --output-dir questions --site-field Site
   zcat questions.jsonl.gz | head -1
 """
@@ -56,9 +56,13 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".x
 @click.option(
     "--work-dir",
     metavar="DIR",
-    help="Folder for the spill, about 0.4 times the dump; that of the output if not given.",
+    help="Folder for the spill, about 0.4 times the dump.  [default: the folder of the output]",
 )
-@click.option("--keep-spill", is_flag=True, help="Keep the spill after a finished conversion.")
+@click.option(
+    "--keep-spill",
+    is_flag=True,
+    help="Keep the spill, so that another conversion need not read DUMP again.",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing output.")
 @click.option("--restart", is_flag=True, help="Start over, whatever an interrupted conversion did.")
 @click.option("--comments", metavar="FILE", help="Nest the comments of this Comments.xml.")
@@ -83,11 +87,12 @@ def convert(
     DUMP is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
     or - for standard input. An archive is not unpacked first.
 
-    OUTPUT is questions.jsonl.gz if not given; its name says the format (.jsonl, .json, .parquet,
-    .ravendbdump) and the compression (.gz, .zst); - is standard output, uncompressed. It gets its
-    name only when it is whole. Beside JSON lines goes a small .OUTPUT.index, which tells `so2docs
-    show` where each question stands. Rows that no document holds go to a side file with the reason.
-    The same command after an interruption goes on where it was.
+    The name of OUTPUT says the format (.jsonl, .json, .parquet, .ravendbdump) and the compression
+    (.gz, .zst); - is standard output, uncompressed. Without it, OUTPUT is questions.jsonl.gz. It
+    gets its name only when it is whole. Beside JSON lines goes a small .OUTPUT.index, which tells
+    `so2docs show` where each question is. Strays, rows that no document can hold, go to a side
+    file with the reason. Between its two passes the program keeps temporary files, the spill; after
+    an interruption, the same command resumes from them.
 
     Of several filters, all must hold.
 

@@ -16,15 +16,17 @@ _OPTIONS = [
         "--format",
         "-f",
         type=click.Choice(list(FORMATS)),
-        help="Of the output.  [default: by its name, or jsonl]",
+        help="Format of the output.  [default: from its name, or jsonl]",
     ),
     click.option(
         "--compression",
         type=click.Choice(get_args(Compression)),
-        help="Of the output.  [default: by its name, or gzip]",
+        help="Compression of the output.  [default: from its name, or gzip]",
     ),
     click.option(
-        "--index", metavar="NAME", help="Of --format elasticsearch.  [default: questions]"
+        "--index",
+        metavar="NAME",
+        help="Name of the index in lines for Elasticsearch.  [default: questions]",
     ),
     click.option(
         "--tag",
@@ -33,7 +35,9 @@ _OPTIONS = [
         multiple=True,
         help="Keep questions with this tag; with any of them, if repeated.",
     ),
-    click.option("--all-tags", is_flag=True, help="With every --tag, not any."),
+    click.option(
+        "--all-tags", is_flag=True, help="Keep questions with all of the --tags, instead of any."
+    ),
     click.option(
         "--min-score", type=int, metavar="N", help="Keep questions of this score or more."
     ),
@@ -92,24 +96,25 @@ _OPTIONS = [
         type=click.Choice(get_args(AnswersBy)),
         default="id",
         show_default=True,
-        help="Order of the answers. votes: the accepted one, then falling score.",
+        help="Order of the answers: by id, or the accepted one first and then by falling score.",
     ),
     click.option(
         "--level",
         type=click.IntRange(0, 19),
         default=2,
         show_default=True,
-        help="Of gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib). Of zstd: up to 19.",
+        help="Level of the compression. gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib). "
+        "zstd: up to 19.",
     ),
     click.option(
         "--skip-malformed",
         is_flag=True,
-        help="Put rows that are not XML with the strays and go on.",
+        help="Put rows that are not well-formed XML with the strays, instead of failing.",
     ),
     click.option(
         "--strict",
         is_flag=True,
-        help="Fail where a character is to be repaired or a row left out.",
+        help="Fail where a character would be repaired or a row left out.",
     ),
     click.option(
         "--core",

@@ -12,7 +12,7 @@ from so2docs.errors import DocumentNotFoundError, So2docsError
 
 _EPILOG = """\b
 Example:
-  so2docs show questions.jsonl.gz 11227809
+  so2docs show questions.jsonl.gz 1
   so2docs show questions.jsonl.gz 4 6 9 | jq -r .Title
 """
 

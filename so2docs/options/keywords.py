@@ -144,7 +144,9 @@ class ConvertKeywords(FileKeywords, LocalKeywords, total=False):
             JSON in each.
         force: Overwrite an existing output.
         restart: Forget what an earlier, interrupted conversion did.
-        keep_spill: Keep the spill of a finished conversion, for another with other options.
+        keep_spill: Keep the spill of a finished conversion, so that another one into the same
+            output need not read the dump again. It may have another order of answers, limit, form
+            of files, or further tables; other filters or bodies need `restart`.
         notify: Takes messages such as how much an interrupted conversion had done.
     """
 
