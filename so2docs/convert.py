@@ -105,6 +105,7 @@ def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]
             with disk_errors(), output_lock(names.output):
                 session = Session(dump, spill, options, names, notify=notify, tables=tables)
                 report = session.run(force=force)
+            with disk_errors():  # The lock went first: what a kill leaves then is still a spill.
                 if given.get("keep_spill"):
                     spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
                 else:
