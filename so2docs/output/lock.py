@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from so2docs.errors import OutputError
 from so2docs.output.part_files import output_error
@@ -27,9 +28,10 @@ def output_lock(output: str) -> Iterator[None]:
         yield
     finally:
         if file is not None:
-            with suppress(OSError):
-                os.unlink(path)
-            os.close(file)
+            try:
+                Path(path).unlink(missing_ok=True)
+            finally:
+                os.close(file)
 
 
 def _locked(output: str, path: str) -> int | None:
