@@ -6,7 +6,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 CORE := setup.py $(wildcard so2docs/posts/*.c so2docs/posts/*.h)
 
-.PHONY: demo test test-spark test-datasets fuzz format docs bench profile sanitize fuzz-core clean
+.PHONY: demo test test-spark test-browser test-datasets fuzz format docs bench profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -17,7 +17,7 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto -m "not spark"
+	$(BIN)/pytest -n auto -m "not spark and not browser"
 
 # All tests on Spark. PySpark is 450 MB, which they install; where that or Java is not to be had, this
 # says so and skips them.
@@ -26,6 +26,12 @@ test-spark: $(VENV)/installed-test
 	@if ! $(JAVA) -version 2>/dev/null; then echo "tests on Spark skipped: $(JAVA) does not run"; \
 	elif ! $(MAKE) $(VENV)/installed-spark; then echo "tests on Spark skipped: PySpark cannot be installed"; \
 	else $(BIN)/pytest -m spark tests/test_spark*.py; fi
+
+# The offline reader in a real Chromium: Debian's, or where CHROMIUM says; skipped where there is none.
+test-browser: $(VENV)/installed-test
+	@if ! $(BIN)/python -m pip install --quiet --editable '.[browser]'; then \
+	echo "tests in a browser skipped: Playwright cannot be installed"; \
+	else $(BIN)/pytest -rs -m browser tests/test_browser.py; fi
 
 # The programs that people read outputs with, in an environment of their own: they are large.
 READERS := build/readers

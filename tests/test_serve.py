@@ -136,7 +136,7 @@ def test_links_between_posts_are_local(client: Any) -> None:
 def test_code_is_highlighted(client: Any) -> None:
     page = client.get("/questions/900").text
     assert '<span class="k">def</span>' in page
-    assert ".k {" in client.get("/highlight.css").text
+    assert ".k," in client.get("/static/reader.css").text
 
 
 def test_images_are_loaded_only_when_asked(client: Any) -> None:

@@ -20,7 +20,6 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from so2docs.escape import for_terminal
-from so2docs.serve import bodies
 from so2docs.serve.pages import Pages
 from so2docs.serve.store import Store
 
@@ -71,7 +70,6 @@ def application(stores: dict[str, Store]) -> Starlette:
     sites = {("" if single else f"/{slug}"): store for slug, store in stores.items()}
     routes: list[Any] = [
         Mount("/static", StaticFiles(directory=_STATIC), name="static"),
-        Route("/highlight.css", _highlight_css),
     ]
     for base, store in sites.items():
         pages = Pages(store, base, environment, several=not single)
@@ -126,12 +124,6 @@ def marked(text: str | None) -> Markup:
     """Text with the words that were found, between U+0002 and U+0003, marked."""
     escaped = str(Markup.escape(text or ""))
     return Markup(re.sub("[\x02\x03]", lambda m: _FOUND_MARKS[m[0]], escaped))
-
-
-def _highlight_css(request: Request) -> Response:
-    dark = "@media (prefers-color-scheme: dark) {\n:root:not([data-theme=light]) {\n"
-    css = bodies.css("friendly_grayscale")
-    return Response(f"{css}\n{dark}{bodies.css('github-dark')}\n}}\n}}", media_type="text/css")
 
 
 def _front_of_several(environment: Environment, sites: dict[str, Store]) -> Any:

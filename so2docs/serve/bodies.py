@@ -194,14 +194,6 @@ def _names_of(host: str) -> set[str]:
     return {host, f"meta.{old[1]}.stackexchange.com"} if old else {host}
 
 
-def css(style: str) -> str:
-    """The rules of a style of Pygments."""
-    from pygments.formatters import HtmlFormatter
-
-    formatter: Any = HtmlFormatter(style=style)
-    return str(formatter.get_style_defs("pre code"))
-
-
 def _highlighted(code: str, names: tuple[str, ...]) -> str | None:
     from pygments import highlight
     from pygments.formatters import HtmlFormatter

@@ -1,0 +1,42 @@
+"""Make the pictures of serve.md, from the sample of the tests: python docs/serve_screenshots.py."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+from browser import browser  # noqa: E402
+from serve_site import make, served  # noqa: E402
+
+DESKTOP, PHONE = (1120, 760), (390, 760)
+PICTURES = {
+    "front": ("/", DESKTOP, "light"),
+    "question": ("/questions/9", DESKTOP, "light"),
+    "dark": ("/questions/3", DESKTOP, "dark"),
+    "search": ("/search?q=file*", DESKTOP, "light"),
+    "phone": ("/questions/1", PHONE, "light"),
+    "phone-dark": ("/questions", PHONE, "dark"),
+}
+
+
+def main() -> None:
+    """Write every picture."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(make(Path(folder))) as address,
+        browser() as launched,
+    ):
+        for name, (path, (width, height), scheme) in PICTURES.items():
+            context = launched.new_context(
+                viewport={"width": width, "height": height}, color_scheme=scheme
+            )
+            page = context.new_page()
+            page.goto(f"{address}{path}")
+            page.screenshot(path=HERE / "images" / f"serve-{name}.png")
+            context.close()
+
+
+if __name__ == "__main__":
+    main()
