@@ -6,16 +6,18 @@ import os
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any, Unpack
 
 import orjson
 
-from so2docs.errors import DumpError, So2docsError, starts_over
+from so2docs.errors import DumpError, OptionError, So2docsError, starts_over
 from so2docs.options.conversion import Options
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, Tables
-from so2docs.options.output_form import default_output
-from so2docs.options.request import checked, options_of, output_form
+from so2docs.options.output_form import OutputForm, default_output
+from so2docs.options.request import checked, options_of, output_form, tables_to_nest
 from so2docs.options.signatures import spelled_out
+from so2docs.options.sites import host
 from so2docs.output.lock import output_lock
 from so2docs.output.paths import Names
 from so2docs.passes.session import Session
@@ -26,7 +28,7 @@ from so2docs.report import Report
 from so2docs.sources import storage
 from so2docs.sources.opening import STANDARD_INPUT, Given, open_source
 from so2docs.sources.stream import AnyDump
-from so2docs.sources.tables import find_tables
+from so2docs.sources.tables import find_tables, tables_beside
 from so2docs.store.disk import disk_errors
 
 
@@ -72,8 +74,7 @@ def convert(
     given = checked(keywords, ConvertKeywords)
     usual = default_output(given.get("format"), given.get("compression"))
     path = usual if output is None else os.fspath(output)
-    core = resolve(given.get("core", "auto"))
-    options = options_of(given, output_form(path, given), site_field, core=core)
+    options = options_for(source, given, output_form(path, given), site_field)
     names = Names(path, work_folder(given), options.form)
     started = time.perf_counter()
     try:
@@ -117,6 +118,33 @@ def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]
         finally:
             leave_spill(names, spill, for_good=is_once)
     return report
+
+
+def options_for(
+    source: Given,
+    given: Mapping[str, Any],
+    form: OutputForm | None = None,
+    site_field: tuple[str, str] | None = None,
+) -> Options:
+    """The options that checked keywords ask for, of a conversion of this dump.
+
+    Raises:
+        OptionError: A value is not allowed, or the site is needed and cannot be told.
+    """
+    options = options_of(given, form, site_field, core=resolve(given.get("core", "auto")))
+    site = given.get("site")
+    if options.is_attributed:
+        options = replace(options, host=host(source, site))
+    elif site is not None:
+        raise OptionError("--site is for --attribution and for recipes that give addresses")
+    if options.recipe is None:
+        return options
+    wanted = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
+    found = tables_beside(source, wanted)
+    notify = given.get("notify") or silent
+    for name in sorted({*wanted} - {*found}):
+        notify(f"recipe {options.recipe.spec}: goes without the {name}, which do not stand there")
+    return replace(options, nest=tables_to_nest([*options.nest, *found], {}))
 
 
 def work_folder(given: Mapping[str, Any]) -> str | None:
@@ -202,7 +230,7 @@ def documents(source: Given, **keywords: Unpack[IteratorKeywords]) -> Documents:
             `convert`, when the iteration starts.
     """
     given = checked(keywords, IteratorKeywords)
-    options = options_of(given, core=resolve(given.get("core", "auto")))
+    options = options_for(source, given)
     if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
         _check_exists(os.fspath(source))
     return Documents(source, work_folder(given), options, given.get("tables"))

@@ -37,6 +37,8 @@ class Tally:
         strays: Posts that no document holds, by reason.
         filtered: Answers of questions that a filter rejected, and what is beyond the limit.
         tables: What became of the rows of other tables.
+        records: Records made of the documents, where a recipe makes some.
+        without_record: Documents of which none was made.
     """
 
     questions: int = 0
@@ -44,6 +46,8 @@ class Tally:
     strays: Counter[str] = field(default_factory=Counter)
     filtered: int = 0
     tables: Counts = field(default_factory=dict)
+    records: int = 0
+    without_record: int = 0
 
 
 @dataclass(slots=True)

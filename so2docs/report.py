@@ -64,6 +64,9 @@ class Report:
         strays: Rows that no document holds, by reason.
         other_types: Rows of other post types, by name.
         filtered: Questions and answers that the filters left out.
+        recipe: The recipe that made records of the documents; None if they were written.
+        records: Records that it made.
+        without_record: Documents of which it made none.
         repaired_characters: Characters that XML forbids, replaced by U+FFFD.
         strays_path: Side file with the strays; None if there are none.
         index_path: Side file that says where each document stands; None if there is none.
@@ -93,6 +96,9 @@ class Report:
     strays: dict[str, int] = field(default_factory=dict)
     other_types: dict[str, int] = field(default_factory=dict)
     filtered: int = 0
+    recipe: str | None = None
+    records: int | None = None
+    without_record: int | None = None
     repaired_characters: int = 0
     strays_path: str | None = None
     index_path: str | None = None
@@ -168,6 +174,9 @@ class Report:
         yield "other types", _by_name(self.other_types)
         if self.filtered:
             yield "filtered", f"{self.filtered:,}"
+        if self.records is not None:
+            none = f" ({self.without_record:,} questions gave none)" if self.without_record else ""
+            yield f"records ({self.recipe})", f"{self.records:,}{none}"
         for name, table in self.tables.items():
             yield f"{name} nested", str(table)
         yield "repaired characters", f"{self.repaired_characters:,}"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Unpack
 
 from so2docs.convert import convert
@@ -16,12 +14,10 @@ from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.output_form import ending
 from so2docs.options.request import output_form
 from so2docs.options.signatures import spelled_out
+from so2docs.options.sites import site_of
 from so2docs.output.paths import Names
 from so2docs.progress import about
 from so2docs.report import Report
-
-_EXTENSION = re.compile(r"\.(?:7z|zip|gz|bz2|xz|zst|xml)$", re.IGNORECASE)
-_TABLE = re.compile(r"(?:^|[-_.])posts$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +59,6 @@ class Conversion:
         }
 
 
-def site_of(source: str | os.PathLike[str]) -> str:
-    """The site that a dump is of, as far as its name tells.
-
-    `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` are of
-    `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` is of `stackoverflow.com`.
-
-    Raises:
-        OptionError: It is standard input, which has no name.
-    """
-    if source == "-":
-        raise OptionError("standard input has no name; give the name of a file")
-    path = Path(source)
-    if path.is_dir():
-        return path.resolve().name
-    name = path.name
-    while shorter := _EXTENSION.sub("", name):
-        if shorter == name:
-            break
-        name = shorter
-    return _TABLE.sub("", name) or path.resolve().parent.name
-
-
 @spelled_out
 def convert_all(
     sources: Iterable[str | os.PathLike[str]],
@@ -124,6 +98,8 @@ def convert_all(
     if not os.fspath(output_dir):
         raise OptionError("--output-dir is empty, as an unset variable is; give a folder")
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
+    if keywords.get("site") is not None and len(planned) > 1:
+        raise OptionError("--site is of one dump; convert it alone")
     os.makedirs(output_dir, exist_ok=True)
     done: list[Conversion] = []
     for source, site, output in planned:

@@ -78,6 +78,7 @@ ONLY_USERS = {
     "pyarrow": {
         "output.formats.columns",
         "output.formats.parquet",
+        "output.formats.records",
         "spark.jobs",
         "spark.rows",
     },

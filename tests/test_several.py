@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import so2docs
-from so2docs.several import site_of
+from so2docs.options.sites import site_of
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 PLAIN = (SAMPLES / "posts.xml").read_bytes()

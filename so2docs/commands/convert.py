@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from typing import Any
 
 import click
@@ -11,9 +13,10 @@ from so2docs.commands.document_options import document_options
 from so2docs.commands.terminal import say, shows_progress, tell
 from so2docs.convert import convert as convert_one
 from so2docs.errors import OutputError
+from so2docs.options.sites import site_of
 from so2docs.output.targets import REPORT, check_own, write_text
 from so2docs.schema import TABLES
-from so2docs.several import Conversion, convert_all, site_of, summary
+from so2docs.several import Conversion, convert_all, summary
 
 EPILOG = """\b
 Example:
@@ -44,6 +47,11 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".x
     help="Files of at most SIZE, such as 1GB, or N files: questions-00000.jsonl.gz and so on.",
 )
 @document_options
+@click.option(
+    "--site",
+    metavar="HOST",
+    help="Host name of the site, for addresses.  [default: that of the archive or folder]",
+)
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
 )
@@ -101,6 +109,8 @@ def convert(
     """
     options["progress"] = shows_progress(quiet)
     options["notify"] = None if quiet else say
+    if ":" in (options["recipe"] or ""):
+        sys.path.insert(0, os.getcwd())  # As `python -m` does: a recipe of one's own stands there.
     tables = {name: options.pop(name) for name in TABLES}
     if output_dir is not None and any(tables.values()):
         raise click.UsageError("with --output-dir, tables are those with the posts: give --with")

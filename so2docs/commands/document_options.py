@@ -85,11 +85,21 @@ _OPTIONS = [
         help="Leave these fields out, such as Body,Answers.Body,Comments.UserId.",
     ),
     click.option(
+        "--recipe",
+        metavar="NAME",
+        help="Write the records of a data set in place of the documents: preferences, pairs, qa, "
+        "thread, beir, or package.module:function of your own.",
+    ),
+    click.option("--best", is_flag=True, help="Only the best answer, with --recipe qa."),
+    click.option(
+        "--attribution",
+        is_flag=True,
+        help="Add addresses, licences and authors to each document.",
+    ),
+    click.option(
         "--body",
-        type=click.Choice(get_args(BodyAs)),
-        default="html",
-        show_default=True,
-        help="Form of the bodies.",
+        type=click.Choice(list(get_args(BodyAs))),
+        help="Form of the bodies.  [default: html, or as the recipe says]",
     ),
     click.option(
         "--answers-by",

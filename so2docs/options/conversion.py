@@ -11,6 +11,8 @@ from so2docs.errors import OptionError
 from so2docs.options.choices import AnswersBy, BodyAs, Core
 from so2docs.options.filters import Filters
 from so2docs.options.output_form import OutputForm
+from so2docs.recipes.attribution import FIELDS
+from so2docs.recipes.finding import RecipeChoice
 from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, RESERVED
 
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, "Answers"}
@@ -42,6 +44,9 @@ class Options:
     body: BodyAs = "html"
     nest: tuple[str, ...] = ()
     spill_budget: int | None = None
+    recipe: RecipeChoice | None = None
+    attribution: bool = False
+    host: str | None = None
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -61,6 +66,7 @@ class Options:
             raise OptionError(
                 f"site_field is {self.site_field[0]!r}; it must be a name that posts do not have"
             )
+        self._check_recipe()
         self._check_body()
         fields = self.filters.fields
         fields.check_nested(self.nest)
@@ -80,6 +86,31 @@ class Options:
         has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
         if self.body != "html" and not has_body:
             raise OptionError(f"--body {self.body} contradicts leaving out the bodies")
+
+    def _check_recipe(self) -> None:
+        fields = self.filters.fields
+        needed = [*FIELDS, *(f"Answers.{name}" for name in FIELDS if fields.has_answers)]
+        needed = needed if self.is_attributed else []
+        what = "--attribution"
+        if self.recipe is not None:
+            recipe, name = self.recipe.recipe, self.form.format
+            what = f"--recipe {recipe.name}"
+            needed += recipe.fields
+            if name not in ("jsonl", "json", "parquet"):
+                raise OptionError(f"{what} is written as jsonl, json or parquet, not as {name}")
+            if name == "parquet" and recipe.schema is None:
+                raise OptionError(
+                    f"{what}: --format parquet needs to know its columns: give a Recipe with a "
+                    "schema, in place of the function alone"
+                )
+        missing = [path for path in needed if not fields.has_whole(path)]
+        if missing:
+            raise OptionError(f"{what} needs {missing[0]}, which --fields or --without leaves out")
+
+    @property
+    def is_attributed(self) -> bool:
+        """Whether documents say where they are from."""
+        return self.attribution or (self.recipe is not None and self.recipe.recipe.attributed)
 
     @property
     def threads(self) -> int:
@@ -130,6 +161,9 @@ class Options:
             "--level": self.level,
             "--site-field": None if self.site_field is None else list(self.site_field),
             "--limit": self.filters.limit,
+            "--recipe": None if self.recipe is None else self.recipe.fingerprint,
+            "--attribution": self.is_attributed,
+            "--site": self.host,
             "--with": list(self.nest),
             **self.form.output_fingerprint(),
             **self.spill_fingerprint(),

@@ -13,6 +13,7 @@ from typing import TypedDict
 
 from so2docs.options.choices import AnswersBy, BodyAs, Compression, Core, FormatName
 from so2docs.progress import Notify
+from so2docs.recipes.finding import Given
 
 Tables = Mapping[str, str | os.PathLike[str] | None]
 """Files of tables by the tables' names; None where none was given."""
@@ -66,7 +67,15 @@ class DocumentKeywords(FilterKeywords, total=False):
     """How documents are made of what is kept.
 
     Attributes:
-        body: `html`: as in the dump. `text` or `markdown` (needs html-to-markdown): converted.
+        recipe: Write the records of a known data set in place of the documents: `preferences`,
+            `pairs`, `qa`, `thread` or `beir` (docs/datasets.md); or what a function of your own
+            returns for a document, given as `package.module:function` or itself.
+        best: Of recipe `qa`: only the answer with the highest score. With `accepted`, recipe `qa`
+            takes only the accepted answer, and `beir` takes it as what is relevant.
+        attribution: Add to each document where it is from, its licences and its authors: `Url`,
+            `ContentLicense`, `Licenses`, `Authors`.
+        body: `html`: as in the dump. `text` or `markdown` (needs html-to-markdown): converted. If
+            None, `html`, or what the recipe asks for.
         answers_by: `id`: answers in ascending `Id`. `votes`: the accepted one first, then falling
             `Score`, then `Id`.
         nest: Tables to nest into the posts: `comments`, `links`, `votes`, `users`, or `all`.
@@ -78,7 +87,10 @@ class DocumentKeywords(FilterKeywords, total=False):
         chunk_bytes: Bytes of the dump that one task of the first pass takes.
     """
 
-    body: BodyAs
+    recipe: Given | None
+    best: bool
+    attribution: bool
+    body: BodyAs | None
     answers_by: AnswersBy
     nest: str | Iterable[str]
     skip_malformed: bool
@@ -121,6 +133,7 @@ class LocalKeywords(TypedDict, total=False):
             looked for in the archive or folder of the posts, or beside them. Each in any form that
             the posts may have, but for standard input and open files.
         progress: Show progress bars, on stderr or in the notebook.
+        site: Host name of the site, for attribution; the name of the archive or folder if None.
     """
 
     jobs: int | None
@@ -128,6 +141,7 @@ class LocalKeywords(TypedDict, total=False):
     work_dir: str | os.PathLike[str] | None
     tables: Tables | None
     progress: bool
+    site: str | None
 
 
 class IteratorKeywords(DocumentKeywords, LocalKeywords, total=False):

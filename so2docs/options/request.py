@@ -17,6 +17,7 @@ from so2docs.options.filters import filters_of
 from so2docs.options.keywords import FilterKeywords, Tables
 from so2docs.options.output_form import OutputForm, form_of
 from so2docs.options.sizes import size
+from so2docs.recipes.finding import RecipeChoice, choice_of
 from so2docs.schema import TABLES
 
 ALL_TABLES = "all"
@@ -105,11 +106,21 @@ def options_of(
         OptionError: A value is not allowed, or two contradict each other.
     """
     rest = {name: value for name, value in given.items() if name in _OPTIONS}
-    rest["nest"] = tables_to_nest(given.get("nest", ()), given.get("tables") or {})
     rest["spill_budget"] = _spill_budget(given.get("spill_budget"))
+    choice = recipe_of(given)
+    rest["recipe"] = choice
+    if rest.get("body") is None:
+        rest["body"] = "html" if choice is None else choice.recipe.body
+    nest = given.get("nest", ())
+    needed = () if choice is None else choice.recipe.tables
+    rest["nest"] = tables_to_nest(
+        [*([nest] if isinstance(nest, str) else nest), *needed], given.get("tables") or {}
+    )
     filters: Any = {name: value for name, value in given.items() if name in _FILTERS}
     rest["core"] = core
-    rest["form"] = form or OutputForm()
+    rest["form"] = form = form or OutputForm()
+    if choice is not None:  # Records are not looked up by the ids of questions.
+        rest["form"] = dataclasses.replace(form, is_looked_up=False)
     return Options(filters=filters_of(**filters), site_field=site_field, **rest)
 
 
@@ -118,6 +129,20 @@ def _spill_budget(given: str | int | None) -> int | None:
     if given is not None and budget is None:
         raise OptionError(f"spill_budget is {given!r}; it must be a size such as 2GB, or 0")
     return budget
+
+
+def recipe_of(given: Mapping[str, Any]) -> RecipeChoice | None:
+    """The recipe that keywords ask for.
+
+    Raises:
+        OptionError: There is no such recipe, or an option needs one.
+    """
+    recipe, best = given.get("recipe"), given.get("best", False)
+    if recipe is None:
+        if best:
+            raise OptionError("--best is for --recipe qa")
+        return None
+    return choice_of(recipe, accepted=given.get("accepted", False), best=best)
 
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from so2docs.options.choices import Compression
 from so2docs.options.conversion import Options
 from so2docs.output import formats
 from so2docs.output.compression import compress_lines
+from so2docs.output.recording import recorded
 from so2docs.output.segments import Segment, store
 from so2docs.posts.posts import BUCKET_BITS
 from so2docs.store.blocks import Block, BlockReader
@@ -143,7 +144,7 @@ def merge_bucket(task: BucketTask) -> BucketResult:
     """
     segments = _Segments(task)
     with nesting(task) as nested:
-        for document in nested:
+        for document in recorded(nested, task.options):
             segments.add(document)
         segments.close()
         return BucketResult(task.ids, segments.done, nested.strays, nested.tally)

@@ -27,6 +27,8 @@ class Checkpoint:
         stray_reasons: Strays written, of the second pass only, by reason.
         filtered: Posts left out, by the second pass only.
         tables: What became of the rows of other tables.
+        records: Records written, where a recipe makes some.
+        without_record: Documents of which none was made.
     """
 
     next_id: int | None = None
@@ -37,6 +39,8 @@ class Checkpoint:
     stray_reasons: dict[str, int] = field(default_factory=dict)
     filtered: int = 0
     tables: Counts = field(default_factory=dict)
+    records: int = 0
+    without_record: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name."""
@@ -60,6 +64,8 @@ class Checkpoint:
         self.questions += tally.questions
         self.answers += tally.answers
         self.filtered += tally.filtered
+        self.records += tally.records
+        self.without_record += tally.without_record
         self.stray_reasons = dict(Counter(self.stray_reasons) + tally.strays)
         self.tables = added(self.tables, tally.tables)
 
@@ -72,6 +78,8 @@ class Checkpoint:
         """Complete the report, and check that every row went somewhere."""
         report.questions, report.answers = self.questions, self.answers
         report.filtered += self.filtered
+        if report.recipe is not None:
+            report.records, report.without_record = self.records, self.without_record
         strays = Counter(report.strays) + Counter(self.stray_reasons)
         report.strays = dict(sorted(strays.items()))
         for name, counts in self.tables.items():

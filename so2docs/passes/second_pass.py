@@ -15,6 +15,7 @@ from so2docs.output import segments
 from so2docs.output.compression import compress_lines
 from so2docs.output.file import Output, matches_checkpoint
 from so2docs.output.paths import Names
+from so2docs.output.recording import recorded
 from so2docs.output.writer import Writer
 from so2docs.passes import bucket, strict
 from so2docs.passes.bucket import BucketTask, WriteTask, WrittenBucket
@@ -124,7 +125,8 @@ class SecondPass:
         limit = Limit(self.options.filters.limit)
         for task in self.bucket_tasks(None, limit.left):
             with bucket.nesting(replace(task, limit=limit.left)) as nested:
-                yield ((one.question_id, b"".join((*one.parts, b"}"))) for one in nested)
+                found = recorded(nested, self.options)
+                yield ((one.question_id, b"".join((*one.parts, b"}"))) for one in found)
                 state.add(nested.tally)
                 if self.options.strict:
                     strict.check_lines(report.dump, nested.strays)

@@ -69,6 +69,7 @@ class Session:
         self.report = Report(
             dump.path, names.output, dump_bytes=dump.size, jobs=self.jobs, core=options.core
         )
+        self.report.recipe = None if options.recipe is None else options.recipe.spec
 
     def run(self, *, force: bool) -> Report:
         """Both passes, into files.

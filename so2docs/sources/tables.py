@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from so2docs.errors import ArchiveError, ChangedDumpError, DumpError
@@ -114,6 +115,16 @@ def find_tables(source: Given, nest: tuple[str, ...], tables: Tables) -> dict[st
         if os.path.isdir(path):
             path = file_in_folder(path, _wanted(TABLES[name]))
         found[name] = _found(TABLES[name], path)
+    return found
+
+
+def tables_beside(source: Given, names: Iterable[str]) -> list[str]:
+    """Those of some tables that stand with the posts or beside them."""
+    found = []
+    for name in names:
+        with suppress(DumpError):
+            find_tables(source, (name,), {})
+            found.append(name)
     return found
 
 

@@ -14,9 +14,9 @@ import zstandard
 from so2docs.convert import documents
 from so2docs.errors import OptionError, OutputError
 from so2docs.lookup.reading import read
+from so2docs.options.sites import site_of
 from so2docs.output.paths import Names
 from so2docs.progress import bar
-from so2docs.several import site_of
 from so2docs.sources.kinds import kind_of
 
 Given = str | os.PathLike[str]

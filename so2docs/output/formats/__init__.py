@@ -9,6 +9,7 @@ from __future__ import annotations
 from so2docs.options.conversion import Options
 from so2docs.output.formats.base import Format
 from so2docs.output.formats.parquet import Parquet
+from so2docs.output.formats.records import RecordParquet
 from so2docs.output.formats.text import Elasticsearch, JsonArray, JsonLines, MongoDB, RavenDB
 
 _CLASSES: dict[str, type[Format]] = {
@@ -23,12 +24,18 @@ _CLASSES: dict[str, type[Format]] = {
 
 def of(options: Options) -> Format:
     """The format that the options ask for."""
+    recipe = None if options.recipe is None else options.recipe.recipe
+    if recipe is not None and recipe.schema is not None and options.form.format == "parquet":
+        found = RecordParquet(options.form, level=options.level)
+        found.record_schema = recipe.schema
+        return found
     return _CLASSES[options.form.format](
         options.form,
         level=options.level,
         fields=options.filters.fields,
         tables=options.nest,
         site=options.site_field,
+        is_attributed=options.is_attributed,
     )
 
 

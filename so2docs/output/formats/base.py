@@ -32,6 +32,7 @@ class Format:
         fields: What posts keep of their attributes.
         tables: Names of the tables that are nested.
         site: Name and value of the field with the site that each document has, if it has one.
+        is_attributed: Whether documents say where they are from.
     """
 
     logs: ClassVar[bool] = False
@@ -47,12 +48,14 @@ class Format:
         fields: Fields = ALL_FIELDS,
         tables: Sequence[str] = (),
         site: tuple[str, str] | None = None,
+        is_attributed: bool = False,
     ) -> None:
         self.form = form
         self.level = level
         self.fields = fields
         self.tables = tables
         self.site = site
+        self.is_attributed = is_attributed
         if form.split_bytes is not None:
             # So that segments fill a file of this size well, and none is larger than it.
             self.segment_bytes = min(self.segment_bytes, form.split_bytes // 4)

@@ -21,6 +21,7 @@ As the text of a JSON object: not all readers know maps (data set hubs do not), 
 """
 
 _NUMBERS = NUMBERS.union(VOTE_COLUMNS, *(table.numbers for table in TABLES.values()))
+_LISTS = {"Tags", "Licenses"}
 _NONE: set[str] = set()
 
 Row = dict[str, Any]
@@ -130,7 +131,7 @@ def _type(name: str) -> Any:
         return pa.int64()
     if name in DATES:
         return pa.timestamp("ms", tz="UTC")
-    return pa.list_(pa.field("element", pa.string())) if name == "Tags" else pa.string()
+    return pa.list_(pa.field("element", pa.string())) if name in _LISTS else pa.string()
 
 
 def _columns(rows: list[Row], names: tuple[str, ...]) -> list[Any]:

@@ -50,7 +50,7 @@ class Parquet(Format):
     @cached_property
     def record(self) -> Record:
         """What a document is, from the options alone."""
-        return _question(self.fields, self.tables, self.site)
+        return _question(self.fields, self.tables, self.site, is_attributed=self.is_attributed)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The object on a line, which only `segment` sees."""
@@ -101,7 +101,7 @@ class Parquet(Format):
             compression="zstd",
             compression_level=self.level or None,
             # Those of long texts would only make the footer long.
-            write_statistics=ordered(self.record.fields),
+            write_statistics=ordered(list(self.schema)),
         )
         return sink.getvalue()
 
@@ -112,19 +112,44 @@ class Parquet(Format):
         return pa.Table.from_arrays(self.record.columns(rows), schema=self.schema)
 
 
-def _question(fields: Fields, tables: Sequence[str], site: tuple[str, str] | None) -> Record:
+def _question(
+    fields: Fields,
+    tables: Sequence[str],
+    site: tuple[str, str] | None,
+    *,
+    is_attributed: bool,
+) -> Record:
     """What a document is; the site stands after the attributes, as in the JSON object."""
-    question = _post(fields, tables, "", QUESTION_ATTRIBUTES)
+    added = ("Url",) if is_attributed else ()
+    question = _post(fields, tables, "", QUESTION_ATTRIBUTES, added)
+    names, parts = question.names, question.parts
     if site is not None:
-        question = replace(question, names=(*question.names, site[0]))
-    if not fields.has_answers:
-        return question
-    answers = Part("Answers", "list", _post(fields, tables, "Answers.", ANSWER_ATTRIBUTES))
-    return replace(question, parts=(*question.parts, answers))
+        names = (*names, site[0])
+    if is_attributed:
+        names = (*names, "Licenses")
+        parts = (*parts, Part("Authors", "list", Record(("DisplayName", "Url"))))
+    if fields.has_answers:
+        answers = _post(fields, tables, "Answers.", ANSWER_ATTRIBUTES, added)
+        parts = (*parts, Part("Answers", "list", answers))
+    return replace(question, names=names, parts=parts)
 
 
-def _post(fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[str]) -> Record:
-    """Its attributes, and what is nested in it in the order of the JSON object."""
+def _post(
+    fields: Fields,
+    tables: Sequence[str],
+    prefix: str,
+    names: Sequence[str],
+    added: tuple[str, ...],
+) -> Record:
+    """Its attributes, and what is nested in it in the order of the JSON object.
+
+    Args:
+        fields: The choice of fields.
+        tables: Those that are nested.
+        prefix: What stands before the names of such posts' fields.
+        names: Attributes of such posts.
+        added: What posts and users have besides.
+    """
     has = fields.has
 
     def record(path: str, names: Sequence[str], *parts: Part) -> Record:
@@ -134,7 +159,8 @@ def _post(fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[st
         path = f"{prefix}{key}"
         if "users" not in tables or not has(path):
             return []
-        return [Part(key.rpartition(".")[2], "record", record(f"{path}.", USER_ATTRIBUTES))]
+        known = record(f"{path}.", USER_ATTRIBUTES)
+        return [Part(key.rpartition(".")[2], "record", Record(known.names + added))]
 
     parts: list[Part] = []
     for name in tables:
@@ -149,8 +175,8 @@ def _post(fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[st
             parts.append(Part(key, "list", record(path, LINK_ATTRIBUTES)))
         else:
             parts.append(Part(key, "counts", record(path, VOTE_COLUMNS)))
-    post = record(prefix, names, *parts, *user("Owner"), *user("LastEditor"))
-    return replace(post, is_post=True)
+    own = record(prefix, names, *parts, *user("Owner"), *user("LastEditor"))
+    return Record(own.names + added, own.parts, is_post=True)
 
 
 @contextmanager
