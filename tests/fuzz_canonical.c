@@ -31,11 +31,18 @@ static void require(int condition, const char *what)
 /* What every key and every size must be, whatever the rows hold. */
 static void check(const Posts *posts)
 {
-    size_t rows = posts->keys.size / KEY_BYTES, json_size = 0;
+    size_t rows = posts->keys.size / KEY_BYTES, json_size = 0, votes = 0;
     require(posts->keys.size % KEY_BYTES == 0, "keys are whole");
     for (size_t at = 0; at < posts->keys.size; at += KEY_BYTES) {
         int64_t size_and_kind = key_integer(posts->keys.bytes + at + 24);
-        require((size_and_kind & 15) == QUESTION || (size_and_kind & 15) == ANSWER, "kind is known");
+        int kind = size_and_kind & 15;
+        require(posts->table == POSTS ? kind == QUESTION || kind == ANSWER : kind == (int)posts->table,
+                "kind is known");
+        if (posts->table == VOTES) {
+            votes += (size_t)(uint32_t)key_integer(posts->keys.bytes + at + 16);
+            require(size_and_kind >> 4 == 0, "votes have no JSON");
+            continue;
+        }
         require(posts->json.bytes[json_size] == '{', "an object starts");
         json_size += (size_t)(size_and_kind >> 4);
         require(json_size <= posts->json.size, "an object ends in the buffer");
@@ -45,7 +52,7 @@ static void check(const Posts *posts)
         rows += posts->other_types[i].rows;
     }
     require(json_size == posts->json.size, "all JSON belongs to a key");
-    require(rows == posts->rows, "all rows are accounted for");
+    require((posts->table == VOTES ? votes : rows) == posts->rows, "all rows are accounted for");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -53,12 +60,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) {
         return 0;
     }
-    Posts posts = {0};
-    requests_until_failure = data[0];
-    if (convert_rows((const char *)data + 1, size - 1, &posts) == CANONICAL) {
-        check(&posts);
+    static const Table tables[] = {POSTS, USERS, COMMENTS, LINKS, VOTES};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        Posts posts = {.table = tables[i]};
+        requests_until_failure = data[0];
+        if (convert_rows((const char *)data + 1, size - 1, &posts) == CANONICAL) {
+            check(&posts);
+        }
+        free_posts(&posts);
     }
-    free_posts(&posts);
     return 0;
 }
 

@@ -8,7 +8,7 @@ others are, so that many inputs get past the start of a row.
 import sys
 
 import atheris
-from twins import is_taken
+from twins import ROWS, is_taken, is_taken_of
 
 FORMS = [
     b"%s",
@@ -18,6 +18,8 @@ FORMS = [
     b'<row PostTypeId="2" Score="%s" ParentId="20000" Id="9"/>',
     b'<row Id="7" PostTypeId="1" B="1234567890123&#%s;" />',
     b'<row %s PostTypeId="1" /><row Id="3" PostTypeId="5" />',
+    b'<row Id="7" PostId="5" VoteTypeId="2" %s /><row Id="8" PostId="5" VoteTypeId="2" />',
+    b'<row PostId="5" Id="%s" VoteTypeId="2" LinkTypeId="3" />',
 ]
 
 taken = left = 0
@@ -26,7 +28,11 @@ taken = left = 0
 def check(data: bytes) -> None:
     """Compare both cores on one input."""
     global taken, left  # noqa: PLW0603
-    if is_taken(FORMS[data[0] % len(FORMS)] % data[1:] if data else b""):
+    form = FORMS[data[0] % len(FORMS)] if data else b"%s"
+    rows = form % data[1:]
+    for table in ROWS:
+        is_taken_of(table, rows)
+    if is_taken(rows):
         taken += 1
     else:
         left += 1

@@ -14,11 +14,24 @@ import pytest
 from conftest import SAMPLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twins import FRAME, LEFT, ROW, TAKEN, Outcome, by_compiled, by_reference, is_taken, slice_of
+from twins import (
+    FRAME,
+    LEFT,
+    ROW,
+    ROWS,
+    TABLE_TAKEN,
+    TAKEN,
+    Outcome,
+    by_compiled,
+    by_reference,
+    is_taken,
+    is_taken_of,
+    slice_of,
+)
 
 from so2docs.posts import core
-from so2docs.posts.posts import BUCKET_BITS, Posts, new_bucket
-from so2docs.schema import NUMBERS
+from so2docs.posts.posts import BUCKET_BITS, KEY, Posts, new_bucket
+from so2docs.schema import NUMBERS, TABLES
 from so2docs.sources.dump import open_dump, slices
 
 pytestmark = pytest.mark.skipif(
@@ -96,6 +109,89 @@ def test_canonical_slices_are_taken(data: bytes) -> None:
 )
 def test_other_slices_are_left_to_the_reference(data: bytes) -> None:
     assert not is_taken(data)
+
+
+@pytest.mark.parametrize("table", ROWS)
+@pytest.mark.parametrize("attributes", [*TAKEN, *TABLE_TAKEN])
+def test_canonical_rows_of_tables_are_taken(table: str, attributes: str) -> None:
+    taken = is_taken_of(table, (ROWS[table] % attributes).encode())
+    # Votes have one attribute more than such a row may have.
+    assert taken or (table == "votes" and "a61=" in attributes)
+
+
+@pytest.mark.parametrize("table", ROWS)
+@pytest.mark.parametrize("attributes", LEFT)
+def test_other_rows_of_tables_come_out_the_same_or_are_left(table: str, attributes: str) -> None:
+    is_taken_of(table, (ROWS[table] % attributes).encode())
+
+
+@pytest.mark.parametrize(
+    ("table", "data"),
+    [
+        ("comments", b'<row Id="1" />'),
+        ("comments", b'<row PostId="1" />'),
+        ("comments", b'<row Id="1" PostId="2" User="x" />'),
+        ("comments", b'<row Id="1" PostId="2" Score="x" />'),
+        ("comments", b'<row Id="1" PostId="2" UserId="01" />'),
+        ("links", b'<row Id="1" PostId="2" LinkType="x" />'),
+        ("links", b'<row Id="1" PostId="2" LinkTypeId="" />'),
+        ("links", b'<row Id="1" PostId="2" RelatedPostId="x" />'),
+        ("votes", b'<row Id="1" PostId="2" />'),
+        ("votes", b'<row Id="1" PostId="2" VoteTypeId="2147483648" />'),
+        ("votes", b'<row Id="1" PostId="2" VoteTypeId="-2147483649" />'),
+        ("votes", b'<row Id="1" PostId="2" VoteTypeId="2" UserId="\x01" />'),
+        ("users", b'<row DisplayName="x" />'),
+        ("users", b'<row Id="1" Reputation="1e3" />'),
+        ("users", b'<row Id="1" AboutMe="<" />'),
+    ],
+)
+def test_what_is_left_of_tables(table: str, data: bytes) -> None:
+    assert not is_taken_of(table, data)
+
+
+@pytest.mark.parametrize("table", ROWS)
+def test_empty_slices_of_tables(table: str) -> None:
+    assert is_taken_of(table, b" \n")
+
+
+IDS = st.integers(-3, 40).map(str) | st.sampled_from(["16384", "-16385", "999999999999999999"])
+TYPES = st.integers(-2, 4).map(str) | st.sampled_from(["-2147483648", "2147483647"])
+
+
+@given(st.lists(st.tuples(IDS, IDS, TYPES), max_size=30))
+def test_rows_of_tables_in_any_order(found: list[tuple[str, str, str]]) -> None:
+    data = "".join(
+        f'<row Id="{own}" PostId="{post}" VoteTypeId="{kind}" LinkTypeId="{kind}" />\n'
+        for own, post, kind in found
+    ).encode()
+    assert [is_taken_of(table, data) for table in ROWS] == [True] * len(ROWS)
+
+
+@pytest.mark.parametrize("table", ROWS)
+def test_slices_of_tables_cut_anywhere(table: str) -> None:
+    file = (SAMPLES / "site" / TABLES[table].file).read_bytes()
+    sample = file[file.index(b"<row") : file.rindex(b"</")]
+    assert is_taken_of(table, sample[: sample.index(b"/>") + 2])
+    for cut in range(len(sample)):
+        is_taken_of(table, sample[:cut])
+        is_taken_of(table, sample[cut:])
+
+
+def test_records_that_do_not_belong_together_are_refused() -> None:
+    from so2docs.posts import _core
+
+    key = KEY.pack(1, 2, 3, 2 << 4 | 5)
+    for keys, json, questions in (
+        (key[:-1], b"{}", b"8" * 8),
+        (key, b"{", b"8" * 8),
+        (key, b"{} ", b"8" * 8),
+        (key, b"{}", b"8" * 7),
+        (KEY.pack(1, 2, 3, -1), b"", b"8" * 8),
+    ):
+        with pytest.raises(ValueError, match="do not belong together"):
+            _core.file_records(keys, json, questions, {}, new_bucket, BUCKET_BITS)
+    with pytest.raises(ValueError, match="table is 3"):
+        _core.read_table(b"", 3)
 
 
 WRONG_UTF_8 = """

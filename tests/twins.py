@@ -4,12 +4,15 @@ Shared by the tests and the fuzzers. As a script it writes their seeds into a fo
 """
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from so2docs.posts import core, posts, rows
-from so2docs.posts.posts import Posts
-from so2docs.schema import RESERVED
+import orjson
+
+from so2docs.posts import core, posts, rows, table_rows
+from so2docs.posts.posts import KEY, Posts
+from so2docs.schema import RESERVED, TABLES, USER_ATTRIBUTES
 from so2docs.sources.dump import open_dump
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
@@ -144,6 +147,73 @@ def is_taken(data: bytes, frame: tuple[bytes, bytes] = FRAME) -> bool:
     return True
 
 
+ROWS = {
+    "comments": '<row Id="7" PostId="5" %s />',
+    "links": '<row Id="7" PostId="5" %s />',
+    "votes": '<row Id="7" PostId="5" VoteTypeId="2" %s />',
+    "users": '<row Id="7" %s />',
+}
+"""A row of each table; those of votes have one attribute more."""
+
+TABLE_TAKEN = [
+    'Score="-3" UserId="9" Text="a &lt; b" UserDisplayName="x" ContentLicense="CC"',
+    'CreationDate="2020" RelatedPostId="12" LinkTypeId="1"',
+    'LinkTypeId="3" RelatedPostId="-12"',
+    'LinkTypeId="-999999999999999999" Tags="|a|b|"',
+    'BountyAmount="+x" UserId="4"',
+    'DisplayName="é" Reputation="101" CreationDate="2020" AboutMe="&lt;p&gt;&#xA;" Views="x"',
+    'Answers="x" Comments="x" Owner="x" User_="x" LinkTypes="x" PostIds="x" VoteTypeIds="x"',
+]
+
+
+def questions(post_ids: Iterable[int]) -> dict[int, int]:
+    """Some posts have a question, the others are not in the dump."""
+    return {post_id: post_id // 3 for post_id in post_ids if post_id % 5}
+
+
+def users_by_reference(data: bytes) -> list[tuple[int, bytes]] | None:
+    """Ids and JSON of users; None if some of them have no place, or are not XML."""
+    found: list[tuple[int, bytes]] = []
+    left = Posts()
+    for part in rows.parse(data, FRAME):
+        if isinstance(part, rows.Malformed):
+            return None
+        for row in table_rows.set_aside(left, TABLES["users"], part.rows):
+            kept = {name: row[name] for name in row if name in USER_ATTRIBUTES}
+            found.append((row["Id"], orjson.dumps(kept)))
+    return None if left.strays else found
+
+
+def is_taken_of(table: str, data: bytes) -> bool:
+    """Whether the compiled core takes a slice of a table; asserts that it does as the reference."""
+    if table == "users":
+        read = core.read_users(data, FRAME)
+        if read is None:
+            return False
+        at, found = 0, []
+        for user_id, _, _, size_and_kind in KEY.iter_unpack(read[1]):
+            found.append((user_id, read[2][at : at + (size_and_kind >> 4)]))
+            at += size_and_kind >> 4
+        assert found == users_by_reference(data), data
+        return True
+    compiled, reference = Posts(), Posts()
+    added = core.add_canonical_records(data, FRAME, TABLES[table], compiled, questions)
+    if added is None:
+        assert compiled == Posts(), data
+        return False
+    count, last_id = 0, None
+    for part in rows.parse(data, FRAME):
+        assert isinstance(part, rows.Rows), data
+        count += len(part.rows)
+        last_id = rows.row_id(part.rows[-1]) if part.rows else last_id
+        if table == "votes":
+            table_rows.add_votes(reference, part.rows, questions)
+        else:
+            table_rows.add_rows(reference, TABLES[table], part.rows, questions)
+    assert (compiled, added) == (reference, core.Added(count, last_id)), data
+    return True
+
+
 def write_seeds(folder: Path) -> None:
     """One file for each input of the tests and each row of the samples.
 
@@ -155,6 +225,8 @@ def write_seeds(folder: Path) -> None:
     for sample in sorted(SAMPLES.glob("*.xml")):
         data = slice_of(sample)
         seeds += [b"\0" + data[:4096], *(b"\0" + row for row in data.splitlines())]
+    for form in ROWS.values():
+        seeds += [b"\0" + (form % attributes).encode() for attributes in TABLE_TAKEN]
     folder.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds):
         (folder / f"seed-{number}").write_bytes(seed)

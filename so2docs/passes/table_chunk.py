@@ -13,7 +13,7 @@ from so2docs.errors import Place
 from so2docs.options.conversion import Options
 from so2docs.passes import chunk, strict
 from so2docs.passes.chunk import ChunkTally, line_feeds
-from so2docs.posts import rows, table_rows
+from so2docs.posts import core, rows, table_rows
 from so2docs.posts.posts import Posts
 from so2docs.posts.projection import shape_of_table
 from so2docs.posts.table_rows import Row
@@ -73,8 +73,18 @@ def spill_table_chunk(task: TableTask) -> TableResult:
     found, tally = Posts(), ChunkTally()
     with BlockWriter(task.path, task.room) as writer:
         if task.table == "users":
-            users = UserRecords(found, writer, shape_of_table(task.options, task.table))
-            _read(task, found, tally, users.add, users.flush)
+            shape = shape_of_table(task.options, task.table)
+            users = UserRecords(found, writer, shape)
+
+            def add_compiled(data: bytes) -> core.Added | None:
+                done = core.read_users(data, task.dump.frame)
+                if done is None:
+                    return None
+                users.add_compiled(*done[1:])
+                return done[0]
+
+            steps = _Steps(users.add, users.flush, add_compiled if shape is None else None)
+            _read(task, found, tally, steps)
             users.finish()
         else:
             with IdMap(task.posts) as posts:
@@ -88,24 +98,25 @@ def _spill_records(
     task: TableTask, found: Posts, tally: ChunkTally, writer: BlockWriter, posts: IdMap
 ) -> None:
     """Spill a range of comments, links or votes."""
-    table = TABLES[task.table]
+    table, find = TABLES[task.table], posts.find
+
+    def add_compiled(data: bytes) -> core.Added | None:
+        return core.add_canonical_records(data, task.dump.frame, table, found, find)
+
     if table.kind == VOTE:
-        _read(
-            task,
-            found,
-            tally,
-            lambda some: table_rows.add_votes(found, some, posts.find),
+        steps = _Steps(
+            lambda some: table_rows.add_votes(found, some, find),
             lambda: _flush_counts(found, writer),
+            add_compiled,
         )
-        return
-    shape = shape_of_table(task.options, task.table)
-    _read(
-        task,
-        found,
-        tally,
-        lambda some: table_rows.add_rows(found, table, some, posts.find, shape),
-        lambda: chunk.flush(found, writer, chunk.FULL_BLOCK),
-    )
+    else:
+        shape = shape_of_table(task.options, task.table)
+        steps = _Steps(
+            lambda some: table_rows.add_rows(found, table, some, find, shape),
+            lambda: chunk.flush(found, writer, chunk.FULL_BLOCK),
+            add_compiled if shape is None else None,
+        )
+    _read(task, found, tally, steps)
 
 
 def _flush_counts(found: Posts, writer: BlockWriter) -> None:
@@ -114,32 +125,32 @@ def _flush_counts(found: Posts, writer: BlockWriter) -> None:
         chunk.flush(found, writer, 0)
 
 
-def _read(
-    task: TableTask,
-    found: Posts,
-    tally: ChunkTally,
-    add: Callable[[list[Row]], None],
-    flush: Callable[[], None],
-) -> None:
-    """Hand the rows of a range over, slice by slice, and let go of them now and then."""
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What happens to the rows of a table.
+
+    Attributes:
+        add: Takes rows.
+        flush: Writes what was gathered, if it is much.
+        add_compiled: Takes a slice, if its rows stay as they are; None if it is not canonical.
+    """
+
+    add: Callable[[list[Row]], None]
+    flush: Callable[[], None]
+    add_compiled: Callable[[bytes], core.Added | None] | None
+
+
+def _read(task: TableTask, found: Posts, tally: ChunkTally, steps: _Steps) -> None:
+    """Hand the rows of a range over, slice by slice, and release them now and then."""
     held = 0
     before: int | None = None
+    compiled = steps.add_compiled if task.options.core == "compiled" else None
     for offset, data in slices(task.dump, task.start, task.end):
-        for part in rows.parse(data, task.dump.frame):
-            if isinstance(part, rows.Malformed):
-                at = offset + part.position
-                if not task.options.skip_malformed:
-                    raise chunk.malformed(task.dump, at, tally, data, part)
-                tally.rows += 1
-                reason, line = table_rows.malformed_line(TABLES[task.table], at, part.raw)
-                found.strays += line
-                found.stray_reasons[reason] += 1
-            elif part.rows:
-                tally.rows += len(part.rows)
-                tally.repaired += part.repaired
-                last_id = rows.row_id(part.rows[-1])
-                tally.last_id = tally.last_id if last_id is None else last_id
-                add(part.rows)
+        if compiled is not None and (added := compiled(data)) is not None:
+            tally.rows += added.rows
+            tally.last_id = tally.last_id if added.last_id is None else added.last_id
+        else:
+            _parse(task, found, tally, steps, offset=offset, data=data)
         if task.options.strict and (tally.repaired or found.stray_reasons):
             place = Place(offset, tally.lines, before)
             raise strict.in_slice(task.dump, data, place, TABLES[task.table])
@@ -148,4 +159,25 @@ def _read(
         held += len(data)
         if held >= chunk.FLUSH_EVERY:
             held = 0
-            flush()
+            steps.flush()
+
+
+def _parse(
+    task: TableTask, found: Posts, tally: ChunkTally, steps: _Steps, *, offset: int, data: bytes
+) -> None:
+    """Take a slice by the reference."""
+    for part in rows.parse(data, task.dump.frame):
+        if isinstance(part, rows.Malformed):
+            at = offset + part.position
+            if not task.options.skip_malformed:
+                raise chunk.malformed(task.dump, at, tally, data, part)
+            tally.rows += 1
+            reason, line = table_rows.malformed_line(TABLES[task.table], at, part.raw)
+            found.strays += line
+            found.stray_reasons[reason] += 1
+        elif part.rows:
+            tally.rows += len(part.rows)
+            tally.repaired += part.repaired
+            last_id = rows.row_id(part.rows[-1])
+            tally.last_id = tally.last_id if last_id is None else last_id
+            steps.add(part.rows)

@@ -15,7 +15,9 @@
 
    No name stands twice in a row, starts with "xml" (in any case) or is reserved; the values of
    `posts.NUMBERS` are numbers; every row has `Id` and `PostTypeId`, and an answer `ParentId`. A row
-   has at most MOST_ATTRIBUTES, and a slice at most MOST_OTHER_TYPES.
+   has at most MOST_ATTRIBUTES, and a slice at most MOST_OTHER_TYPES. Rows of the other tables are the
+   same with the numbers and reserved names of their own: every one has an `Id`, and all but users a
+   `PostId`; votes have a `VoteTypeId` of 32 bits.
 
    Everything else is NOT_CANONICAL, well-formed or not: the caller then takes the lxml way for the
    whole slice, so that only what is proven to come out the same is done here. The tests compare
@@ -26,21 +28,27 @@
 #include "_bytes.h"
 #include "_values.h"
 
+#include <stdio.h>
+
 #define QUESTION 1
 #define ANSWER 2
 #define MOST_ATTRIBUTES 64  /* Of a row: 22 are known. */
 #define MOST_NAME_BYTES 256 /* libxml2 has limits too, of 50,000 and more. */
 
-/* What an attribute is, by its name. The first five are kept for the key. */
+/* What an attribute is, by its name. Those before OTHER_NUMBER are kept. */
 typedef enum {
     ID,
     POST_TYPE_ID,
     PARENT_ID,
     ACCEPTED_ANSWER_ID,
     SCORE,
+    POST_ID,
+    LINK_TYPE_ID,
+    VOTE_TYPE_ID,
     OTHER_NUMBER,
     TAGS,
     RESERVED,
+    LEFT_OUT,
     TEXT
 } Meaning;
 
@@ -52,7 +60,7 @@ typedef struct {
 /* The row that is being read. */
 typedef struct {
     Name names[MOST_ATTRIBUTES];
-    size_t count;
+    size_t count, kept; /* Of the names, and of those in the JSON. */
     uint64_t hashes; /* A bit for each name: most rows need no further look for repeated ones. */
     int64_t numbers[OTHER_NUMBER + 1];
     unsigned has; /* A bit for each Meaning that was found. */
@@ -62,8 +70,8 @@ typedef struct {
 
 #define IS(name, literal) (memcmp((name).at, literal, sizeof(literal) - 1) == 0)
 
-/* `posts.NUMBERS`, `Tags` and `schema.RESERVED`; by size, so that one or two comparisons do. */
-static inline Meaning meaning_of(Name name)
+/* `schema.NUMBERS`, `Tags` and `schema.RESERVED`; by size, so that one or two comparisons do. */
+static inline Meaning meaning_in_posts(Name name)
 {
     switch (name.size) {
     case 2:
@@ -103,6 +111,40 @@ static inline Meaning meaning_of(Name name)
     default:
         return TEXT;
     }
+}
+
+#define IS_ALL(name, literal) ((name).size == sizeof(literal) - 1 && IS(name, literal))
+
+/* `numbers` and `reserved` of the other tables in `schema.TABLES`; what is kept of users. */
+static inline Meaning meaning_in_table(Name name, Table table)
+{
+    if (IS_ALL(name, "Id")) {
+        return ID;
+    }
+    if (table == USERS) {
+        if (IS_ALL(name, "Reputation")) {
+            return OTHER_NUMBER;
+        }
+        return IS_ALL(name, "DisplayName") || IS_ALL(name, "CreationDate") ? TEXT : LEFT_OUT;
+    }
+    if (IS_ALL(name, "PostId")) {
+        return POST_ID;
+    }
+    if (table == VOTES) {
+        return IS_ALL(name, "VoteTypeId") ? VOTE_TYPE_ID : LEFT_OUT;
+    }
+    if (table == LINKS) {
+        if (IS_ALL(name, "LinkTypeId")) {
+            return LINK_TYPE_ID;
+        }
+        return IS_ALL(name, "RelatedPostId") ? OTHER_NUMBER
+               : IS_ALL(name, "LinkType")    ? RESERVED
+                                             : TEXT;
+    }
+    if (IS_ALL(name, "Score") || IS_ALL(name, "UserId")) {
+        return OTHER_NUMBER;
+    }
+    return IS_ALL(name, "User") ? RESERVED : TEXT;
 }
 
 /* Read a name and what stands before its value. */
@@ -146,12 +188,17 @@ static Verdict put_attribute(Reader *in, Row *row, Posts *posts)
     Name name;
     Buffer *json = &posts->json;
     TRY(read_name(in, &name));
-    TRY(row->count == 0 ? PUT_LITERAL(json, "{\"") : PUT_LITERAL(json, ",\""));
     TRY(add_name(row, name));
+    Meaning meaning = posts->table == POSTS ? meaning_in_posts(name)
+                                            : meaning_in_table(name, posts->table);
+    row->has |= 1u << meaning;
+    if (meaning == LEFT_OUT) {
+        posts->tags.size = 0;
+        return put_text(in, &posts->tags);
+    }
+    TRY(row->kept++ == 0 ? PUT_LITERAL(json, "{\"") : PUT_LITERAL(json, ",\""));
     TRY(put(json, name.at, name.size));
     TRY(PUT_LITERAL(json, "\":"));
-    Meaning meaning = meaning_of(name);
-    row->has |= 1u << meaning;
     switch (meaning) {
     case TEXT:
         if (name.size == posts->reserved_size && memcmp(name.at, posts->reserved, name.size) == 0) {
@@ -188,12 +235,17 @@ static Verdict count_other_type(Posts *posts, int64_t type)
 }
 
 /* posts.KEY is little-endian on every machine. */
+void set_integer(char *bytes, int64_t number)
+{
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (char)(Byte)((uint64_t)number >> (8 * i));
+    }
+}
+
 static Verdict put_integer(Buffer *out, int64_t number)
 {
-    Byte bytes[8];
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (Byte)((uint64_t)number >> (8 * i));
-    }
+    char bytes[8];
+    set_integer(bytes, number);
     return put(out, bytes, sizeof bytes);
 }
 
@@ -221,10 +273,86 @@ static Verdict add_post(const Row *row, size_t start, Posts *posts)
     return put_integer(&posts->keys, (int64_t)(posts->json.size - start) << 4 | kind);
 }
 
+/* The names of links' types: `schema.LINK_TYPES`. */
+static Verdict put_link_type(Buffer *json, int64_t type)
+{
+    if (type == 1) {
+        return PUT_LITERAL(json, ",\"LinkType\":\"linked\"");
+    }
+    if (type == 3) {
+        return PUT_LITERAL(json, ",\"LinkType\":\"duplicate\"");
+    }
+    char text[48];
+    int size = snprintf(text, sizeof text, ",\"LinkType\":\"%lld\"", (long long)type);
+    return put(json, text, (size_t)size);
+}
+
+/* Give a row of another table its key. */
+static Verdict add_record(const Row *row, size_t start, Posts *posts)
+{
+    unsigned required = 1u << ID;
+    required |= posts->table == USERS ? 0 : 1u << POST_ID;
+    required |= posts->table == VOTES ? 1u << VOTE_TYPE_ID : 0;
+    if ((row->has & required) != required) {
+        return NOT_CANONICAL;
+    }
+    posts->rows++;
+    posts->last_id = row->numbers[ID];
+    int64_t post_id = row->numbers[posts->table == USERS ? ID : POST_ID], rank = row->numbers[ID];
+    if (posts->table == VOTES) {
+        posts->json.size = start;
+        int64_t type = row->numbers[VOTE_TYPE_ID];
+        if (type < INT32_MIN || type > INT32_MAX) {
+            return NOT_CANONICAL;
+        }
+        rank = type * ((int64_t)1 << 32) + 1; /* One vote: `table_rows.votes_of`. */
+    } else if (posts->table == LINKS && row->has & 1u << LINK_TYPE_ID) {
+        posts->json.size--; /* The closing brace. */
+        TRY(put_link_type(&posts->json, row->numbers[LINK_TYPE_ID]));
+        TRY(PUT_LITERAL(&posts->json, "}"));
+    }
+    TRY(put_integer(&posts->keys, post_id));
+    TRY(put_integer(&posts->keys, post_id));
+    TRY(put_integer(&posts->keys, rank));
+    return put_integer(&posts->keys, (int64_t)(posts->json.size - start) << 4 | posts->table);
+}
+
+/* By post, then by type and number of votes. */
+static int compare_votes(const void *left, const void *right)
+{
+    for (int at = 8; at <= 16; at += 8) {
+        int64_t a = key_integer((const char *)left + at), b = key_integer((const char *)right + at);
+        if (a != b) {
+            return a < b ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+/* Sort votes and add up those of one post and type. */
+static void count_votes(Buffer *keys)
+{
+    if (keys->size == 0) {
+        return;
+    }
+    qsort(keys->bytes, keys->size / KEY_BYTES, KEY_BYTES, compare_votes);
+    char *last = keys->bytes, *end = keys->bytes + keys->size;
+    for (char *key = last + KEY_BYTES; key < end; key += KEY_BYTES) {
+        int64_t rank = key_integer(last + 16);
+        if (memcmp(key, last, 16) == 0 && (uint64_t)key_integer(key + 16) >> 32 == (uint64_t)rank >> 32) {
+            set_integer(last + 16, rank + 1);
+        } else {
+            last += KEY_BYTES;
+            memmove(last, key, KEY_BYTES);
+        }
+    }
+    keys->size = (size_t)(last - keys->bytes) + KEY_BYTES;
+}
+
 static Verdict convert_row(Reader *in, Posts *posts)
 {
     Row row;
-    row.count = 0;
+    row.count = row.kept = 0;
     row.hashes = 0;
     row.has = 0;
     size_t start = posts->json.size;
@@ -242,8 +370,8 @@ static Verdict convert_row(Reader *in, Posts *posts)
         }
         TRY(put_attribute(in, &row, posts));
     }
-    TRY(PUT_LITERAL(&posts->json, "}"));
-    return add_post(&row, start, posts);
+    TRY(row.kept == 0 ? PUT_LITERAL(&posts->json, "{}") : PUT_LITERAL(&posts->json, "}"));
+    return posts->table == POSTS ? add_post(&row, start, posts) : add_record(&row, start, posts);
 }
 
 Verdict convert_rows(const char *slice, size_t size, Posts *posts)
@@ -256,6 +384,9 @@ Verdict convert_rows(const char *slice, size_t size, Posts *posts)
     while (in.at < in.end) {
         TRY(convert_row(&in, posts));
         skip_spaces(&in);
+    }
+    if (posts->table == VOTES) {
+        count_votes(&posts->keys);
     }
     return CANONICAL;
 }

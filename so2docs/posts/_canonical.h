@@ -27,8 +27,12 @@ typedef struct {
     size_t rows;
 } OtherType;
 
-/* What the rows of a slice became, in their order. All but `reserved` zero at the start. */
+/* What the rows are of: `schema.TABLES`. The numbers are the kinds of their records. */
+typedef enum { POSTS = 0, USERS = 4, COMMENTS = 5, LINKS = 6, VOTES = 7 } Table;
+
+/* What the rows of a slice became, in their order. All but the first three zero at the start. */
 typedef struct {
+    Table table;
     const char *reserved; /* A name that no attribute may have, besides those that are known. */
     size_t reserved_size;
     Buffer keys, json;
@@ -39,12 +43,16 @@ typedef struct {
     size_t other_types_count;
 } Posts;
 
-/* Convert a slice of whole rows. Unless it is CANONICAL, `posts` is of no use but to be freed. */
+/* Convert a slice of whole rows. In the keys of a table's rows, the question id is the post id until
+   somebody knows better; of votes there is one key for each post and type, in ascending order; users
+   have their `Id` and the size of their JSON. Unless it is CANONICAL, `posts` is of no use but to be freed. */
 Verdict convert_rows(const char *slice, size_t size, Posts *posts);
 
 void free_posts(Posts *posts);
 
 /* The integer that stands at `bytes` in a key. */
 int64_t key_integer(const char *bytes);
+
+void set_integer(char *bytes, int64_t number);
 
 #endif

@@ -29,10 +29,18 @@ static int append(PyObject *to, const char *bytes, size_t size)
 
 static int append_pairs(PyObject *pairs, const Buffer *keys)
 {
-    for (size_t at = 0; at < keys->size; at += KEY_BYTES) {
-        if (append(pairs, keys->bytes + at, PAIR_BYTES) < 0) {
-            return -1;
-        }
+    Py_ssize_t before = PyByteArray_Size(pairs);
+    size_t size = keys->size / KEY_BYTES * PAIR_BYTES;
+    if (size > (size_t)(PY_SSIZE_T_MAX - before)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (PyByteArray_Resize(pairs, before + (Py_ssize_t)size) < 0) {
+        return -1;
+    }
+    char *to = PyByteArray_AsString(pairs) + before;
+    for (size_t at = 0; at < keys->size; at += KEY_BYTES, to += PAIR_BYTES) {
+        memcpy(to, keys->bytes + at, PAIR_BYTES);
     }
     return 0;
 }
@@ -168,6 +176,114 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *read_table(PyObject *module, PyObject *args)
+{
+    PyObject *data, *result = NULL;
+    Posts posts = {0};
+    int table;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Si:read_table", &data, &table)) {
+        return NULL;
+    }
+    if (table < USERS || table > VOTES) {
+        return PyErr_Format(PyExc_ValueError, "table is %d; it must be 4 to 7", table);
+    }
+    posts.table = (Table)table;
+    char *bytes;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(data, &bytes, &size) < 0) {
+        return NULL;
+    }
+    Verdict verdict = convert_rows(bytes, (size_t)size, &posts);
+    if (verdict == NOT_CANONICAL) {
+        result = Py_NewRef(Py_None);
+    } else if (verdict == NO_MEMORY) {
+        PyErr_NoMemory();
+    } else {
+        PyObject *last_id = posts.rows == 0 ? Py_NewRef(Py_None)
+                                            : PyLong_FromLongLong((long long)posts.last_id);
+        if (last_id != NULL) {
+            result = Py_BuildValue("(nNy#y#)", (Py_ssize_t)posts.rows, last_id,
+                                   posts.keys.size ? posts.keys.bytes : "",
+                                   (Py_ssize_t)posts.keys.size,
+                                   posts.json.size ? posts.json.bytes : "",
+                                   (Py_ssize_t)posts.json.size);
+        }
+    }
+    free_posts(&posts);
+    return result;
+}
+
+/* Whether keys belong to that much JSON, and have a question id each. */
+static int are_whole(const Posts *posts, Py_ssize_t questions_size)
+{
+    size_t json_size = 0;
+    if (posts->keys.size % KEY_BYTES || (size_t)questions_size != posts->keys.size / 4) {
+        return 0;
+    }
+    for (size_t at = 0; at < posts->keys.size; at += KEY_BYTES) {
+        int64_t size = key_integer(posts->keys.bytes + at + 24) >> 4;
+        if (size < 0 || (size_t)size > posts->json.size - json_size) {
+            return 0;
+        }
+        json_size += (size_t)size;
+    }
+    return json_size == posts->json.size;
+}
+
+static PyObject *file_records(PyObject *module, PyObject *args)
+{
+    PyObject *keys, *buckets, *new_bucket, *result = NULL;
+    const char *json, *questions;
+    char *bytes;
+    Py_ssize_t keys_size, json_size, questions_size;
+    Posts posts = {0};
+    int bucket_bits;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Sy#y#O!Oi:file_records", &keys, &json, &json_size, &questions,
+                          &questions_size, &PyDict_Type, &buckets, &new_bucket, &bucket_bits)
+        || PyBytes_AsStringAndSize(keys, &bytes, &keys_size) < 0) {
+        return NULL;
+    }
+    posts.json = (Buffer){(char *)json, (size_t)json_size, 0};
+    posts.keys = (Buffer){bytes, (size_t)keys_size, 0};
+    if (bucket_bits < 0 || bucket_bits > 62 || !are_whole(&posts, questions_size)) {
+        PyErr_SetString(PyExc_ValueError, "keys, JSON and questions do not belong together");
+        return NULL;
+    }
+    posts.keys.bytes = PyMem_Malloc((size_t)keys_size + 1);
+    if (posts.keys.bytes == NULL) {
+        return PyErr_NoMemory();
+    }
+    memcpy(posts.keys.bytes, bytes, (size_t)keys_size);
+    for (Py_ssize_t at = 0; at < keys_size; at += KEY_BYTES) {
+        memcpy(posts.keys.bytes + at, questions + at / 4, 8);
+    }
+    if (append_posts(&posts, buckets, new_bucket, bucket_bits) == 0) {
+        result = Py_NewRef(Py_None);
+    }
+    PyMem_Free(posts.keys.bytes);
+    return result;
+}
+
+PyDoc_STRVAR(read_table_doc,
+    "read_table(data, table)\n--\n\n"
+    "Turn a slice of rows of a table into records, as `rows.parse` and `table_rows` do.\n\n"
+    "Args:\n"
+    "    data: The slice.\n"
+    "    table: Kind of the records; 4 for users.\n\n"
+    "Returns:\n"
+    "    The number of rows, the `Id` of the last one, keys and JSON; or None if a row is not\n"
+    "    canonical.");
+
+PyDoc_STRVAR(file_records_doc,
+    "file_records(keys, json, questions, buckets, new_bucket, bucket_bits)\n--\n\n"
+    "Append records to the buckets of their questions.\n\n"
+    "Args:\n"
+    "    keys: What `read_table` returned.\n"
+    "    json: The JSON objects.\n"
+    "    questions: A question id for each, little-endian.");
+
 PyDoc_STRVAR(add_rows_doc,
     "add_rows(data, buckets, pairs, new_bucket, bucket_bits, reserved)\n--\n\n"
     "Turn a slice of rows into posts, as `rows.parse` and `posts.add` do.\n\n"
@@ -177,6 +293,8 @@ PyDoc_STRVAR(add_rows_doc,
 
 static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, add_rows_doc},
+    {"read_table", read_table, METH_VARARGS, read_table_doc},
+    {"file_records", file_records, METH_VARARGS, file_records_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -10,3 +10,12 @@ def add_rows(
     bucket_bits: int,
     reserved: bytes,
 ) -> tuple[int, int | None, dict[int, int]] | None: ...
+def read_table(data: bytes, table: int) -> tuple[int, int | None, bytes, bytes] | None: ...
+def file_records(
+    keys: bytes,
+    json: bytes,
+    questions: bytes,
+    buckets: dict[int, Bucket],
+    new_bucket: Callable[[], Bucket],
+    bucket_bits: int,
+) -> None: ...

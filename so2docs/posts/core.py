@@ -8,14 +8,23 @@ goes the way of the reference. What comes out never depends on the choice.
 from __future__ import annotations
 
 import os
+from array import array
 from functools import lru_cache
 from typing import NamedTuple, get_args
 
 from so2docs.errors import OptionError
 from so2docs.options.choices import Core
 from so2docs.posts import rows
-from so2docs.posts.posts import BUCKET_BITS, Posts, new_bucket
-from so2docs.schema import RESERVED
+from so2docs.posts.posts import (
+    BUCKET_BITS,
+    KEY,
+    Posts,
+    as_bytes,
+    integers,
+    new_bucket,
+)
+from so2docs.posts.table_rows import FindQuestions
+from so2docs.schema import RESERVED, Table
 
 try:
     from so2docs.posts import _core
@@ -24,6 +33,10 @@ except ImportError:  # No C compiler was there when the package was installed.
 
 VARIABLE = "SO2DOCS_CORE"
 """Environment variable that says what `auto` means."""
+
+
+_USERS = 4
+"""What the compiled core calls users, which have no kind."""
 
 
 class Added(NamedTuple):
@@ -91,6 +104,56 @@ def add_canonical(data: bytes, frame: tuple[bytes, bytes], posts: Posts) -> Adde
     count, last_id, other_types = done
     posts.other_types.update(other_types)
     return Added(count, last_id)
+
+
+def read_users(data: bytes, frame: tuple[bytes, bytes]) -> tuple[Added, bytes, bytes] | None:
+    """Turn a slice of users into JSON by the compiled core.
+
+    Args:
+        data: What stands between two places where a row starts.
+        frame: The root's start and closing tags.
+
+    Returns:
+        What was read, a key for each user with the `Id` and the size of the JSON, and the JSON; or
+        None if the slice is not canonical.
+    """
+    return _read_table(data, frame, _USERS)
+
+
+def add_canonical_records(
+    data: bytes, frame: tuple[bytes, bytes], table: Table, found: Posts, questions: FindQuestions
+) -> Added | None:
+    """Turn a slice of comments, links or votes into records by the compiled core.
+
+    Args:
+        data: What stands between two places where a row starts.
+        frame: The root's start and closing tags.
+        table: The table that it is of.
+        found: Where the records go.
+        questions: Where the posts belong.
+
+    Returns:
+        What was added; or None, with nothing changed, if the slice is not canonical.
+    """
+    done = _read_table(data, frame, table.kind)
+    if done is None:
+        return None
+    added, keys, json = done
+    post_ids = integers(keys)[1 :: KEY.size // 8]
+    places = questions(set(post_ids))
+    question_ids = array("q", map(places.get, post_ids, post_ids))
+    _core.file_records(keys, json, as_bytes(question_ids), found.buckets, new_bucket, BUCKET_BITS)
+    return added
+
+
+def _read_table(
+    data: bytes, frame: tuple[bytes, bytes], kind: int
+) -> tuple[Added, bytes, bytes] | None:
+    done = _core.read_table(data, kind) if _is_sound(frame) else None
+    if done is None:
+        return None
+    count, last_id, keys, json = done
+    return Added(count, last_id), keys, json
 
 
 @lru_cache(maxsize=4)

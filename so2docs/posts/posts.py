@@ -49,6 +49,14 @@ def integers(data: bytes | bytearray) -> array[int]:
     return found
 
 
+def as_bytes(numbers: array[int]) -> bytes:
+    """Integers in the form of keys."""
+    if sys.byteorder == "big":
+        numbers = array("q", numbers)
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
 PAIR_BYTES = 16
 """A key starts with question id and post id, which the check for repeated ids takes."""
 

@@ -28,6 +28,9 @@ _PAIR = 2 * WORD
 _END = struct.Struct("=8sQQI")
 """Mark, number of pairs, number of blocks, checksum of what stands between the blocks and this."""
 
+_MOST_KNOWN = 1 << 10
+"""Blocks that a reader keeps in memory: 4 MB."""
+
 _MARK = b"so2docsM"
 
 
@@ -90,7 +93,7 @@ class IdMap:
                 f"{path}: the spill cannot be read ({error.strerror}); run again with --restart"
             ) from error
         self._firsts, self._sums = array("q"), array("I")
-        self._known = -1, array("q"), array("q")
+        self._known: dict[int, tuple[array[int], array[int]]] = {}
         try:
             self._read_index(os.fstat(self._file).st_size)
         except BaseException:
@@ -145,8 +148,9 @@ class IdMap:
         return found
 
     def _block(self, number: int) -> tuple[array[int], array[int]]:
-        """Ids and values of a block, the last one without reading it again."""
-        if self._known[0] != number:
+        """Ids and values of a block; those of late are not read again."""
+        known = self._known.get(number)
+        if known is None:
             start = number * _BLOCK
             count = min(_BLOCK, self._count - start)
             data = read_at(self._file, count * _PAIR, start * _PAIR)
@@ -154,5 +158,7 @@ class IdMap:
                 raise self._damaged(f"at byte {start * _PAIR:,}")
             words = array("q")
             words.frombytes(data)
-            self._known = number, words[:count], words[count:]
-        return self._known[1], self._known[2]
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[number] = words[:count], words[count:]
+        return known

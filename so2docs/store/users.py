@@ -49,12 +49,31 @@ class UserRecords:
     def add(self, rows: list[Row]) -> None:
         """Add the users of some rows."""
         for row in set_aside(self._found, TABLES["users"], rows):
-            self._keys += KEY.pack(row["Id"], self._written + len(self._lines), 0, 0)
             kept = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
             if self._shape is not None:
                 kept = self._shape(kept, None)
-            json = orjson.dumps(kept)
-            self._lines += b"%08x%b\n" % (crc32(json), json)
+            self._add(row["Id"], orjson.dumps(kept))
+        self._flush_if_full()
+
+    def add_compiled(self, keys: bytes, jsons: bytes) -> None:
+        """Add users that are JSON already.
+
+        Args:
+            keys: For each the `Id`, and the size of the JSON as in a key.
+            jsons: Their JSON, one after the other.
+        """
+        at = 0
+        for user_id, _, _, size_and_kind in KEY.iter_unpack(keys):
+            end = at + (size_and_kind >> 4)
+            self._add(user_id, jsons[at:end])
+            at = end
+        self._flush_if_full()
+
+    def _add(self, user_id: int, json: bytes) -> None:
+        self._keys += KEY.pack(user_id, self._written + len(self._lines), 0, 0)
+        self._lines += b"%08x%b\n" % (crc32(json), json)
+
+    def _flush_if_full(self) -> None:
         if len(self._lines) >= _FULL:
             self.flush()
 
