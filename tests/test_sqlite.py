@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -325,6 +327,50 @@ def test_an_existing_database_stays_if_the_next_one_fails(tmp_path: Path) -> Non
     with pytest.raises(so2docs.OutputError):
         so2docs.to_sqlite([{"Id": 1}, {"Id": 2, "Answers": [{}]}], tmp_path / "q.db", force=True)
     assert (tmp_path / "q.db").read_bytes() == before
+    assert not (tmp_path / "q.db.part").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the signals of POSIX")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("phase", ["rows", "later"])
+def test_stopped_midway_it_leaves_nothing(
+    phase: str, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    line = json.dumps({"Id": 0, "Title": "a", "Body": "<p>" + "x y z " * 200, "Answers": []})
+    with (tmp_path / "q.jsonl").open("w") as file:
+        file.writelines(line.replace("0", str(n), 1) + "\n" for n in range(1, 60_001))
+    before = {path.name for path in tmp_path.iterdir()}
+    command = [sys.executable, "-m", "so2docs", "sqlite", "q.jsonl", "q.db"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    part = tmp_path / "q.db.part"
+    while not part.exists() or (phase == "later" and part.stat().st_size < 50_000_000):
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == code, said
+    assert "; the same command starts over\n" in said
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the signals of POSIX")
+def test_killed_midway_it_leaves_no_database_and_starts_over(tmp_path: Path) -> None:
+    script = """
+import os, signal, sys
+import so2docs
+def documents():
+    for n in range(1, 9001):
+        if n == 8000:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield {"Id": n, "Body": "<p>" + "x y z " * 300, "Answers": []}
+so2docs.to_sqlite(documents(), sys.argv[1])
+"""
+    path = tmp_path / "q.db"
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert [entry.name for entry in tmp_path.iterdir()] == ["q.db.part"]
+    so2docs.to_sqlite(SITE, path)
+    assert list(rebuilt(path)) == list(so2docs.read(SITE))
     assert not (tmp_path / "q.db.part").exists()
 
 

@@ -76,4 +76,9 @@ def serve(
         notify(f"serving {address} (Ctrl-C ends it)")
         if opens:
             click.launch(address)
-        run(app, bound)
+        try:
+            run(app, bound)
+        except BaseException as end:
+            if isinstance(end, Exception):
+                raise
+            raise type(end)("no longer serving") from None

@@ -77,16 +77,21 @@ def sqlite(
     database: str | None = last
     if not sources or not last.endswith(_ENDINGS):
         sources, database = list(paths), None
-    made = to_sqlite(
-        sources,
-        database,
-        search=search,  # type: ignore[arg-type]
-        site_field=site_field,
-        site=site,
-        nest=nest,
-        jobs=jobs,
-        force=force,
-        progress=shows_progress(quiet),
-    )
+    try:
+        made = to_sqlite(
+            sources,
+            database,
+            search=search,  # type: ignore[arg-type]
+            site_field=site_field,
+            site=site,
+            nest=nest,
+            jobs=jobs,
+            force=force,
+            progress=shows_progress(quiet),
+        )
+    except BaseException as end:
+        if isinstance(end, Exception):
+            raise
+        raise type(end)("the same command starts over") from None
     if not quiet:
         tell(made)

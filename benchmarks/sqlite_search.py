@@ -1,0 +1,94 @@
+"""What a database takes to make, by kind of full text, and how long searches in it take.
+
+``python benchmarks/sqlite_search.py questions.jsonl.gz``. The queries are drawn from the texts:
+half of one to three words of a title, half of the start of a body, some with a tag or `score:`.
+Seconds of CPU stand beside those of the clock: they hold on a machine that others use, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sqlite3
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import measure
+
+from so2docs.serve.query import parse
+from so2docs.serve.store import Store
+from so2docs.sqlite.about import read_about
+
+_WORD = re.compile(r"\w{2,}")
+
+
+def queries(database: str, count: int, seed: int = 1) -> list[str]:
+    """Searches as people type them, from what there is to find."""
+    rng = random.Random(seed)
+    found: list[str] = []
+    with closing(sqlite3.connect(database)) as connection:
+        [(low, high)] = connection.execute("SELECT min(Id), max(Id) FROM questions")
+        while len(found) < count:
+            near = rng.randint(low, min(high, 900_000_000))
+            title, tags, body = connection.execute(
+                "SELECT Title, Tags, Body FROM texts WHERE Id >= ? AND Title NOT NULL LIMIT 1",
+                (near,),
+            ).fetchone() or ("", "", "")
+            words = _WORD.findall(title if len(found) % 2 else (body or title)[:300])
+            if len(words) < 3:
+                continue
+            text = " ".join(rng.sample(words, rng.choice((1, 2, 2, 3))))
+            if len(found) % 10 == 0:
+                text = f"[{tags.split()[0]}] {text}"
+            elif len(found) % 10 == 5:
+                text += " score:3"
+            found.append(text)
+    return found
+
+
+def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of the clock and of CPU of each search, in ascending order; the second time."""
+    about = read_about(database)
+    store = Store(about, about.sites[0])
+    asked = queries(database, count)
+    for text in asked:
+        store.search(parse(text))
+    wall, cpu = [], []
+    for text in asked:
+        started, spent = time.perf_counter(), time.thread_time()
+        store.search(parse(text))
+        cpu.append((time.thread_time() - spent) * 1e3)
+        wall.append((time.perf_counter() - started) * 1e3)
+    store.close()
+    return sorted(wall), sorted(cpu)
+
+
+def main() -> None:
+    """Print a line for each kind of full text."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output")
+    parser.add_argument("--queries", type=int, default=200)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=Path(arguments.output).parent) as folder:
+        for search in ("none", "titles", "all"):
+            database = str(Path(folder, f"{search}.db"))
+            command = [sys.executable, "-m", "so2docs", "sqlite", arguments.output, database]
+            made = measure.run([*command, "--search", search, "--quiet"])
+            size = Path(database).stat().st_size / 1e6
+            line = f"{search:<7} {made.wall:>6.1f} s {made.cpu:>6.1f} s CPU "
+            line += f"{made.memory >> 20:>4} MiB {size:>7.0f} MB"
+            if search != "none":
+                for name, values in zip(
+                    ("clock", "CPU"), latencies(database, arguments.queries), strict=True
+                ):
+                    middle, high = values[len(values) // 2], values[len(values) * 99 // 100]
+                    line += f"  {name}: p50 {middle:.1f} p99 {high:.1f} most {values[-1]:.1f} ms"
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
