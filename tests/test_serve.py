@@ -163,6 +163,23 @@ def test_every_answer_says_that_nothing_else_may_be_loaded(client: Any) -> None:
         assert "<style" not in page
 
 
+def test_only_this_machine_is_answered(client: Any) -> None:
+    for name, status in (("127.0.0.1:1", 200), ("localhost", 200), ("evil.example", 400)):
+        assert client.get("/questions/1.json", headers={"host": name}).status_code == status
+
+
+def test_a_database_that_breaks_meanwhile(tmp_path: Path) -> None:
+    path = make(tmp_path)
+    with client_of(path) as client:
+        size = path.stat().st_size
+        with path.open("r+b") as file:
+            file.seek(8192)
+            file.write(b"\xff" * (size - 8192))
+        answer = client.get("/questions/1")
+        assert answer.status_code == 500
+        assert "The database cannot be read" in answer.text
+
+
 def test_nothing_hostile_gets_through_as_markup(tmp_path: Path) -> None:
     so2docs.to_sqlite(hostile(), tmp_path / "hostile.db", site=HOST)
     with client_of(tmp_path / "hostile.db") as client:

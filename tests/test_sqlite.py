@@ -321,6 +321,25 @@ def test_what_cannot_be_done(arguments: list[str], code: int, message: str, tmp_
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the limits of POSIX")
+def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
+    script = """
+import resource, sys
+import so2docs
+resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
+documents = ({"Id": n, "Body": "<p>" + "x y z " * 900, "Answers": []} for n in range(1, 40_000))
+try:
+    so2docs.to_sqlite(documents, "q.db")
+except so2docs.So2docsError as error:
+    print(error)
+"""
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.startswith("q.db: ")
+    assert "disk" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_existing_database_stays_if_the_next_one_fails(tmp_path: Path) -> None:
     so2docs.to_sqlite(SITE, tmp_path / "q.db")
     before = (tmp_path / "q.db").read_bytes()

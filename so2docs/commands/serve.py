@@ -67,7 +67,13 @@ def serve(
         if not quiet:
             say(message)
 
-    app = open_sites(list(paths), notify=notify, progress=shows_progress(quiet), site=site)
+    app = open_sites(
+        list(paths),
+        notify=notify,
+        progress=shows_progress(quiet),
+        site=site,
+        local=host in ("127.0.0.1", "localhost"),
+    )
     with bind(host, port) as bound:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}/"

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -28,6 +29,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_LOCAL = ["localhost", "127.0.0.1"]
 _FOUND_MARKS = {"\x02": "<mark>", "\x03": "</mark>"}
 
 
@@ -59,11 +61,13 @@ class Headers:
         await self.app(scope, receive, send_with_headers)
 
 
-def application(stores: dict[str, Store]) -> Starlette:
+def application(stores: dict[str, Store], *, local: bool = True) -> Starlette:
     """The application.
 
     Args:
         stores: The sites, by the first part of their paths. One site alone has none.
+        local: Answer only where this machine is asked under its own name, so that no page of
+            another site can read this one through a name that leads here.
     """
     environment = _environment()
     single = len(stores) == 1
@@ -85,7 +89,10 @@ def application(stores: dict[str, Store]) -> Starlette:
 
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Headers)],
+        middleware=[
+            Middleware(Headers),
+            Middleware(TrustedHostMiddleware, allowed_hosts=_LOCAL if local else ["*"]),
+        ],
         exception_handlers={
             HTTPException: _error_page(environment),
             sqlite3.Error: _error_page(environment),
@@ -140,7 +147,7 @@ def _error_page(environment: Environment) -> Any:
         if isinstance(error, HTTPException):
             status, text = error.status_code, error.detail
         else:
-            status, text = 400, f"The database did not understand that: {error}"
+            status, text = 500, f"The database cannot be read: {error}"
         if status in (301, 302, 307, 308):
             return RedirectResponse(error.headers["location"], status)  # type: ignore[attr-defined]
         page = environment.get_template("error.html")

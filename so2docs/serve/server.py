@@ -24,7 +24,12 @@ _SQLITE = b"SQLite format 3\x00"
 
 
 def open_sites(
-    paths: list[str], *, notify: Notify, progress: bool = False, site: str | None = None
+    paths: list[str],
+    *,
+    notify: Notify,
+    progress: bool = False,
+    site: str | None = None,
+    local: bool = True,
 ) -> Starlette:
     """The application for some outputs and databases.
 
@@ -35,6 +40,7 @@ def open_sites(
         notify: Called with a line of text before a database is made.
         progress: Show progress bars meanwhile.
         site: Address of the site, where the names do not tell.
+        local: Answer only to `localhost` and `127.0.0.1`.
 
     Raises:
         So2docsError: One cannot be read, or its database cannot be made.
@@ -50,7 +56,7 @@ def open_sites(
             stores[slug] = Store(about, one)
     if not stores:
         raise OptionError("there is nothing to serve; the databases hold no sites")
-    return application(stores)
+    return application(stores, local=local)
 
 
 def _database_of(path: str, notify: Notify, *, progress: bool, site: str | None) -> str:
