@@ -294,11 +294,13 @@ def test_very_many_matches(tmp_path: Path) -> None:
     made: list[dict[str, Any]] = [
         {"Id": n, "Title": "plain", "Body": "<p>common</p>", "Answers": []} for n in range(1, 5001)
     ]
-    made.append({"Id": 6000, "Title": "common sense", "Body": "<p>x</p>", "Answers": []})
+    for number in (6000, 6001):
+        title = {"Title": "common sense", "Score": 6010 - number}
+        made.append({"Id": number, **title, "Body": "<p>x</p>", "Answers": []})
     so2docs.to_sqlite(made, tmp_path / "q.db")
     with client_of(tmp_path / "q.db") as client:
         found = client.get("/search.json?q=common").json()["posts"]
-        assert [post["Id"] for post in found] == [6000]
+        assert [post["Id"] for post in found] == [6000, 6001]
         assert "Very many posts match" in client.get("/search?q=common").text
 
 

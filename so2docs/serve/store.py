@@ -15,9 +15,10 @@ from so2docs.sqlite.about import About, Site, connect_to_site
 from so2docs.sqlite.rebuild import Documents
 
 PAGE = 20
-_RANKED = 4_000
-"""Most posts that are ranked: the rank of a post takes some microseconds."""
-_FILTERED = 20_000
+_RANKED = 2_000
+"""Most posts that are ranked by how well they match: that takes some microseconds each, and to go
+through all posts that hold any of the words."""
+_FILTERED = 5_000
 
 SORTS = {
     "newest": "q.Id DESC",
@@ -172,7 +173,7 @@ class Store:
         if is_cut := self._matches(match, most):
             titles = f"{{Title Tags}} : ({match})"
             match = titles if self._matches(titles, 0) else match
-        rows = self._ranked(match, filters, values)
+        rows = self._ranked(match, filters, values, by_score=is_cut)
         return Found(self._shown(query.match, rows[:PAGE]), len(rows) > PAGE, is_cut)
 
     def _matches(self, match: str, most: int) -> bool:
@@ -184,12 +185,17 @@ class Store:
         )  # fmt: skip
         return bool(rows[0]["n"] > most)
 
-    def _ranked(self, match: str, filters: list[str], values: Row) -> list[Row]:
+    def _ranked(self, match: str, filters: list[str], values: Row, *, by_score: bool) -> list[Row]:
+        """Posts by how well they match; of very many, the latest by their score."""
         where = " AND ".join(["p.Id IS NOT NULL", *filters])
+        rank, latest, order = "bm25(search, 10.0, 4.0, 1.0)", "", "s.Rank"
+        if by_score:
+            rank, latest = "0", "ORDER BY rowid DESC"
+            order = "coalesce(q.Score, a.Score) DESC, s.Row DESC"
         return self._rows(
-            "SELECT s.Row FROM (SELECT rowid AS Row, bm25(search, 10.0, 4.0, 1.0) AS Rank "
-            "FROM search WHERE search MATCH :match AND rowid BETWEEN :low AND :high LIMIT :most) s "
-            f"{posts_of('s')} WHERE {where} ORDER BY s.Rank LIMIT {PAGE + 1} OFFSET :skip",
+            f"SELECT s.Row FROM (SELECT rowid AS Row, {rank} AS Rank FROM search "
+            f"WHERE search MATCH :match AND rowid BETWEEN :low AND :high {latest} LIMIT :most) s "
+            f"{posts_of('s')} WHERE {where} ORDER BY {order} LIMIT {PAGE + 1} OFFSET :skip",
             match=match,
             **values,
         )
