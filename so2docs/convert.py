@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import orjson
 
 from so2docs.errors import DumpError, OptionError, So2docsError, starts_over
+from so2docs.lookup import retrieval_set
 from so2docs.options.conversion import Options
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, Tables
 from so2docs.options.output_form import OutputForm, default_output
@@ -73,7 +74,8 @@ def convert(
     """
     given = checked(keywords, ConvertKeywords)
     usual = default_output(given.get("format"), given.get("compression"))
-    path = usual if output is None else os.fspath(output)
+    path = retrieval_set.records_path(output, given)
+    path = path or os.fspath(usual if output is None else output)
     options = options_for(source, given, output_form(path, given), site_field)
     names = Names(path, work_folder(given), options.form)
     started = time.perf_counter()
@@ -106,6 +108,8 @@ def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]
             with disk_errors(), output_lock(names.output):
                 session = Session(dump, spill, options, names, notify=notify, tables=tables)
                 report = session.run(force=force)
+                if options.recipe is not None and options.recipe.recipe.files:
+                    retrieval_set.finish(names.output, report)
             with disk_errors():  # The lock went first: what a kill leaves then is still a spill.
                 if given.get("keep_spill"):
                     spill.put_all({"finished": True, "sealed": None, "checkpoint": None})

@@ -97,6 +97,8 @@ def convert_all(
         )
     if not os.fspath(output_dir):
         raise OptionError("--output-dir is empty, as an unset variable is; give a folder")
+    if keywords.get("recipe") == "beir":
+        raise OptionError("--recipe beir is a folder of its own; convert each dump alone")
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
     if keywords.get("site") is not None and len(planned) > 1:
         raise OptionError("--site is of one dump; convert it alone")

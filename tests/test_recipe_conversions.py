@@ -289,3 +289,78 @@ def test_every_record_is_json(tmp_path: Path) -> None:
     so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="thread", site="a.com")
     for line in (tmp_path / "q.jsonl").read_text(encoding="utf-8").splitlines():
         assert json.loads(line)["source"] == "a.com"
+
+
+def tsv(path: Path) -> list[str]:
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    assert header == "query-id\tcorpus-id\tscore"
+    return rows
+
+
+def set_of(folder: Path) -> tuple[list[Row], list[Row], list[str]]:
+    files = ["corpus.jsonl", "qrels", "queries.jsonl"]
+    assert sorted(path.name for path in folder.iterdir() if path.name[0] != ".") == files
+    qrels = tsv(folder / "qrels" / "test.tsv")
+    return jsonl(folder / "corpus.jsonl"), jsonl(folder / "queries.jsonl"), qrels
+
+
+def test_retrieval_set(site: Site, tmp_path: Path) -> None:
+    if not (site.folder / "PostLinks.xml").exists():
+        with pytest.raises(so2docs.So2docsError, match=r"PostLinks.xml"):
+            so2docs.convert(site.folder, tmp_path / "set", recipe="beir")
+        return
+    questions = oracle_tables.nest(site.folder, {"links"}).documents
+    expected = oracle_recipes.beir(questions, str)
+    for jobs, folder in enumerate([tmp_path / "one", tmp_path / "two"], 1):
+        options: Row = {"jobs": jobs, "chunk_bytes": 300_000, "body": "html"}
+        report = so2docs.convert(site.folder, folder, recipe="beir", **options)
+        assert set_of(folder) == expected
+        assert report.records == sum(map(len, expected))
+        assert (report.output, report.files) == (str(folder), 3)
+    assert not list(tmp_path.rglob("records*"))
+
+
+def test_retrieval_set_of_accepted_answers(site: Site, tmp_path: Path) -> None:
+    so2docs.convert(site.folder, tmp_path / "set", recipe="beir", accepted=True, body="html")
+    kept = [question for question in site.questions if question.get("AcceptedAnswerId")]
+    assert set_of(tmp_path / "set") == oracle_recipes.beir_accepted(kept, str)
+
+
+def test_what_a_filter_leaves_out_is_not_relevant(unpacked: Path, tmp_path: Path) -> None:
+    dump = unpacked / "beer.stackexchange.com"
+    so2docs.convert(dump, tmp_path / "all", recipe="beir")
+    so2docs.convert(dump, tmp_path / "some", recipe="beir", sample="60%")
+    corpus, queries, qrels = set_of(tmp_path / "some")
+    known = {entry["_id"] for entry in corpus}
+    pairs = [row.split("\t")[:2] for row in qrels]
+    every = [row.split("\t")[:2] for row in set_of(tmp_path / "all")[2]]
+    assert pairs == [pair for pair in every if known.issuperset(pair)]
+    assert 0 < len(pairs) < len(every)
+    assert [query["_id"] for query in queries] == list(dict.fromkeys(query for query, _ in pairs))
+
+
+def test_a_retrieval_set_is_resumed(
+    unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = unpacked / "beer.stackexchange.com"
+    so2docs.convert(dump, tmp_path / "expected", recipe="beir")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", stopped_at_qrels(os.replace))
+        with pytest.raises(Stop):
+            so2docs.convert(dump, tmp_path / "set", recipe="beir")
+    assert not (tmp_path / "set" / "qrels" / "test.tsv").exists()
+    report = so2docs.convert(dump, tmp_path / "set", recipe="beir")
+    assert report.resumed
+    assert set_of(tmp_path / "set") == set_of(tmp_path / "expected")
+    with pytest.raises(so2docs.OutputError, match="exists; choose another output"):
+        so2docs.convert(dump, tmp_path / "set", recipe="beir")
+    so2docs.convert(dump, tmp_path / "set", recipe="beir", force=True)
+
+
+def stopped_at_qrels(usual: Callable[..., None]) -> Callable[..., None]:
+    def replace(source: Any, target: Any) -> None:
+        if str(target).endswith("test.tsv"):
+            raise Stop
+        usual(source, target)
+
+    return replace
