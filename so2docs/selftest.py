@@ -24,8 +24,18 @@ from so2docs.posts import core
 
 _QUESTIONS = 1500
 _CHUNK_BYTES = 60_000
-_PATIENCE_SECONDS = 60
-_DELAYS = (0.05, 0.1, 0.02, 0.2, 0.01, 0.4, 0.005)
+_DIE = """
+import os, sys, so2docs
+from so2docs.spill import Spill
+dump, output, chunk_bytes = sys.argv[1:]
+commit, left = Spill.commit, [1] * 5
+def commit_or_die(*arguments):
+    commit(*arguments)
+    left.pop() if left else os._exit(9)
+Spill.commit = commit_or_die
+so2docs.convert(dump, output, chunk_bytes=int(chunk_bytes), jobs=1)
+"""
+"""A conversion whose process ends, as by a kill, when it has committed some chunks."""
 
 _WORDS = (
     "knead",
@@ -124,33 +134,15 @@ class _Bench:
 
     def resumes(self) -> None:
         """Whether a killed conversion is resumed, and ends with the same bytes."""
-        for number, delay in enumerate(_DELAYS):
-            output = self.folder / f"{number}.jsonl.gz"
-            self.kill(output, delay)
-            report = so2docs.convert(
-                self.dump, output, chunk_bytes=_CHUNK_BYTES, jobs=1, force=output.exists()
-            )
-            self.compare(output)
-            if report.resumed:
-                return
-        raise _FailedError("no kill came in the middle; the machine may be very busy")
-
-    def kill(self, output: Path, delay: float) -> None:
-        """Start a conversion in a process of its own, and kill it so long after its first file."""
-        arguments = f"{str(self.dump)!r}, {str(output)!r}, chunk_bytes={_CHUNK_BYTES}, jobs=1"
-        script = f"import so2docs; so2docs.convert({arguments}, core='python')"
-        process = subprocess.Popen([sys.executable, "-c", script])
-        try:
-            spill = Path(f"{output}.spill")
-            until = time.monotonic() + _PATIENCE_SECONDS
-            while process.poll() is None and not any(spill.glob("**/*")):
-                if time.monotonic() > until:
-                    raise _FailedError(f"nothing was written within {_PATIENCE_SECONDS} s")
-                time.sleep(0.001)
-            time.sleep(delay)
-        finally:
-            process.kill()
-            process.wait()
+        output = self.folder / "killed.jsonl.gz"
+        arguments = [str(self.dump), str(output), str(_CHUNK_BYTES)]
+        killed = subprocess.run([sys.executable, "-c", _DIE, *arguments], check=False)
+        if output.exists() or killed.returncode == 0:
+            raise _FailedError("a conversion that was to die did not")
+        report = so2docs.convert(self.dump, output, chunk_bytes=_CHUNK_BYTES, jobs=1)
+        if not report.resumed:
+            raise _FailedError("the conversion was not resumed, but started over")
+        self.compare(output)
 
     def packed_gzip(self) -> Path:
         """The sample as a gzip file."""
