@@ -1,0 +1,41 @@
+"""The site is made of the README and of `docs/` as they stand in the repository.
+
+A hook of mkdocs: the README becomes the first page, and links to files that are not on the site
+become their names.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)\s#]+)(#[^)\s]*)?\)")
+_COG = re.compile(r"<!-- \[\[\[.*?-->\n|<!-- \]\]\] -->\n", re.DOTALL)
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Add the README as the first page."""
+    readme = Path(config.config_file_path).with_name("README.md").read_text(encoding="utf-8")
+    text = readme.replace("](docs/", "](")
+    files.append(File.generated(config, "index.md", content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
+    """Follow links where they lead on the site, and only there."""
+    folder = Path(page.file.src_uri).parent
+
+    def followed(link: re.Match[str]) -> str:
+        text, target, anchor = link[1], link[2], link[3] or ""
+        if target.endswith("README.md") and target.startswith("../"):
+            up = "../" * (len(folder.parts))
+            return f"[{text}]({up}index.md{anchor})"
+        path = str(folder / target)
+        if files.get_file_from_path(path) is None and not path.startswith("tutorials/../"):
+            return text
+        return link[0]
+
+    return _LINK.sub(followed, _COG.sub("", markdown))
