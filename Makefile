@@ -6,7 +6,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 CORE := setup.py $(wildcard so2docs/posts/*.c so2docs/posts/*.h)
 
-.PHONY: demo test test-spark test-browser test-datasets fuzz format docs bench profile sanitize fuzz-core clean
+.PHONY: demo test test-spark test-browser test-datasets fuzz faults format docs bench profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -49,6 +49,13 @@ SECONDS ?= 600
 fuzz: $(VENV)/installed-test
 	-$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python fuzz/fuzz_convert.py --seconds $(SECONDS)
+
+# Conversions under faults that a seed decides, each run to its end; a finding replays by its seed:
+# make faults ROUNDS=1 SEED=...
+ROUNDS ?= 2000
+SEED ?= 0
+faults: $(VENV)/installed-test
+	$(BIN)/python tests/faults --rounds $(ROUNDS) --seed $(SEED)
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from dumps import some_rows, write_dump
+from processes import children
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LONG = bool(os.environ.get("SO2DOCS_LONG"))
@@ -70,17 +71,9 @@ def end_of(running: subprocess.Popen[bytes]) -> tuple[int, str]:
     return running.returncode, messages.decode()
 
 
-def workers_of(running: subprocess.Popen[bytes]) -> list[int]:
-    found = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,stat="], check=True, capture_output=True, text=True
-    ).stdout.splitlines()
-    rows = [line.split() for line in found]
-    return [int(pid) for pid, parent, state in rows if int(parent) == running.pid and state != "Z"]
-
-
 def wait_for_workers(running: subprocess.Popen[bytes]) -> list[int]:
     deadline = time.monotonic() + SECONDS
-    while running.poll() is None and not (found := workers_of(running)):
+    while running.poll() is None and not (found := children(running.pid)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return found
@@ -115,7 +108,7 @@ def test_stopped_at_any_moment(
     time.sleep(rng.uniform(0.2, 0.8) * seconds)
     if sent != signal.SIGKILL:
         os.kill(running.pid, sent)
-    elif found := workers_of(running):
+    elif found := children(running.pid):
         os.kill(rng.choice(found), sent)
     found_code, messages = end_of(running)
     assert found_code in (0, code), messages

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from dumps import left_by, some_rows, write_dump
+from processes import children, members
 
 import so2docs
 
@@ -79,28 +80,6 @@ def _start(dump: Path, output: Path, command: bool) -> subprocess.Popen[str]:
     )
 
 
-def members(group: int) -> list[int]:
-    """The living processes of a group."""
-    found = subprocess.run(
-        ["ps", "-A", "-o", "pid=,pgid=,stat="], check=True, capture_output=True, text=True
-    ).stdout.split("\n")
-    rows = [line.split() for line in found if line]
-    return [int(pid) for pid, pgid, state in rows if int(pgid) == group and state[0] != "Z"]
-
-
-def workers_of(running: subprocess.Popen[str]) -> list[int]:
-    """The workers of a conversion."""
-    found = subprocess.run(
-        ["ps", "-ww", "-A", "-o", "pid=,ppid=,args="], check=True, capture_output=True, text=True
-    ).stdout.split("\n")
-    rows = [line.split(None, 2) for line in found if line.strip()]
-    return [
-        int(pid)
-        for pid, parent, args in rows
-        if int(parent) == running.pid and "passes.worker" in args
-    ]
-
-
 def wait_for(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
@@ -158,7 +137,7 @@ def test_workers_end_with_their_parent(
     command: bool, dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
 ) -> None:
     running = start(dump, output, command=command)
-    wait_for(lambda: workers_of(running) or running.poll() is not None)
+    wait_for(lambda: children(running.pid) or running.poll() is not None)
     running.kill()
     running.communicate(timeout=60)
     wait_for(lambda: not members(running.pid))
@@ -175,7 +154,7 @@ def test_asked_to_stop(
     number: signal.Signals, code: int, word: str, whole_group: bool, dump: Path, output: Path
 ) -> None:
     running = start(dump, output, command=True)
-    wait_for(lambda: workers_of(running) or running.poll() is not None)
+    wait_for(lambda: children(running.pid) or running.poll() is not None)
     (os.killpg if whole_group else os.kill)(running.pid, number)
     _, messages = running.communicate(timeout=60)
     assert running.returncode == code, messages
@@ -189,7 +168,7 @@ def test_a_worker_killed_alone(
 ) -> None:
     running = start(dump, output)
     wait_for_chunks(output, running)
-    os.kill(workers_of(running)[0], signal.SIGKILL)
+    os.kill(children(running.pid)[0], signal.SIGKILL)
     _, messages = running.communicate(timeout=60)
     assert running.returncode == 1
     assert (

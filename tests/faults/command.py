@@ -1,0 +1,86 @@
+"""The command line of a scenario, and its files."""
+
+from pathlib import Path
+
+from dumps import left_by
+
+from faults import sites
+from faults.plan import FORMS, Scenario
+from faults.process import OPTIONS, Process
+
+Files = dict[str, bytes]
+
+
+class Command:
+    """Runs scenarios in a folder of their own.
+
+    Args:
+        place: That folder: `out` for the output, `work` and `other` for spills, `tmp`.
+        folder: For the dumps, and for what is read of the processes.
+        seconds: How long a conversion may take.
+    """
+
+    def __init__(self, place: Path, folder: Path, seconds: float) -> None:
+        self.place, self.seconds = place, seconds
+        self.dumps, self.notes = folder / "dumps", folder / "notes"
+        self.dumps.mkdir()
+        (self.notes / "rival").mkdir(parents=True)
+
+    def start(
+        self,
+        scenario: Scenario,
+        *more: str,
+        stop_at: int | None = None,
+        takes: int | None = None,
+    ) -> Process:
+        """Start it; `stop_at` and `takes` are those of `Process`."""
+        words = self.words(scenario)
+        if scenario.has_work_dir:
+            words += ["--work-dir", "../work"]
+        return self._start(scenario, [*words, *more], self.notes, stop_at, takes)
+
+    def start_rival(self, scenario: Scenario) -> Process:
+        """Start another one into the same output, with a spill elsewhere."""
+        words = [*self.words(scenario), "--work-dir", "../other"]
+        return self._start(scenario, words, self.notes / "rival")
+
+    def _start(
+        self,
+        scenario: Scenario,
+        words: list[str],
+        notes: Path,
+        stop_at: int | None = None,
+        takes: int | None = None,
+    ) -> Process:
+        source = sites.site(self.dumps, scenario.size) / "Posts.xml"
+        return Process(
+            words,
+            self.place / "out",
+            scenario.chunk_bytes,
+            source=source if scenario.source == "stdin" else None,
+            takes=takes,
+            stop_at=stop_at,
+            seconds=self.seconds,
+            notes=notes,
+        )
+
+    def words(self, scenario: Scenario) -> list[str]:
+        """The command line, but for where the spill goes."""
+        is_several = scenario.form == "several"
+        named = sites.arguments(
+            self.dumps, scenario.size, scenario.source, scenario.nest, several=is_several
+        )
+        dumps, tables = (named, []) if is_several else (named[:1], named[1:])
+        words = [*dumps, *FORMS[scenario.form], *tables, "--jobs", str(scenario.jobs)]
+        if scenario.spill_budget and "--spill-budget" in OPTIONS:
+            words += ["--spill-budget", scenario.spill_budget]
+        return words
+
+    def files(self) -> Files:
+        """What conversions left: files, and the standard output of the last one."""
+        found = left_by(self.place / "out" / "all")
+        for name, data in left_by(self.place / "work" / "all").items():
+            # To standard output, each has a spill of its own, which one that was killed leaves.
+            if not name.startswith("so2docs-"):
+                found[f"work/{name}"] = data
+        return {**found, "stdout": (self.notes / "stdout").read_bytes()}

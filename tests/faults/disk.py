@@ -1,0 +1,46 @@
+"""A small file system for conversions, which can be made full at any moment."""
+
+import errno
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from faults.process import Process
+
+FILLER = "filler"
+
+
+@contextmanager
+def small_disk(folder: Path, size: int = 64_000_000) -> Iterator[Path]:
+    """A file system of so many bytes where one can be mounted, as root; else a folder like any."""
+    disk = folder / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
+    with suppress(FileNotFoundError):
+        subprocess.run(command, check=False, capture_output=True)
+    try:
+        yield disk
+    finally:
+        if disk.is_mount():
+            subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def fill(disk: Path, left: int) -> None:
+    """Leave so few bytes free."""
+    with (disk / FILLER).open("wb") as file:
+        free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+        try:
+            os.posix_fallocate(file.fileno(), 0, max(free - left, 1))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:  # Who wrote on meanwhile has filled it.
+                raise
+
+
+def limit_files(process: Process, size: int) -> None:
+    """Let none of its files grow beyond so many bytes, which fails as a full disk does."""
+    for pid in (process.pid, *process.workers()):
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))

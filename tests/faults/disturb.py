@@ -1,0 +1,81 @@
+"""What happens to a conversion that stands still, and to its files between two sessions."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from faults.disk import FILLER, fill, limit_files
+from faults.plan import Damage, Fault
+from faults.process import Process
+
+MOST_LEFT = 300_000
+"""Bytes that a full disk may have left: each conversion here needs more."""
+
+
+@contextmanager
+def struck(process: Process, fault: Fault, folder: Path) -> Iterator[None]:
+    """Do to a conversion that stands still what a fault says; a full disk is full within."""
+    disk = folder.parent
+    time.sleep(fault.delay)
+    if fault.kind == "vanish":
+        if found := provisional(folder):
+            found[int(fault.share * len(found))].unlink(missing_ok=True)
+    elif fault.kind == "full":
+        left = int(fault.share * MOST_LEFT)
+        fill(disk, left) if disk.is_mount() else limit_files(process, left)
+    elif fault.kind == "signal":
+        _send(process, fault, fault.number)
+    elif fault.kind == "freeze":
+        _send(process, fault, signal.SIGSTOP)
+        process.send(process.pid, signal.SIGCONT)
+        time.sleep(fault.delay)
+    try:
+        yield
+    finally:
+        (disk / FILLER).unlink(missing_ok=True)
+
+
+def _send(process: Process, fault: Fault, number: signal.Signals) -> None:
+    if fault.target == "group":
+        process.send_all(number)
+    elif fault.target == "main":
+        process.send(process.pid, number)
+    elif workers := process.workers():
+        process.send(workers[int(fault.share * len(workers))], number)
+
+
+def provisional(folder: Path) -> list[Path]:
+    """The files of spills and unfinished outputs: the promise is about those."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and (".part" in path.name or any(part.endswith(".spill") for part in path.parent.parts))
+    )
+
+
+def damage(folder: Path, what: Damage) -> Path | None:
+    """Change one of those files; which, or None if there is none to change."""
+    found = [path for path in provisional(folder) if path.stat().st_size]
+    if not found:
+        return None
+    path = found[int(what.file * len(found))]
+    data = bytearray(path.read_bytes())
+    at = int(what.byte * len(data))
+    if what.kind == "truncate":
+        del data[at:]
+    elif what.kind == "flip":
+        data[at] ^= 1 << what.bit
+    path.unlink()
+    if what.kind != "remove":
+        path.write_bytes(data)
+    return path
+
+
+def kind_of(path: Path) -> str:
+    """Which of the provisional files it is."""
+    if ".part" in path.name:
+        return path.name[path.name.index(".part") :]
+    return "".join(path.suffixes) or path.name

@@ -1,0 +1,127 @@
+"""What happens in a round, all of it decided by a seed."""
+
+import random
+import signal
+from dataclasses import dataclass, field, replace
+
+SOURCES = ("plain", "gz", "zip", "folder", "stdin")
+FORMS = {
+    "gzip": ["q.jsonl.gz"],
+    "zstd": ["q.jsonl.zst"],
+    "uncompressed": ["q.jsonl"],
+    "json": ["q.json"],
+    "json.gz": ["q.json.gz"],
+    "ravendb": ["q.ravendbdump"],
+    "mongodb": ["q.jsonl", "--format", "mongodb"],
+    "elasticsearch": ["q.jsonl.gz", "--format", "elasticsearch"],
+    "parquet": ["q.parquet"],
+    "stdout": ["-"],
+    "split": ["q.jsonl.gz", "--split", "3"],
+    "split by size": ["q.jsonl.zst", "--split", "100kB"],
+    "split parquet": ["q.parquet", "--split", "2"],
+    "limit": ["q.jsonl.gz", "--limit", "150"],
+    "limit of stdout": ["-", "--limit", "150"],
+    "several": ["--output-dir", "."],
+}
+NESTED = ([], [], ["users"], ["comments"], ["links", "votes"], ["all"])
+DEATHS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+TARGETS = ("main", "worker", "group")
+FAULTS = ("signal", "signal", "signal", "freeze", "full", "vanish", "rival")
+DAMAGES = ("flip", "flip", "flip", "truncate", "remove")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A conversion, as it would be asked for."""
+
+    source: str
+    size: str
+    form: str
+    nest: tuple[str, ...]
+    jobs: int
+    chunk_bytes: int
+    has_work_dir: bool
+    spill_budget: str | None
+
+    @property
+    def is_stdout(self) -> bool:
+        return FORMS[self.form][0] == "-"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to a conversion at one of its steps.
+
+    Attributes:
+        kind: One of `FAULTS`, or `close`.
+        moment: The step, as a share of all of an undisturbed conversion.
+        target: Whom a signal is for.
+        number: The signal.
+        delay: Seconds that the main process stands still before, while its workers run on.
+        share: Which worker, file or byte, as a share of all of them; of a disk, what is left free.
+    """
+
+    kind: str
+    moment: float
+    target: str
+    number: signal.Signals
+    delay: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What happens to a file of the spill or of the unfinished output between two sessions."""
+
+    kind: str
+    file: float
+    byte: float
+    bit: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    seed: int
+    scenario: Scenario
+    faults: list[Fault] = field(default_factory=list)
+    damages: list[Damage] = field(default_factory=list)
+
+
+def plan_of(seed: int) -> Plan:
+    """The round of a seed."""
+    rng = random.Random(seed)
+    jobs = 2 if rng.random() < 1 / 8 else 1
+    form = rng.choice(list(FORMS))
+    scenario = Scenario(
+        source=rng.choice(SOURCES) if form != "several" else "folder",
+        size="large" if jobs > 1 and rng.random() < 0.7 else "small",
+        form=form,
+        nest=tuple(rng.choice(NESTED)),
+        jobs=jobs,
+        chunk_bytes=rng.choice((20_000, 70_000, 300_000)) * (10 if jobs > 1 else 1),
+        has_work_dir=rng.random() < 0.3,
+        spill_budget=rng.choice((None, "0", "100kB")),
+    )
+    faults = [_fault(rng, scenario) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+    is_damaged = not scenario.is_stdout and rng.random() < 0.5
+    if is_damaged:
+        faults[-1] = replace(faults[-1], kind="signal", target="main")
+    damages = [
+        Damage(rng.choice(DAMAGES), rng.random(), rng.random(), rng.randrange(8))
+        for _ in range(rng.choice((1, 1, 2)) if is_damaged else 0)
+    ]
+    return Plan(seed, scenario, faults, damages)
+
+
+def _fault(rng: random.Random, scenario: Scenario) -> Fault:
+    kind = rng.choice(FAULTS)
+    if scenario.is_stdout and rng.random() < 0.3:
+        kind = "close"
+    return Fault(
+        kind=kind,
+        moment=rng.random(),
+        target=rng.choice(TARGETS if scenario.jobs > 1 else ("main", "group")),
+        number=rng.choice(DEATHS),
+        delay=rng.choice((0, 0, 0.02, 0.1, 0.3)) if scenario.jobs > 1 else 0,
+        share=rng.random(),
+    )

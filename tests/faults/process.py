@@ -1,0 +1,221 @@
+"""The command in a process of its own, which stands still at a step that was asked for.
+
+A step is a call of a function in the main thread of the main process: thousands of moments, and the
+same ones each time. There the process stops itself (SIGSTOP), so that what happens to it then is
+done from outside, in as much time as it takes. Processes are forked with the package imported: to
+start Python takes longer than the conversions here.
+"""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from processes import children, members
+
+import so2docs
+from faults.verdict import Result
+from so2docs import cli
+
+with suppress(ImportError):
+    import pyarrow.parquet  # noqa: F401  # Else each conversion into it imports it again.
+
+OPTIONS = {word for option in cli.cli.commands["convert"].params for word in option.opts}
+"""Those of the command: an earlier version lacks some."""
+
+FORK = multiprocessing.get_context("fork")
+
+
+class HangError(Exception):
+    """A process was not done in time."""
+
+
+class Process:
+    """A conversion under way.
+
+    Args:
+        words: What stands on the command line after `so2docs convert`.
+        folder: The current folder.
+        chunk_bytes: As of `so2docs.convert`; the command has no option for it.
+        source: A file that comes through a pipe as standard input.
+        takes: How many bytes of standard output are read before its reader leaves; None for all.
+        stop_at: The step to stand still at.
+        seconds: When it hangs.
+        notes: The folder for what it says.
+    """
+
+    def __init__(
+        self,
+        words: list[str],
+        folder: Path,
+        chunk_bytes: int,
+        *,
+        source: Path | None = None,
+        takes: int | None = None,
+        stop_at: int | None = None,
+        seconds: float,
+        notes: Path,
+    ) -> None:
+        self.deadline = time.monotonic() + seconds
+        self.notes = notes
+        self.pipes: list[subprocess.Popen[bytes]] = []
+        with (self.notes / "messages").open("wb") as messages:
+            ends = self._source(source), self._reader(takes), messages.fileno()
+            work = partial(_convert, words, folder, chunk_bytes, ends, stop_at, self.notes)
+            self.process = FORK.Process(target=work)
+            self.process.start()
+        for pipe in self.pipes:
+            for end in (pipe.stdin, pipe.stdout):
+                if end is not None:
+                    end.close()
+        assert self.process.pid is not None
+        self.pid = self.process.pid
+
+    def _source(self, source: Path | None) -> int:
+        if source is None:
+            return os.open(os.devnull, os.O_RDONLY)
+        self.pipes.append(
+            subprocess.Popen(["cat", source], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        )
+        assert self.pipes[-1].stdout is not None
+        return self.pipes[-1].stdout.fileno()
+
+    def _reader(self, takes: int | None) -> int:
+        command = ["cat"] if takes is None else ["head", "-c", str(takes)]
+        with (self.notes / "stdout").open("wb") as file:
+            self.pipes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=file))
+        assert self.pipes[-1].stdin is not None
+        return self.pipes[-1].stdin.fileno()
+
+    def stands_still(self) -> bool:
+        """Wait until it does; False if it ended without."""
+        flags = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while (found := os.waitid(os.P_PID, self.pid, flags)) is None:
+            self._check()
+            time.sleep(0.001)
+        return found.si_code == os.CLD_STOPPED
+
+    def workers(self) -> list[int]:
+        return children(self.pid)
+
+    def send(self, pid: int, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    def send_all(self, number: signal.Signals) -> None:
+        """To the main process, which may not have made the group yet, and to the workers."""
+        if self.process.exitcode is None:
+            self.send(self.pid, number)
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def end(self) -> Result:
+        """Let everything run on to its end.
+
+        Raises:
+            HangError: It does not come, or processes are left.
+        """
+        try:
+            self.send_all(signal.SIGCONT)
+            while self.process.exitcode is None:
+                self._check()
+                self.process.join(0.02)
+            while self.is_left():
+                self._check()
+                time.sleep(0.01)
+            for pipe in self.pipes:
+                pipe.wait(10)
+        finally:
+            self.kill()
+        assert self.process.exitcode is not None
+        return Result(self.process.exitcode, (self.notes / "messages").read_text(errors="replace"))
+
+    def is_left(self) -> bool:
+        """Whether any of its processes lives; asks the system first, which is quick."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, 0)
+            return bool(members(self.pid))
+        return False
+
+    def kill(self) -> None:
+        """End everything at once."""
+        self.send_all(signal.SIGKILL)
+        self.process.join()
+        for pipe in self.pipes:
+            pipe.kill()
+            pipe.wait()
+
+    def _check(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise HangError("still running: " + " ".join(map(str, members(self.pid))))
+
+    @property
+    def steps(self) -> int:
+        """How many there were."""
+        return int((self.notes / "steps").read_text())
+
+    @property
+    def stdout(self) -> bytes:
+        return (self.notes / "stdout").read_bytes()
+
+
+def _convert(
+    words: list[str],
+    folder: Path,
+    chunk_bytes: int,
+    ends: tuple[int, int, int],
+    stop_at: int | None,
+    notes: Path,
+) -> None:
+    """In the forked process: be the command."""
+    os.setsid()
+    for to, end in enumerate(ends):
+        os.dup2(end, to)
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(end, mode, closefd=False) for end, mode in enumerate("rww")
+    )
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(folder)
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder.with_name("tmp"))
+    _set_chunk_bytes(chunk_bytes)
+    count = _count_steps(stop_at)
+    try:
+        cli.main(["convert", "--quiet", *words])
+    finally:
+        sys.setprofile(None)
+        if stop_at is None:
+            (notes / "steps").write_text(str(count()))
+
+
+def _set_chunk_bytes(chunk_bytes: int) -> None:
+    """For the functions that the command calls."""
+    command = cli.cli.commands["convert"].callback
+    while hasattr(command, "__wrapped__"):
+        command = command.__wrapped__
+    names = command.__globals__
+    for name, value in list(names.items()):
+        if value in (so2docs.convert, so2docs.convert_all):
+            names[name] = partial(value, chunk_bytes=chunk_bytes)
+
+
+def _count_steps(stop_at: int | None) -> Callable[[], int]:
+    """Count calls, and stop this process at one of them; how many there were."""
+    calls = 0
+
+    def step(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        if event in ("call", "c_call"):
+            calls += 1
+            if calls == stop_at:
+                os.kill(os.getpid(), signal.SIGSTOP)
+
+    sys.setprofile(step)
+    return lambda: calls

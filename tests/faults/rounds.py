@@ -1,0 +1,144 @@
+"""A round: an undisturbed conversion, then under faults, then again to the end."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+from faults.command import Command, Files
+from faults.disturb import damage, kind_of, struck
+from faults.plan import Fault, Plan, Scenario
+from faults.process import HangError
+from faults.verdict import (
+    BrokenPromiseError,
+    Result,
+    check_files,
+    check_left,
+    check_messages,
+    check_refused,
+)
+
+MOST_TAKEN = 500_000
+"""Bytes that a reader of standard output may take before it leaves."""
+
+
+class Rounds:
+    """Rounds one after the other.
+
+    Args:
+        folder: Where dumps are made.
+        disk: Where conversions run.
+        seconds: How long a conversion may take.
+
+    Attributes:
+        happened: What happened to conversions and what became of them, counted.
+        damaged: What was done to which files in this round.
+    """
+
+    def __init__(self, folder: Path, disk: Path, seconds: float) -> None:
+        self.place = disk / "round"
+        self.command = Command(self.place, folder, seconds)
+        self.happened: Counter[str] = Counter()
+        self._undisturbed: dict[Scenario, tuple[Files, int]] = {}
+        self.damaged: list[str] = []
+        self._is_damaged = False
+
+    def run(self, plan: Plan) -> None:
+        """One round.
+
+        Raises:
+            BrokenPromiseError: What came of it is not as promised.
+        """
+        try:
+            expected, steps = self.undisturbed(plan.scenario)
+            self._clear()
+            if not self._disturb(plan, expected, steps):
+                self._finish(plan, expected)
+        except HangError as error:
+            raise BrokenPromiseError(f"hang: {error}") from error
+
+    def undisturbed(self, scenario: Scenario) -> tuple[Files, int]:
+        """What a conversion leaves, and how many steps it takes."""
+        if scenario not in self._undisturbed:
+            self._clear()
+            process = self.command.start(scenario)
+            result = process.end()
+            if result != Result(0, ""):
+                raise BrokenPromiseError(f"undisturbed: {result}")
+            self._undisturbed[scenario] = self.command.files(), process.steps
+        return self._undisturbed[scenario]
+
+    def _disturb(self, plan: Plan, expected: Files, steps: int) -> bool:
+        """Sessions under faults; whether one of them did all there is to do."""
+        for fault in plan.faults:
+            result, rival = self._session(plan.scenario, fault, 1 + int(fault.moment * steps))
+            self._is_damaged |= fault.kind == "vanish"
+            if fault.kind == "close":
+                check_left(result)
+            elif self._is_done(result, expected):
+                return True
+            elif rival is not None and rival.code == 0:
+                # It was first; the spill of the other is kept for when its output is gone.
+                check_files(self.command.files(), expected, but=".spill/")
+                return True
+            elif fault.kind in ("freeze", "rival") and not self._is_damaged:
+                raise BrokenPromiseError(f"{fault.kind}: exit {result.code}: {result.messages}")
+        for what in plan.damages:
+            if path := damage(self.place, what):
+                self._is_damaged = True
+                self.damaged.append(f"{what.kind} of {path.relative_to(self.place)}")
+                self.happened[f"{what.kind} of {kind_of(path)}"] += 1
+        return False
+
+    def _finish(self, plan: Plan, expected: Files) -> None:
+        """Run the command again; where it refuses what is damaged, as it advises."""
+        result = self._undisturbed_session(plan.scenario)
+        if self._is_done(result, expected):
+            self.happened["done by the next session"] += 1
+            return
+        check_refused(result)
+        if not self._is_damaged:
+            raise BrokenPromiseError(f"refused: {result.messages}")
+        self.happened["refused"] += 1
+        result = self._undisturbed_session(plan.scenario, "--restart", "--force")
+        if not self._is_done(result, expected):
+            raise BrokenPromiseError(f"refused: with --restart --force: {result.messages}")
+
+    def _session(
+        self, scenario: Scenario, fault: Fault, stop_at: int
+    ) -> tuple[Result, Result | None]:
+        """A session under a fault, and that of the rival if there was one."""
+        if fault.kind == "close":
+            process = self.command.start(scenario, takes=int(fault.share * MOST_TAKEN))
+            return self._ended(scenario, process.end()), None
+        process, rival = self.command.start(scenario, stop_at=stop_at), None
+        try:
+            if not process.stands_still():
+                return self._ended(scenario, process.end()), None
+            self.happened[fault.kind] += 1
+            if fault.kind == "rival":
+                rival = self._ended(scenario, self.command.start_rival(scenario).end(), "rival ")
+            with struck(process, fault, self.place):
+                return self._ended(scenario, process.end()), rival
+        finally:
+            process.kill()
+
+    def _undisturbed_session(self, scenario: Scenario, *more: str) -> Result:
+        return self._ended(scenario, self.command.start(scenario, *more).end())
+
+    def _ended(self, scenario: Scenario, result: Result, whose: str = "") -> Result:
+        check_messages(result, lines=2 if scenario.form == "several" else 1)
+        self.happened[f"{whose}exit {result.code}"] += 1
+        return result
+
+    def _is_done(self, result: Result, expected: Files) -> bool:
+        """Whether all is there; who says that it is, and is wrong, breaks a promise."""
+        found = self.command.files()
+        if result.code == 0:
+            check_files(found, expected, may_lack_index=self._is_damaged)
+        return result.code == 0 or found == expected
+
+    def _clear(self) -> None:
+        self._is_damaged, self.damaged = False, []
+        shutil.rmtree(self.place, ignore_errors=True)
+        for name in ("out", "work", "other", "tmp"):
+            (self.place / name).mkdir(parents=True)

@@ -1,0 +1,32 @@
+"""The processes of a conversion, as the system sees them."""
+
+import subprocess
+
+
+def members(group: int) -> list[int]:
+    """The living processes of a group."""
+    return [int(pid) for pid, _, of, state, _ in _processes() if int(of) == group and state != "Z"]
+
+
+def children(parent: int) -> list[int]:
+    """The living workers that a process started."""
+    return [
+        int(pid)
+        for pid, of, _, state, args in _processes()
+        if int(of) == parent and state != "Z" and _is_worker(args)
+    ]
+
+
+def _is_worker(args: str) -> bool:
+    return "passes.worker" in args or "spawn_main" in args
+
+
+def _processes() -> list[list[str]]:
+    found = subprocess.run(
+        ["ps", "-ww", "-A", "-o", "pid=,ppid=,pgid=,stat=,args="],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    rows = [line.split(None, 4) for line in found]
+    return [[*row[:3], row[3][0], row[4]] for row in rows if len(row) == 5]
