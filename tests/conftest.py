@@ -91,6 +91,8 @@ def session() -> Iterator[Any]:
     """A session of Spark on two cores of this machine."""
     from so2docs.commands.spark import start_session
 
+    # Of an installation that can be edited, Spark would not find the data source.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), os.environ.get("PYTHONPATH", "")])
     # Java that lives for seconds: no time spent on optimizing it.
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = (

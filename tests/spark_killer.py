@@ -1,6 +1,7 @@
 """Convert on a cluster, and kill its executors on the way.
 
-Run by test_spark_cluster.py in a process of its own: `python spark_killer.py MASTER OUT DUMP...`.
+Run by test_spark_cluster.py in a process of its own:
+`python spark_killer.py MASTER OUT sites|giant DUMP...`.
 """
 
 import json
@@ -10,9 +11,11 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from so2docs import spark as on_spark
 from so2docs.commands.spark import start_session
+from so2docs.spark import giants
 
 
 def executors(application: str) -> list[int]:
@@ -38,22 +41,50 @@ def kill(application: str, count: int) -> int:
     return len(found[:count])
 
 
+def wait_for_sites(out: str, count: int) -> None:
+    """Wait until so many sites are finished."""
+    while len(list(Path(out).glob("*/_SUCCESS"))) < count:
+        time.sleep(0.01)
+
+
+def wait_for_chunks(context: Any, count: int) -> None:
+    """Wait until so many ranges of a giant are parsed: whose blocks are lost with an executor."""
+    tracker = context.statusTracker()
+    while True:
+        for stage in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(stage)
+            if info and info.numTasks > 10 and info.numCompletedTasks >= count:
+                return
+        time.sleep(0.01)
+
+
+def wait_for_parts(out: str, count: int) -> None:
+    """Wait until so many part files are written."""
+    while len(list(Path(out).glob("*/part-*"))) < count:
+        time.sleep(0.01)
+
+
 def main() -> None:
-    """Convert, and say how many executors were killed after how many sites."""
-    master, out, *dumps = sys.argv[1:]
+    """Convert, and say how many executors were killed each time."""
+    master, out, what, *dumps = sys.argv[1:]
     settings = ("spark.ui.enabled=false", "spark.executor.memory=600m", "spark.task.maxFailures=8")
     session = start_session(master, settings, quiet=True)
-    application = session.sparkContext.applicationId
+    context = session.sparkContext
     killed = []
+    if what == "giant":
+        giants.GIANT_BYTES = 0
 
     def kill_in_between() -> None:
-        for finished, count in ((2, 1), (5, 2)):
-            while len(list(Path(out).glob("*/_SUCCESS"))) < finished:
-                time.sleep(0.01)
-            killed.append(kill(application, count))
+        if what == "giant":
+            steps = [lambda: wait_for_chunks(context, 3), lambda: wait_for_parts(out, 3)]
+        else:
+            steps = [lambda: wait_for_sites(out, 2), lambda: wait_for_sites(out, 5)]
+        for count, wait in enumerate(steps, 1):
+            wait()
+            killed.append(kill(context.applicationId, count))
 
     threading.Thread(target=kill_in_between, daemon=True).start()
-    on_spark.convert(session, dumps, out, site=False)
+    on_spark.convert(session, dumps, out, site=False, chunk_bytes=200_000)
     print(json.dumps({"killed": killed}))
     session.stop()
 

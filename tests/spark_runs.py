@@ -83,9 +83,12 @@ def assert_same_as_plain(dump: Path, folder: Path, plain: Path, **options: Any) 
     assert not (folder / "_temporary").exists()
 
 
-def assert_same_as_parquet(session: Any, folder: Path, dump: Path, **options: Any) -> None:
-    """The typed data frame has the schema and the rows of `--format parquet`."""
-    frame = on_spark.documents(session, dump, schema=True, **options)
+def assert_same_as_parquet(
+    session: Any, folder: Path, dump: Path, frame: Any = None, **options: Any
+) -> None:
+    """A data frame, or that of `documents`, has the schema and the rows of `--format parquet`."""
+    if frame is None:
+        frame = on_spark.documents(session, dump, schema=True, **options)
     file = folder / f"{dump.stem}.parquet"
     so2docs.convert(dump, file, jobs=1, site_field=("Site", dump.stem), **options)
     parquet = session.read.parquet(str(file))

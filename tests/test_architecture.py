@@ -80,6 +80,7 @@ ONLY_USERS = {
         "output.formats.parquet",
         "output.formats.records",
         "spark.jobs",
+        "spark.ranges",
         "spark.rows",
     },
     "sqlite3": {

@@ -350,7 +350,7 @@ def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProc
         command,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={**os.environ, **environment},
     )

@@ -150,3 +150,18 @@ def test_documents_take_the_same_options(session: Any, tmp_path: Path) -> None:
     assert [json.loads(row.Document) for row in sorted(bodies, key=lambda row: row.Id)] == list(
         so2docs.documents(SAMPLES / "posts.xml", body="text")
     )
+
+
+@pytest.mark.spark
+def test_records_of_a_recipe_and_attribution(session: Any, dumps: Path, tmp_path: Path) -> None:
+    dump = dumps / "archives" / "eosio.meta.stackexchange.com.7z"
+    for options in ({"recipe": "qa"}, {"attribution": True}):
+        name = "-".join(options)
+        on_spark.convert(session, dump, tmp_path / name, **options)
+        folder = tmp_path / name / dump.name.removesuffix(".7z")
+        assert_same_as_plain(dump, folder, tmp_path / f"plain-{name}", **options)
+        frame = on_spark.documents(session, dump, **options)
+        found = [json.loads(row.Document) for row in frame.collect()]
+        assert found == list(so2docs.documents(dump, **options))
+    with pytest.raises(so2docs.OptionError, match="no typed columns"):
+        on_spark.documents(session, dump, recipe="qa", schema=True)

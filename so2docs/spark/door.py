@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -15,13 +15,12 @@ from so2docs.options.output_form import ending
 from so2docs.options.request import checked, options_of, output_form
 from so2docs.report import Report
 from so2docs.sources import storage
-from so2docs.spark import folders, looking, plan, rows
+from so2docs.spark import folders, giants, looking, plan, rows
 from so2docs.spark.jobs import numbers, run, task_rows
 from so2docs.spark.looking import Found, LookTask
 from so2docs.spark.plan import Site, Source
 from so2docs.spark.report import SparkReport
-from so2docs.spark.site import SiteTask, convert_site
-from so2docs.spark.site import documents as documents_of
+from so2docs.spark.site import SiteTask, convert_site, document_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,17 +91,26 @@ def convert(
     report.finished = [one.name for one, found in looked if found.is_finished]
     left = [(one, found) for one, found in looked if not found.is_finished]
     begun = [one.folder for one, found in left if found.is_begun]
-    for result in run(spark, folders.begin, begun):
-        _value(result)
+    for answer in run(spark, folders.begin, begun):
+        _value(answer)
+    spread = [item for item in left if giants.is_giant(item[1], options)]
+    own = _with_sites(options, spread, has_site=has_site)
+    done: dict[Site, Report | So2docsError | None] = {
+        one: result
+        for (one, _), result in zip(spread, giants.convert(spark, spread, own), strict=True)
+    }
     tasks = [
         SiteTask(one, {**given, "split": PART_BYTES}, options.nest, has_site)
         # The longest first, so that none is left for the end.
         for one, _ in sorted(left, key=lambda item: -item[1].size)
+        if done.get(one) is None
     ]
-    done = dict(zip((task.site for task in tasks), run(spark, convert_site, tasks), strict=True))
+    for task, result in zip(tasks, run(spark, convert_site, tasks), strict=True):
+        done[task.site] = result
     for one, _ in left:
-        failures.check(one, done[one])
-        if isinstance(converted := done[one], Report):
+        converted = done[one]
+        failures.check(one, converted)
+        if isinstance(converted, Report):
             report.sites[one.name] = converted
     report.seconds = time.perf_counter() - started
     return report
@@ -136,28 +144,22 @@ def documents(
         So2docsError: As `convert` does, for what is seen at the head or the tail of a dump. What
             is found inside is an error of Spark's that has the message, when the frame is used.
     """
-    options = _options(checked(keywords, DocumentKeywords))
+    given = checked(keywords, DocumentKeywords)
+    options = _options(given)
     looked = _look(spark, source, options, _Failures("stop", {}))
-    sites = [one for one, _ in sorted(looked, key=lambda item: -item[1].size)]
+    looked.sort(key=lambda item: -item[1].size)
+    spread = [item for item in looked if giants.is_giant(item[1], options)]
+    chosen = _with_sites(options, spread, has_site=site or schema)
+    frame, repeated = giants.documents(spark, spread, chosen, schema=schema)
+    small = [one for one, found in looked if (one, found) not in spread or (one, found) in repeated]
 
     def batches(found: Iterator[Any]) -> Iterator[Any]:
         for number in numbers(found):
-            yield from document_batches(sites[number], options, schema=schema, has_site=site)
+            yield from document_batches(small[number], given, schema=schema, has_site=site)
 
-    columns = rows.typed_columns(options) if schema else rows.JSON_COLUMNS
-    return task_rows(spark, len(sites)).mapInArrow(batches, columns)
-
-
-def document_batches(
-    site: Site, options: Options, *, schema: bool, has_site: bool = False
-) -> Iterator[Any]:
-    """The documents of a site in Arrow batches, in an executor."""
-    if schema or has_site:
-        options = rows.with_site(options, site.name)
-    found = documents_of(site, options)
-    if schema:
-        return rows.typed_batches(site.name, found, options)
-    return rows.json_batches(site.name, found)
+    columns = rows.columns(options, schema=schema)
+    of_small = task_rows(spark, len(small)).mapInArrow(batches, columns)
+    return of_small if frame is None else of_small.unionAll(frame)
 
 
 @dataclass(slots=True)
@@ -181,6 +183,13 @@ class _Failures:
         if not isinstance(result, DumpError) or self.on_error == "stop":
             raise result
         self.found[site.name] = result
+
+
+def _with_sites(
+    options: Options, sites: Sequence[tuple[Site, Any]], *, has_site: bool
+) -> list[Options]:
+    """The options of each site."""
+    return [rows.with_site(options, one.name) if has_site else options for one, _ in sites]
 
 
 def _options(given: Mapping[str, Any]) -> Options:

@@ -6,8 +6,9 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
-from so2docs.errors import DumpError, OutputError
+from so2docs.errors import DumpError, OutputError, So2docsError
 from so2docs.sources import storage
 
 SUCCESS = "_SUCCESS"
@@ -95,6 +96,33 @@ def finish(folder: str, names: set[str]) -> None:
     storage.write(storage.join(folder, SUCCESS), b"")
     with suppress(OSError):  # Of an attempt that still runs, and whose result nobody wants.
         storage.remove(storage.join(folder, _TEMPORARY))
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a site that several tasks have written ends.
+
+    Attributes:
+        folder: The folder of the site.
+        names: The files that are there to stay.
+        error: Why the site cannot be converted; None if it is finished.
+    """
+
+    folder: str
+    names: set[str]
+    error: So2docsError | None = None
+
+
+def end(task: End) -> None:
+    """Mark the folder of a site as finished, or clear it and show what is wrong."""
+    if task.error is None:
+        finish(task.folder, task.names)
+        return
+    for name in storage.listed(task.folder):
+        if name.startswith(_OURS):
+            storage.remove(storage.join(task.folder, name))
+    if isinstance(task.error, DumpError):
+        save_excerpt(task.folder, task.error)
 
 
 def save_excerpt(folder: str, error: DumpError) -> None:

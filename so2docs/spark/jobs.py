@@ -7,7 +7,7 @@ over Spark Connect alike.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,6 +30,8 @@ Result = TypeVar("Result")
 _LASTING = (DumpError, OptionError, OutputError, AccountingError)
 """Errors that a second attempt would meet again. Whatever else happens, Spark tries again."""
 
+RESULT = "result binary"
+
 _FOREIGN = ("pyspark", "py4j", "grpc")
 
 
@@ -51,17 +53,11 @@ def run(
     """
 
     def results(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        for number in numbers(batches):
-            result = pickle.dumps(outcome(function, tasks[number]))
-            yield pa.record_batch([pa.array([result], pa.binary())], ["result"])
+        yield from pickled(outcome(function, tasks[number]) for number in numbers(batches))
 
     if not tasks:
         return []
-    with spark_errors():
-        rows = task_rows(spark, len(tasks)).mapInArrow(results, "result binary").collect()
-    return [pickle.loads(row.result) for row in rows]
+    return collected(task_rows(spark, len(tasks)).mapInArrow(results, RESULT))
 
 
 def outcome(function: Callable[[Task], Result], task: Task) -> Result | So2docsError:
@@ -76,7 +72,25 @@ def outcome(function: Callable[[Task], Result], task: Task) -> Result | So2docsE
 
 def task_rows(spark: SparkSession, count: int) -> DataFrame:
     """A data frame of so many rows, the numbers from 0, each in a partition of its own."""
-    return spark.range(0, count, numPartitions=count)
+    return spark.range(0, count, numPartitions=max(1, count))
+
+
+def pickled(results: Iterable[Any]) -> Iterator[Any]:
+    """Objects in Arrow batches, a row each, as `RESULT` describes them."""
+    import pyarrow as pa
+
+    for result in results:
+        yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], ["result"])
+
+
+def collected(frame: DataFrame) -> list[Any]:
+    """The objects in a data frame of those.
+
+    Raises:
+        ClusterError: Spark gave the job up.
+    """
+    with spark_errors():
+        return [pickle.loads(row.result) for row in frame.collect()]
 
 
 def numbers(batches: Iterator[Any]) -> Iterator[int]:

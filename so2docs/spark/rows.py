@@ -8,39 +8,48 @@ from typing import Any
 
 import orjson
 
+from so2docs.errors import OptionError
 from so2docs.options.conversion import Options
 from so2docs.output.formats.parquet import Parquet
-
-JSON_COLUMNS = "Site string NOT NULL, Id bigint NOT NULL, Document string NOT NULL"
 
 _BATCH_BYTES = 2 * 1024 * 1024
 
 Documents = Iterable[tuple[int, bytes]]
 
 
-def json_batches(site: str, documents: Documents) -> Iterator[Any]:
-    """Site, id and JSON of each document, in Arrow batches."""
+def batches(site: str, documents: Documents, options: Options, *, schema: bool) -> Iterator[Any]:
+    """Documents of a site in Arrow batches: site, id and JSON of each, or its columns."""
+    return (_typed if schema else _as_json)(site, documents, options)
+
+
+def columns(options: Options, *, schema: bool) -> str:
+    """The columns of such batches, as Spark writes them.
+
+    Raises:
+        OptionError: A recipe makes records that have no such columns.
+    """
+    if schema and options.recipe is not None:
+        raise OptionError("a recipe's records have no typed columns: leave schema out")
+    if not schema:
+        return "Site string NOT NULL, Id bigint NOT NULL, Document string NOT NULL"
+    fields = spark_schema(_parquet(with_site(options, "")).schema)
+    return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in fields)
+
+
+def _as_json(site: str, documents: Documents, options: Options) -> Iterator[Any]:
     import pyarrow as pa
 
     for ids, lines in _held(documents):
         sites = pa.array([site] * len(ids), pa.string())
-        columns = [sites, pa.array(ids, pa.int64()), pa.array(lines, pa.string())]
-        yield pa.record_batch(columns, ["Site", "Id", "Document"])
+        arrays = [sites, pa.array(ids, pa.int64()), pa.array(lines, pa.string())]
+        yield pa.record_batch(arrays, ["Site", "Id", "Document"])
 
 
-def typed_batches(site: str, documents: Documents, options: Options) -> Iterator[Any]:
-    """The columns of each document, in Arrow batches."""
-    columns = _parquet(with_site(options, site))
-    schema = spark_schema(columns.schema)
+def _typed(site: str, documents: Documents, options: Options) -> Iterator[Any]:
+    parquet = _parquet(with_site(options, site))
+    schema = spark_schema(parquet.schema)
     for _, lines in _held(documents):
-        table = columns.table([orjson.loads(line) for line in lines])
-        yield from table.cast(schema).to_batches()
-
-
-def typed_columns(options: Options) -> str:
-    """The columns of documents, as Spark writes them."""
-    schema = spark_schema(_parquet(with_site(options, "")).schema)
-    return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in schema)
+        yield from parquet.table([orjson.loads(line) for line in lines]).cast(schema).to_batches()
 
 
 def _parquet(options: Options) -> Parquet:

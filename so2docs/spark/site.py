@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from so2docs.convert import convert, nested
+from so2docs.convert import convert, nested, options_for
 from so2docs.errors import DumpError
-from so2docs.options.conversion import Options
 from so2docs.options.output_form import ending
 from so2docs.output.paths import Names
-from so2docs.posts.core import resolve
 from so2docs.report import Report
 from so2docs.sources import storage
-from so2docs.spark import folders
+from so2docs.spark import folders, rows
 from so2docs.spark.jobs import cores
 from so2docs.spark.looking import tables_by_url
 from so2docs.spark.plan import Site
@@ -70,7 +68,7 @@ def convert_site(task: SiteTask) -> Report:
         made = _made(draft, report)
         folders.publish(site.folder, made)
     folders.finish(site.folder, set(made))
-    report.output = site.folder
+    report.output, report.first_file, report.last_file = site.folder, None, None
     if report.strays_path is not None:
         report.strays_path = storage.join(site.folder, report.strays_path)
     return report
@@ -91,17 +89,26 @@ def _made(draft: str, report: Report) -> dict[str, str]:
     return made
 
 
-def documents(site: Site, options: Options) -> Iterator[tuple[int, bytes]]:
-    """Question id and JSON of each document of a dump.
+def document_batches(
+    site: Site, keywords: Mapping[str, Any], *, schema: bool, has_site: bool
+) -> Iterator[Any]:
+    """The documents of a dump in Arrow batches, as `rows.batches` makes them.
+
+    Args:
+        site: The site.
+        keywords: Those of `so2docs.documents`.
+        schema: Whether documents are in columns, or JSON.
+        has_site: Whether each has an attribute `Site`, which columns always have.
 
     Raises:
         So2docsError: As `so2docs.documents` does.
     """
-    options = replace(options, jobs=cores(), core=resolve(options.core))
+    site_field = ("Site", site.name) if has_site or schema else None
+    options = options_for(site.path, {**keywords, "jobs": cores()}, None, site_field)
     tables = tables_by_url(site.path, options.nest)
     with (
         folders.temporary_folder() as work_dir,
         nested(site.path, Names("-", work_dir), options, tables) as session,
     ):
-        for some in session.documents():
-            yield from some
+        documents = (document for some in session.documents() for document in some)
+        yield from rows.batches(site.name, documents, options, schema=schema)

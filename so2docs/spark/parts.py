@@ -1,0 +1,164 @@
+"""Parts of a giant site, in executors: the blocks of a part -> a part file, or documents.
+
+The blocks of a part come one after the other, in the order of the dump. They become a small spill
+on the disk of the executor, and the second pass of the plain command does the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from so2docs.errors import So2docsError
+from so2docs.options.conversion import Options
+from so2docs.options.output_form import ending
+from so2docs.output.paths import Names
+from so2docs.passes.second_pass import SecondPass
+from so2docs.passes.worker import peak_memory
+from so2docs.passes.workers import Workers
+from so2docs.posts.posts import ANSWER, KEY, QUESTION
+from so2docs.report import Report
+from so2docs.spark import folders
+from so2docs.spark.jobs import outcome
+from so2docs.spark.plan import Site
+from so2docs.spill import Spill
+from so2docs.store.blocks import Block, BlockReader
+
+_KEYLESS = "keyless"
+"""Strays that the first pass has counted by their reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Giant:
+    """What a task has to know of a site.
+
+    Attributes:
+        site: The site.
+        options: How to convert it.
+        first_question_of: For post ids under several questions, the first in the dump.
+        numbers: The number of each part's file.
+    """
+
+    site: Site
+    options: Options
+    first_question_of: dict[int, int]
+    numbers: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of the posts of a part.
+
+    Attributes:
+        site: Number of the site.
+        report: What became of them; None if there was an error.
+        files: The files that were written, with their bytes, by name.
+        error: Why nothing was.
+        peak: Most resident memory of the process so far, in bytes.
+    """
+
+    site: int
+    report: Report | None = None
+    files: dict[str, int] = field(default_factory=dict)
+    error: So2docsError | None = None
+    peak: int = 0
+
+
+def write(batches: Iterable[Any], giants: Mapping[int, Giant]) -> Iterator[Written]:
+    """Write the part file, and the side file, of each part of a partition."""
+    for number, part, spill in _spills(batches):
+        giant = giants[number]
+        # Rows that belong to no question come before all parts.
+        order = -1 if part is None else giant.numbers[part]
+        result = outcome(lambda found: _write(found, giant, order), spill)  # noqa: B023
+        if isinstance(result, So2docsError):
+            yield Written(number, error=result)
+        else:
+            yield Written(number, *result, peak=peak_memory())
+
+
+def documents(
+    batches: Iterable[Any], giants: Mapping[int, Giant]
+) -> Iterator[tuple[Giant, Iterator[tuple[int, bytes]]]]:
+    """The documents of each range of question ids of a partition, with their site."""
+    for number, _, spill in _spills(batches):
+        second, report = _second_pass(spill, giants[number], Names("-", None))
+        for nested in second.documents(report):
+            yield giants[number], nested
+
+
+def _spills(batches: Iterable[Any]) -> Iterator[tuple[int, int | None, Spill]]:
+    """The spill of each part, with the numbers of site and part, until the next is asked for."""
+    for (site, part), of_part in groupby(_rows(batches), itemgetter("site", "part")):
+        with folders.temporary_folder() as folder, _closed(Spill(folder)) as spill:
+            for chunk, rows in groupby(of_part, itemgetter("chunk")):
+                _add(spill, chunk, rows)
+            spill.index()
+            yield site, part, spill
+
+
+@contextmanager
+def _closed(spill: Spill) -> Iterator[Spill]:
+    try:
+        yield spill
+    finally:
+        spill.close()
+
+
+def _rows(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        data = batch.column("data")
+        for number, row in enumerate(batch.drop_columns(["data"]).to_pylist()):
+            yield row | {"data": data[number].as_buffer()}
+
+
+def _add(spill: Spill, chunk: int, rows: Iterable[dict[str, Any]]) -> None:
+    path, blocks, at = spill.new_file(chunk), list[Block](), 0
+    with open(path, "wb") as file:
+        for row in rows:
+            blocks.append(Block(**{name: row[name] for name in Block._fields})._replace(offset=at))
+            at += file.write(row["data"])
+    spill.commit(chunk, path, blocks, {})
+
+
+def _second_pass(spill: Spill, giant: Giant, names: Names) -> tuple[SecondPass, Report]:
+    """The second pass over a part, and a report that expects all of its posts."""
+    lines = _keyless(spill)
+    report = Report(giant.site.path, names.output, rows=sum(_posts(spill)) + lines)
+    report.strays = {_KEYLESS: lines} if lines else {}
+    return SecondPass(spill, giant.options, names, giant.first_question_of), report
+
+
+def _posts(spill: Spill) -> Iterator[int]:
+    with BlockReader() as reader:
+        for bucket, _ in spill.buckets():
+            for path, block in spill.blocks(bucket):
+                kinds = [key[3] & 15 for key in KEY.iter_unpack(reader.read_keys(path, block))]
+                yield kinds.count(QUESTION) + kinds.count(ANSWER)
+
+
+def _keyless(spill: Spill) -> int:
+    with BlockReader() as reader:
+        return sum(reader.read(path, block)[1].count(b"\n") for path, block in spill.blocks(None))
+
+
+def _write(spill: Spill, giant: Giant, order: int) -> tuple[Report, dict[str, int]]:
+    form = giant.options.form
+    name = f"{folders.PART}{max(order, 0):05}{ending(form.format, form.compression)}"
+    with folders.draft(giant.site.folder) as draft:
+        names = Names(os.path.join(draft, name), None, form)
+        second, report = _second_pass(spill, giant, names)
+        with Workers(1) as workers:
+            second.run(workers, report).publish(names)
+        made = {name: names.output} if report.questions else {}
+        if report.strays_path is not None:
+            made[f"{folders.STRAYS}-{order + 1:05}"] = names.strays
+        report.strays.pop(_KEYLESS, None)
+        sizes = {name: os.path.getsize(path) for name, path in made.items()}
+        folders.publish(giant.site.folder, made)
+    return report, sizes
