@@ -168,8 +168,15 @@ class Documents:
     def __init__(
         self, source: Given, work_dir: str | None, options: Options, tables: Tables | None = None
     ) -> None:
-        self.report: Report | None = None
+        self._report: Report | None = None
         self._iterator = self._documents(source, Names("-", work_dir), options, tables or {})
+
+    @property
+    def report(self) -> Report:
+        """Counts, bytes and seconds; a `So2docsError` before all documents have been read."""
+        if self._report is None:
+            raise So2docsError("the report is complete when all documents have been read")
+        return self._report
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self._iterator
@@ -194,7 +201,7 @@ class Documents:
             for lines in session.documents():
                 for _, line in lines:
                     yield orjson.loads(line)
-            self.report = session.report
+            self._report = session.report
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class Report:
         without_record: Documents of which it made none.
         repaired_characters: Characters that XML forbids, replaced by U+FFFD.
         strays_path: Side file with the strays; None if there are none.
-        index_path: Side file that says where each document stands; None if there is none.
+        index_path: Side file that says where each document is; None if there is none.
         dump_bytes: Size of the dump, decompressed.
         file_bytes: Size of the file that it is in; 0 if it is in none.
         output_bytes: Size of the output, of all files together.

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from oracle import nest
 
 import so2docs
+from so2docs.errors import So2docsError
 
 
 def text_of(path: Path) -> bytes:
@@ -32,9 +33,9 @@ def test_documents_are_those_that_convert_writes(samples: Path, tmp_path: Path) 
 
 def test_documents_report_is_complete_at_the_end(samples: Path) -> None:
     documents = so2docs.documents(samples / "strays.xml")
-    assert documents.report is None
+    with pytest.raises(So2docsError, match="when all documents have been read"):
+        documents.report  # noqa: B018
     assert len(list(documents)) == 2
-    assert documents.report is not None
     assert sum(documents.report.strays.values()) == 18
 
 

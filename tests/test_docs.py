@@ -48,3 +48,14 @@ def test_every_page_is_listed() -> None:
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     for page in (CHECKOUT / "docs").glob("*.md"):
         assert f"](docs/{page.name})" in readme, page
+
+
+def test_python_of_the_readme_is_typed_for_its_users(tmp_path: Path) -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    assert len(blocks) >= 2
+    script = tmp_path / "script.py"
+    script.write_text("\n".join(blocks), encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", str(script)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

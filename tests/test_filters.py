@@ -307,7 +307,7 @@ def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
         ({"sample": "1"}, "such as 1% or 0.01"),
         ({"sample": "some"}, "such as 1% or 0.01"),
         ({"limit": 0}, "it must be 1 or more"),
-        ({"fields": "id"}, r"no field 'id'; did you mean Id\? Allowed are Id, PostTypeId"),
+        ({"fields": "id"}, r"no field 'id'; did you mean Id\?"),
         ({"fields": "Answers.Boddy"}, r"did you mean Answers\.Body\?"),
         ({"fields": " , "}, "--fields is empty"),
         ({"fields": "Id", "without": "Body"}, "--fields and --without contradict each other"),

@@ -175,7 +175,7 @@ def test_a_worker_killed_alone(
         "WorkerDiedError: a worker process was killed, perhaps because memory ran out" in messages
     )
     wait_for(lambda: not members(running.pid))
-    assert "going on: " in finish(dump, output, undisturbed)
+    assert "resuming: " in finish(dump, output, undisturbed)
 
 
 def test_frozen_and_thawed(

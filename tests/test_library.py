@@ -302,8 +302,8 @@ def test_index_made_again_is_the_one_of_the_conversion(
     [
         ('{"Id":2}\n{"Id":1}\n', "ascending"),
         ("some notes\n", "no JSON line"),
-        ('{"Title":"t"}\n', "no JSON line"),
-        ("[1]\n", "no JSON line"),
+        ('{"Title":"t"}\n', "have no Id"),
+        ("[1]\n", "is a JSON array"),
     ],
 )
 def test_files_that_cannot_be_indexed(text: str, message: str, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_going_on_with_the_first_pass(
     stop_in(monkeypatch, dump, output, chunk=chunk)
     percent = 100 * chunk * CHUNK_BYTES // (dump.stat().st_size - 50 - len(END))
     report, messages = convert(dump, output)
-    assert messages == [f"going on: {percent} % of the dump is already spilled"]
+    assert messages == [f"resuming: {percent} % of the dump is already spilled"]
     assert report.resumed
     assert left_by(output) == expected
 
@@ -125,7 +125,7 @@ def test_going_on_with_the_second_pass(
 ) -> None:
     stop_in(monkeypatch, dump, output, bucket=1)
     report, messages = convert(dump, output)
-    assert messages[0] == "going on: all of the dump is already spilled"
+    assert messages[0] == "resuming: all of the dump is already spilled"
     assert messages[1].endswith(" % of the documents are written")
     assert 0 < int(messages[1].split()[2]) <= 100
     assert report.resumed
@@ -137,7 +137,7 @@ def test_going_on_where_only_the_end_was_left(
     monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path, expected: dict[str, bytes]
 ) -> None:
     stop_in(monkeypatch, dump, output, sealing=True)
-    assert convert(dump, output)[1][1] == "going on: 100 % of the documents are written"
+    assert convert(dump, output)[1][1] == "resuming: 100 % of the documents are written"
     assert left_by(output) == expected
 
 
@@ -150,7 +150,7 @@ def test_the_command_says_it(monkeypatch: pytest.MonkeyPatch, dump: Path, output
             capture_output=True,
             text=True,
         )
-        assert ("so2docs: going on: all of the dump is already" in done.stderr) == (not quiet)
+        assert ("so2docs: resuming: all of the dump is already" in done.stderr) == (not quiet)
         output.unlink()
         output.with_name(".questions.jsonl.gz.strays").unlink()
 
@@ -390,7 +390,7 @@ def test_a_kept_spill_serves_another_output(dump: Path, output: Path) -> None:
     convert(dump, output, keep_spill=True)
     first = output.read_bytes()
     report, messages = convert(dump, output, keep_spill=True, force=True, answers_by="votes")
-    assert messages == ["going on: all of the dump is already spilled"]
+    assert messages == ["resuming: all of the dump is already spilled"]
     assert report.resumed
     convert(dump, output, force=True)
     assert output.read_bytes() == first

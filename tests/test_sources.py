@@ -382,7 +382,7 @@ def test_7z_without_its_extra(given: Callable[[bytes], Path], output: Path) -> N
         check=False,
     )
     assert done.returncode == 1
-    assert "pip install 'so2docs[7z]'" in done.stderr
+    assert "pip install py7zr" in done.stderr
     assert "Traceback" not in done.stderr
 
 

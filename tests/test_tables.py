@@ -66,7 +66,6 @@ def test_documents_nest_as_well() -> None:
     oracle = nest(SITE, ["comments", "votes"])
     documents = so2docs.documents(SITE, jobs=1, nest=["votes", "comments"])
     assert list(documents) == oracle.documents
-    assert documents.report is not None
     assert list(documents.report.tables) == ["comments", "votes"]
 
 

@@ -77,7 +77,9 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".x
 @click.option("--links", metavar="FILE", help="Nest the links of this PostLinks.xml.")
 @click.option("--votes", metavar="FILE", help="Nest the counts of the votes of this Votes.xml.")
 @click.option("--users", metavar="FILE", help="Name users from this Users.xml.")
-@click.option("--report", metavar="FILE", help="Write the report as JSON.")
+@click.option(
+    "--report", metavar="FILE", help="Write the report as JSON to FILE; - is standard output."
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def convert(
@@ -115,7 +117,9 @@ def convert(
     if output_dir is not None and any(tables.values()):
         raise click.UsageError("with --output-dir, tables are those with the posts: give --with")
     options["tables"] = tables
-    if report is not None:
+    if report == "-" and "-" in paths[1:]:
+        raise click.UsageError("OUTPUT and --report cannot both go to standard output")
+    if report is not None and report != "-":
         check_own(report, REPORT, [*paths, *filter(None, tables.values())])
     if output_dir is not None:
         done = _convert_all(paths, output_dir, site_field, quiet, options)
@@ -153,8 +157,12 @@ def _convert_all(
 def _write_report(path: str | None, report: object) -> None:
     if path is None:
         return
+    text = json.dumps(report, indent=2)
+    if path == "-":
+        click.echo(text)
+        return
     try:
-        write_text(path, json.dumps(report, indent=2) + "\n")
+        write_text(path, text + "\n")
     except OSError as error:
         raise OutputError(
             f"{path}: the report cannot be written ({error.strerror}); the output is complete"

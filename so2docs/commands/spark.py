@@ -81,7 +81,7 @@ def spark(
 
     The part files of a folder hold the lines that convert writes for that dump; of every other
     format, each part file is whole. Sites that are finished are left as they are. Needs PySpark
-    (pip install 'so2docs[spark]') and, but for Spark Connect, Java 17 or later.
+    (pip install pyspark) and, but for Spark Connect, Java 17 or later.
 
     Of several filters, all must hold. --limit counts for each dump, and --with reads the tables
     beside each.
@@ -124,9 +124,7 @@ def start_session(
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise ClusterError(
-            "PySpark is needed for this: pip install 'so2docs[spark]' (450 MB)"
-        ) from None
+        raise ClusterError("PySpark is needed for this: pip install pyspark (450 MB)") from None
     # It works with pandas 3, which nothing here hands it.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     builder = SparkSession.builder.appName("so2docs")

@@ -112,7 +112,7 @@ class Collection:
         return default if found is None else found[1]
 
     def line(self, question_id: int) -> bytes:
-        """The document of a question as it stands in the file: a line of JSON, without its end.
+        """The document of a question as it is in the file: a line of JSON, without its end.
 
         Raises:
             DocumentNotFoundError: There is none (a `KeyError`).

@@ -14,8 +14,17 @@ from isal import isal_zlib
 
 from so2docs.errors import OutputError
 from so2docs.lookup.index_cuts import cuts, start_of_pieces
+from so2docs.output.compression import GZIP_HEADER
 from so2docs.output.index import Builder
 from so2docs.progress import bar
+
+_OTHER_FORMS = (
+    (b"PAR1", "Parquet", "DuckDB, pandas or pyarrow"),
+    (b"[", "a JSON array", "jq or json.load"),
+    (b'{"BuildVersion"', "an import file of RavenDB", "RavenDB"),
+    (b'{"index"', "bulk lines for Elasticsearch", "Elasticsearch or OpenSearch"),
+)
+"""First bytes of the other formats, what they are, and what reads them."""
 
 
 def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:
@@ -59,8 +68,20 @@ def _id(name: str, raw: bytes, start: int, offset: int) -> int:
     except (orjson.JSONDecodeError, TypeError, KeyError):
         question_id = None
     if not isinstance(question_id, int):
-        raise OutputError(
-            f"{name}: what stands at byte {offset:,} is no JSON line with an Id; "
-            "only the documents of so2docs can be looked up"
-        )
+        raise OutputError(f"{name}: {_problem(raw, offset)}")
     return question_id
+
+
+def _problem(raw: bytes, offset: int) -> str:
+    """Why documents cannot be looked up in what such bytes are of."""
+    if not offset or offset == len(GZIP_HEADER):
+        for start, form, reader in _OTHER_FORMS:
+            if raw.startswith(start):
+                return f"is {form}, and only JSON lines can be looked up; read it with {reader}"
+    line = raw.partition(b"\n")[0]
+    if line.startswith(b"{") and b'"Title":' in line and not line.startswith(b'{"Id":'):
+        return "its documents have no Id (left out by --fields or --without?); convert with it"
+    return (
+        f"at byte {offset:,} is no JSON line with an Id; only the documents of so2docs can be "
+        "looked up"
+    )

@@ -1,7 +1,7 @@
 """The pieces of an output that has no index.
 
 Those of a gzip output are found where the compressor flushed: such a place ends in the bytes
-00 00 FF FF, what stands before it inflates on its own into whole lines, and a final block fits
+00 00 FF FF, the bytes before it inflate on its own into whole lines, and a final block fits
 exactly there. The CRC-32 of all pieces joined has to be that at the end of the file, so that no
 wrong cut goes unnoticed. Those of a zstd output are its frames, each with a checksum, and the table
 at the end says how many there are. A stream of another program has no such places: its file has to
@@ -97,7 +97,7 @@ def _gzip_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
 
 
 def _flushed(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
-    """What stands between the places where the compressor flushed."""
+    """The bytes between the places where the compressor flushed."""
     file.seek(0)
     if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
         raise _foreign(name)

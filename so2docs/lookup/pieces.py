@@ -17,6 +17,7 @@ from so2docs.output.index import Entry
 
 # Typed as an instance by the stubs of isal.
 _INFLATE_ERROR: Any = isal_zlib.error
+_NOT_TO_BE_READ = (OSError, OverflowError, MemoryError, ValueError)
 
 
 class PieceReader:
@@ -47,26 +48,25 @@ class PieceReader:
         Raises:
             OutputError: The bytes are not those that were written.
         """
-        data = self.stored(entry)
-        if self._is_gzip:
-            try:
-                inflated = isal_zlib.decompressobj(-15)
-                data = inflated.decompress(data + LAST_BLOCK, entry.raw_size + 1)
-            except _INFLATE_ERROR:
-                data = b""
-        elif self._is_zstd:
-            try:
-                if zstandard.frame_content_size(data) > entry.raw_size:
-                    raise zstandard.ZstdError("more than the index says")
-                data = zstandard.ZstdDecompressor().decompress(data, entry.raw_size)
-            except zstandard.ZstdError:
-                data = b""
+        try:
+            data = self._unpacked(self.stored(entry), entry.raw_size)
+        except (_INFLATE_ERROR, zstandard.ZstdError, *_NOT_TO_BE_READ):
+            data = b""  # What is damaged, or an index that says what cannot be.
         if len(data) != entry.raw_size or isal_zlib.crc32(data) != entry.crc:
             raise OutputError(
                 f"{self.path}: the documents from question {entry.first_id} on, at byte "
                 f"{entry.offset:,}, are damaged; convert the dump again"
             )
         return data
+
+    def _unpacked(self, data: bytes, raw_size: int) -> bytes:
+        if self._is_gzip:
+            return bytes(isal_zlib.decompressobj(-15).decompress(data + LAST_BLOCK, raw_size + 1))
+        if not self._is_zstd:
+            return data
+        if zstandard.frame_content_size(data) > raw_size:
+            raise zstandard.ZstdError("more than the index says")
+        return zstandard.ZstdDecompressor().decompress(data, raw_size)
 
     @property
     def compression(self) -> Compression:

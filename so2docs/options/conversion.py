@@ -81,7 +81,9 @@ class Options:
                 f"body is {self.body!r}; it must be one of: {', '.join(get_args(BodyAs))}"
             )
         if self.body == "markdown" and find_spec("html_to_markdown") is None:
-            raise OptionError("--body markdown needs html-to-markdown: pip install 'so2docs[body]'")
+            raise OptionError(
+                "--body markdown needs html-to-markdown: pip install html-to-markdown"
+            )
         fields = self.filters.fields
         has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
         if self.body != "html" and not has_body:

@@ -54,6 +54,12 @@ _ALLOWED = (
 )
 
 
+_EXAMPLES = (
+    "fields have the names of the dump's attributes, such as Title, Score or Answers.Body, and of "
+    f"{', '.join(_NESTED)}, such as Comments.Text"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Fields:
     """A choice of fields: those to keep, or those to leave out, or all.
@@ -188,13 +194,8 @@ def names_of(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
         if not _is_allowed(name):
             by_lower = {allowed.lower(): allowed for allowed in _ALLOWED}
             similar = difflib.get_close_matches(name.lower(), by_lower, 1, 0.7)
-            hint = f"; did you mean {by_lower[similar[0]]}?" if similar else "."
-            raise OptionError(
-                f"{option}: there is no field {name!r}{hint} Allowed are "
-                f"{', '.join(QUESTION_ATTRIBUTES)}, {', '.join(_NESTED)}, {_ANSWERS}, and below "
-                "these the names of their attributes, as in Answers.Body, Comments.Text or "
-                "Answers.Owner.DisplayName"
-            )
+            hint = f"did you mean {by_lower[similar[0]]}?" if similar else _EXAMPLES
+            raise OptionError(f"{option}: there is no field {name!r}; {hint}")
     return names
 
 

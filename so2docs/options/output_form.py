@@ -94,7 +94,7 @@ def form_of(
         )
     name = _format(output, format)
     if (package := FORMATS[name].needs) is not None and find_spec(package) is None:
-        raise OptionError(f"--format {name} needs {package}: pip install 'so2docs[{name}]'")
+        raise OptionError(f"--format {name} needs {package}: pip install {package}")
     if index is not None and name != "elasticsearch":
         raise OptionError(f"--index is for --format elasticsearch; the format is {name}")
     if index is not None and not _INDEX.fullmatch(index):

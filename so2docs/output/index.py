@@ -139,6 +139,8 @@ class Index:
             raise UnusableIndexError("its index is damaged")
         numbers = _FOOTER.unpack_from(data, footer)
         self.pieces: int = numbers[0]
+        if self.pieces != (footer - len(HEADER)) // ENTRY.size:
+            raise UnusableIndexError("its index is damaged")
         self.documents: int = numbers[1]
         self._end, self._size, self._tail = numbers[2:5]
         self._data = data

@@ -65,7 +65,7 @@ class FirstPass:
         if done:
             whole = self.dump.end - self.dump.start if isinstance(self.dump, Dump) else total
             part = f"{100 * before // whole} %" if whole and before < whole else "all"
-            self.notify(f"going on: {part} of the dump is already spilled")
+            self.notify(f"resuming: {part} of the dump is already spilled")
         with bar("reading", total, before, shown=self.options.progress) as shown:
             try:
                 for result in workers.run(spill_chunk, self.chunk_tasks(done)):

@@ -116,7 +116,7 @@ class SecondPass:
         size = sum(size for _, size in self.buckets) or 1
         first_left = (state.next_id or 0) >> BUCKET_BITS
         done = sum(size for number, size in self.buckets if number < first_left)
-        self.notify(f"going on: {100 * done // size} % of the documents are written")
+        self.notify(f"resuming: {100 * done // size} % of the documents are written")
         return state
 
     def documents(self, report: Report) -> Iterator[Iterator[tuple[int, bytes]]]:

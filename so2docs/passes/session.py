@@ -79,7 +79,7 @@ class Session:
         """
         sealed = self.spill.get("sealed")
         if sealed and (done := Sealed.from_json(sealed)).publish(self.names) is None:
-            self.notify("going on: the documents were all written")
+            self.notify("resuming: the documents were all written")
             done.report.resumed = True
             return done.report
         self.names.refuse_existing(force=force)

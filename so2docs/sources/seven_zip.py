@@ -80,7 +80,7 @@ def _opened(name: str, file: BinaryIO) -> Iterator[Any]:
         raise DumpError(
             name,
             "is a 7z archive, and reading it needs the extra 7z",
-            advice="install it: pip install 'so2docs[7z]'",
+            advice="install it: pip install py7zr",
         ) from None
     encrypted = ArchiveError(name, "is encrypted", advice="unpack it first, with its password")
     try:

@@ -96,7 +96,7 @@ def as_page(stats: Figures) -> str:
 
 
 def as_fragment(stats: Figures) -> str:
-    """What stands in the body of the page, with its style: for a notebook."""
+    """The body of the page, with its style: for a notebook."""
     dates = f"{stats.first_date[:10]} to {stats.last_date[:10]}" if stats.first_date else "no dates"
     size = f"{as_size(stats.file_bytes)}, {as_size(stats.json_bytes)} of JSON"
     return (
