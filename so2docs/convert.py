@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Unpack
 
 import orjson
@@ -153,8 +154,7 @@ def options_for(
 
 def work_folder(given: Mapping[str, Any]) -> str | None:
     """The folder for the spill, if one was given."""
-    work_dir = given.get("work_dir")
-    return None if work_dir is None else os.fspath(work_dir)
+    return None if (folder := given.get("work_dir")) is None else os.fspath(folder)
 
 
 def opened(source: Given, options: Options, names: Names) -> closing[AnyDump]:
@@ -198,9 +198,8 @@ class Documents:
         self, source: Given, names: Names, options: Options, tables: Tables
     ) -> Generator[dict[str, Any], None, None]:
         with nested(source, names, options, tables) as session:
-            for lines in session.documents():
-                for _, line in lines:
-                    yield orjson.loads(line)
+            for _, line in chain.from_iterable(session.documents()):
+                yield orjson.loads(line)
             self._report = session.report
 
 
@@ -248,9 +247,8 @@ def documents(source: Given, **keywords: Unpack[IteratorKeywords]) -> Documents:
 
 
 def _check_exists(path: str) -> None:
-    if storage.is_url(path):
-        return
     try:
-        os.stat(path)
+        if not storage.is_url(path):
+            os.stat(path)
     except OSError as error:
         raise DumpError(path, f"cannot be read: {error.strerror}") from error
