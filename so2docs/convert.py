@@ -242,13 +242,5 @@ def documents(source: Given, **keywords: Unpack[IteratorKeywords]) -> Documents:
     given = checked(keywords, IteratorKeywords)
     options = options_for(source, given)
     if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
-        _check_exists(os.fspath(source))
+        storage.check_exists(os.fspath(source))
     return Documents(source, work_folder(given), options, given.get("tables"))
-
-
-def _check_exists(path: str) -> None:
-    try:
-        if not storage.is_url(path):
-            os.stat(path)
-    except OSError as error:
-        raise DumpError(path, f"cannot be read: {error.strerror}") from error

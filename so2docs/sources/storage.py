@@ -12,7 +12,7 @@ import shutil
 import zlib
 from typing import Any, BinaryIO, cast
 
-from so2docs.errors import OptionError
+from so2docs.errors import DumpError, OptionError
 
 Identity = tuple[int, int, int]
 """Size in bytes, modification time and inode, or what a store has instead: to notice a change."""
@@ -139,3 +139,12 @@ def _system(url: str) -> tuple[Any, str]:
     except (ImportError, ValueError) as error:
         raise OptionError(f"{url}: {error}") from None
     return system, name
+
+
+def check_exists(path: str) -> None:
+    """Raise `DumpError` where there is nothing of this name, before anything is made of it."""
+    try:
+        if not is_url(path):
+            os.stat(path)
+    except OSError as error:
+        raise DumpError(path, f"cannot be read: {error.strerror}") from error
