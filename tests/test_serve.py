@@ -18,6 +18,7 @@ from serve_site import ATTACKS, HOST, documents, hostile, make, served
 
 import so2docs
 from so2docs.serve.query import Query, parse
+from so2docs.serve.snippets import snippet, terms_of
 
 for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments"):
     pytest.importorskip(_name, reason=f"{_name} is not installed")
@@ -238,6 +239,24 @@ def test_what_is_asked_for(text: str, expected: Query) -> None:
 def test_what_is_found(client: Any, query: str, ids: set[int]) -> None:
     found = client.get("/search.json", params={"q": query}).json()["posts"]
     assert {post["Id"] for post in found} == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("Señor Ñandú, the señora", ["senor"], "<Señor> Ñandú, the señora"),
+        ("rye bread_flour", ["bread rye"], "<rye> <bread>_flour"),
+        ("fermented, unfermented", ["ferment*"], "<fermented>, unfermented"),
+        ("a " * 50 + "hot and dry hot stone here", ["hot", "stone"],
+         "… a a a a <hot> and dry <hot> <stone> here"),
+        ("hot " + "a " * 50 + "cold", ["hot"], "<hot> " + "a " * 34 + "a …"),
+        ("nothing", ["x"], "nothing"),
+        ("", ["x"], ""),
+    ],
+)  # fmt: skip
+def test_the_part_with_most_of_the_words(text: str, words: list[str], expected: str) -> None:
+    found = snippet(text, terms_of(words))
+    assert found.replace("\x02", "<").replace("\x03", ">") == expected
 
 
 def test_no_text_breaks_the_search(client: Any) -> None:

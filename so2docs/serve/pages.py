@@ -18,10 +18,8 @@ from so2docs.serve.plots import plots
 from so2docs.serve.query import parse
 from so2docs.serve.store import SORTS, Store
 from so2docs.serve.thread import thread
-from so2docs.sqlite.rows import text_of
 
 _MOST_PAGES = 500
-_EXCERPT = 260
 
 Values = dict[str, Any]
 
@@ -127,8 +125,6 @@ class Pages:
             )
         found = None if query.is_empty else self.store.search(query, page)
         rows = [] if found is None else found.rows
-        for row in rows:
-            row["Excerpt"] = text_of(row.pop("Body") or "").strip()[:_EXCERPT]
         shown = {
             "title": f"Search: {text}" if text else "Search",
             "q": text,

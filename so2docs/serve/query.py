@@ -34,6 +34,7 @@ class Query:
         answers: Least number of answers of the question.
         user: Id of the owner.
         problems: Parts that were not understood, and are left out.
+        words: What is to be found, as it was typed.
     """
 
     match: str = ""
@@ -44,6 +45,7 @@ class Query:
     answers: int | None = None
     user: int | None = None
     problems: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list, compare=False)
 
     @property
     def is_empty(self) -> bool:
@@ -68,6 +70,7 @@ def parse(text: str) -> Query:
         else:
             words = part["phrase"] if part["phrase"] is not None else part["word"]
             (unwanted if has_minus else wanted).extend(_quoted(words))
+            query.words += [] if has_minus else [words]
     query.match = " AND ".join(wanted)
     if unwanted and wanted:
         query.match = f"({query.match}) NOT ({' OR '.join(unwanted)})"
@@ -79,6 +82,7 @@ def parse(text: str) -> Query:
 def _filter(query: Query, name: str, value: str, whole: str) -> list[str]:
     """Note a filter; returns words for the index, where it is one over titles."""
     if name == "title":
+        query.words.append(value)
         return [f"Title : {words}" for words in _quoted(value)]
     if name == "is" and value in KINDS:
         query.kinds.append(value)

@@ -11,14 +11,18 @@ from typing import Any
 
 from so2docs.serve.conditions import conditions_of, posts_of
 from so2docs.serve.query import Query
+from so2docs.serve.snippets import mark, snippet, terms_of
 from so2docs.sqlite.about import About, Site, connect_to_site
 from so2docs.sqlite.rebuild import Documents
+from so2docs.sqlite.rows import text_of
 
 PAGE = 20
 _RANKED = 2_000
 """Most posts that are ranked by how well they match: that takes some microseconds each, and to go
 through all posts that hold any of the words."""
 _FILTERED = 5_000
+_EXCERPT = 20_000
+"""Characters of a body that are looked through for the part to show."""
 
 SORTS = {
     "newest": "q.Id DESC",
@@ -174,7 +178,7 @@ class Store:
             titles = f"{{Title Tags}} : ({match})"
             match = titles if self._matches(titles, 0) else match
         rows = self._ranked(match, filters, values, by_score=is_cut)
-        return Found(self._shown(query.match, rows[:PAGE]), len(rows) > PAGE, is_cut)
+        return Found(self._shown(query, rows[:PAGE]), len(rows) > PAGE, is_cut)
 
     def _matches(self, match: str, most: int) -> bool:
         """Whether more posts match than this."""
@@ -212,32 +216,25 @@ class Store:
             for kind in kinds
         ]
         rows = self._page(f"{' UNION ALL '.join(parts)} ORDER BY 2 DESC", page, **values)
-        return Found(self._shown("", rows.rows), rows.has_more)
+        return Found(self._shown(query, rows.rows), rows.has_more)
 
-    def _shown(self, match: str, rows: list[Row]) -> list[Row]:
-        """Results as they are shown, with the words that were found between U+0002 and U+0003."""
+    def _shown(self, query: Query, rows: list[Row]) -> list[Row]:
+        """Results as they are shown, with the words that were found marked."""
         found = []
-        mark = "char(2), char(3)"
+        terms = terms_of(query.words)
         for row in rows:
             [post] = self._rows(
                 "SELECT coalesce(q.Id, a.Id) AS Id, p.Id AS QuestionId, p.Title, p.Tags, "
                 "coalesce(q.Score, a.Score) AS Score, "
                 "coalesce(q.CreationDate, a.CreationDate) AS CreationDate, "
                 "p.AcceptedAnswerId = a.Id AS IsAccepted, a.Id IS NOT NULL AS IsAnswer, "
-                "substr(coalesce(q.Body, a.Body), 1, 2000) AS Body, "
+                f"substr(coalesce(q.Body, a.Body), 1, {_EXCERPT}) AS Body, "
                 "(SELECT count(*) FROM answers x WHERE x.ParentId = p.Id) AS Answers "
                 f"FROM (SELECT :row AS Row) s {posts_of('s')}",
                 row=row["Row"],
             )
-            if match:
-                marked = self._rows(
-                    f"SELECT highlight(search, 0, {mark}) AS Title, "
-                    f"snippet(search, 2, {mark}, ' … ', 36) AS Snippet "
-                    "FROM search WHERE search MATCH :match AND rowid = :row",
-                    match=match, row=row["Row"],
-                )  # fmt: skip
-                title = post["Title"]
-                post |= marked[0] if marked else {}
-                post["Title"] = post["Title"] or title
+            post["Snippet"] = snippet(text_of(post.pop("Body") or ""), terms)
+            if post["Title"] is not None:
+                post["Title"] = mark(post["Title"], terms)
             found.append(post)
         return found
