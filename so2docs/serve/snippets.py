@@ -19,6 +19,8 @@ _WORDS = 36
 
 def folded(word: str) -> str:
     """A word as the full-text index compares it: without case and accents."""
+    if word.isascii():
+        return word.lower()
     parts = unicodedata.normalize("NFKD", word.casefold())
     return "".join(part for part in parts if not unicodedata.combining(part))
 

@@ -21,7 +21,7 @@ _RANKED = 2_000
 """Most posts that are ranked by how well they match: that takes some microseconds each, and to go
 through all posts that hold any of the words."""
 _FILTERED = 5_000
-_EXCERPT = 20_000
+_EXCERPT = 6_000
 """Characters of a body that are looked through for the part to show."""
 
 SORTS = {
