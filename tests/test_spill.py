@@ -7,6 +7,7 @@ import pytest
 
 from so2docs.errors import DiskFullError, SpillError
 from so2docs.spill import Spill
+from so2docs.store import blocks
 from so2docs.store.blocks import BlockReader, BlockWriter
 
 
@@ -82,11 +83,11 @@ def test_a_budget_is_shared_out_and_what_is_left_of_it_is_used(folder: Path) -> 
 
 def test_more_files_than_are_kept_open(folder: Path) -> None:
     spill = Spill(folder)
-    for chunk in range(BlockReader._MOST_FILES + 5):
+    for chunk in range(blocks._MOST_FILES + 5):
         fill(spill, chunk, {1: (b"k" * 32, b"%d" % chunk)})
     with BlockReader() as reader:
         found = [reader.read(*block)[1] for block in spill.blocks(1) * 2]
-    assert found == [b"%d" % chunk for chunk in range(BlockReader._MOST_FILES + 5)] * 2
+    assert found == [b"%d" % chunk for chunk in range(blocks._MOST_FILES + 5)] * 2
     spill.close()
 
 

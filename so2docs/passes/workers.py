@@ -12,6 +12,7 @@ the end of its pipe; there is no lock, semaphore or shared memory that it could 
 
 from __future__ import annotations
 
+import errno
 import pickle
 import signal
 import subprocess
@@ -29,6 +30,11 @@ from so2docs.passes.worker import COMMAND
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+_LIMITS: dict[int | None, str] = {
+    errno.EMFILE: "the limit of open files (ulimit -n)",
+    errno.EAGAIN: "the limit of processes (ulimit -u)",
+}
+
 
 class _Worker:
     """A worker process, seen from the caller."""
@@ -41,7 +47,7 @@ class _Worker:
         except OSError as error:
             raise So2docsError(
                 f"a worker process cannot be started: {error.strerror or error}",
-                retry="give fewer --jobs, or raise the limit (ulimit -a)",
+                retry=f"give fewer --jobs, or raise {_LIMITS.get(error.errno, 'the limit')}",
             ) from error
         self.peak = 0
         with suppress(OSError):  # If it is dead already, its first task will tell.

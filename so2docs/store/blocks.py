@@ -13,9 +13,10 @@ import zstandard
 from isal.isal_zlib import crc32
 
 from so2docs.errors import SpillError
-from so2docs.store.disk import AppendedFile, read_at
+from so2docs.store.disk import AppendedFile, open_files_allowed, read_at
 
 _ZSTD_LEVEL = 1
+_MOST_FILES = 200
 _AGAIN = "run the command again with --restart"
 
 
@@ -94,9 +95,8 @@ class BlockWriter:
 class BlockReader:
     """Reads blocks back, in the worker that merges them; keeps the files open."""
 
-    _MOST_FILES = 200
-
     def __init__(self) -> None:
+        self._most_files = max(1, min(_MOST_FILES, open_files_allowed() // 4))
         self._files: dict[str, int] = {}
         self._decompress = zstandard.ZstdDecompressor().decompress
 
@@ -137,7 +137,7 @@ class BlockReader:
         try:
             file = self._files.get(path)
             if file is None:
-                if len(self._files) >= self._MOST_FILES:
+                if len(self._files) >= self._most_files:
                     os.close(self._files.pop(next(iter(self._files))))
                 file = self._files[path] = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             return read_at(file, size, offset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import RawIOBase
@@ -18,6 +19,16 @@ _SPILL_SHARE = 0.38
 _OUTPUT_SHARE = {"gzip": 0.36, "zstd": 0.36, "none": 1.0}
 
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+def open_files_allowed() -> int:
+    """How many files this process may have open."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 512
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 def is_full(error: OSError) -> bool:
