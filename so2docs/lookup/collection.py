@@ -6,23 +6,26 @@ import operator
 import os
 import re
 import threading
+import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import orjson
 
 from so2docs.errors import DocumentNotFoundError, OutputError
 from so2docs.lookup.index_build import build
-from so2docs.lookup.pieces import PieceReader, find_line
+from so2docs.lookup.pieces import PieceReader, find_line, replaced
 from so2docs.options.choices import Compression
 from so2docs.output import index
-from so2docs.output.index import Entry, Index, UnusableIndexError
+from so2docs.output.index import Entry, Index, UnfitIndexError, UnusableIndexError
 from so2docs.progress import bar
 
 _CACHE_BYTES = 32 * 1024 * 1024
+_BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
+"""Seconds: an index gets its name just before its output does."""
 
 Notify = Callable[[str], object]
 
@@ -55,22 +58,35 @@ class Collection:
         except BaseException:
             self.close()
             raise
+        self.identity = self._pieces.identity
         self._cache: OrderedDict[int, bytes] = OrderedDict()
         self._cached_bytes = 0
         self._lock = threading.Lock()
 
     def _load(self, notify: Notify, *, progress: bool) -> Index:
         try:
-            return index.load(self.path, self._pieces.file)
+            return self._fitting()
         except UnusableIndexError as reason:
             notify(f"{self.path}: {reason}; making one takes one pass over the file")
         try:
             data = build(self.path, self._pieces.file, progress=progress)
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+        if self._pieces.is_replaced():
+            raise replaced(self.path)
         if not index.save(self.path, data):
             notify(f"{index.path_of(self.path)}: cannot be written; the index is kept in memory")
         return Index(data)
+
+    def _fitting(self) -> Index:
+        """The index beside the file, read with it again where both are just being replaced."""
+        for seconds in _BEFORE_AGAIN:
+            with suppress(UnfitIndexError):
+                return index.load(self.path, self._pieces.file)
+            time.sleep(seconds)
+            self._pieces.close()
+            self._pieces = PieceReader(self.path)
+        return index.load(self.path, self._pieces.file)
 
     def close(self) -> None:
         """Close the file."""

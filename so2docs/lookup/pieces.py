@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import zstandard
@@ -20,14 +20,36 @@ _INFLATE_ERROR: Any = isal_zlib.error
 _NOT_TO_BE_READ = (OSError, OverflowError, MemoryError, ValueError)
 
 
+class Identity(NamedTuple):
+    """What tells a file from another under the same name; times in nanoseconds."""
+
+    device: int
+    number: int
+    size: int
+    modified: int
+
+
+def _identity(status: os.stat_result) -> Identity:
+    return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def replaced(path: str) -> OutputError:
+    """The error for an output that is another since it was opened."""
+    return OutputError(f"{path}: was replaced meanwhile; run the same again for what it now is")
+
+
 class PieceReader:
     """Reads pieces in any order, from any thread."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, identity: Identity | None = None) -> None:
         """Open an output.
 
+        Args:
+            path: Its name.
+            identity: That of the file that is expected there; any if None.
+
         Raises:
-            OutputError: It cannot be read.
+            OutputError: It cannot be read, or is another file.
         """
         self.path = path
         try:
@@ -36,7 +58,18 @@ class PieceReader:
             self._is_gzip, self._is_zstd = start[:2] == GZIP_HEADER[:2], start == ZSTD_MAGIC
         except OSError as error:
             raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        self.identity = _identity(os.fstat(self.file.fileno()))
+        if identity not in (None, self.identity):
+            self.close()
+            raise replaced(path)
         self._lock = threading.Lock()
+
+    def is_replaced(self) -> bool:
+        """Whether the file under this name is another by now."""
+        try:
+            return _identity(os.stat(self.path)) != self.identity
+        except OSError:
+            return True
 
     def close(self) -> None:
         """Close the file."""

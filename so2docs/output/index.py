@@ -42,6 +42,10 @@ class UnusableIndexError(So2docsError):
     """An index is missing, damaged or of another file; its text is the reason."""
 
 
+class UnfitIndexError(UnusableIndexError):
+    """An index is of another file, or of an earlier or later state of this one."""
+
+
 class Entry(NamedTuple):
     """Where a piece stands.
 
@@ -149,11 +153,11 @@ class Index:
         """Make sure that it belongs to this file, as it is.
 
         Raises:
-            UnusableIndexError: It is the index of something else.
+            UnfitIndexError: It is the index of something else.
         """
         size = file.seek(0, os.SEEK_END)
         if size != self._size or tail_crc(file, size) != self._tail:
-            raise UnusableIndexError("its index is of another file, or of an earlier state of it")
+            raise UnfitIndexError("its index is of another file, or of an earlier state of it")
 
     def first_id(self, piece: int) -> int:
         """Question id of the first document of a piece."""

@@ -64,7 +64,7 @@ def stats(
     name = os.fspath(path)
     total = Survey()
     with open_output(name, notify=notify, progress=progress) as docs:
-        size = os.path.getsize(name)
+        size = docs.identity.size
         wanted = jobs or (os.cpu_count() or 1 if size >= _WORTH_A_PROCESS else 1)
         json_bytes = sum(entry.raw_size for entry in docs.entries())
         with Workers(wanted) as workers, bar("counting", json_bytes, shown=progress) as shown:
@@ -81,10 +81,10 @@ def _tasks(docs: Collection) -> Iterator[SurveyTask]:
         entries.append(entry)
         size += entry.raw_size
         if size >= _TASK_BYTES:
-            yield SurveyTask(docs.path, entries)
+            yield SurveyTask(docs.path, docs.identity, entries)
             entries, size = [], 0
     if entries:
-        yield SurveyTask(docs.path, entries)
+        yield SurveyTask(docs.path, docs.identity, entries)
 
 
 def _ranked(counts: Counter[str]) -> dict[str, int]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from so2docs.errors import OutputError
-from so2docs.lookup.pieces import PieceReader
+from so2docs.lookup.pieces import Identity, PieceReader
 from so2docs.output.index import Entry
 
 LONGEST = 10
@@ -36,6 +37,7 @@ class SurveyTask:
     """Pieces of an output to count."""
 
     path: str
+    identity: Identity
     entries: list[Entry]
 
 
@@ -233,11 +235,10 @@ def survey(task: SurveyTask) -> Survey:
     """Count the documents of some pieces.
 
     Raises:
-        OutputError: A piece is damaged, or holds something else.
+        OutputError: The file is another by now, a piece is damaged, or holds something else.
     """
     found = Survey()
-    reader = PieceReader(task.path)
-    try:
+    with closing(PieceReader(task.path, task.identity)) as reader:
         for entry in task.entries:
             try:
                 found.add([orjson.loads(line) for line in reader.read(entry).splitlines()])
@@ -245,6 +246,4 @@ def survey(task: SurveyTask) -> Survey:
                 raise OutputError(
                     f"{task.path}: after byte {entry.offset:,}, a line is no document"
                 ) from None
-    finally:
-        reader.close()
     return found
