@@ -15,6 +15,7 @@ from so2docs.commands.completion import completion
 from so2docs.commands.convert import EPILOG, EXIT_FAILED, convert
 from so2docs.commands.diff import diff
 from so2docs.commands.patch import patch
+from so2docs.commands.schema import schema
 from so2docs.commands.selftest import selftest
 from so2docs.commands.serve import serve
 from so2docs.commands.show import show
@@ -51,7 +52,8 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
         raise click.UsageError("name a command; so2docs --help lists them", context)
 
 
-for _command in (convert, show, stats, diff, patch, sqlite, serve, spark, selftest, completion):
+_DATA = (convert, show, stats, diff, patch, schema, sqlite, serve)
+for _command in (*_DATA, spark, selftest, completion):
     cli.add_command(_command)
 
 

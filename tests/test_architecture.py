@@ -20,7 +20,7 @@ ORDER = (
     {"__init__", "__main__"},
     {"cli", "commands"},
     {"serve"},
-    {"changes", "selftest", "sqlite"},
+    {"changes", "contract", "selftest", "sqlite"},
     {"spark"},
     {"convert", "several"},
     {"statistics", "lookup"},

@@ -1,0 +1,1 @@
+"""The published contract: what a conversion writes, as JSON Schema."""
