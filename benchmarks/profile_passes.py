@@ -16,6 +16,7 @@ from typing import Any
 
 import so2docs
 from so2docs import merge
+from so2docs.output import segments
 from so2docs.output.formats import base
 from so2docs.passes import bucket, first_pass
 from so2docs.posts import core, posts, repeats, rows
@@ -32,8 +33,8 @@ STEPS: list[tuple[Any, str, str]] = [
     (bucket, "merge_bucket", "second pass"),
     (blocks.BlockReader, "read", "  blocks: read, checksum, zstd"),
     (merge, "sorted_posts", "  keys and sort (and the blocks)"),
-    (base, "compress", "  compress pieces"),
-    (bucket, "place_pieces", "  write pieces, by several jobs"),
+    (base, "compress", "  compress segments"),
+    (segments, "store", "  write segments, by several jobs"),
 ]
 
 

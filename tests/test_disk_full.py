@@ -308,7 +308,7 @@ def test_an_output_folder_that_vanishes(
 
     def vanish(*arguments: object, **options: object) -> int:
         spare = check(*arguments, **options)  # type: ignore[arg-type]
-        folder.rmdir()
+        shutil.rmtree(folder)
         return spare
 
     monkeypatch.setattr("so2docs.passes.session.check_room", vanish)

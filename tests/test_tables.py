@@ -130,8 +130,13 @@ def test_unknown_table(tmp_path: Path) -> None:
 
 
 def test_output_is_not_a_table(site: Path) -> None:
-    with pytest.raises(so2docs.OutputError, match="is the dump itself"):
+    before = (site / "Users.xml").read_bytes()
+    with pytest.raises(so2docs.OptionError, match=r"writes nothing that ends in \.xml"):
         so2docs.convert(site, site / "Users.xml", nest=["users"], force=True)
+    (site / "Users.jsonl").symlink_to(site / "Users.xml")
+    with pytest.raises(so2docs.OutputError, match="is the dump itself"):
+        so2docs.convert(site, site / "Users.jsonl", nest=["users"], force=True)
+    assert (site / "Users.xml").read_bytes() == before
 
 
 @pytest.mark.parametrize("chunk_bytes", [None, 600])

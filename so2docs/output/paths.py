@@ -118,7 +118,13 @@ class Names:
                 f"{self.output}: the folder {folder} is not writable; choose another output"
             )
         for path in self._written():
-            check_replaceable(path, [file])
+            # A small dump that an earlier conversion left is converted as any other is.
+            if (
+                path != self.excerpt
+                or file is None
+                or os.path.abspath(file) != os.path.abspath(path)
+            ):
+                check_replaceable(path, [file])
 
     def _written(self) -> list[str]:
         """Every name that the conversion may write under, those of unfinished files included."""
