@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from so2docs.nest import Counts, Nest, Record, Taken, added
+from so2docs.nest import Counts, Nest, Record, Belongings, added
 from so2docs.options.choices import AnswersBy
 from so2docs.posts.posts import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
 
@@ -103,7 +103,7 @@ class Nesting:
     Args:
         posts: What `sorted_posts` returns.
         answers_by: Order of the answers in a document.
-        owners: For post ids that stand under several questions, the question id of the first one in
+        first_question_of: For post ids that stand under several questions, the question id of the first one in
             the dump: the only one that stays.
         extra: Fields to put before the answers of each document, `"Name":value`, or nothing.
         limit: Most documents; all posts after them are filtered.
@@ -115,7 +115,7 @@ class Nesting:
         self,
         posts: list[_Post],
         answers_by: AnswersBy = "id",
-        owners: Mapping[int, int] | None = None,
+        first_question_of: Mapping[int, int] | None = None,
         *,
         extra: bytes = b"",
         limit: int | None = None,
@@ -128,7 +128,7 @@ class Nesting:
         self._with_answers = with_answers
         self._posts = posts
         self._by_votes = answers_by == "votes"
-        self._owners = owners or {}
+        self._first_question_of = first_question_of or {}
         self._nested = nest
         self._is_left_out = False
         fields = [extra] if extra else []
@@ -156,21 +156,21 @@ class Nesting:
         self._is_left_out = self.tally.questions == self._limit
         if posts:
             yield from self._nest_posts(posts, taken)
-        self.strays += self._nested.set_aside(taken, filtered=self._is_left_out)
+        self.strays += self._nested.reject_left(taken, filtered=self._is_left_out)
 
-    def _nest_posts(self, group: list[_Post], taken: Taken | None) -> Iterator[Document]:
+    def _nest_posts(self, group: list[_Post], taken: Belongings | None) -> Iterator[Document]:
         question_id = group[0][0]
         if self.tally.questions == self._limit:
             self.tally.filtered += sum(post[4] in _KEPT for post in group)
             return
-        is_alone = len(group) == 1 and not self._owners and group[0][4] == QUESTION
+        is_alone = len(group) == 1 and not self._first_question_of and group[0][4] == QUESTION
         found = (group[0], [], []) if is_alone else self._without_repeats(group)
         question, answers, repeated = found
         if question is None:
-            self._set_aside(repeated, answers)
+            self._reject(repeated, answers)
             return
         if repeated:
-            self._set_aside(repeated, [])
+            self._reject(repeated, [])
         if question[4] == REJECTED_QUESTION:
             self.tally.filtered += len(answers)
             self._is_left_out = True
@@ -179,8 +179,8 @@ class Nesting:
             accepted = question[3]
             answers.sort(key=lambda post: (post[1] != accepted, -post[3], post[1]))
         if self._nested is not None and taken is not None:
-            question = self._nested.dressed(question, taken)
-            answers = [self._nested.dressed(answer, taken) for answer in answers]
+            question = self._nested.with_nested_rows(question, taken)
+            answers = [self._nested.with_nested_rows(answer, taken) for answer in answers]
         self.tally.questions += 1
         self.tally.answers += len(answers)
         json = question[5]
@@ -206,7 +206,7 @@ class Nesting:
         repeated: list[_Post] = []
         previous_id: int | None = None
         for post in group:
-            if post[1] == previous_id or self._owners.get(post[1], post[0]) != post[0]:
+            if post[1] == previous_id or self._first_question_of.get(post[1], post[0]) != post[0]:
                 repeated.append(post)
             elif post[4] == ANSWER:
                 answers.append(post)
@@ -215,7 +215,7 @@ class Nesting:
             previous_id = post[1]
         return question, answers, repeated
 
-    def _set_aside(self, repeated: list[_Post], orphans: list[_Post]) -> None:
+    def _reject(self, repeated: list[_Post], orphans: list[_Post]) -> None:
         """Keep what no document holds, in the order of post id and dump."""
         reasons = [(post, "repeated_id") for post in repeated if post[4] in _KEPT]
         reasons += [(post, "question_not_in_dump") for post in orphans]

@@ -41,7 +41,7 @@ class UserSource(Protocol):
 
 
 @dataclass(slots=True)
-class Taken:
+class Belongings:
     """The records of one question id, by post."""
 
     comments: dict[int, list[Record]] = field(default_factory=lambda: defaultdict(list))
@@ -75,10 +75,10 @@ class Nest:
         self._answers = NestedFields(fields or Fields(), "Answers.")
         self._chosen: dict[tuple[int, frozenset[str]], bytes] = {}
 
-    def take(self, group: list[Record]) -> tuple[list[Record], Taken]:
+    def take(self, group: list[Record]) -> tuple[list[Record], Belongings]:
         """Part the posts of a question id from what belongs to them."""
         posts: list[Record] = []
-        taken = Taken()
+        taken = Belongings()
         for record in group:
             kind = record[4]
             if kind <= REJECTED_ANSWER:
@@ -92,7 +92,7 @@ class Nest:
                 (taken.comments if kind == COMMENT else taken.links)[record[1]].append(record)
         return posts, taken
 
-    def dressed(self, post: Record, taken: Taken) -> Record:
+    def with_nested_rows(self, post: Record, taken: Belongings) -> Record:
         """A post with all that belongs to it inside, which is removed from `taken`."""
         json, post_id = bytes(post[5]), post[1]
         place = self._questions if post[4] == QUESTION else self._answers
@@ -175,7 +175,7 @@ class Nest:
             self._chosen[place] = orjson.dumps(chosen)
         return self._chosen[place]
 
-    def set_aside(self, taken: Taken, *, filtered: bool = False) -> list[bytes]:
+    def reject_left(self, taken: Belongings, *, filtered: bool = False) -> list[bytes]:
         """Count what is left in `taken`, which belongs to no post of a document.
 
         Args:

@@ -178,7 +178,7 @@ def users_by_reference(data: bytes) -> list[tuple[int, bytes]] | None:
     for part in rows.parse(data, FRAME):
         if isinstance(part, rows.Malformed):
             return None
-        for row in table_rows.set_aside(left, TABLES["users"], part.rows):
+        for row in table_rows.reject(left, TABLES["users"], part.rows):
             kept = {name: row[name] for name in row if name in USER_ATTRIBUTES}
             found.append((row["Id"], orjson.dumps(kept)))
     return None if left.strays else found

@@ -67,7 +67,7 @@ def _problem(part: rows.Rows, table: Table | None, reserved: frozenset[str]) -> 
     if table is None:
         posts.add(found, copies)
     else:
-        table_rows.set_aside(found, table, copies)
+        table_rows.reject(found, table, copies)
     if found.stray_reasons:
         return f"has a stray, {next(iter(found.stray_reasons))} (strict: nothing is left out)"
     return None

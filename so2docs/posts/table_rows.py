@@ -70,7 +70,7 @@ def unusable(row: Row, table: Table) -> str | None:
     return None
 
 
-def set_aside(found: Posts, table: Table, rows: list[Row]) -> list[Row]:
+def reject(found: Posts, table: Table, rows: list[Row]) -> list[Row]:
     """Type rows, and put those that have no place with the strays.
 
     Returns:
@@ -110,7 +110,7 @@ def add_rows(
         questions: Where the posts belong.
         shape: What to make of each before it is JSON.
     """
-    usable: list[Row] = set_aside(found, table, rows)
+    usable: list[Row] = reject(found, table, rows)
     places = questions({row["PostId"] for row in usable})
     buckets, pack, dumps, kind = found.buckets, KEY.pack, orjson.dumps, table.kind
     for row in usable:
@@ -147,7 +147,7 @@ def add_votes(found: Posts, rows: list[Row], questions: FindQuestions) -> None:
     sizes = set(map(len, texts))
     # Numbers of up to nine digits are post ids and types of votes without a closer look.
     if not (digits.isascii() and digits.isdigit() and min(sizes) > 0 and max(sizes) < 10):
-        usable = set_aside(found, TABLES["votes"], rows)
+        usable = reject(found, TABLES["votes"], rows)
         pairs = [(str(row["PostId"]), str(row["VoteTypeId"])) for row in usable]
     counts = [(int(post), int(kind), count) for (post, kind), count in Counter(pairs).items()]
     places = questions({post_id for post_id, _, _ in counts})

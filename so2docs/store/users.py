@@ -14,7 +14,7 @@ import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.posts.posts import KEY, Posts
-from so2docs.posts.table_rows import Row, TableShape, set_aside
+from so2docs.posts.table_rows import Row, TableShape, reject
 from so2docs.schema import TABLES, USER_ATTRIBUTES
 from so2docs.store.blocks import BlockReader, BlockWriter, damaged
 from so2docs.store.id_map import IdMap
@@ -48,7 +48,7 @@ class UserRecords:
 
     def add(self, rows: list[Row]) -> None:
         """Add the users of some rows."""
-        for row in set_aside(self._found, TABLES["users"], rows):
+        for row in reject(self._found, TABLES["users"], rows):
             kept = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
             if self._shape is not None:
                 kept = self._shape(kept, None)
