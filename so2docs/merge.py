@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from so2docs.nest import Counts, Nest, Record, Belongings, added
+from so2docs.nest import Belongings, Counts, Nest, Record, added
 from so2docs.options.choices import AnswersBy
 from so2docs.posts.posts import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
 
@@ -103,7 +103,7 @@ class Nesting:
     Args:
         posts: What `sorted_posts` returns.
         answers_by: Order of the answers in a document.
-        first_question_of: For post ids that stand under several questions, the question id of the first one in
+        first_question_of: For post ids under several questions, the question id of the first one in
             the dump: the only one that stays.
         extra: Fields to put before the answers of each document, `"Name":value`, or nothing.
         limit: Most documents; all posts after them are filtered.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import so2docs
 from so2docs.sources.ending import Ending
-from so2docs.sources.members import POSTS
+from so2docs.sources.kinds import POSTS
 
 ROWS = question(1), question(2)
 ENDS = {

@@ -22,7 +22,7 @@ from oracle_tables import FILES
 from table_sites import SITE, converted, lines_of, strays_of
 
 import so2docs
-from so2docs.sources.members import POSTS, DumpFile
+from so2docs.sources.kinds import POSTS, DumpFile
 
 ALL_FILES = ["Posts.xml", *FILES.values()]
 WANTED = [(SITE / f"questions{name}.jsonl").read_bytes() for name in ("", ".strays")]

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 from so2docs.errors import ChangedDumpError, DumpError
 from so2docs.sources import storage
 from so2docs.sources.ending import ROW_START, check_misc, empty_root_error, find_in_file
-from so2docs.sources.members import POSTS, DumpFile
+from so2docs.sources.kinds import POSTS, DumpFile
 from so2docs.sources.prolog import Frame, read_prolog
 
 PIECES, PIECE_END = "pieces", ".xml"

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from so2docs.errors import MalformedDumpError, Place, TruncatedDumpError
 from so2docs.posts import rows
-from so2docs.sources.members import DumpFile
+from so2docs.sources.kinds import DumpFile
 from so2docs.sources.prolog import BLANK, HEAD_LIMIT, Frame
 from so2docs.sources.source import BLOCK_BYTES
 

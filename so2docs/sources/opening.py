@@ -16,10 +16,8 @@ from so2docs.errors import ArchiveError, DumpError
 from so2docs.sources import storage
 from so2docs.sources.dump import open_dump
 from so2docs.sources.encodings import HEAD_BYTES, Decoded, encoding_of
-from so2docs.sources.kinds import Kind, kind_of
-from so2docs.sources.members import POSTS, DumpFile, listed
-from so2docs.sources.read_ahead import ReadAhead
-from so2docs.sources.source import Counted, Source
+from so2docs.sources.kinds import POSTS, DumpFile, Kind, kind_of, listed
+from so2docs.sources.source import Counted, ReadAhead, Source
 from so2docs.sources.stream import AnyDump, StreamDump
 
 STANDARD_INPUT = "-"

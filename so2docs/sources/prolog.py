@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from so2docs.errors import DumpError, MalformedDumpError, Place
 from so2docs.posts import rows
-from so2docs.sources.kinds import check_head, check_root
-from so2docs.sources.members import DumpFile
+from so2docs.sources.kinds import DumpFile, check_head, check_root
 
 BLANK = b" \t\r\n"
 """White space: XML 1.0, [3] S. Python counts more characters as such."""

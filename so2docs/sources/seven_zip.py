@@ -21,7 +21,7 @@ from isal.igzip_lib import DECOMP_DEFLATE, IgzipDecompressor
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.sources.bzip2 import Bzip2
 from so2docs.sources.compressed import Member, Range, Streams, open_zstd, raw_lzma
-from so2docs.sources.members import DumpFile
+from so2docs.sources.kinds import DumpFile
 from so2docs.sources.source import Reader
 from so2docs.sources.zipped import one_of
 

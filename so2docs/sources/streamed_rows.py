@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 
 from so2docs.errors import MalformedDumpError
 from so2docs.sources.ending import MISC_LIMIT, ROW_START, Ending, check_misc, empty_root_error
-from so2docs.sources.members import DumpFile
+from so2docs.sources.kinds import DumpFile
 from so2docs.sources.prolog import Prolog
 from so2docs.sources.source import BLOCK_BYTES
 

@@ -16,7 +16,7 @@ from so2docs.errors import ArchiveError, ChangedDumpError, DumpError
 from so2docs.options.keywords import Tables
 from so2docs.schema import TABLES, Table
 from so2docs.sources.dump import Dump, open_dump
-from so2docs.sources.members import POSTS, DumpFile, listed
+from so2docs.sources.kinds import POSTS, DumpFile, listed
 from so2docs.sources.opening import (
     STANDARD_INPUT,
     FileFacts,

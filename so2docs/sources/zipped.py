@@ -12,7 +12,7 @@ from typing import BinaryIO
 from so2docs.errors import ArchiveError
 from so2docs.sources.bzip2 import Bzip2
 from so2docs.sources.compressed import Member, Streams, raw_lzma
-from so2docs.sources.members import DumpFile, listed
+from so2docs.sources.kinds import DumpFile, listed
 from so2docs.sources.source import Reader
 
 _ENCRYPTED = 1

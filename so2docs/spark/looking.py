@@ -9,7 +9,7 @@ from so2docs.errors import DumpError
 from so2docs.schema import TABLES
 from so2docs.sources import storage
 from so2docs.sources.dump import Dump, open_dump
-from so2docs.sources.members import POSTS
+from so2docs.sources.kinds import POSTS
 from so2docs.sources.opening import file_in_folder, inspect_file
 from so2docs.sources.tables import find_tables
 from so2docs.spark import folders
