@@ -30,7 +30,7 @@ import orjson
 
 import so2docs
 from so2docs.lookup.collection import Collection
-from so2docs.lookup.pieces import PieceReader
+from so2docs.lookup.segments import SegmentReader
 from so2docs.output.file import Output
 from so2docs.output.index import path_of
 from so2docs.passes import second_pass
@@ -39,11 +39,11 @@ from so2docs.passes import second_pass
 def some_ids(path: str, number: int, seed: int) -> list[int]:
     """Question ids from random places of an output."""
     choice = random.Random(seed)
-    reader = PieceReader(path)
+    reader = SegmentReader(path)
     with so2docs.open(path, notify=print) as docs:
         ids = []
         for _ in range(number):
-            lines = reader.read(docs.index[choice.randrange(docs.index.pieces)]).splitlines()
+            lines = reader.read(docs.index[choice.randrange(docs.index.segments)]).splitlines()
             ids.append(orjson.loads(choice.choice(lines))["Id"])
     reader.close()
     return ids
@@ -102,7 +102,7 @@ def lookups(path: str) -> None:
     with Collection(path) as docs:
         report("look one up in an open output, warm", [timed(docs.__getitem__, n) for n in ids])
         close = ids[-1]
-        report("the same piece again", [timed(docs.__getitem__, close) for _ in range(300)])
+        report("the same segment again", [timed(docs.__getitem__, close) for _ in range(300)])
         missing = [number for number in range(close - 2000, close + 2000) if number not in docs]
         report("an id that is not there", [timed(docs.get, number) for number in missing[:300]])
     command = [sys.executable, "-m", "so2docs", "show", path]
@@ -121,7 +121,7 @@ def index_figures(path: str) -> None:
     with so2docs.open(path) as docs:
         print(
             f"{os.path.getsize(path) / 1e9:.2f} GB, {len(docs):,} documents, "
-            f"{docs.index.pieces:,} pieces; index {len(written):,} bytes ({share:.4%})"
+            f"{docs.index.segments:,} segments; index {len(written):,} bytes ({share:.4%})"
         )
     index.unlink()
     wall, used = timed(lambda: so2docs.open(path, notify=str).close())

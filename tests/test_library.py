@@ -117,7 +117,7 @@ def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
 
 def test_large(output: Path) -> None:
     with so2docs.open(output) as docs:
-        assert docs.index.pieces > 5
+        assert docs.index.segments > 5
     assert_same(output)
 
 
@@ -460,7 +460,7 @@ def test_conversion_does_not_load_what_reads_outputs() -> None:
     assert not loaded & {
         "so2docs.lookup.collection",
         "so2docs.lookup.index_build",
-        "so2docs.lookup.pieces",
+        "so2docs.lookup.segments",
         "so2docs.stats",
     }
 

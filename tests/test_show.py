@@ -161,7 +161,7 @@ def test_questions_of_answers_in_many_pieces(tmp_path: Path) -> None:
     ]
     output.write_text("".join(json.dumps(question) + "\n" for question in questions))
     with so2docs.open(output, notify=str) as docs:
-        assert docs.index.pieces > 2
+        assert docs.index.segments > 2
         for question in questions:
             (answer,) = question["Answers"]
             assert docs.question_of(answer["Id"]) == question["Id"]

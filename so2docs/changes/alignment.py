@@ -40,7 +40,7 @@ class Side:
 
     def next_entry(self) -> Entry | None:
         """The segment that comes next, if the one before is used up."""
-        if self.line is not None or self.segment == self.output.index.pieces:
+        if self.line is not None or self.segment == self.output.index.segments:
             return None
         return self.output.index[self.segment]
 
@@ -51,7 +51,7 @@ class Side:
 
     def current(self) -> Line | None:
         """The line that comes next; None when all were used."""
-        while self.line is None and self.segment < self.output.index.pieces:
+        while self.line is None and self.segment < self.output.index.segments:
             entry = self.output.index[self.segment]
             self._lines = self._parsed(self.output.read(entry), entry)
             self.skip()

@@ -17,7 +17,7 @@ import orjson
 
 from so2docs.errors import DocumentNotFoundError, OutputError
 from so2docs.lookup.index_build import build
-from so2docs.lookup.pieces import PieceReader, find_line, replaced
+from so2docs.lookup.segments import SegmentReader, find_line, replaced
 from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.index import Entry, Index, UnfitIndexError, UnusableIndexError
@@ -52,13 +52,13 @@ class Collection:
     def __init__(self, path: str, *, notify: Notify = _warn, progress: bool = False) -> None:
         """As `so2docs.open`."""
         self.path = path
-        self._pieces = PieceReader(path)
+        self._reader = SegmentReader(path)
         try:
             self.index = self._load(notify, progress=progress)
         except BaseException:
             self.close()
             raise
-        self.identity = self._pieces.identity
+        self.identity = self._reader.identity
         self._cache: OrderedDict[int, bytes] = OrderedDict()
         self._cached_bytes = 0
         self._lock = threading.Lock()
@@ -69,10 +69,10 @@ class Collection:
         except UnusableIndexError as reason:
             notify(f"{self.path}: {reason}; making one takes one pass over the file")
         try:
-            data = build(self.path, self._pieces.file, progress=progress)
+            data = build(self.path, self._reader.file, progress=progress)
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be read: {error.strerror or error}") from error
-        if self._pieces.is_replaced():
+        if self._reader.is_replaced():
             raise replaced(self.path)
         if not index.save(self.path, data):
             notify(f"{index.path_of(self.path)}: cannot be written; the index is kept in memory")
@@ -82,15 +82,15 @@ class Collection:
         """The index beside the file, read with it again where both are just being replaced."""
         for seconds in _BEFORE_AGAIN:
             with suppress(UnfitIndexError):
-                return index.load(self.path, self._pieces.file)
+                return index.load(self.path, self._reader.file)
             time.sleep(seconds)
-            self._pieces.close()
-            self._pieces = PieceReader(self.path)
-        return index.load(self.path, self._pieces.file)
+            self._reader.close()
+            self._reader = SegmentReader(self.path)
+        return index.load(self.path, self._reader.file)
 
     def close(self) -> None:
         """Close the file."""
-        self._pieces.close()
+        self._reader.close()
 
     def __enter__(self) -> Collection:
         return self
@@ -109,7 +109,7 @@ class Collection:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for entry in self.entries():
-            lines = self._pieces.read(entry)
+            lines = self._reader.read(entry)
             with self._bad_lines(entry):
                 yield from map(orjson.loads, lines.splitlines())
 
@@ -147,12 +147,12 @@ class Collection:
         """
         key = re.compile(rb'"Id": ?%d[,}]' % operator.index(answer_id))
         near = self.index.find(answer_id) or 0
-        order = [*range(near, -1, -1), *range(near + 1, self.index.pieces)]
+        order = [*range(near, -1, -1), *range(near + 1, self.index.segments)]
         total = sum(entry.raw_size for entry in self.entries())
         with bar("looking through answers", total, shown=progress) as shown:
-            for piece in order[: self.index.pieces]:
-                entry = self.index[piece]
-                lines = self._pieces.read(entry)
+            for segment in order[: self.index.segments]:
+                entry = self.index[segment]
+                lines = self._reader.read(entry)
                 if key.search(lines):
                     with self._bad_lines(entry):
                         for line in filter(key.search, lines.splitlines()):
@@ -163,25 +163,25 @@ class Collection:
         return None
 
     def entries(self) -> Iterator[Entry]:
-        """The pieces of the file, in order."""
-        return map(self.index.__getitem__, range(self.index.pieces))
+        """The segments of the file, in order."""
+        return map(self.index.__getitem__, range(self.index.segments))
 
     def read(self, entry: Entry) -> bytes:
-        """The documents of a piece, as lines.
+        """The documents of a segment, as lines.
 
         Raises:
             OutputError: It is damaged.
         """
-        return self._pieces.read(entry)
+        return self._reader.read(entry)
 
     def stored(self, entry: Entry) -> bytes:
-        """The bytes of a piece as they stand in the file."""
-        return self._pieces.stored(entry)
+        """The bytes of a segment as they stand in the file."""
+        return self._reader.stored(entry)
 
     @property
     def compression(self) -> Compression:
         """How the file is compressed."""
-        return self._pieces.compression
+        return self._reader.compression
 
     def _found(self, question_id: int) -> tuple[bytes, dict[str, Any]]:
         found = self._find(operator.index(question_id))
@@ -193,11 +193,11 @@ class Collection:
         return found
 
     def _find(self, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
-        piece = self.index.find(question_id)
-        if piece is None:
+        segment = self.index.find(question_id)
+        if segment is None:
             return None
-        lines = self._lines(piece)
-        with self._bad_lines(self.index[piece]):
+        lines = self._lines(segment)
+        with self._bad_lines(self.index[segment]):
             return find_line(lines, question_id)
 
     @contextmanager
@@ -209,16 +209,16 @@ class Collection:
                 f"{self.path}: after byte {entry.offset:,}, a line is no document with an Id"
             ) from None
 
-    def _lines(self, piece: int) -> bytes:
-        """The documents of a piece, from the cache if they are there."""
+    def _lines(self, segment: int) -> bytes:
+        """The documents of a segment, from the cache if they are there."""
         with self._lock:
-            if piece in self._cache:
-                self._cache.move_to_end(piece)
-                return self._cache[piece]
-        lines = self._pieces.read(self.index[piece])
+            if segment in self._cache:
+                self._cache.move_to_end(segment)
+                return self._cache[segment]
+        lines = self._reader.read(self.index[segment])
         with self._lock:
-            if piece not in self._cache:
-                self._cache[piece] = lines
+            if segment not in self._cache:
+                self._cache[segment] = lines
                 self._cached_bytes += len(lines)
             while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
                 self._cached_bytes -= len(self._cache.popitem(last=False)[1])

@@ -1,6 +1,6 @@
 """Making the index of an output that has none: one pass over the file.
 
-`index_cuts` finds the pieces; since they are those of the conversion, so is the index, byte for
+`index_cuts` finds the segments; since they are those of the conversion, so is the index, byte for
 byte.
 """
 
@@ -13,7 +13,7 @@ import orjson
 from isal import isal_zlib
 
 from so2docs.errors import OutputError
-from so2docs.lookup.index_cuts import cuts, start_of_pieces
+from so2docs.lookup.index_cuts import cuts, start_of_segments
 from so2docs.output.compression import GZIP_HEADER
 from so2docs.output.index import Builder
 from so2docs.progress import bar
@@ -42,7 +42,7 @@ def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:
     size = file.seek(0, os.SEEK_END)
     builder = Builder()
     last_id: int | None = None
-    end = start_of_pieces(file)
+    end = start_of_segments(file)
     with bar("indexing", size, shown=progress) as shown:
         for cut in cuts(name, file, size):
             shown.update(cut.end - cut.offset)

@@ -1,8 +1,8 @@
-"""The pieces of an output that has no index.
+"""The segments of an output that has no index.
 
 Those of a gzip output are found where the compressor flushed: such a place ends in the bytes
 00 00 FF FF, the bytes before it inflate on its own into whole lines, and a final block fits
-exactly there. The CRC-32 of all pieces joined has to be that at the end of the file, so that no
+exactly there. The CRC-32 of all segments joined has to be that at the end of the file, so that no
 wrong cut goes unnoticed. Those of a zstd output are its frames, each with a checksum, and the table
 at the end says how many there are. A stream of another program has no such places: its file has to
 be unpacked first.
@@ -34,21 +34,21 @@ _INFLATE_ERROR: Any = isal_zlib.error
 
 
 class Cut(NamedTuple):
-    """A piece of the file: its place, and its bytes before compression."""
+    """A segment of the file: its place, and its bytes before compression."""
 
     offset: int
     end: int
     raw: bytes
 
 
-def start_of_pieces(file: BinaryIO) -> int:
-    """Where the first piece starts, if there is any."""
+def start_of_segments(file: BinaryIO) -> int:
+    """Where the first segment starts, if there is any."""
     file.seek(0)
     return len(GZIP_HEADER) if file.read(2) == GZIP_HEADER[:2] else 0
 
 
 def cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
-    """The pieces of an output, in order.
+    """The segments of an output, in order.
 
     Args:
         name: Of the output, for messages.
@@ -79,13 +79,13 @@ def _plain_cuts(file: BinaryIO) -> Iterator[Cut]:
 
 
 def _gzip_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
-    """The pieces of a gzip output."""
+    """The segments of a gzip output."""
     before: Cut | None = None
     total = 0
     for cut in _flushed(name, file, size):
         total = isal_zlib.crc32_combine(total, isal_zlib.crc32(cut.raw), len(cut.raw))
         if before is not None and not cut.raw:
-            # Now and then ISA-L flushes twice; the second one still belongs to the piece.
+            # Now and then ISA-L flushes twice; the second one still belongs to the segment.
             before = before._replace(end=cut.end)
             continue
         if before is not None:
@@ -167,7 +167,7 @@ def _frame(name: str, file: BinaryIO, held: bytes) -> tuple[bytes, bytes]:
 
 
 def _inflated(name: str, data: bytes) -> bytes | None:
-    """What a piece holds, which may be nothing; None if the bytes are no whole piece."""
+    """What a segment holds, which may be nothing; None if the bytes are no whole segment."""
     stream = isal_zlib.decompressobj(-15)
     try:
         raw = stream.decompress(data + _EMPTY_LAST_BLOCK, MOST_LINE_BYTES)

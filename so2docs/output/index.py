@@ -1,13 +1,13 @@
-r"""The index beside an output: where each piece starts, so that any document is one piece away.
+r"""The index beside an output: where each segment starts, so that any document is one segment away.
 
 `.OUTPUT.index` is a small binary file, little-endian, the same bytes for the same output:
 
     header   "so2docs index 1\n"
-    entries  one per piece, in the order of the file: question id of its first document, offset of
+    entries  one per segment, in the order of the file: question id of its first document, offset of
              its (compressed) bytes, bytes before compression, number of documents, CRC-32 of the
              bytes before compression
-    footer   pieces, documents, end of the last piece, size of the output, CRC-32 of the output's
-             last 64 KiB, CRC-32 of the index up to here
+    footer   segments, documents, end of the last segment, size of the output, CRC-32 of the last
+             64 KiB of the output, CRC-32 of the index up to here
 
 Of a gzip output the last bytes hold the CRC-32 and the length of all documents, so an index of
 another file, or of an earlier state of this one, does not pass. An entry takes 32 bytes and stands
@@ -47,7 +47,7 @@ class UnfitIndexError(UnusableIndexError):
 
 
 class Entry(NamedTuple):
-    """Where a piece stands.
+    """Where a segment stands.
 
     Attributes:
         first_id: Question id of its first document.
@@ -122,7 +122,7 @@ class Index:
     """A whole index in memory.
 
     Attributes:
-        pieces: Number of pieces.
+        segments: Number of segments.
         documents: Number of documents.
     """
 
@@ -142,8 +142,8 @@ class Index:
         if not whole or isal_zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
             raise UnusableIndexError("its index is damaged")
         numbers = _FOOTER.unpack_from(data, footer)
-        self.pieces: int = numbers[0]
-        if self.pieces != (footer - len(HEADER)) // ENTRY.size:
+        self.segments: int = numbers[0]
+        if self.segments != (footer - len(HEADER)) // ENTRY.size:
             raise UnusableIndexError("its index is damaged")
         self.documents: int = numbers[1]
         self._end, self._size, self._tail = numbers[2:5]
@@ -159,22 +159,22 @@ class Index:
         if size != self._size or tail_crc(file, size) != self._tail:
             raise UnfitIndexError("its index is of another file, or of an earlier state of it")
 
-    def first_id(self, piece: int) -> int:
-        """Question id of the first document of a piece."""
-        (first_id,) = struct.unpack_from("<q", self._data, len(HEADER) + piece * ENTRY.size)
+    def first_id(self, segment: int) -> int:
+        """Question id of the first document of a segment."""
+        (first_id,) = struct.unpack_from("<q", self._data, len(HEADER) + segment * ENTRY.size)
         return int(first_id)
 
-    def __getitem__(self, piece: int) -> Entry:
-        at = len(HEADER) + piece * ENTRY.size
+    def __getitem__(self, segment: int) -> Entry:
+        at = len(HEADER) + segment * ENTRY.size
         first_id, offset, raw_size, documents, crc = ENTRY.unpack_from(self._data, at)
-        is_last = piece == self.pieces - 1
+        is_last = segment == self.segments - 1
         end = self._end if is_last else ENTRY.unpack_from(self._data, at + ENTRY.size)[1]
         return Entry(first_id, offset, end - offset, raw_size, documents, crc)
 
     def find(self, question_id: int) -> int | None:
-        """The piece that holds a question if any does; None if the id is before all of them."""
-        piece = bisect_right(range(self.pieces), question_id, key=self.first_id) - 1
-        return None if piece < 0 else piece
+        """The segment that holds a question if any does; None if the id is before all of them."""
+        segment = bisect_right(range(self.segments), question_id, key=self.first_id) - 1
+        return None if segment < 0 else segment
 
 
 def load(output: str, file: BinaryIO) -> Index:

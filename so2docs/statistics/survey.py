@@ -1,6 +1,6 @@
-"""What a worker of `stats` does: some pieces of an output -> counts, which add up.
+"""What a worker of `stats` does: some segments of an output -> counts, which add up.
 
-Memory is bounded whatever the output holds: a task is some pieces, histograms have a limited
+Memory is bounded whatever the output holds: a task is some segments, histograms have a limited
 number of values, and of tags the rare ones are given up where there are very many.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from so2docs.errors import OutputError
-from so2docs.lookup.pieces import Identity, PieceReader
+from so2docs.lookup.segments import Identity, SegmentReader
 from so2docs.output.index import Entry
 
 LONGEST = 10
@@ -34,7 +34,7 @@ MOST_KINDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class SurveyTask:
-    """Pieces of an output to count."""
+    """Segments of an output to count."""
 
     path: str
     identity: Identity
@@ -232,13 +232,13 @@ class Survey:
 
 
 def survey(task: SurveyTask) -> Survey:
-    """Count the documents of some pieces.
+    """Count the documents of some segments.
 
     Raises:
-        OutputError: The file is another by now, a piece is damaged, or holds something else.
+        OutputError: The file is another by now, a segment is damaged, or holds something else.
     """
     found = Survey()
-    with closing(PieceReader(task.path, task.identity)) as reader:
+    with closing(SegmentReader(task.path, task.identity)) as reader:
         for entry in task.entries:
             try:
                 found.add([orjson.loads(line) for line in reader.read(entry).splitlines()])

@@ -1,4 +1,4 @@
-"""Reading single pieces of an output: where they are comes from the index."""
+"""Reading single segments of an output: where they are comes from the index."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def replaced(path: str) -> OutputError:
     return OutputError(f"{path}: was replaced meanwhile; run the same again for what it now is")
 
 
-class PieceReader:
-    """Reads pieces in any order, from any thread."""
+class SegmentReader:
+    """Reads segments in any order, from any thread."""
 
     def __init__(self, path: str, identity: Identity | None = None) -> None:
         """Open an output.
@@ -76,7 +76,7 @@ class PieceReader:
         self.file.close()
 
     def read(self, entry: Entry) -> bytes:
-        """The documents of a piece, as lines.
+        """The documents of a segment, as lines.
 
         Raises:
             OutputError: The bytes are not those that were written.
@@ -107,7 +107,7 @@ class PieceReader:
         return "gzip" if self._is_gzip else "zstd" if self._is_zstd else "none"
 
     def stored(self, entry: Entry) -> bytes:
-        """The bytes of a piece as they stand in the file."""
+        """The bytes of a segment as they stand in the file."""
         if hasattr(os, "pread"):
             return os.pread(self.file.fileno(), entry.size, entry.offset)
         with self._lock:  # Windows
@@ -116,7 +116,7 @@ class PieceReader:
 
 
 def find_line(lines: bytes, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
-    """The line of a question among those of a piece, and its document."""
+    """The line of a question among those of a segment, and its document."""
     key = b'"Id":%d' % question_id
     at = lines.find(key)
     while at >= 0:
