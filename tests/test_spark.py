@@ -210,6 +210,7 @@ def test_a_url_without_a_driver_is_an_error(session: Any, tmp_path: Path) -> Non
             on_spark.convert(session, url, tmp_path)
 
 
+@pytest.mark.spark
 def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     site = plan.Site("posts", f"file://{SAMPLES}/posts.xml", str(tmp_path))

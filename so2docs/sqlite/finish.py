@@ -6,6 +6,8 @@ import re
 import sqlite3
 from typing import Any
 
+import sqlite_utils
+
 from so2docs.progress import bar
 from so2docs.sqlite.layout import LAYOUTS, TEXTS, listed, quoted, search_sql, table_sql
 
@@ -35,17 +37,17 @@ def index(
         _tags_of_questions(site),
         _tags(site),
         *(_named_users(tables, site) if has_users else ()),
-        *(
-            f"CREATE INDEX {table}_{column} ON {table} ({listed([*site, column])})"
-            for table in tables
-            for column in LAYOUTS[table].indexes
-        ),
-        "ANALYZE",
     ]
-    with bar("indexes", len(statements), unit=" steps", shown=progress) as shown:
+    indexes = [(table, column) for table in tables for column in LAYOUTS[table].indexes]
+    database = sqlite_utils.Database(connection)
+    with bar("indexes", len(statements) + len(indexes), unit=" steps", shown=progress) as shown:
         for statement in statements:
             connection.execute(statement)
             shown.update(1)
+        for table, column in indexes:
+            database.table(table).create_index([*site, column], f"{table}_{column}")
+            shown.update(1)
+    database.analyze()
 
 
 def _tags_of_questions(site: list[str]) -> str:
