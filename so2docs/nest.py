@@ -199,7 +199,8 @@ class Nest:
             table = OF_KIND[row[4]]
             reason = f"{table.row}_without_post"
             self.counts[table.name][reason] += 1
-            lines.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), bytes(row[5])))
+            own = _own(bytes(row[5]), table)
+            lines.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), own))
         for post_id, counted in sorted(taken.votes.items()):
             for vote_type, count in sorted(counted.items()):
                 self.counts["votes"]["vote_without_post"] += count
@@ -207,6 +208,15 @@ class Nest:
                 line = {"reason": "vote_without_post", "count": count, "row": row_of_all}
                 lines.append(orjson.dumps(line) + b"\n")
         return lines
+
+
+def _own(json: bytes, table: Table) -> bytes:
+    """A row without what it got when it was read, such as `LinkType`, which is its last member.
+
+    Inside a JSON string each quote has a backslash before it, so the marker is nowhere else.
+    """
+    attributes, got, _ = json.partition(b',"%b":' % table.reserved.encode())
+    return attributes + b"}" if got else json
 
 
 def _joined(json: bytes, parts: Sequence[tuple[str, bytes]]) -> bytes:

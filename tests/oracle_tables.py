@@ -158,7 +158,7 @@ def _strays(name: str, rows: list[Row]) -> Iterator[tuple[tuple[int, ...], Row, 
             row = {"PostId": rows[0]["PostId"], "VoteTypeId": kind}
             yield (kind,), {"reason": reason, "count": count, "row": row}, count
         return
-    for row in _value(name, rows):
+    for row in sorted(rows, key=lambda row: row["Id"]):
         yield (row["Id"],), {"reason": reason, "row": row}, 1
 
 

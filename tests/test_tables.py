@@ -1,6 +1,7 @@
 """Comments, links, votes and users inside the posts: a sample, published dumps, and what fails."""
 
 import gzip
+import json
 import shutil
 import signal
 import subprocess
@@ -401,3 +402,31 @@ def test_strict_without_ids(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", *rows)
     with pytest.raises(so2docs.StrictError, match=r"question_not_in_dump \(strict"):
         so2docs.convert(dump, tmp_path / "q.jsonl.gz", fields="Title,Answers.Body", strict=True)
+
+
+def test_a_link_without_a_post_has_its_own_attributes_alone(tmp_path: Path) -> None:
+    """Among them those with values that look like what a nested link gets."""
+    attributes = 'Id="3" PostId="999" LinkTypeId="3" Note="x,&quot;LinkType&quot;:&quot;y"'
+    for name in ("Posts", "PostLinks"):
+        shutil.copy(SITE / f"{name}.xml", tmp_path)
+    (tmp_path / "PostLinks.xml").write_text(f"<postlinks>\n  <row {attributes} />\n</postlinks>")
+    expected = {"Id": 3, "PostId": 999, "LinkTypeId": 3, "Note": 'x,"LinkType":"y'}
+    for core in ("python", "auto"):
+        output = tmp_path / f"{core}.jsonl"
+        report = so2docs.convert(tmp_path, output, nest="links", jobs=1, core=core)
+        assert report.strays_path is not None
+        lines = [json.loads(line) for line in Path(report.strays_path).read_text().splitlines()]
+        assert [line["row"] for line in lines if line["reason"] == "link_without_post"] == [
+            expected
+        ]
+
+
+def test_beyond_a_limit_rows_without_a_post_are_filtered(tmp_path: Path) -> None:
+    text = '<comments>\n  <row Id="3" PostId="999999" Text="x" />\n</comments>'
+    shutil.copy(SITE / "Posts.xml", tmp_path)
+    (tmp_path / "Comments.xml").write_text(text)
+    for limit, filtered in ((None, 0), (1, 1)):
+        output = tmp_path / f"{limit}.jsonl"
+        report = so2docs.convert(tmp_path, output, nest="comments", jobs=1, limit=limit)
+        table = report.tables["comments"]
+        assert (table.filtered, sum(table.strays.values())) == (filtered, 1 - filtered)
