@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,26 @@ def test_bars_end_at_exactly_all(bars: list[Any], tmp_path: Path) -> None:
         so2docs.convert(dump, output, jobs=1, progress=True, **options)
         check(bars)
     so2docs.stats(tmp_path / "0.jsonl.gz", progress=True)
+    check(bars)
+
+
+@pytest.mark.parametrize("form", ["zip", "7z"])
+def test_of_an_archive_only_what_is_read_counts(form: str, bars: list[Any], tmp_path: Path) -> None:
+    names = ("Posts", "Comments", "Users")
+    files = [SAMPLES / "site" / f"{name}.xml" for name in names]
+    archive = tmp_path / f"site.{form}"
+    if form == "7z":
+        with pytest.importorskip("py7zr").SevenZipFile(archive, "w") as packed:
+            for file in files:
+                packed.write(file, file.name)
+    else:
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+            for file in files:
+                packed.write(file, file.name)
+    nest = ["comments", "users"]
+    so2docs.convert(archive, tmp_path / "q.jsonl", nest=nest, jobs=1, progress=True)
+    totals = [total for description, _, total in bars if description.startswith("reading")]
+    assert sorted(totals) == sorted(file.stat().st_size for file in files)
     check(bars)
 
 

@@ -17,7 +17,7 @@ from so2docs.sources.compressed import open_bzip2, open_gzip, open_xz, open_zstd
 from so2docs.sources.encodings import HEAD_BYTES
 from so2docs.sources.kinds import kind_of
 from so2docs.sources.seven_zip import open_7z
-from so2docs.sources.source import BLOCK_BYTES, Peekable, Reader, Source
+from so2docs.sources.source import BLOCK_BYTES, Counted, Peekable, Reader, Source
 from so2docs.sources.zipped import open_zip
 
 _MOST_LAYERS = 5
@@ -104,7 +104,8 @@ def unwrapped(source: Source, threads: int, work_dir: str | None) -> Peekable:
         else:
             file = _seekable(source, found, layer, work_dir)
             open_archive = open_zip if kind.name == "a zip archive" else open_7z
-            unpacked, source.expected = open_archive(source.name, file, threads, source.wanted)
+            member, source.expected = open_archive(source.name, file, threads, source.wanted)
+            unpacked = _counted(source, member)
         if close := getattr(unpacked, "close", None):
             source.closers.append(close)
         found = Peekable(Guarded(source.name, kind.name, unpacked))
@@ -121,7 +122,14 @@ def _seekable(source: Source, found: Peekable, layer: int, work_dir: str | None)
     source.closers.append(saved.close)
     while data := found.read(BLOCK_BYTES):
         saved.write(data)
-    source.total = saved.tell()
-    source.position = saved.tell
     saved.seek(0)
     return saved
+
+
+def _counted(source: Source, member: Reader) -> Reader:
+    """Let progress count a member's own bytes: what else is in its archive is not read."""
+    if close := getattr(member, "close", None):
+        source.closers.append(close)
+    counted = Counted(member)
+    source.position, source.total = lambda: counted.count, source.expected
+    return counted
