@@ -57,6 +57,14 @@ def test_a_package_without_checksums_is_found_out() -> None:
     assert "seed 38: wrong: exit 0 and other bytes in q.jsonl.gz" in done.stdout
 
 
+@pytest.mark.parametrize(("seed", "other"), [("601", "--answers-by votes"), ("732", "--level 1")])
+def test_a_rival_with_other_options_is_refused_or_wins(seed: str, other: str) -> None:
+    """Without a lock on the output (at c580eda) either seed ends with a mixture of the two."""
+    done = rounds("--seed", seed, "--rounds", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"rival with {other}" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("check", "words"),
     [

@@ -39,9 +39,9 @@ class Command:
             words += ["--work-dir", "../work"]
         return self._start(scenario, [*words, *more], self.notes, stop_at, takes)
 
-    def start_rival(self, scenario: Scenario) -> Process:
+    def start_rival(self, scenario: Scenario, *more: str) -> Process:
         """Start another one into the same output, with a spill elsewhere."""
-        words = [*self.words(scenario), "--work-dir", "../other"]
+        words = [*self.words(scenario), "--work-dir", "../other", *more]
         return self._start(scenario, words, self.notes / "rival")
 
     def _start(

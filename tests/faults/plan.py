@@ -27,6 +27,7 @@ NESTED = ([], [], ["users"], ["comments"], ["links", "votes"], ["all"])
 DEATHS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
 TARGETS = ("main", "worker", "group")
 FAULTS = ("signal", "signal", "signal", "freeze", "full", "vanish", "rival")
+RIVALS = ((), ("--level", "1"), ("--answers-by", "votes"))
 DAMAGES = ("flip", "flip", "flip", "truncate", "remove")
 
 
@@ -58,7 +59,8 @@ class Fault:
         target: Whom a signal is for.
         number: The signal.
         delay: Seconds that the main process stands still before, while its workers run on.
-        share: Which worker, file or byte, as a share of all of them; of a disk, what is left free.
+        share: Which worker, file, byte or options of a rival, as a share of all of them; of a disk,
+            what is left free.
     """
 
     kind: str
@@ -67,6 +69,12 @@ class Fault:
     number: signal.Signals
     delay: float
     share: float
+
+    def rival_options(self, scenario: Scenario) -> tuple[str, ...]:
+        """What a rival is asked for beyond the scenario: another output under the same name."""
+        if self.kind != "rival" or scenario.is_stdout or scenario.form == "several":
+            return ()
+        return RIVALS[int(self.share * len(RIVALS))]
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Rounds:
         self.place = disk / "round"
         self.command = Command(self.place, folder, seconds)
         self.happened: Counter[str] = Counter()
-        self._undisturbed: dict[Scenario, tuple[Files, int]] = {}
+        self._undisturbed: dict[tuple[Scenario, tuple[str, ...]], tuple[Files, int]] = {}
         self.damaged: list[str] = []
         self._is_damaged = False
 
@@ -50,35 +50,40 @@ class Rounds:
         """
         try:
             expected, steps = self.undisturbed(plan.scenario)
+            for fault in plan.faults:
+                self.undisturbed(plan.scenario, fault.rival_options(plan.scenario))
             self._clear()
             if not self._disturb(plan, expected, steps):
                 self._finish(plan, expected)
         except HangError as error:
             raise BrokenPromiseError(f"hang: {error}") from error
 
-    def undisturbed(self, scenario: Scenario) -> tuple[Files, int]:
-        """What a conversion leaves, and how many steps it takes."""
-        if scenario not in self._undisturbed:
+    def undisturbed(self, scenario: Scenario, more: tuple[str, ...] = ()) -> tuple[Files, int]:
+        """What a conversion, with more options or not, leaves, and how many steps it takes."""
+        if (scenario, more) not in self._undisturbed:
             self._clear()
-            process = self.command.start(scenario)
+            process = self.command.start(scenario, *more)
             result = process.end()
             if result != Result(0, ""):
                 raise BrokenPromiseError(f"undisturbed: {result}")
-            self._undisturbed[scenario] = self.command.files(), process.steps
-        return self._undisturbed[scenario]
+            self._undisturbed[scenario, more] = self.command.files(), process.steps
+        return self._undisturbed[scenario, more]
 
     def _disturb(self, plan: Plan, expected: Files, steps: int) -> bool:
         """Sessions under faults; whether one of them did all there is to do."""
         for fault in plan.faults:
             result, rival = self._session(plan.scenario, fault, 1 + int(fault.moment * steps))
             self._is_damaged |= fault.kind == "vanish"
+            theirs, _ = self.undisturbed(plan.scenario, fault.rival_options(plan.scenario))
+            if rival is not None and rival.code == 0 and self.command.files() == theirs:
+                return True
             if fault.kind == "close":
                 check_left(result)
             elif self._is_done(result, expected):
                 return True
             elif rival is not None and rival.code == 0:
                 # It was first; the spill of the other is kept for when its output is gone.
-                check_files(self.command.files(), expected, but=".spill/")
+                check_files(self.command.files(), theirs, but=".spill/")
                 return True
             elif fault.kind in ("freeze", "rival") and not self._is_damaged:
                 raise BrokenPromiseError(f"{fault.kind}: exit {result.code}: {result.messages}")
@@ -116,7 +121,11 @@ class Rounds:
                 return self._ended(scenario, process.end()), None
             self.happened[fault.kind] += 1
             if fault.kind == "rival":
-                rival = self._ended(scenario, self.command.start_rival(scenario).end(), "rival ")
+                more = fault.rival_options(scenario)
+                self.happened[f"rival with {' '.join(more) or 'the same options'}"] += 1
+                rival = self._ended(
+                    scenario, self.command.start_rival(scenario, *more).end(), "rival "
+                )
             with struck(process, fault, self.place):
                 return self._ended(scenario, process.end()), rival
         finally:
