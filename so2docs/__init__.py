@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from so2docs.changes.diff import Changes, diff
     from so2docs.changes.patch import Patched, patch
     from so2docs.changes.summary import Summary
+    from so2docs.contract.verify import Verified, verify
     from so2docs.lookup.collection import Collection, IndexWarning
     from so2docs.lookup.collection import open as open  # noqa: A004
     from so2docs.sqlite.build import Database, to_sqlite
@@ -78,6 +79,7 @@ __all__ = [
     "Summary",
     "TableCounts",
     "TruncatedDumpError",
+    "Verified",
     "WorkerDiedError",
     "__version__",
     "convert",
@@ -88,12 +90,14 @@ __all__ = [
     "read",
     "stats",
     "to_sqlite",
+    "verify",
 ]
 
 _LOADED_WHEN_USED = {
     "Changes": "so2docs.changes.diff",
     "Patched": "so2docs.changes.patch",
     "Summary": "so2docs.changes.summary",
+    "Verified": "so2docs.contract.verify",
     "diff": "so2docs.changes.diff",
     "patch": "so2docs.changes.patch",
     "Collection": "so2docs.lookup.collection",
@@ -104,6 +108,7 @@ _LOADED_WHEN_USED = {
     "open": "so2docs.lookup.collection",
     "stats": "so2docs.statistics.stats",
     "to_sqlite": "so2docs.sqlite.build",
+    "verify": "so2docs.contract.verify",
 }
 
 

@@ -23,6 +23,7 @@ from so2docs.commands.spark import spark
 from so2docs.commands.sqlite import sqlite
 from so2docs.commands.stats import stats
 from so2docs.commands.terminal import say
+from so2docs.commands.verify import verify
 from so2docs.errors import RESUMES, OptionError, So2docsError
 from so2docs.posts import core
 
@@ -52,7 +53,7 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
         raise click.UsageError("name a command; so2docs --help lists them", context)
 
 
-_DATA = (convert, show, stats, diff, patch, schema, sqlite, serve)
+_DATA = (convert, show, stats, diff, patch, schema, verify, sqlite, serve)
 for _command in (*_DATA, spark, selftest, completion):
     cli.add_command(_command)
 

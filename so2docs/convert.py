@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 import orjson
 
+from so2docs.contract import card
 from so2docs.errors import DumpError, OptionError, So2docsError, starts_over
 from so2docs.lookup import retrieval_set
 from so2docs.options.conversion import Options
@@ -75,8 +76,8 @@ def convert(
     """
     given = checked(keywords, ConvertKeywords)
     usual = default_output(given.get("format"), given.get("compression"))
-    path = retrieval_set.records_path(output, given)
-    path = path or os.fspath(usual if output is None else output)
+    path = os.fspath(usual if output is None else output)
+    path = retrieval_set.records_path(output, given) or path
     options = options_for(source, given, output_form(path, given), site_field)
     names = Names(path, work_folder(given), options.form)
     started = time.perf_counter()
@@ -97,9 +98,10 @@ def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]
     force, notify = given.get("force", False), given.get("notify") or silent
     with disk_errors(), opened(source, options, names) as dump:
         tables = find_tables(source, options.nest, given.get("tables") or {})
-        read = [dump.file, *(table.file for table in tables.values())]
-        for file in read:
+        for file in (read := [dump.file, *(table.file for table in tables.values())]):
             names.check(file)
+        if given.get("card"):
+            card.check_card(names, options, read, force=force)
         is_once = None in read
         is_fresh = given.get("restart", False) or is_once
         if is_fresh or not has_spill(names):
@@ -111,6 +113,8 @@ def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]
                 report = session.run(force=force)
                 if options.recipe is not None and options.recipe.recipe.files:
                     retrieval_set.finish(names.output, report)
+                if given.get("card"):
+                    card.write_card(names, options, report, filter(None, read))
             with disk_errors():  # The lock went first: what a kill leaves then is still a spill.
                 if given.get("keep_spill"):
                     spill.put_all({"finished": True, "sealed": None, "checkpoint": None})

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from so2docs.changes.compare import ANSWERS
+from so2docs.contract.manifest import other_options
 from so2docs.errors import OptionError, OutputError
 from so2docs.lookup.collection import Collection
 from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, TABLES
@@ -43,6 +44,12 @@ def check_same_form(old: Collection, new: Collection) -> None:
             says which and what to do.
         OutputError: A line is no document.
     """
+    if others := other_options(old.path, new.path):
+        raise OptionError(
+            f"{old.path} and {new.path} cannot be compared: by their manifests, they were "
+            f"converted with other {', '.join(others)}; "
+            "convert both dumps of one site with the same options"
+        )
     before, after = _first(old), _first(new)
     if not before or not after:
         return

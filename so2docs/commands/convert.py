@@ -80,6 +80,12 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".x
 @click.option(
     "--report", metavar="FILE", help="Write the report as JSON to FILE; - is standard output."
 )
+@click.option(
+    "--card",
+    is_flag=True,
+    help="Write a README.md for Hugging Face and a manifest for `so2docs verify` beside the "
+    "output. Reads DUMP once more, for its SHA-256.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def convert(

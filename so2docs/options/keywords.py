@@ -161,6 +161,9 @@ class ConvertKeywords(FileKeywords, LocalKeywords, total=False):
         keep_spill: Keep the spill of a finished conversion, so that another one into the same
             output need not read the dump again. It may have another order of answers, limit, form
             of files, or further tables; other filters or bodies need `restart`.
+        card: Write a manifest, `.OUTPUT.manifest`, and a `README.md` that Hugging Face reads beside
+            the output, with counts, options and SHA-256 of input and output, which are read once
+            more for that. With `force`, the place of any other `README.md` is taken.
         notify: Takes messages such as how much an interrupted conversion had done.
     """
 
@@ -168,4 +171,5 @@ class ConvertKeywords(FileKeywords, LocalKeywords, total=False):
     force: bool
     restart: bool
     keep_spill: bool
+    card: bool
     notify: Notify | None

@@ -1,4 +1,4 @@
-"""Names of the files that stand beside an output: its index, and its strays.
+"""Names of the files that stand beside an output: index, strays and manifest.
 
 Whoever reads a folder or a glob of outputs must not come upon them. A name that starts with a dot
 keeps out of what folders are read with (Spark, Arrow, Hugging Face, shells) and one that does not
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 
-INDEX, STRAYS = "index", "strays"
+INDEX, STRAYS, MANIFEST = "index", "strays", "manifest"
 
 
 def side_file(output: str, what: str) -> str:
-    """The file beside an output that holds its index or its strays."""
+    """The file beside an output that holds its index, its strays or its manifest."""
     folder, name = os.path.split(output)
     return os.path.join(folder, f".{name}.{what}")
 

@@ -1,0 +1,172 @@
+"""`--card`: a manifest beside an output, and a README.md that Hugging Face reads.
+
+The front matter is that of dataset cards (https://huggingface.co/docs/hub/datasets-cards and
+datasets-manual-configuration). There is one card a folder, of all outputs that have a manifest
+there: a configuration each. Texts in it are quoted as JSON, which YAML contains.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from so2docs.contract.manifest import Manifest, load, path_of
+from so2docs.errors import OptionError, OutputError
+from so2docs.options.conversion import Options
+from so2docs.output.paths import Names
+from so2docs.output.side_files import MANIFEST
+from so2docs.output.targets import Kind, check_own, write_text
+from so2docs.report import Report
+
+CARD = Kind("card of so2docs", "output, or overwrite with --force", (b"---\n# Written by so2docs",))
+_MANIFEST = Kind("manifest", "output", (b'{\n  "format": ',))
+_FORMATS = ("jsonl", "json", "parquet")
+_SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
+_MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
+_WHOLE = 2**64
+
+_TEXT = """
+# {title}
+
+Questions and answers of a Stack Exchange data dump, nested by so2docs {version}.
+
+{table}
+
+## How it was made
+
+```console
+{commands}
+```
+
+{hashes}
+
+`so2docs verify OUTPUT` checks an output against `.OUTPUT.manifest`, which stands beside it.
+
+## Licence
+
+The content is by the users of the site, under CC BY-SA: 2.5, 3.0 or 4.0, by its date. Who passes it
+on names the authors and the licence, links to the source, says what was changed, and passes
+adaptations on under the same licence or a compatible one.
+"""
+
+
+def check_card(names: Names, options: Options, read: Iterable[str | None], *, force: bool) -> None:
+    """Refuse a card where none can be, before anything is converted.
+
+    Raises:
+        OptionError: The output or the dump is none that a card can describe.
+        OutputError: Something else stands where the card would, or a manifest there is damaged.
+    """
+    if names.output == "-":
+        raise OptionError("--card is a file beside the output; give a name in place of -")
+    if not all(file and os.path.isfile(file) for file in read):
+        raise OptionError(
+            "--card reads the dump once more, for its SHA-256; give a file or a folder with one"
+        )
+    if options.form.format not in _FORMATS:
+        raise OptionError(f"--card is for {', '.join(_FORMATS)}, not for {options.form.format}")
+    if options.recipe is not None and options.recipe.recipe.files:
+        raise OptionError(f"--card is not for recipe {options.recipe.spec}, a folder of its own")
+    folder = os.path.dirname(names.output)
+    card = os.path.join(folder, "README.md")
+    if not (force and os.path.isfile(card)):
+        check_own(card, CARD, filter(None, read))
+    check_own(path_of(names.output), _MANIFEST)
+    _manifests(folder)
+
+
+def write_card(names: Names, options: Options, report: Report, read: Iterable[str]) -> None:
+    """Write manifest and card of a conversion that is done; input and output are read once more.
+
+    Raises:
+        OutputError: They cannot be written, or a file is gone.
+    """
+    folder = os.path.dirname(names.output)
+    try:
+        Manifest.of(names, options, report, read).save(names.output)
+        write_text(os.path.join(folder, "README.md"), text(_manifests(folder)))
+    except OSError as error:
+        raise OutputError(
+            f"{error.filename}: the card cannot be written ({error.strerror}); the output is whole"
+        ) from error
+
+
+def _manifests(folder: str) -> list[Manifest]:
+    """Those in a folder whose outputs stand there, by name."""
+    found = map(load, map(str, sorted(Path(folder or ".").glob(f".*.{MANIFEST}"))))
+    return [manifest for manifest in found if manifest.is_in_place(folder)]
+
+
+def text(manifests: list[Manifest]) -> str:
+    """The card of a folder with these outputs."""
+    names = _config_names(manifests)
+    counts = list(map(_documents, manifests))
+    front = ["---", "# Written by so2docs --card.", "license: cc-by-sa-4.0"]
+    front += ["size_categories:", f"- {_size_category(sum(counts))}", "configs:"]
+    for name, manifest in zip(names, manifests, strict=True):
+        front += [f"- config_name: {json.dumps(name)}", "  data_files:", "  - split: train"]
+        front += ["    path:", *(f"    - {json.dumps(file.name)}" for file in manifest.files)]
+    table = ["| output | records | questions | answers |", "|---|---:|---:|---:|"]
+    for manifest, count in zip(manifests, counts, strict=True):
+        found = manifest.counts
+        rows = f"{count:,} | {found['questions']:,} | {found['answers']:,}"
+        table.append(f"| `{manifest.output}` | {rows} |")
+    hashes = ["| SHA-256 | bytes | file |", "|---|---:|---|"]
+    files = [file for manifest in manifests for file in (*manifest.input, *manifest.files)]
+    hashes += [f"| `{f.sha256}` | {f.bytes:,} | `{f.name}` |" for f in dict.fromkeys(files)]
+    return "\n".join([*front, "---"]) + _TEXT.format(
+        title=", ".join(names) if len(names) < 4 else f"{len(names)} outputs",
+        version=", ".join(sorted({manifest.so2docs for manifest in manifests})),
+        table="\n".join(table),
+        commands="\n".join(f"$ {command(manifest)}" for manifest in manifests),
+        hashes="\n".join(hashes),
+    )
+
+
+def _config_names(manifests: list[Manifest]) -> list[str]:
+    stems = [Names(manifest.output, None).stem for manifest in manifests]
+    outputs = [manifest.output for manifest in manifests]
+    return stems if len(set(stems)) == len(stems) else outputs
+
+
+def _documents(manifest: Manifest) -> int:
+    """Documents of an output, or records."""
+    records: int | None = manifest.counts["records"]
+    questions: int = manifest.counts["questions"]
+    return questions if records is None else records
+
+
+def _size_category(count: int) -> str:
+    return next((name for most, name in (*_SIZES, *_MORE_SIZES) if count < most), "n>1B")
+
+
+def command(manifest: Manifest) -> str:
+    """A command that writes the same output, from its options that are not the default."""
+    usual = Options().output_fingerprint()
+    if manifest.counts["recipe"] is not None:
+        del usual["--body"]  # Which the recipe may say.
+    words = ["so2docs", "convert", manifest.input[0].name, manifest.output]
+    for name, value in manifest.options.items():
+        if name.startswith("--") and " " not in name and value != usual.get(name):
+            words += _words(name, value, manifest)
+    return shlex.join([*words, "--card"])
+
+
+def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
+    if name == "--recipe":  # With what else its fingerprint says.
+        return [name, manifest.counts["recipe"], *["--best"] * (", best" in value)]
+    if name == "--sample":
+        value = f"{value / _WHOLE:.12g}"
+    if name == "--site-field":
+        value = value[0]
+    if name in ("--fields", "--without"):
+        value = ",".join(value)
+    if value is True:
+        return [name]
+    return [
+        word for one in (value if isinstance(value, list) else [value]) for word in (name, str(one))
+    ]

@@ -1,0 +1,153 @@
+"""`so2docs verify`: an output against its manifest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import orjson
+
+from so2docs.contract.manifest import File, Manifest, load, path_of
+from so2docs.errors import OutputError
+from so2docs.lookup.reading import lines_of
+from so2docs.progress import Notify, bar, silent
+
+_AGAIN = "convert the dump again with --card, or get the output again"
+Check = Callable[[Any], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """An output that is as its manifest says.
+
+    Attributes:
+        output: Its name.
+        files: Files whose size and SHA-256 fit.
+        documents: Documents or records that were counted; None for Parquet, whose hash has to do.
+        validated: Whether each of them was held against the JSON Schema.
+    """
+
+    output: str
+    files: int
+    documents: int | None
+    validated: bool
+
+    def __str__(self) -> str:
+        files = f"{self.files:,} file{'s'[: self.files > 1]} with the SHA-256 of the manifest"
+        counted = "" if self.documents is None else f", {self.documents:,} documents"
+        return f"{self.output}: {files}{counted}{', valid by its schema' * self.validated}"
+
+
+def verify(
+    output: str | os.PathLike[str], *, notify: Notify | None = None, progress: bool = False
+) -> Verified:
+    """Check an output against the manifest that `card` wrote beside it.
+
+    Size and SHA-256 of each file; the number of documents and of answers; and each document against
+    the JSON Schema in the manifest, which needs jsonschema-rs (the extra `verify`). Of Parquet,
+    only the first. One document is in memory.
+
+    Args:
+        output: Name of the output, as `convert` was given it.
+        notify: Takes a message if documents cannot be held against the schema.
+        progress: Show a progress bar.
+
+    Returns:
+        What was checked.
+
+    Raises:
+        OutputError: Something is not as the manifest says, or there is none; the first difference.
+    """
+    name = os.fspath(output)
+    manifest = load(path_of(name))
+    paths = [os.path.join(os.path.dirname(name), file.name) for file in manifest.files]
+    for path, file in zip(paths, manifest.files, strict=True):
+        _check_file(path, file)
+    if manifest.options.get("--format") == "parquet":
+        return Verified(name, len(paths), None, validated=False)
+    check = _validator(manifest, path_of(name), notify or silent)
+    total = sum(file.bytes for file in manifest.files)
+    documents = answers = 0
+    with bar("verifying", total, shown=progress) as shown:
+        for path, file in zip(paths, manifest.files, strict=True):
+            for where, document in _documents(path):
+                _validate(check, where, document)
+                documents += 1
+                answers += len(document.get("Answers", ()))
+            shown.update(file.bytes)
+    _check_counts(name, manifest, documents, answers)
+    return Verified(name, len(paths), documents, validated=check is not None)
+
+
+def _check_file(path: str, said: File) -> None:
+    try:
+        found = File.of(path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from error
+    for what in ("bytes", "sha256"):
+        one, other = getattr(found, what), getattr(said, what)
+        if one != other:
+            raise OutputError(f"{path}: has {what} {one}, its manifest says {other}; {_AGAIN}")
+
+
+def _validator(manifest: Manifest, path: str, notify: Notify) -> Check | None:
+    """What raises for a document that is not valid; None if there is nothing to check by."""
+    if manifest.schema is None:
+        notify(f"recipe {manifest.counts['recipe']} has no schema; files and counts are checked")
+        return None
+    if find_spec("jsonschema_rs") is None:
+        notify(
+            "documents are not held against their schema without jsonschema-rs "
+            "(pip install 'so2docs[verify]'); files and counts are checked"
+        )
+        return None
+    import jsonschema_rs
+
+    try:
+        check: Check = jsonschema_rs.validator_for(manifest.schema).validate
+        return check
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        raise OutputError(f"{path}: its schema is damaged; {_AGAIN}") from error
+
+
+def _documents(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each document of JSON lines, or of an array that has one a line, and where it stands."""
+    for number, line in enumerate(lines_of(path), 1):
+        if line in (b"[\n", b"]\n", b"\n"):
+            continue
+        where = f"{path}: line {number:,}"
+        try:
+            document = orjson.loads(line.rstrip(b",\n"))
+        except orjson.JSONDecodeError as error:
+            raise OutputError(f"{where} is not JSON ({error}); {_AGAIN}") from None
+        if not isinstance(document, dict):
+            raise OutputError(f"{where} is no document; {_AGAIN}")
+        yield where, document
+
+
+def _validate(check: Check | None, where: str, document: dict[str, Any]) -> None:
+    if check is None:
+        return
+    try:
+        check(document)
+    except ValueError as error:
+        at = "/".join(map(str, getattr(error, "instance_path", ())))
+        what = getattr(error, "message", str(error))[:200]
+        raise OutputError(
+            f"{where}, {at or 'the document'}: is not as the schema says ({what}); {_AGAIN}"
+        ) from None
+
+
+def _check_counts(name: str, manifest: Manifest, documents: int, answers: int) -> None:
+    counts, records = manifest.counts, manifest.counts["records"]
+    checks = [("records", documents, records)]
+    if records is None:
+        checks = [("questions", documents, counts["questions"])]
+        if "Answers" in (manifest.schema or {}).get("properties", ()):
+            checks.append(("answers", answers, counts["answers"]))
+    for what, found, said in checks:
+        if found != said:
+            raise OutputError(f"{name}: has {found:,} {what}, its manifest says {said:,}; {_AGAIN}")
