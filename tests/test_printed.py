@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/reading.md", "docs/tables.md", "docs/sources.md")
+PAGES = (
+    "README.md",
+    "docs/reading.md",
+    "docs/tables.md",
+    "docs/sources.md",
+    "docs/datasets.md",
+    *(f"docs/tutorials/{name}.md" for name in ("database", "dataset", "many-sites", "notebook")),
+)
 BLOCKS = re.compile(r"^```(console|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SITE = "beer.stackexchange.com"
 
@@ -55,7 +62,7 @@ def run(command: list[str], folder: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_run_in_order(page: str, folder: Path) -> None:
-    if page == "docs/sources.md":  # Archives of whole sites.
+    if page in ("docs/sources.md", "docs/tutorials/many-sites.md"):  # Archives of whole sites.
         for archive in folder.glob("stackoverflow.com-*"):
             archive.unlink()
     if page == "docs/reading.md":  # It reads the output that the README makes.
