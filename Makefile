@@ -6,7 +6,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 CORE := setup.py $(wildcard so2docs/posts/*.c so2docs/posts/*.h)
 
-.PHONY: demo test test-spark test-browser test-datasets fuzz faults format docs bench profile sanitize fuzz-core clean
+.PHONY: demo test test-long test-spark test-browser test-datasets fuzz faults format docs bench profile sanitize fuzz-core clean
 
 demo: $(VENV)/installed
 	@$(BIN)/so2docs convert samples/posts.xml build/questions.jsonl.gz --force
@@ -17,7 +17,11 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto -m "not spark and not browser"
+	$(BIN)/pytest -n auto -m "not long and not spark and not browser"
+
+# What takes minutes: recipes over every published dump, archives that unpack to gigabytes.
+test-long: $(VENV)/installed-test
+	$(BIN)/pytest -n auto -m "long and not spark and not browser"
 
 # All tests on Spark. PySpark is 450 MB, which they install; where that or Java is not to be had, this
 # says so and skips them.

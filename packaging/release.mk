@@ -36,7 +36,7 @@ site: $(VENV)/installed
 coverage: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest -n auto -m "not spark"
+	$(BIN)/python -m coverage run -m pytest -n auto -m "not long and not spark and not browser"
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered
 
@@ -49,4 +49,4 @@ test-oldest:
 	$(PYTHON) -m venv build/oldest && build/oldest/bin/python -m pip install --quiet uv
 	build/oldest/bin/python -m uv pip install --quiet --python build/oldest/bin/python \
 	  --resolution lowest-direct --editable '.[test]'
-	build/oldest/bin/python -m pytest -n auto -m "not spark"
+	build/oldest/bin/python -m pytest -n auto -m "not long and not spark and not browser"

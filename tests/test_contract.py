@@ -37,6 +37,7 @@ def validator(options: dict[str, Any]) -> Any:
     return jsonschema_rs.validator_for(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_every_document(way: dict[str, Any], unpacked: Path) -> None:
     valid = validator(way)
@@ -48,6 +49,7 @@ def test_every_document(way: dict[str, Any], unpacked: Path) -> None:
         assert count or way.get("recipe")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "way", [{}, {"attribution": True, "site": HOST}, {"without": "Comments.Text"}]
 )

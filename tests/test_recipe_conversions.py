@@ -23,6 +23,8 @@ from so2docs.passes import bucket as buckets
 from so2docs.recipes import Recipe
 from so2docs.recipes.json_schema import INTEGER, record
 
+pytestmark = pytest.mark.long
+
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 HOSTS = {
     "cardano-2021-12": "cardano.stackexchange.com",

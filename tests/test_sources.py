@@ -528,6 +528,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", BOMBS)
 def test_no_decoder_gives_more_than_is_asked_for(form: str, tmp_path: Path, output: Path) -> None:
     bomb = tmp_path / "bomb"
@@ -544,6 +545,7 @@ def test_no_decoder_gives_more_than_is_asked_for(form: str, tmp_path: Path, outp
     assert int(mebibytes) < 150
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["read", "open", "stats"])
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
 def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, way: str, tmp_path: Path) -> None:
