@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from so2docs.convert import convert
+from so2docs.convert import convert, work_folder
 from so2docs.errors import OptionError, So2docsError
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
@@ -16,6 +16,7 @@ from so2docs.options.request import output_form
 from so2docs.options.signatures import spelled_out
 from so2docs.options.sites import site_of
 from so2docs.output.paths import Names
+from so2docs.passes.spill_folder import has_sealed_spill
 from so2docs.progress import about
 from so2docs.report import Report
 
@@ -106,7 +107,8 @@ def convert_all(
     done: list[Conversion] = []
     for source, site, output in planned:
         report, failure = None, None
-        if force or not Names(output, None, form).earlier_files():
+        names = Names(output, work_folder(keywords), form)
+        if force or not names.earlier_files() or has_sealed_spill(names):
             field = None if site_field is None else (site_field, site)
             try:
                 with about(site):

@@ -10,6 +10,7 @@ import pytest
 
 import so2docs
 from so2docs.options.sites import site_of
+from so2docs.spill import Spill
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 PLAIN = (SAMPLES / "posts.xml").read_bytes()
@@ -79,6 +80,23 @@ def test_what_is_there_is_left(dumps: Path) -> None:
     assert again.report is None
     assert again.error is None
     assert forced.report is not None
+
+
+def test_a_kill_before_the_spill_is_removed(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(spill: Spill) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Spill, "remove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
+    (spill,) = (dumps / "out").glob("*.spill")
+    (done,) = so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
+    assert done.error is None
+    assert done.report is not None
+    assert done.report.resumed
+    assert not spill.exists()
+    assert so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)[0].report is None
 
 
 def test_site_field(dumps: Path) -> None:

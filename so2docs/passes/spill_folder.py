@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from so2docs.errors import SpillError, SpillTakenError
@@ -26,6 +26,15 @@ def has_spill(names: Names) -> bool:
     with suppress(OSError):
         folder.rmdir()  # Empty, it is what a kill at the very last step left.
     return folder.exists()
+
+
+def has_sealed_spill(names: Names) -> bool:
+    """Whether an earlier session wrote all of the output, but did not come to its very end."""
+    if not has_spill(names):
+        return False
+    with suppress(SpillError), closing(Spill(folder_of(names))) as spill:
+        return bool(spill.get("sealed"))
+    return False
 
 
 def open_spill(names: Names, *, restart: bool) -> Spill:
