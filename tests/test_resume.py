@@ -141,6 +141,37 @@ def test_going_on_where_only_the_end_was_left(
     assert left_by(output) == expected
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["questions.jsonl.gz.part", ".questions.jsonl.gz.strays.part", ".questions.jsonl.gz.index"],
+)
+@pytest.mark.parametrize("at", [0.5, 1])
+def test_a_sealed_file_with_a_changed_byte_is_written_again(
+    name: str,
+    at: float,
+    monkeypatch: pytest.MonkeyPatch,
+    dump: Path,
+    output: Path,
+    expected: dict[str, bytes],
+) -> None:
+    seal = SecondPass.seal
+
+    def stopping(*arguments: Any) -> Any:
+        seal(*arguments)
+        raise Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SecondPass, "seal", stopping)
+        with pytest.raises(Stop):
+            convert(dump, output)
+    part = output.with_name(name)
+    data = bytearray(part.read_bytes())
+    data[int((len(data) - 1) * at)] ^= 1
+    part.write_bytes(data)
+    convert(dump, output)
+    assert left_by(output) == expected
+
+
 def test_the_command_says_it(monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path) -> None:
     for quiet in ([], ["--quiet"]):
         stop_in(monkeypatch, dump, output, bucket=1)

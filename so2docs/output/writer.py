@@ -7,6 +7,7 @@ the last one is whole.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -16,7 +17,7 @@ from typing import Any
 from so2docs.options.conversion import Options
 from so2docs.output import formats, index
 from so2docs.output.file import FileProgress, Output, remove_journal
-from so2docs.output.part_files import is_sealed, publish
+from so2docs.output.part_files import begins_with, is_sealed, publish
 from so2docs.output.paths import Names
 from so2docs.output.segments import Segment
 
@@ -30,6 +31,14 @@ class Finished:
 
     size: int
     crc: int
+
+    def is_intact(self, path: str) -> bool:
+        """Whether the file has these bytes, under its provisional name or the final one."""
+        if path == "-":
+            return True
+        part = f"{path}.part"
+        found = part if os.path.exists(part) else path
+        return is_sealed(path, self.size) and begins_with(found, self.size, self.crc)
 
 
 @dataclass(slots=True, frozen=True)
@@ -114,12 +123,12 @@ class Writer:
         """How far the files have come."""
         return WriterProgress(list(self._finished), self._is_begun, self._output.checkpoint())
 
-    def seal(self) -> list[int]:
-        """End the last file; what is left to do is to give all their names. Bytes of each."""
+    def seal(self) -> list[Finished]:
+        """End the last file; what is left to do is to give all their names."""
         while len(self._finished) < len(self._cuts):
             self._next_file()
         self._end_file()
-        return [file.size for file in self._finished]
+        return list(self._finished)
 
     def _open(self, resume: FileProgress | None = None) -> Output:
         return Output(

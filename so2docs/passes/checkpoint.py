@@ -10,7 +10,7 @@ from so2docs.merge import Tally
 from so2docs.nest import Counts, added
 from so2docs.output.file import FileProgress
 from so2docs.output.paths import Names
-from so2docs.output.writer import WriterProgress, publish_all
+from so2docs.output.writer import Finished, WriterProgress, publish_all
 from so2docs.report import Report
 
 
@@ -93,13 +93,15 @@ class Sealed:
 
     Attributes:
         report: Of the conversion.
-        sizes: Bytes of each output file.
-        stray_bytes: Bytes of the side file; 0 if there is none.
+        files: The output files.
+        strays: The side file; None if there is none.
+        index: The index beside the output; None if there is none.
     """
 
     report: Report
-    sizes: list[int]
-    stray_bytes: int
+    files: list[Finished]
+    strays: Finished | None = None
+    index: Finished | None = None
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, in JSON types only."""
@@ -108,7 +110,17 @@ class Sealed:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Sealed:
         """What `to_json` returned."""
-        return cls(**{**values, "report": Report.from_dict(values["report"])})
+        files = [Finished(**file) for file in values["files"]]
+        side_files = values["strays"], values["index"]
+        strays, index = (None if file is None else Finished(**file) for file in side_files)
+        return cls(Report.from_dict(values["report"]), files, strays, index)
+
+    def damaged(self, names: Names) -> str | None:
+        """A file that is not as an earlier session sealed it, if one is; reads all of them."""
+        found = [(names.file(number), file) for number, file in enumerate(self.files)]
+        found += [(names.strays, self.strays)] if self.strays else []
+        found += [(names.index, self.index)] if self.index else []
+        return next((path for path, file in found if not file.is_intact(path)), None)
 
     def publish(self, names: Names) -> str | None:
         """Give the files their names.
@@ -116,7 +128,8 @@ class Sealed:
         Returns:
             A file that is lost, if one is; none of the others gets its name then.
         """
-        lost = publish_all(names, self.sizes, self.stray_bytes)
-        if lost is None and not self.stray_bytes:
+        stray_bytes = self.strays.size if self.strays else 0
+        lost = publish_all(names, [file.size for file in self.files], stray_bytes)
+        if lost is None and not stray_bytes:
             names.remove_earlier_strays()
         return lost

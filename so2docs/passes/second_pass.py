@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from zlib import crc32
 
 from so2docs.options.conversion import Options
 from so2docs.output import segments
@@ -16,7 +18,7 @@ from so2docs.output.compression import compress_lines
 from so2docs.output.file import Output, matches_checkpoint
 from so2docs.output.paths import Names
 from so2docs.output.recording import recorded
-from so2docs.output.writer import Writer
+from so2docs.output.writer import Finished, Writer
 from so2docs.passes import bucket, strict
 from so2docs.passes.bucket import BucketTask, WriteTask, WrittenBucket
 from so2docs.passes.checkpoint import Checkpoint, Sealed
@@ -150,17 +152,19 @@ class SecondPass:
         leaves nothing that would have to be forced.
         """
         state.complete(report)
-        stray_bytes = 0
+        of_strays = of_index = None
         if report.has_strays():
-            stray_bytes = strays.seal()
+            of_strays = Finished(strays.seal(), strays.file.crc)
             report.strays_path = strays.path
         else:
             strays.discard()
-        sizes = output.seal()
+        files = output.seal()
         if self.options.form.is_indexed and os.path.exists(self.names.index):
             report.index_path = self.names.index
-        report.output_bytes, report.files = sum(sizes), len(sizes)
-        sealed = Sealed(report, sizes, stray_bytes)
+            data = Path(self.names.index).read_bytes()
+            of_index = Finished(len(data), crc32(data))
+        report.output_bytes, report.files = sum(file.size for file in files), len(files)
+        sealed = Sealed(report, files, of_strays, of_index)
         self.spill.put("sealed", sealed.to_json())
         return sealed
 

@@ -77,11 +77,14 @@ class Session:
         Args:
             force: Overwrite an existing output.
         """
-        sealed = self.spill.get("sealed")
-        if sealed and (done := Sealed.from_json(sealed)).publish(self.names) is None:
-            self.notify("resuming: the documents were all written")
-            done.report.resumed = True
-            return done.report
+        if sealed := self.spill.get("sealed"):
+            done = Sealed.from_json(sealed)
+            if damaged := done.damaged(self.names):
+                self.notify(f"{damaged} is not as it was left; it is not published")
+            elif done.publish(self.names) is None:
+                self.notify("resuming: the documents were all written")
+                done.report.resumed = True
+                return done.report
         self.names.refuse_existing(force=force)
         report = self.report
         report.resumed = bool(self.spill.tallies())
