@@ -29,13 +29,13 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/)java
 test-spark: $(VENV)/installed-test
 	@if ! $(JAVA) -version 2>/dev/null; then echo "tests on Spark skipped: $(JAVA) does not run"; \
 	elif ! $(MAKE) $(VENV)/installed-spark; then echo "tests on Spark skipped: PySpark cannot be installed"; \
-	else $(BIN)/pytest -m spark tests/test_spark*.py; fi
+	else $(BIN)/pytest -m spark tests/spark; fi
 
 # The offline reader in a real Chromium: Debian's, or where CHROMIUM says; skipped where there is none.
 test-browser: $(VENV)/installed-test
 	@if ! $(BIN)/python -m pip install --quiet --editable '.[browser]'; then \
 	echo "tests in a browser skipped: Playwright cannot be installed"; \
-	else $(BIN)/pytest -rs -m browser tests/test_browser.py; fi
+	else $(BIN)/pytest -rs -m browser tests/serve/test_browser.py; fi
 
 # The programs that people read outputs with, in an environment of their own: they are large.
 READERS := build/readers
@@ -75,28 +75,28 @@ $(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*.py so2docs/*/*
 	rm -rf $@ && mkdir -p $(@D) && cp -r so2docs $@ && rm -f $@/posts/_core*.so
 
 sanitize: $(SANITIZED)/so2docs
-	$(BIN)/python tests/twins.py $(SANITIZED)/seeds
-	gcc $(SANITIZERS) -DREPLAY tests/fuzz_canonical.c -o $(SANITIZED)/replay
+	PYTHONPATH=tests $(BIN)/python -m support.twins $(SANITIZED)/seeds
+	gcc $(SANITIZERS) -DREPLAY fuzz/fuzz_canonical.c -o $(SANITIZED)/replay
 	$(SANITIZED)/replay $(SANITIZED)/seeds/*
 	for variant in "" -DSO2DOCS_PORTABLE; do \
 	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</posts/_core.abi3.so && \
 	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SO2DOCS_EXAMPLES=500 \
-	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/test_core.py || exit 1; \
+	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/posts/test_core.py || exit 1; \
 	done
 
 # Twenty minutes of coverage-guided fuzzing: the C alone, then both cores side by side.
 FUZZ_SECONDS ?= 600
-FUZZ := -dict=tests/fuzz_core.dict -timeout=20 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1
+FUZZ := -dict=fuzz/fuzz_core.dict -timeout=20 -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1
 
 fuzz-core: $(SANITIZED)/so2docs
 	$(BIN)/python -m pip install --quiet atheris
-	$(BIN)/python tests/twins.py $(SANITIZED)/corpus
-	clang $(SANITIZERS) -fsanitize=fuzzer tests/fuzz_canonical.c -o $(SANITIZED)/fuzz
+	PYTHONPATH=tests $(BIN)/python -m support.twins $(SANITIZED)/corpus
+	clang $(SANITIZERS) -fsanitize=fuzzer fuzz/fuzz_canonical.c -o $(SANITIZED)/fuzz
 	$(SANITIZED)/fuzz $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
 	clang -shared -fPIC $(SANITIZERS) -fsanitize=fuzzer-no-link $(INCLUDE) $(SOURCES) -o $</posts/_core.abi3.so
 	LD_PRELOAD=$$($(BIN)/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED):tests \
-	  $(BIN)/python tests/fuzz_core.py $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
+	  $(BIN)/python fuzz/fuzz_core.py $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
 
 docs: $(VENV)/installed-test
 	$(BIN)/python -m cogapp -r -I tests docs/cli.md

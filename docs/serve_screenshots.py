@@ -7,8 +7,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from browser import browser  # noqa: E402
-from serve_site import make, served  # noqa: E402
+from support.browser import browser  # noqa: E402
+from support.serve_site import make, served  # noqa: E402
 
 DESKTOP, PHONE = (1120, 760), (390, 760)
 PICTURES = {

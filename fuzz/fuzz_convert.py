@@ -4,7 +4,7 @@
 
 atheris steers the mutations by what the package and the samples reach; `random` flips, cuts,
 repeats and splices bytes of the samples by chance. What breaks a promise is written to
-`build/fuzz/`, and belongs into `tests/test_damage.py` when it is mended.
+`build/fuzz/`, and belongs into `tests/dumps/test_damage.py` when it is mended.
 """
 
 import argparse
@@ -36,7 +36,7 @@ class Run:
     def one(self, data: bytes) -> None:
         """Check one input, and keep it if it breaks a promise."""
         faulthandler.dump_traceback_later(60, exit=True)
-        from judge import check
+        from support.judge import check
 
         try:
             self.outcomes[check(data, self.folder)] += 1
@@ -75,7 +75,7 @@ def main() -> None:
         run = Run(arguments.seconds, Path(folder))
         if atheris is None:
             rng = random.Random(arguments.seed)
-            from judge import mutated
+            from support.judge import mutated
 
             while not run.is_over():
                 run.one(mutated(rng, seeds))
@@ -93,7 +93,7 @@ def fuzz_with_atheris(atheris: object, run: Run, seeds: list[bytes], seed: int) 
     with atheris.instrument_imports(include=["so2docs"]):  # type: ignore[attr-defined]
         pass
 
-    from judge import mutated
+    from support.judge import mutated
 
     def mutate(data: bytes, max_size: int, choice: int) -> bytes:
         rng = random.Random(choice)

@@ -1,4 +1,4 @@
-"""Where the dumps of the tests are: the project's samples, and published dumps if there are any."""
+"""Fixtures that many tests share: published dumps, made sites, both cores, a session of Spark."""
 
 import gzip
 import os
@@ -9,22 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.places import CHECKOUT, DUMPS, NO_DUMPS, SAMPLES, real_dumps
 
 from so2docs.posts import core as cores
-
-CHECKOUT = Path(__file__).resolve().parents[1]
-SAMPLES = CHECKOUT / "samples"
-DUMPS = Path(os.environ.get("SO2DOCS_DUMPS", CHECKOUT.parent / "shared" / "dumps"))
-NO_DUMPS = f"no published dumps in {DUMPS}: set SO2DOCS_DUMPS to a folder that has them"
-
-
-def _real_dumps() -> Iterator[Any]:
-    """Every published ``Posts.xml`` as a parameter, or one that says why there is none."""
-    sources = sorted([*DUMPS.glob("**/Posts.xml.gz"), *DUMPS.glob("**/*.7z")])
-    for source in sources:
-        yield pytest.param(source, id=source.stem if source.suffix == ".7z" else source.parent.name)
-    if not sources:
-        yield pytest.param(None, id="none", marks=pytest.mark.skip(NO_DUMPS))
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +31,7 @@ def dumps() -> Path:
 @pytest.fixture(scope="session")
 def large_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
     """A folder with a dump and its tables, and what it has to become."""
-    from table_sites import write_large_site
+    from support.table_sites import write_large_site
 
     return write_large_site(tmp_path_factory.mktemp("large"))
 
@@ -60,7 +47,7 @@ def core(request: pytest.FixtureRequest) -> Iterator[cores.Core]:
         yield name
 
 
-@pytest.fixture(scope="session", params=_real_dumps())
+@pytest.fixture(scope="session", params=real_dumps())
 def real_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A published ``Posts.xml``, unpacked; a test that asks for it runs once for each dump."""
     source: Path = request.param

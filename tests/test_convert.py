@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oracle import nest
+from support.oracle import nest
 
 import so2docs
 from so2docs.errors import So2docsError

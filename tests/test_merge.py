@@ -5,10 +5,10 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from dumps import answer, dump_of, question
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import AnswersBy, nest
+from support.dumps import answer, dump_of, question
+from support.oracle import AnswersBy, nest
 
 from so2docs import merge
 from so2docs.posts import posts, repeats

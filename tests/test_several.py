@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.places import SAMPLES
 
 import so2docs
 from so2docs.options.sites import site_of
 from so2docs.spill import Spill
 
-SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 PLAIN = (SAMPLES / "posts.xml").read_bytes()
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dumps import left_by
+from support.dumps import left_by
 
 from faults import sites
 from faults.plan import FORMS, Scenario

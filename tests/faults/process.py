@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from processes import children, members
+from support.processes import children, members
 
 import so2docs
 from faults.verdict import Result

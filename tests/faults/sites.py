@@ -7,7 +7,7 @@ from base64 import b64encode
 from functools import cache
 from pathlib import Path
 
-from dumps import answer, question, row, write_dump
+from support.dumps import answer, question, row, write_dump
 
 TABLES = {
     "comments": "Comments.xml",

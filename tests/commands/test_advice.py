@@ -1,0 +1,86 @@
+"""Advice fits what is wrong."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+from support.places import SAMPLES
+
+import so2docs
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, encoding="utf-8", timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("q.parquet", {}, "is Parquet, and only JSON lines can be looked up; read it with DuckDB"),
+        ("q.json", {}, "is a JSON array, and only"),
+        ("q.json.gz", {}, "is a JSON array, and only"),
+        ("q.ravendbdump", {}, "is an import file of RavenDB, and only"),
+        ("q.ndjson", {"format": "elasticsearch"}, "is bulk lines for Elasticsearch, and only"),
+        ("q.jsonl.gz", {"without": "Id"}, "have no Id (left out by --fields or --without?)"),
+    ],
+)
+def test_what_is_no_collection(
+    name: str, options: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    output = tmp_path / name
+    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, **options)  # type: ignore[arg-type]
+    for path in tmp_path.glob(".*index*"):
+        path.unlink()
+    for command in (["show", output, "1"], ["stats", output]):
+        done = run(*command)
+        assert done.returncode == 1
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_report_on_standard_output(tmp_path: Path) -> None:
+    done = run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", "--report", "-")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["questions"] == 8
+    done = run("convert", SAMPLES / "posts.xml", "-", "--report", "-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot both go to standard output" in done.stderr
+
+
+def test_an_unknown_field_is_told_in_a_line() -> None:
+    with pytest.raises(so2docs.OptionError) as caught:
+        so2docs.documents(SAMPLES / "posts.xml", fields="Nothing")
+    assert len(str(caught.value)) < 250
+    with pytest.raises(so2docs.OptionError, match=r"no field 'Titel'; did you mean Title\?"):
+        so2docs.documents(SAMPLES / "posts.xml", fields="Titel")
+
+
+@pytest.mark.parametrize("column", range(5))
+@pytest.mark.parametrize("value", [-1, 0, 1, 2**31, 2**62])
+def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
+    """Its checksum is right and what it says is not, which only somebody can do on purpose."""
+    output = tmp_path / "q.jsonl.gz"
+    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
+    (index,) = tmp_path.glob(".*index*")
+    data = bytearray(index.read_bytes())
+    header, kinds = len(b"so2docs index 1\n"), "qqqII"
+    entry = list(struct.unpack_from(f"<{kinds}", data, header))
+    entry[column] = value if kinds[column] == "q" else value % 2**32
+    struct.pack_into(f"<{kinds}", data, header, *entry)
+    struct.pack_into("<I", data, len(data) - 4, zlib.crc32(data[:-4]))
+    index.write_bytes(data)
+    for command in (["show", output, "1"], ["stats", output]):
+        done = run(*command)
+        assert done.returncode in (0, 1)
+        assert "Traceback" not in done.stderr, done.stderr
+        if done.returncode:
+            assert done.stderr.startswith("so2docs: ")

@@ -1,0 +1,224 @@
+"""`so2docs show`: JSON lines for a pipe, a page for people."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from click import unstyle
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.lookup.html_text import as_text
+from so2docs.lookup.page import as_page
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("show") / "questions.jsonl.gz"
+    so2docs.convert(SAMPLES / "posts.xml", path, jobs=1)
+    return path
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, encoding="utf-8")
+
+
+def test_json_lines_for_a_pipe(output: Path) -> None:
+    expected = (SAMPLES / "posts.jsonl").read_text(encoding="utf-8").splitlines()
+    by_id = {json.loads(line)["Id"]: line for line in expected}
+    done = run("show", output, *reversed(by_id))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == list(reversed(by_id.values()))
+
+
+def test_a_page_for_people(output: Path) -> None:
+    done = run("show", "--text", output, 1, 3)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = done.stdout.split("\n\n\n", 1)
+    assert first.splitlines()[0] == "Why does my sourdough rise overnight but collapse in the oven?"
+    assert "question 1 · score 23 · 1,840 views · asked 2024-01-08 06:52 · by user 11" in first
+    assert "[bread] [sourdough] [fermentation]" in first
+    assert "- 11 hours at 24 °C" in first
+    assert "── 2 answers ─" in first
+    assert "\nanswer 4 · score 9" in first
+    assert "\n✔ accepted · answer 5 · score 31" in first
+    assert "question 3 " in second
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("form", ["--json", "--text"])
+def test_unknown_ids_are_an_error_but_the_others_are_shown(form: str, output: Path) -> None:
+    done = run("show", form, output, -7, 1, 99)
+    assert done.returncode == 1
+    assert "sourdough" in done.stdout
+    assert "sourdough" not in done.stderr
+    lines = done.stderr.splitlines()
+    assert lines == [f"so2docs: {output}: has no question or answer {n}" for n in (-7, 99)]
+
+
+def test_missing_index_is_said_and_made(output: Path) -> None:
+    index = output.with_name(f".{output.name}.index")
+    written = index.read_bytes()
+    index.unlink()
+    done = run("show", output, 1)
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"so2docs: {output}: there is no index beside it")
+    assert json.loads(done.stdout)["Id"] == 1
+    assert index.read_bytes() == written
+    assert run("show", output, 1).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nowhere.jsonl.gz", "4"], 1, "nowhere.jsonl.gz: cannot be read: No such file"),
+        (["questions.jsonl.gz"], 2, "Missing argument 'ID...'"),
+        (["questions.jsonl.gz", "four"], 2, "'four' is not a valid integer"),
+        (["questions.jsonl.gz", "4", "--jsno"], 2, "--jsno"),
+        ([str(SAMPLES), "4"], 1, "cannot be read"),
+    ],
+)
+def test_errors(arguments: list[str], code: int, message: str) -> None:
+    done = run("show", *arguments)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_page_of_a_document_that_lacks_everything() -> None:
+    assert as_page({"Id": 4}).splitlines()[0] == "\x1b[1mQuestion 4\x1b[0m"
+    assert "0 answers" in as_page({"Id": 4, "Answers": []})
+    assert "1 answer " in as_page({"Id": 4, "Score": "many", "Answers": [{"Id": 5}]})
+
+
+BODIES = {
+    "": "",
+    "plain &amp; simple": "plain & simple",
+    "<p>one\n two</p>\n\n<p>three</p>": "one two\n\nthree",
+    "<pre><code>if x:\n    y\n</code></pre>": "    if x:\n        y",
+    "<p>See <a href='http://x.org'>this</a></p>": "See this [http://x.org]",
+    "<a href='http://x.org'>http://x.org</a>": "http://x.org",
+    "<p>call <code>f()</code><br>then</p>": "call `f()`\n\nthen",
+    "<ol><li>a</li><li>b<ul><li>c</li></ul></li></ol>": "1. a\n2. b\n   - c",
+    "<blockquote><p>a</p><p>b</p></blockquote>": "> a\n> \n> b",
+    "<table><tr><th>a</th><td>1</td></tr><tr><td>b</td></tr></table>": "a | 1\nb",
+    "<p>x</p><hr><img alt='a cat'>": "x\n\n--------------------\n\n[image: a cat]",
+    "a < b <!-- no --> <b>c": "a < b c",
+    "<blockquote>" * 9 + "word " * 9 + "</blockquote>" * 9: "> " * 9 + "word word word word\n",
+    "<b>" * 1500 + "deep": "deep",
+    "<b>" * 5000 + "deep": "deep",
+    "<html><br>one": "one",
+    "&#7;one": "\ufffdone",
+}
+
+
+@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
+def test_text_of_a_body(body: str) -> None:
+    found = as_text(body, width=40)
+    assert found == BODIES[body] or found.startswith(BODIES[body] + "> " * 9)
+
+
+@pytest.mark.parametrize("sign", ["\x1b[2J", "\x9b2J", "\x07", "\u202e", "&#x1b;[2J", "&#7;"])
+def test_nothing_reaches_the_terminal_that_it_would_obey(sign: str) -> None:
+    question = {"Id": 1, "Title": sign, "Tags": [sign], "Body": f"<p>{sign}</p>"}
+    question |= {"OwnerDisplayName": sign, "CreationDate": sign}
+    question |= {"Answers": [{"Id": sign, "Body": sign, "ClosedDate": sign}]}
+    page = as_page(question)
+    for styled in ("\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[36m"):
+        page = page.replace(styled, "")
+    assert not any(ord(character) < 32 and character != "\n" for character in page)
+    assert not set(page) & {"\x9b", "\x7f", "\u202e"}
+
+
+def test_every_post_of_the_published_dumps_has_a_page(real_dump: Path) -> None:
+    for question in so2docs.documents(real_dump, jobs=1):
+        page = as_page(question)
+        assert page.count("answer ") >= len(question["Answers"])
+
+
+def test_the_id_of_an_answer_shows_its_question(output: Path) -> None:
+    questions = [json.loads(line) for line in gzip.decompress(output.read_bytes()).splitlines()]
+    for question in questions:
+        for answer in question["Answers"]:
+            done = run("show", "--json", output, answer["Id"])
+            assert (done.returncode, done.stderr) == (0, "")
+            assert json.loads(done.stdout) == question
+
+
+def test_questions_of_answers_in_many_pieces(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl"
+    questions = [
+        {"Id": 10 * n, "Body": f'"Id":{10 * n + 1},' * 9000, "Answers": [{"Id": (70 * n) % 997}]}
+        for n in range(1, 30)
+    ]
+    output.write_text("".join(json.dumps(question) + "\n" for question in questions))
+    with so2docs.open(output, notify=str) as docs:
+        assert docs.index.segments > 2
+        for question in questions:
+            (answer,) = question["Answers"]
+            assert docs.question_of(answer["Id"]) == question["Id"]
+        assert docs.question_of(11) is None
+        assert docs.question_of(999) is None
+
+
+def test_page_with_tables(samples: Path) -> None:
+    questions = list(so2docs.documents(samples / "site", nest="all"))
+    page = unstyle(as_page(questions[0], 60))
+    assert "by Ada" in page
+    assert "UpMod 2" in page
+    assert "  user77 · score 5 · 2024-03-01 08:05" in page
+    assert "and <i>since when</i>?" in page
+    assert '  Zoë "the <b> key" · 2024-03-01 08:10' in page
+    assert "  Vinegar worked, thank you!" in page
+    links = [link for question in questions for link in question["Links"]]
+    for question in questions:
+        shown = unstyle(as_page(question))
+        for link in question["Links"]:
+            assert f"  {link['LinkType']}: {link['RelatedPostId']}" in shown
+    assert links
+    strange = {"Id": 1, "Comments": [1, {}], "Links": 3, "Votes": [], "Owner": "x", "Answers": []}
+    assert "0 answers" in as_page(strange)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(
+    ("settings", "is_paged", "is_styled"),
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm", "LINES": "2000"}, False, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, False, False),
+    ],
+)
+def test_on_a_terminal(
+    settings: dict[str, str], is_paged: bool, is_styled: bool, output: Path, tmp_path: Path
+) -> None:
+    import pty
+
+    pager = tmp_path / "less"
+    pager.write_text("#!/bin/sh\necho PAGED; exec cat\n")
+    pager.chmod(0o755)
+    ours, theirs = pty.openpty()
+    environment = {"PATH": os.environ["PATH"], "PAGER": str(pager), "PYTHONUTF8": "1"}
+    environment |= {"LINES": "20", "COLUMNS": "80", "LESS": "-R", **settings}
+    with subprocess.Popen(
+        [sys.executable, "-m", "so2docs", "show", str(output), "1"],
+        stdin=theirs, stdout=theirs, stderr=theirs, env=environment,
+    ) as running:  # fmt: skip
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # What Linux says at the end.
+            while data := os.read(ours, 65536):
+                shown += data
+        assert running.wait(timeout=60) == 0
+    os.close(ours)
+    assert b"sourdough" in shown
+    assert (b"PAGED" in shown) == is_paged
+    assert (b"\x1b[1m" in shown) == is_styled

@@ -1,0 +1,285 @@
+"""`--card` and `so2docs verify`: what stands beside an output is what it says."""
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.contract import card as cards
+from so2docs.contract import verify as verifying
+
+SITE = SAMPLES / "site"
+
+
+def convert(folder: Path, name: str = "questions.jsonl.gz", **keywords: Any) -> Path:
+    output = folder / name
+    so2docs.convert(SAMPLES / "posts.xml", output, card=True, **keywords)
+    return output
+
+
+def manifest_of(output: Path) -> Path:
+    return output.with_name(f".{output.name}.manifest")
+
+
+def edit(output: Path, **values: Any) -> None:
+    path = manifest_of(output)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}, indent=2))
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def front_matter(card: Path) -> tuple[list[str], str]:
+    """As Hugging Face finds it: between two lines of hyphens at the very start."""
+    found = re.match(r"---\n(.*?)\n---\n(.*)", card.read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    return found[1].split("\n"), found[2]
+
+
+def test_the_card(tmp_path: Path) -> None:
+    output = convert(tmp_path, tags=["bread", "c++"], min_score=-3)
+    lines, text = front_matter(tmp_path / "README.md")
+    assert lines[1:] == [
+        "license: cc-by-sa-4.0",
+        "size_categories:",
+        "- n<1K",
+        "configs:",
+        '- config_name: "questions"',
+        "  data_files:",
+        "  - split: train",
+        "    path:",
+        '    - "questions.jsonl.gz"',
+    ]
+    assert sha256(output) in text
+    assert sha256(SAMPLES / "posts.xml") in text
+    command = "so2docs convert posts.xml questions.jsonl.gz --tag bread --tag c++ --min-score -3"
+    assert f"$ {command} --card\n" in text
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"sample": "25%"},
+        {"fields": "Id,Title,Answers.Body", "answers_by": "votes", "level": 5},
+        {"recipe": "qa", "best": True, "site": "a.example", "body": "html"},
+        {"since": "2024-01-09", "accepted": True, "site_field": ("Site", "other"), "split": 2},
+    ],
+    ids=str,
+)
+def test_the_command_of_the_card_makes_the_same(tmp_path: Path, keywords: dict[str, Any]) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        shutil.copy(SAMPLES / "posts.xml", tmp_path / name)
+    so2docs.convert(tmp_path / "one/posts.xml", tmp_path / "one/q.jsonl.gz", card=True, **keywords)
+    card = (tmp_path / "one/README.md").read_text()
+    command = re.search(r"^\$ so2docs (.*)$", card, re.MULTILINE)
+    assert command
+    words = [sys.executable, "-m", "so2docs", *command[1].split(), "-q"]
+    subprocess.run(words, cwd=tmp_path / "other", check=True)
+    assert (tmp_path / "other/README.md").read_text() == card
+    assert so2docs.verify(tmp_path / "other/q.jsonl.gz").validated
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords", "documents"),
+    [
+        ("questions.jsonl", {}, True),
+        ("questions.jsonl.zst", {}, True),
+        ("questions.json.gz", {}, True),
+        ("questions.parquet", {}, False),
+        ("questions.jsonl.gz", {"split": 3, "answers_by": "votes"}, True),
+        ("questions.jsonl.gz", {"fields": "Id,Title"}, True),
+        ("questions.jsonl.gz", {"recipe": "preferences", "site": "a.example"}, True),
+    ],
+)
+def test_what_is_whole_is_verified(
+    tmp_path: Path, name: str, keywords: dict[str, Any], documents: bool
+) -> None:
+    found = so2docs.verify(convert(tmp_path, name, **keywords))
+    assert (found.documents is not None) == found.validated == documents
+    assert found.files == keywords.get("split", 1)
+
+
+def test_a_site_with_tables(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl.gz"
+    report = so2docs.convert(SITE, output, nest="all", card=True)
+    values = json.loads(manifest_of(output).read_text())
+    assert values["input"][0]["name"] == "Posts.xml"
+    assert len(values["input"]) == 1 + len(report.tables)
+    assert so2docs.verify(output).documents == report.questions
+
+
+def test_a_flipped_byte_and_a_file_that_is_cut_or_gone(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    whole = output.read_bytes()
+    output.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    with pytest.raises(so2docs.OutputError, match=r"questions\.jsonl\.gz: has sha256 .* again"):
+        so2docs.verify(output)
+    output.write_bytes(whole[:-1])
+    with pytest.raises(so2docs.OutputError, match=f"has bytes {len(whole) - 1}, its manifest says"):
+        so2docs.verify(output)
+    output.unlink()
+    with pytest.raises(so2docs.OutputError, match="cannot be read"):
+        so2docs.verify(output)
+
+
+def replace_lines(output: Path, lines: list[bytes]) -> None:
+    output.write_bytes(gzip.compress(b"".join(lines)))
+    file = {"name": output.name, "bytes": output.stat().st_size, "sha256": sha256(output)}
+    edit(output, files=[file])
+
+
+def test_a_missing_document_and_answer(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
+    replace_lines(output, lines[:-1])
+    said = f"has {len(lines) - 1} questions, its manifest says {len(lines)}"
+    with pytest.raises(so2docs.OutputError, match=said):
+        so2docs.verify(output)
+    document = json.loads(lines[0])
+    document["Answers"].pop()
+    replace_lines(output, [json.dumps(document).encode() + b"\n", *lines[1:]])
+    with pytest.raises(so2docs.OutputError, match=r"answers, its manifest says"):
+        so2docs.verify(output)
+
+
+def test_a_document_or_a_schema_that_is_another(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
+    replace_lines(output, [lines[0], lines[1].replace(b'"Id":', b'"Id":"x","Ids":', 1), *lines[2:]])
+    with pytest.raises(so2docs.OutputError, match="line 2, Id: is not as the schema says"):
+        so2docs.verify(output)
+    output = convert(tmp_path, force=True)
+    schema = json.loads(manifest_of(output).read_text())["schema"]
+    edit(output, schema={**schema, "required": ["Price"]})
+    with pytest.raises(so2docs.OutputError, match=r"line 1, the document: .*Price"):
+        so2docs.verify(output)
+    edit(output, schema={"type": "no type"})
+    with pytest.raises(so2docs.OutputError, match="its schema is damaged"):
+        so2docs.verify(output)
+
+
+def test_a_damaged_manifest(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    whole = manifest_of(output).read_bytes()
+    for size in range(0, len(whole) - 2, 97):
+        manifest_of(output).write_bytes(whole[:size])
+        with pytest.raises(so2docs.OutputError, match="convert the dump again with --card"):
+            so2docs.verify(output)
+    values = json.loads(whole)
+    for key in values:
+        manifest_of(output).write_text(json.dumps({k: v for k, v in values.items() if k != key}))
+        with pytest.raises(so2docs.OutputError, match=r"damaged|no manifest"):
+            so2docs.verify(output)
+    for name, value in [("files", [{"name": "../x", "bytes": 1, "sha256": ""}]), ("format", 2)]:
+        manifest_of(output).write_text(json.dumps({**values, name: value}))
+        with pytest.raises(so2docs.OutputError, match="convert the dump again with --card"):
+            so2docs.verify(output)
+    manifest_of(output).unlink()
+    with pytest.raises(so2docs.OutputError, match="No such file"):
+        so2docs.verify(output)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl"
+    command = [sys.executable, "-m", "so2docs"]
+    subprocess.run([*command, "convert", SAMPLES / "posts.xml", output, "-q", "--card"], check=True)
+    ran = subprocess.run([*command, "verify", output], capture_output=True, text=True, check=True)
+    assert "valid by its schema" in ran.stderr
+    with output.open("ab") as file:
+        file.write(b"\n")
+    ran = subprocess.run([*command, "verify", output], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(f"so2docs: {output}: has bytes")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_without_the_validator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = convert(tmp_path)
+    monkeypatch.setattr(verifying, "find_spec", lambda name: None)
+    said: list[str] = []
+    found = so2docs.verify(output, notify=said.append)
+    assert not found.validated
+    assert found.documents
+    assert "so2docs[verify]" in said[0]
+
+
+def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
+    card = tmp_path / "README.md"
+    card.write_text("# My own\n")
+    with pytest.raises(so2docs.OutputError, match=r"README\.md: exists and is no card"):
+        convert(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    convert(tmp_path, force=True)
+    assert card.read_text().startswith("---\n# Written by so2docs")
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("-", {}),
+        ("q.ravendbdump", {}),
+        ("beir", {"recipe": "beir", "tables": {"links": SITE / "PostLinks.xml"}}),
+    ],
+)
+def test_what_has_no_card(tmp_path: Path, name: str, keywords: dict[str, Any]) -> None:
+    output = name if name == "-" else tmp_path / name
+    with pytest.raises(so2docs.OptionError, match="--card"):
+        so2docs.convert(SAMPLES / "posts.xml", output, card=True, **keywords)
+    with (
+        (SAMPLES / "posts.xml").open("rb") as dump,
+        pytest.raises(so2docs.OptionError, match="reads the dump once more"),
+    ):
+        so2docs.convert(dump, tmp_path / "q.jsonl", card=True, restart=True)
+
+
+def test_several_outputs_share_a_card(tmp_path: Path) -> None:
+    dumps = [tmp_path / "bread.xml", tmp_path / "votes.xml"]
+    for dump, sample in zip(dumps, ("posts.xml", "votes.xml"), strict=True):
+        shutil.copy(SAMPLES / sample, dump)
+    so2docs.convert_all(dumps, tmp_path / "out", card=True)
+    lines, text = front_matter(tmp_path / "out" / "README.md")
+    assert [line for line in lines if "config_name" in line] == [
+        '- config_name: "bread"',
+        '- config_name: "votes"',
+    ]
+    assert text.count("$ so2docs convert") == 2
+    for name in ("bread", "votes"):
+        assert so2docs.verify(tmp_path / "out" / f"{name}.jsonl.gz").validated
+    (tmp_path / "out" / "bread.jsonl.gz").unlink()
+    so2docs.convert(dumps[1], tmp_path / "out" / "votes.jsonl.gz", card=True, force=True)
+    assert "bread" not in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_card_that_cannot_be_written_is_written_by_the_same_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: str, text: str) -> None:
+        raise OSError(28, "No space left on device", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cards, "write_text", fail)
+        with pytest.raises(so2docs.So2docsError, match=r"README\.md"):
+            convert(tmp_path)
+    assert not (tmp_path / "README.md").exists()
+    assert so2docs.verify(convert(tmp_path)).validated
+    assert (tmp_path / "README.md").exists()
+
+
+def test_other_filters_are_not_compared(tmp_path: Path) -> None:
+    one = convert(tmp_path, "one.jsonl.gz", min_score=1)
+    other = convert(tmp_path, "other.jsonl.gz", level=5)
+    with pytest.raises(so2docs.OptionError, match="with other --min-score; convert both"):
+        list(so2docs.diff(one, other))
+    so2docs.convert(SAMPLES / "posts.xml", one, force=True)  # The manifest is of another output.
+    assert list(so2docs.diff(one, other)) == []

@@ -1,0 +1,99 @@
+"""The published contract: every document and record of published dumps is as its schema says."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.contract.document_schema import DIALECT, schema_of
+from so2docs.options.keywords import ConvertKeywords
+from so2docs.options.request import checked, options_of
+
+HOST = "beer.stackexchange.com"
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"attribution": True, "site": HOST},
+    {"fields": "Id,Title,Tags,Answers.Body"},
+    {"without": "Answers,Body"},
+    {"body": "text", "accepted": True},
+    *({"recipe": name, "site": HOST} for name in ("preferences", "pairs", "qa", "thread")),
+]
+
+
+def schema(options: dict[str, Any]) -> dict[str, Any]:
+    return schema_of(options_of(checked(options, ConvertKeywords), core="python"))
+
+
+def validator(options: dict[str, Any]) -> Any:
+    found = schema(options)
+    jsonschema_rs.meta.validate(found)
+    assert found["$schema"] == DIALECT
+    return jsonschema_rs.validator_for(found)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_every_document(way: dict[str, Any], unpacked: Path) -> None:
+    valid = validator(way)
+    for folder in sorted(unpacked.iterdir()):
+        count = 0
+        for document in so2docs.documents(folder / "Posts.xml", **way):
+            valid.validate(document)
+            count += 1
+        assert count or way.get("recipe")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "way", [{}, {"attribution": True, "site": HOST}, {"without": "Comments.Text"}]
+)
+def test_every_document_with_tables(way: dict[str, Any], unpacked: Path) -> None:
+    for folder in sorted(unpacked.iterdir()):
+        files = {"comments": "Comments", "links": "PostLinks", "votes": "Votes", "users": "Users"}
+        nest = [name for name, file in files.items() if (folder / f"{file}.xml").exists()]
+        if "comments" not in nest:
+            continue
+        valid = validator({**way, "nest": nest})
+        for document in so2docs.documents(folder, nest=nest, **way):
+            valid.validate(document)
+
+
+@pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.xml")), ids=lambda path: path.stem)
+def test_samples(sample: Path) -> None:
+    valid = validator({})
+    for document in so2docs.documents(sample, skip_malformed=True):
+        valid.validate(document)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"Id": "five"}, "integer"),
+        ({"Tags": "a"}, "array"),
+        ({"Answers": [{"Id": 2, "PostTypeId": 2}]}, "ParentId"),
+        ({"Owner": {}}, "string"),
+        ({"Title": None}, "string"),
+    ],
+)
+def test_what_is_no_document(change: dict[str, Any], problem: str) -> None:
+    document = {"Id": 1, "PostTypeId": 1, "Title": "How?", "Answers": []}
+    valid = validator({})
+    valid.validate(document)
+    with pytest.raises(jsonschema_rs.ValidationError, match=problem):
+        valid.validate(document | change)
+
+
+def test_the_command() -> None:
+    command = [sys.executable, "-m", "so2docs", "schema", "--with", "comments", "--site-field", "S"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found["$id"] == "urn:so2docs:questions:1"
+    assert found["properties"]["S"] == {"type": "string"}
+    plain = schema({"nest": "comments"})
+    assert set(plain["properties"]) | {"S"} == set(found["properties"])

@@ -1,0 +1,36 @@
+"""The tools that measure, on samples: they look into the passes, and must keep up with them."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from support.places import CHECKOUT, SAMPLES
+
+
+def run(script: str, *arguments: object) -> str:
+    command = [sys.executable, CHECKOUT / "benchmarks" / script, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_profile_times_every_step(tmp_path: Path) -> None:
+    dump = shutil.copy(SAMPLES / "posts.xml", tmp_path)  # The spill goes beside it.
+    lines = run("profile_passes.py", dump).splitlines()
+    assert [line.split("  ")[0] for line in lines if not line.startswith(" ")] == [
+        "first pass",
+        "second pass",
+        "all",
+    ]
+
+
+def test_tables_are_measured() -> None:
+    said = run("measure_tables.py", SAMPLES / "site", "--with", "all")
+    assert "nesting and writing" in said
+    assert "comments nested" in said
+
+
+def test_memory_in_each_order(tmp_path: Path) -> None:
+    said = run("memory.py", "--size", "200kB", "--times", "2", "--folder", tmp_path)
+    assert [line.split(" | ")[0] for line in said.splitlines()[2:]] == [
+        f"| {order}" for order in ("sorted", "grouped", "shuffled") for _ in range(2)
+    ]

@@ -1,0 +1,60 @@
+"""The documentation is what the program does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.places import CHECKOUT
+
+
+def test_help_in_the_docs_is_current() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cogapp", "--check", "-I", "tests", "docs/cli.md"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nrun `make docs`"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "samples/README.md",
+        *(f"docs/{page.name}" for page in (CHECKOUT / "docs").glob("*.md")),
+    ],
+)
+def test_links_to_files_lead_somewhere(name: str) -> None:
+    text = (CHECKOUT / name).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert ((CHECKOUT / name).parent / target).exists(), target
+
+
+def test_every_sample_is_described() -> None:
+    described = (CHECKOUT / "samples" / "README.md").read_text(encoding="utf-8")
+    for sample in (CHECKOUT / "samples").glob("*.xml"):
+        assert sample.stem in described
+
+
+def test_every_page_is_listed() -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    for page in (CHECKOUT / "docs").glob("*.md"):
+        assert f"](docs/{page.name})" in readme, page
+
+
+def test_python_of_the_readme_is_typed_for_its_users(tmp_path: Path) -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    assert len(blocks) >= 2
+    script = tmp_path / "script.py"
+    script.write_text("\n".join(blocks), encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", str(script)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,32 @@
+"""The recipes of docs/loading.md: those run whose other side is here."""
+
+import os
+import subprocess
+import sys
+
+from support.places import CHECKOUT
+
+
+def test_recipes() -> None:
+    environment = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
+    environment["PGHOST"] = str(CHECKOUT / "no-server")
+    done = subprocess.run(
+        [sys.executable, "docs/loading_check.py"],
+        check=False,
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    outcomes = {line[:36].strip(): line[37:] for line in done.stdout.splitlines()}
+    for name in ("DuckDB", "sqlite-utils", "DuckDB, several sites", "pandas, several sites"):
+        assert outcomes[name].startswith("ran: "), outcomes
+    assert outcomes["PostgreSQL"].startswith("not run: ")
+
+
+def test_note_names_every_recipe() -> None:
+    note = (CHECKOUT / "docs" / "loading.md").read_text(encoding="utf-8")
+    for name in ("DuckDB", "pandas", "polars", "PostgreSQL", "OpenSearch", "MongoDB", "RavenDB"):
+        assert f"| {name} |" in note

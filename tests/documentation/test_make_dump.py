@@ -1,0 +1,165 @@
+"""The made dumps hold what `Made` says, in the layout of published ones."""
+
+import argparse
+import re
+import subprocess
+import sys
+import zlib
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import make_dump
+import pytest
+from support.places import CHECKOUT
+
+SCRIPT = CHECKOUT / "benchmarks" / "make_dump.py"
+Dumps = dict[str, tuple[bytes, make_dump.Made]]
+SIZE = 2_000_000
+ORDERS = ("sorted", "grouped", "shuffled")
+ATTRIBUTES = (
+    "Id PostTypeId AcceptedAnswerId ParentId CreationDate Score ViewCount Body OwnerUserId "
+    "OwnerDisplayName LastEditorUserId LastEditDate LastActivityDate Title Tags AnswerCount "
+    "CommentCount FavoriteCount ClosedDate CommunityOwnedDate ContentLicense"
+)
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> Dumps:
+    """By order: the bytes of a dump, and what the generator says of it."""
+    folder = tmp_path_factory.mktemp("dumps")
+    made = {order: make_dump.make_dump(folder / order, SIZE, order=order) for order in ORDERS}
+    assert sorted(path.name for path in folder.iterdir()) == sorted(ORDERS)
+    return {order: ((folder / order).read_bytes(), made[order]) for order in ORDERS}
+
+
+def lines(dump: bytes) -> list[bytes]:
+    return dump.split(b"\r\n")[2:-1]
+
+
+def attributes(dump: bytes) -> list[dict[str, str]]:
+    return [row.attrib for row in ElementTree.fromstring(dump)]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_layout_is_that_of_published_dumps(dumps: Dumps, order: str) -> None:
+    dump, _ = dumps[order]
+    assert abs(len(dump) - SIZE) < 0.02 * SIZE
+    assert dump.startswith(b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n  <')
+    assert dump.endswith(b" />\r\n</posts>")
+    assert all(re.fullmatch(rb'  <row( \w+="[^"<>\r\n]*")+ />', line) for line in lines(dump))
+    references = {b"&lt;", b"&gt;", b"&amp;", b"&quot;", b"&#xA;", b"&#xD;"}
+    assert set(re.findall(rb"&[^;]*;?", dump)) == references
+    assert b"\t" in dump
+    assert any(max(line) > 0xEF for line in lines(dump))  # four bytes of UTF-8: an emoji
+
+
+def test_attributes_keep_the_published_order(dumps: Dumps) -> None:
+    names, seen = ATTRIBUTES.split(), set[str]()
+    for row in attributes(dumps["sorted"][0]):
+        places = [names.index(name) for name in row]
+        assert places == sorted(places)
+        assert ("OwnerUserId" in row) != ("OwnerDisplayName" in row)
+        seen.update(row)
+    assert seen == set(names)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_counts_and_strays_are_as_declared(dumps: Dumps, order: str) -> None:
+    dump, made = dumps[order]
+    rows = attributes(dump)
+    questions = {row["Id"] for row in rows if row["PostTypeId"] == "1"}
+    counted, ids = Counter[str](), set[str]()
+    for row in rows:
+        if row["Id"] in ids:
+            counted["repeated_id"] += 1
+        elif row["PostTypeId"] != "2":
+            counted["questions" if row["PostTypeId"] == "1" else "others"] += 1
+        elif "ParentId" not in row:
+            counted["answer_without_parent_id"] += 1
+        else:
+            known = row["ParentId"] in questions
+            counted["answers" if known else "question_not_in_dump"] += 1
+        ids.add(row["Id"])
+    declared = {"questions": made.questions, "answers": made.answers, "others": made.others}
+    assert counted == declared | made.strays
+    assert made.rows == len(rows)
+    assert made.strays["repeated_id"] == 2
+    assert made.strays["answer_without_parent_id"] == 1
+    assert 3 <= made.strays["question_not_in_dump"] <= 8
+    assert made.questions / made.rows == pytest.approx(0.41, abs=0.05)  # more in a dump so small
+
+
+def test_orders_hold_the_same_rows(dumps: Dumps) -> None:
+    assert dumps["sorted"][1] == dumps["grouped"][1] == dumps["shuffled"][1]
+    by_order = {order: lines(dump) for order, (dump, _) in dumps.items()}
+    assert Counter(by_order["sorted"]) == Counter(by_order["grouped"])
+    assert Counter(by_order["sorted"]) == Counter(by_order["shuffled"])
+
+
+def test_orders_are_what_they_say(dumps: Dumps) -> None:
+    rows = {order: attributes(dump) for order, (dump, _) in dumps.items()}
+    ids = {order: [int(row["Id"]) for row in rows[order]] for order in ORDERS}
+    assert ids["sorted"] == sorted(ids["sorted"])
+    groups = [min(int(row["PostTypeId"]), 3) for row in rows["grouped"]]
+    assert groups == sorted(groups)
+    ascents = sum(first < second for first, second in pairwise(ids["shuffled"]))
+    assert ascents / len(ids["shuffled"]) == pytest.approx(0.5, abs=0.05)
+
+
+def test_dates_grow_with_the_id(dumps: Dumps) -> None:
+    dates = {int(row["Id"]): row["CreationDate"] for row in attributes(dumps["shuffled"][0])}
+    in_id_order = [dates[post_id] for post_id in sorted(dates)[:-2]]  # not the made-up rows
+    assert in_id_order == sorted(in_id_order)
+    assert all(
+        re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", date) for date in in_id_order
+    )
+
+
+def test_a_shuffle_in_several_parts_loses_nothing(
+    dumps: Dumps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(make_dump, "PART_BYTES", SIZE // 7)
+    make_dump.make_dump(tmp_path / "parts.xml", SIZE, order="shuffled")
+    shuffled = lines((tmp_path / "parts.xml").read_bytes())
+    assert Counter(shuffled) == Counter(lines(dumps["sorted"][0]))
+
+
+def test_compresses_like_a_real_dump(dumps: Dumps) -> None:
+    dump, _ = dumps["sorted"]
+    assert 2.4 < len(dump) / len(zlib.compress(dump, 1)) < 2.9
+    assert 3.0 < len(dump) / len(zlib.compress(dump, 6)) < 3.4
+
+
+def test_command_makes_the_same_bytes_and_another_seed_makes_others(
+    dumps: Dumps, tmp_path: Path
+) -> None:
+    path = tmp_path / "Posts.xml"
+    command = [sys.executable, str(SCRIPT), str(path), "--size", "2MB", "--order", "shuffled"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert path.read_bytes() == dumps["shuffled"][0]
+    assert done.stdout.strip() == str(dumps["shuffled"][1])
+    make_dump.make_dump(path, SIZE, seed=2)
+    assert not set(lines(path.read_bytes())) & set(lines(dumps["sorted"][0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2000", 2000),
+        ("300MB", 300_000_000),
+        ("1.5GB", 1_500_000_000),
+        ("64KiB", 65_536),
+        ("3 MiB", 3 << 20),
+        ("2gib", 2 << 30),
+    ],
+)
+def test_sizes(text: str, expected: int) -> None:
+    assert make_dump.size(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1MB", "3 apples", "1e6"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="no size"):
+        make_dump.size(text)

@@ -1,0 +1,58 @@
+"""The notebook runs from top to bottom, and what it shows can be shown."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.places import CHECKOUT
+
+NOTEBOOK = CHECKOUT / "examples" / "questions.ipynb"
+
+# What a notebook does with a cell: run it, and show the value of its last line.
+RUN = """
+import ast, json, os, sys
+os.environ["MPLBACKEND"] = "Agg"
+names = {"__name__": "__main__"}
+for cell in json.load(sys.stdin)["cells"]:
+    if cell["cell_type"] == "code":
+        tree = ast.parse("".join(cell["source"]))
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, cell["id"], "exec"), names)
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), cell["id"], "eval"), names)
+            shown = getattr(value, "_repr_html_", value.__repr__)()
+            print(f"[{cell['id']}]", shown)
+print("questions in the frame:", len(names["questions"]), "plotted:", len(names["waited"]))
+names["figure"].savefig(sys.argv[1])
+"""
+
+
+def test_runs_from_top_to_bottom(tmp_path: Path) -> None:
+    for package in ("pandas", "matplotlib"):
+        pytest.importorskip(package, reason=f"the notebook needs {package}: so2docs[examples]")
+    plot = tmp_path / "plot.png"
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(plot)],
+        check=False,
+        cwd=NOTEBOOK.parent,
+        input=NOTEBOOK.read_text(encoding="utf-8"),
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "Why does my sourdough rise overnight" in done.stdout
+    assert "answer 5  accepted" in done.stdout
+    assert "(8, True, False)" in done.stdout
+    assert "<svg" in done.stdout
+    assert "questions in the frame: 8 plotted: 7" in done.stdout
+    assert plot.stat().st_size > 5000
+
+
+def test_is_stored_without_results() -> None:
+    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert code
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)

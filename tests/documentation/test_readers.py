@@ -1,0 +1,181 @@
+"""Folders and globs of outputs in the programs that people read them with.
+
+Several sites, with strays and indexes beside them: each reader finds exactly the report's
+questions. Those that are not among the test dependencies run by `make test-datasets`.
+"""
+
+import importlib
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.places import SAMPLES
+
+import so2docs
+
+pytestmark = pytest.mark.readers
+NAMES = {
+    "jsonl.gz": ("jsonl", "gzip"),
+    "jsonl": ("jsonl", "none"),
+    "jsonl.zst": ("jsonl", "zstd"),
+    "parquet": ("parquet", None),
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A folder with the outputs of three sites for each kind of name."""
+    folder = tmp_path_factory.mktemp("sites")
+    made = {}
+    # The same fields in all documents: Hugging Face takes them from the first.
+    fields = "Id,Score,Answers.Id,Answers.Score"
+    for end, (form, compression) in NAMES.items():
+        made[end] = folder / end
+        sources = [SAMPLES / f"{name}.xml" for name in ("posts", "strays", "grouped")]
+        options: dict[str, Any] = {"format": form, "compression": compression, "jobs": 1}
+        done = so2docs.convert_all(sources, made[end], site_field="Site", fields=fields, **options)
+        reports = [one.report for one in done]
+        assert all(report is not None for report in reports)
+        assert any(report is not None and report.strays for report in reports)
+        assert len(list(made[end].glob(".*.strays"))) >= 1
+        assert len(list(made[end].glob(f"*.{end}"))) == len(sources)
+    return made
+
+
+def expected(folder: Path) -> list[int]:
+    """Ids of the questions of a folder, by the outputs themselves."""
+    found: list[int] = []
+    for path in folder.iterdir():
+        if path.name.startswith("."):
+            continue
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            found += pq.ParquetFile(path).read(["Id"])["Id"].to_pylist()
+        else:
+            found += [document["Id"] for document in so2docs.read(path)]
+    assert len(found) > 3
+    return sorted(found)
+
+
+def _reader(name: str) -> Any:
+    """A program that reads outputs; where it is not, the test is skipped, unless all must be."""
+    if "SO2DOCS_READERS" in os.environ:
+        return importlib.import_module(name)
+    return pytest.importorskip(name, reason=f"{name} is installed by make test-datasets")
+
+
+def of_duckdb(where: str) -> list[int]:
+    import duckdb
+
+    reader = "read_parquet" if where.endswith(".parquet") else "read_json_auto"
+    with duckdb.connect() as database:
+        return [row[0] for row in database.sql(f"SELECT Id FROM {reader}('{where}')").fetchall()]
+
+
+def of_pandas(where: str) -> list[int]:
+    import pandas as pd
+
+    return list(pd.read_parquet(where)["Id"])
+
+
+def of_arrow(where: str) -> list[int]:
+    import pyarrow.dataset as ds
+
+    form = "parquet" if where.endswith("parquet") else "json"
+    return ds.dataset(where, format=form).to_table(columns=["Id"])["Id"].to_pylist()
+
+
+def of_zcat(where: str) -> list[int]:
+    import orjson
+
+    done = subprocess.run(["sh", "-c", f"zcat {where}"], check=True, capture_output=True)
+    return [orjson.loads(line)["Id"] for line in done.stdout.splitlines()]
+
+
+def of_polars(where: str) -> list[int]:
+    polars = _reader("polars")
+    scan = polars.scan_parquet if "parquet" in where else polars.scan_ndjson
+    # Of folders, Polars takes every file unless told otherwise.
+    options = {"hidden_file_prefix": "."} if where.endswith("/") else {}
+    return list(scan(where, **options).select("Id").collect()["Id"])
+
+
+def of_hugging_face(where: str) -> list[int]:
+    datasets = _reader("datasets")
+    if "*" in where:
+        kind = "parquet" if "parquet" in where else "json"
+        return list(datasets.load_dataset(kind, data_files=where, split="train")["Id"])
+    return list(datasets.load_dataset(where, split="train")["Id"])
+
+
+def of_chdb(where: str) -> list[int]:
+    chdb = _reader("chdb")
+    form = "Parquet" if "parquet" in where else "JSONEachRow"
+    found = chdb.query(f"SELECT Id FROM file('{where}', {form}, 'Id Int64')", "CSV")
+    return [int(line) for line in str(found).split()]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    sql = _reader("pyspark.sql")
+    builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+CASES: list[tuple[Callable[[str], list[int]], str, str]] = [
+    (of_duckdb, "jsonl.gz", "/*.jsonl.gz"),
+    (of_duckdb, "jsonl", "/*.jsonl"),
+    (of_duckdb, "jsonl.zst", "/*.jsonl.zst"),
+    (of_duckdb, "parquet", "/*.parquet"),
+    (of_pandas, "parquet", ""),
+    (of_arrow, "parquet", ""),
+    (of_arrow, "jsonl", ""),
+    (of_arrow, "jsonl.gz", ""),
+    (of_zcat, "jsonl.gz", "/*.gz"),
+    (of_zcat, "jsonl.gz", "/*"),
+    (of_polars, "jsonl.gz", "/*.jsonl.gz"),
+    (of_polars, "jsonl", "/*.jsonl"),
+    (of_polars, "parquet", "/*.parquet"),
+    (of_polars, "parquet", "/"),
+    (of_hugging_face, "jsonl.gz", "/*.jsonl.gz"),
+    (of_hugging_face, "jsonl.gz", ""),
+    (of_hugging_face, "jsonl", ""),
+    (of_hugging_face, "jsonl.zst", ""),
+    (of_hugging_face, "parquet", "/*.parquet"),
+    (of_hugging_face, "parquet", ""),
+    (of_chdb, "jsonl.gz", "/*.jsonl.gz"),
+    (of_chdb, "jsonl", "/*.jsonl"),
+    (of_chdb, "jsonl.zst", "/*.jsonl.zst"),
+    (of_chdb, "parquet", "/*.parquet"),
+]
+
+
+@pytest.mark.parametrize(
+    ("reader", "end", "where"), CASES, ids=[f"{r.__name__}-{e}-{w}" for r, e, w in CASES]
+)
+def test_exactly_the_questions(
+    folders: dict[str, Path],
+    reader: Callable[[str], list[int]],
+    end: str,
+    where: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    assert sorted(reader(f"{folders[end]}{where}")) == expected(folders[end])
+
+
+@pytest.mark.parametrize("end", NAMES)
+@pytest.mark.parametrize("is_glob", [True, False], ids=["glob", "folder"])
+def test_exactly_the_questions_on_spark(
+    folders: dict[str, Path], spark: Any, end: str, is_glob: bool
+) -> None:
+    where = str(folders[end] / f"*.{end}" if is_glob else folders[end])
+    frame = spark.read.parquet(where) if end == "parquet" else spark.read.json(where)
+    assert sorted(row["Id"] for row in frame.select("Id").collect()) == expected(folders[end])

@@ -1,0 +1,334 @@
+"""Dumps made to hurt: a clear error or the right documents, in bounded memory and time.
+
+`SO2DOCS_LONG=1` also tries what takes gigabytes or minutes.
+"""
+
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.dumps import END, START, answer, dump_of, left_by, question, row, write_dump
+from support.oracle import nest
+from support.places import CHECKOUT
+
+import so2docs
+
+LONG = bool(os.environ.get("SO2DOCS_LONG"))
+
+ENTITIES = (f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 12))
+BOMB = f"<!DOCTYPE posts [<!ENTITY a0 'lol'>{''.join(ENTITIES)}]>"
+
+
+def convert(dump: Path, **options: object) -> tuple[so2docs.Report, list[dict[str, object]]]:
+    output = dump.with_name("questions.jsonl.gz")
+    report = so2docs.convert(dump, output, jobs=1, force=True, **options)  # type: ignore[arg-type]
+    return report, list(so2docs.read(output))
+
+
+def with_prolog(prolog: str, row: bytes = question(1, Title="t")) -> bytes:
+    return b'<?xml version="1.0"?>\n' + prolog.encode() + b"\n<posts>\n" + row + END
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> str:
+    """A file that whoever opens it waits for: what must never be fetched."""
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no named pipes here")
+    os.mkfifo(tmp_path / "pipe")
+    return str(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize(
+    "prolog",
+    [
+        BOMB,
+        "<!DOCTYPE posts SYSTEM 'file://PIPE'>",
+        "<!DOCTYPE posts SYSTEM 'http://127.0.0.1:9/posts.dtd'>",
+        "<!DOCTYPE posts PUBLIC '-//none' 'PIPE'>",
+        "<!DOCTYPE posts [<!ENTITY outside SYSTEM 'file://PIPE'>]>",
+        "<!DOCTYPE posts [<!ENTITY % outside SYSTEM 'file://PIPE'> %outside;]>",
+        "<!DOCTYPE posts [<!ATTLIST row Title CDATA 'made up' Extra CDATA 'made up'>]>",
+        "<?xml-stylesheet href='PIPE'?>",
+    ],
+    ids=["bomb", "system", "url", "public", "entity", "parameter-entity", "default", "stylesheet"],
+)
+def test_nothing_is_fetched_expanded_or_made_up(prolog: str, tmp_path: Path, pipe: str) -> None:
+    dump = tmp_path / "Posts.xml"
+    dump.write_bytes(with_prolog(prolog.replace("PIPE", pipe)))
+    _, found = convert(dump)
+    assert found == [{"Id": 1, "PostTypeId": 1, "Title": "t", "Answers": []}]
+    for entity in ("a11", "outside"):
+        bad = b'<row Id="1" PostTypeId="1" Body="&%b;" />' % entity.encode()
+        dump.write_bytes(with_prolog(prolog.replace("PIPE", pipe), bad))
+        with pytest.raises(so2docs.MalformedDumpError, match=f"'{entity}' not defined"):
+            convert(dump, restart=True)
+
+
+NOT_DUMPS: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "is empty; download it again"),
+    "text": (b"hello world", "is not a Posts.xml: no root element such as <posts>"),
+    "nul": (bytes(100_000), "is not a Posts.xml: no root element such as <posts>"),
+    "bom": (b"\xef\xbb\xbf", "is not a Posts.xml"),
+    "gzip": (b"\x1f\x8b\x08" + bytes(50), "is damaged|cut off|is empty|cannot be"),
+    "html": (
+        b"<!DOCTYPE html><html><body><p>404</body></html>",
+        "is a web page .*download it again",
+    ),
+    "html-of-today": (
+        b"<!doctype html>\n<html lang=en><p>404",
+        "is a web page .*download it again",
+    ),
+    "feed": (b"<?xml version='1.0'?><rss version='2.0'><channel/></rss>", "is a news feed .<rss>."),
+    "users": (
+        b"<users><row Id='1'/></users>",
+        r"holds <users>, expected <posts>; give the Posts\.xml",
+    ),
+    "tags": (b"<tags/>", "holds <tags>, expected <posts>"),
+    "another-root": (
+        b"<Error><Code>NoSuchKey</Code></Error>",
+        "is an error that a server sent .<Error>",
+    ),
+    "within-rows": (
+        question(1)[9:] + question(2),
+        r"starts within the rows.*join the parts \(cat\)",
+    ),
+    "output": (b'{"Id":1,"PostTypeId":1,"Answers":[]}\n', "is JSON, as so2docs .*so2docs show"),
+    "json": (b'[{"a": 1}]', r"is JSON, not a Posts\.xml; give the Posts\.xml of a dump"),
+    "parquet": (b"PAR1" + bytes(50), r"is a Parquet file, not XML; give the Posts\.xml"),
+    "torrent": (b"d8:announce35:", "is a torrent, .*; download what it describes"),
+    "row-as-root": (question(1), "starts with <row>; expected <posts> around the rows"),
+    "only-a-row": (b'<row Id="1" PostTypeId="1"/>', "starts with <row>; expected <posts>"),
+    "two-roots": (b"<posts/><posts/>", "has content after its empty root element"),
+    "after-the-end": (dump_of(question(1)) + b"x", "has content after its closing </posts>"),
+    "nested": (START + b"<posts>" + question(1) + b"</posts>" + END, "is not well-formed XML"),
+    "rows-in-rows": (START + b'<row Id="1">' * 3 + b"</row>" * 3 + END, "inside a row|well-formed"),
+    "deep": (START + b"<row>" * 100_000 + b"</row>" * 100_000 + END, "well-formed XML"),
+    "bad-declaration": (b'<?xml version="1.0" encoding="utf-8" ??><posts/>', "is not well-formed"),
+    "other-encoding": (b'<?xml version="1.0" encoding="nope-8"?><posts/>', "nope-8"),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_DUMPS)
+def test_what_is_no_dump(kind: str, tmp_path: Path) -> None:
+    data, words = NOT_DUMPS[kind]
+    dump = tmp_path / "Posts.xml"
+    dump.write_bytes(data)
+    with pytest.raises(so2docs.DumpError, match=words):
+        convert(dump)
+    assert not (tmp_path / "questions.jsonl.gz").exists()
+
+
+def test_two_dumps_in_one_file(tmp_path: Path) -> None:
+    dump = tmp_path / "Posts.xml"
+    first = dump_of(question(1), answer(2, 1))
+    dump.write_bytes(first + b"\n" + dump_of(question(3)))
+    with pytest.raises(so2docs.MalformedDumpError) as caught:
+        convert(dump)
+    assert caught.value.place is not None
+    assert caught.value.place.offset == first.index(b'<row Id="2"')
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(so2docs.DumpError, match=r"is a folder without a Posts\.xml"):
+        so2docs.convert(tmp_path, tmp_path / "questions.jsonl.gz")
+    with pytest.raises(so2docs.DumpError, match=r"is not a Posts\.xml: no root element"):
+        so2docs.convert("/dev/zero", tmp_path / "questions.jsonl.gz")
+    with pytest.raises(so2docs.DumpError, match="cannot be read: No such file"):
+        so2docs.convert(tmp_path / "missing.xml", tmp_path / "questions.jsonl.gz")
+
+
+def test_a_hole_of_a_terabyte(tmp_path: Path) -> None:
+    dump = tmp_path / "Posts.xml"
+    with dump.open("wb") as file:
+        file.truncate(2**40)
+    if dump.stat().st_blocks * 512 > 2**20:
+        pytest.skip("this file system has no sparse files")
+    with pytest.raises(so2docs.MalformedDumpError, match="is not a Posts"):
+        convert(dump)
+    with dump.open("r+b") as file:
+        file.write(START + question(1))
+    with pytest.raises(
+        so2docs.TruncatedDumpError, match=r"is cut off.* at byte 1,099,511,627,776,"
+    ):
+        convert(dump)
+
+
+IDS = ["-5", "0", "-0", "+7", "007", str(2**63 - 1), str(-(2**63)), str(2**63), "9" * 3000]
+IDS += ["1e3", "1.5", " 1", "", "\u0664\u0662", "0x1F", "1_000", "x"]
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 60])
+@pytest.mark.parametrize("value", IDS, ids=lambda value: ascii(value)[:12])
+def test_ids_as_no_dump_has_them(value: str, chunk_bytes: int | None, tmp_path: Path) -> None:
+    rows = (
+        question(1),
+        question(value),
+        answer(3, value),
+        answer(value, 1),
+        answer(5, 1, Score=value),
+    )  # type: ignore[arg-type]
+    dump = write_dump(tmp_path / "Posts.xml", question(1), *rows)
+    report, found = convert(dump, chunk_bytes=chunk_bytes)
+    oracle = nest(dump)
+    assert found == oracle.documents
+    assert report.strays == dict(sorted(oracle.strays_by_reason.items()))
+
+
+def test_ids_scattered_over_64_bits(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    ids = [rng.randrange(-(2**63), 2**63) for _ in range(3000)]
+    rows = [question(post_id) for post_id in ids] + [answer(n, ids[n]) for n in range(1, 3000)]
+    dump = write_dump(tmp_path / "Posts.xml", *rows)
+    report, found = convert(dump, chunk_bytes=20_000)
+    assert (report.questions, report.answers) == (3000, 2999)
+    assert [one["Id"] for one in found] == sorted(ids)
+
+
+def test_a_question_with_very_many_answers(tmp_path: Path) -> None:
+    count = 1_000_000 if LONG else 100_000
+    rows = b"".join(
+        b'<row Id="%d" PostTypeId="2" ParentId="1"/>\n' % n for n in range(2, count + 2)
+    )
+    dump = write_dump(tmp_path / "Posts.xml", rows, question(1))
+    report, (document,) = convert(dump, chunk_bytes=1_000_000)
+    assert report.answers == count
+    answers = document["Answers"]
+    assert isinstance(answers, list)
+    assert [found["Id"] for found in answers] == list(range(2, count + 2))
+
+
+def test_very_many_attributes(tmp_path: Path) -> None:
+    count = 1_000_000 if LONG else 20_000
+    wide = b"<row " + b"".join(b'A%d="" ' % n for n in range(count)) + b'Id="2" PostTypeId="1"/>'
+    dump = write_dump(tmp_path / "Posts.xml", question(1), wide, question(3))
+    _, found = convert(dump)
+    assert [len(one) for one in found] == [3, count + 3, 3]
+
+
+MEASURED = """
+import sys, so2docs
+report = so2docs.convert(sys.argv[1], sys.argv[2], jobs=1)
+print(report.questions, report.peak_memory_bytes // 2**20)
+"""
+
+
+def test_an_attribute_of_hundreds_of_megabytes(tmp_path: Path) -> None:
+    size = (200 if LONG else 12) * 1_000_000
+    dump, output = tmp_path / "Posts.xml", tmp_path / "questions.jsonl.gz"
+    long_row = (
+        b'<row Id="2" PostTypeId="1" Body="' + b"word &lt;p&gt; " * (size // 15) + b'" />\r\n'
+    )
+    write_dump(dump, question(1), long_row, question(3))
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, dump, output],
+        check=True,
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+    )
+    questions, peak = map(int, done.stdout.split())
+    assert questions == 3
+    assert peak < 150 + 10 * size // 1_000_000
+    print(f"{size // 1_000_000} MB attribute: {peak} MiB")
+    dump.write_bytes(dump.read_bytes()[: size // 2])
+    with pytest.raises(so2docs.TruncatedDumpError):
+        convert(dump)
+
+
+def test_many_rows_that_are_not_xml(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", b"<row " * 5_000)
+    report, _ = convert(dump, skip_malformed=True)
+    assert report.strays == {"malformed_row": 5_000}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("chunk_bytes", [None, 100, 1000])
+def test_one_id_under_many_questions(jobs: int, chunk_bytes: int | None, tmp_path: Path) -> None:
+    """The first in the file stays, wherever the others stand."""
+    rng = random.Random(3)
+    rows = [question(n * 20_000) for n in range(1, 8)]
+    rows += [answer(rng.randrange(2, 30), 20_000 * rng.randrange(1, 9)) for _ in range(200)]
+    rows += [question(rng.randrange(2, 30)) for _ in range(10)]
+    rng.shuffle(rows)
+    dump = write_dump(tmp_path / "Posts.xml", *rows)
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(dump, output, jobs=jobs, chunk_bytes=chunk_bytes)
+    oracle = nest(dump)
+    assert list(so2docs.read(output)) == oracle.documents
+    assert list(so2docs.read(tmp_path / ".questions.jsonl.gz.strays")) == oracle.strays
+
+
+NAMES: dict[str, Callable[[Path], Path]] = {
+    "non-ascii": lambda folder: (
+        folder / "d\u00e9p\u00f4t \u6771\u4eac \U0001f600 'quoted' \"%s\".xml"
+    ),
+    "long": lambda folder: folder / ("p" * 220 + ".xml"),
+    "not-utf-8": lambda folder: folder / os.fsdecode(b"caf\xe9.xml"),
+    "a-space-and-a-line": lambda folder: folder / " a\nb .xml",
+    "like-an-option": lambda folder: folder / "--force.xml",
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_names(kind: str, tmp_path: Path) -> None:
+    path = NAMES[kind](tmp_path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_dump(path, question(1), row(Id=9))
+    except OSError as error:
+        pytest.skip(f"this file system has no such names: {error}")
+    output = path.with_suffix(".jsonl.gz")
+    command = [
+        sys.executable,
+        "-m",
+        "so2docs",
+        "convert",
+        path,
+        output,
+        "--report",
+        f"{output}.json",
+    ]
+    subprocess.run(command, check=True, cwd=CHECKOUT, capture_output=True)
+    names = {path.name, output.name, f"{output.name}.json", f".{output.name}.strays"}
+    names.add(f".{output.name}.index")
+    assert set(left_by(output)) == names
+    path.write_bytes(b"<posts>")
+    done = subprocess.run([*command, "--force"], check=False, cwd=CHECKOUT, capture_output=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"so2docs: ")
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_path_too_long_for_the_index(tmp_path: Path) -> None:
+    folder = tmp_path.joinpath(*["f" * 200] * 4)
+    folder.mkdir(parents=True)
+    dump = write_dump(folder / "Posts.xml", question(1))
+    output = folder / "questions.jsonl.gz"
+    with pytest.raises(so2docs.SpillError, match="choose another --work-dir, with a shorter path"):
+        so2docs.convert(dump, output, jobs=1)
+    assert so2docs.convert(dump, output, jobs=1, work_dir=tmp_path).questions == 1
+
+
+def test_links_to_the_dump_are_not_written_to(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", question(1))
+    data = dump.read_bytes()
+    names = "questions.jsonl.gz", "questions.jsonl.gz.part", ".questions.jsonl.gz.strays.part"
+    for name in names:
+        for link in (os.link, os.symlink):
+            link(dump, tmp_path / name)
+            with pytest.raises(so2docs.OutputError, match="is the dump itself; choose another"):
+                convert(dump)
+            assert dump.read_bytes() == data
+            (tmp_path / name).unlink()
+
+
+def test_no_process_is_left(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", question(1), b"<row Id=2/>", question(3))
+    with pytest.raises(so2docs.MalformedDumpError):
+        so2docs.convert(dump, tmp_path / "questions.jsonl.gz", jobs=2, chunk_bytes=30)
+    assert not multiprocessing.active_children()

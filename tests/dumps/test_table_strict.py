@@ -1,0 +1,127 @@
+"""What `strict` refuses in the tables, and that it says where."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.oracle_tables import FILES
+
+import so2docs
+
+SOUND = {
+    "Posts.xml": '<row Id="1" PostTypeId="1" />\n  <row Id="2" PostTypeId="2" ParentId="1" />',
+    "Comments.xml": '<row Id="1" PostId="1" Text="a" />\n  <row Id="2" PostId="2" UserId="8" />',
+    "PostLinks.xml": '<row Id="1" PostId="1" LinkTypeId="1" />\n  <row Id="2" PostId="1" />',
+    "Votes.xml": '<row Id="1" PostId="1" VoteTypeId="2" />\n  <row PostId="2" VoteTypeId="3" />',
+    "Users.xml": '<row Id="7" Reputation="1" />\n  <row Id="8" DisplayName="b" />',
+}
+ROWS = {
+    "comment_missing_post_id": '<row Id="3" />',
+    "comment_invalid_id": '<row Id="x" PostId="1" />',
+    "link_invalid_post_id": '<row Id="3" PostId="" />',
+    "vote_missing_vote_type_id": '<row Id="3" PostId="1" />',
+    "user_missing_id": '<row Reputation="3" />',
+    "forbidden characters": '<row Id="3" PostId="1" VoteTypeId="1" Text="&#x1;" />',
+}
+STRAYS = {
+    "comment_without_post": ('<row Id="3" PostId="9" />', "comment 3 of post 9"),
+    "link_without_post": ('<row Id="3" PostId="9" />', "link 3 of post 9"),
+    "vote_without_post": ('<row PostId="9" VoteTypeId="2" />' * 2, "2 of type 2 for post 9"),
+    "user_repeated_id": ('<row Id="7" />', "user 7"),
+}
+ROW_OF = {file: name.removesuffix("s") for name, file in FILES.items()}
+FILE_OF = {row: file for file, row in ROW_OF.items()}
+
+
+def file_of(reason: str) -> str:
+    return FILE_OF[reason.partition("_")[0]]
+
+
+PLACES = [
+    (reason, file)
+    for reason in ROWS
+    for file in ([file_of(reason)] if "_" in reason else FILES.values())
+]
+
+
+def write_site(folder: Path, file: str = "", more: str = "", encoding: str = "utf-8") -> Path:
+    """A sound site, with some more rows in one table."""
+    for name, rows in SOUND.items():
+        added = f"\n  {more}" if name == file else ""
+        root = name.removesuffix(".xml").lower()
+        text = f"<{root}>\n  {rows}{added}\n</{root}>"
+        (folder / name).write_text(text, encoding if name == file else "utf-8")
+    return folder
+
+
+def failure(folder: Path, **options: Any) -> so2docs.StrictError:
+    with pytest.raises(so2docs.StrictError) as failed:
+        so2docs.convert(folder, folder / "q.jsonl.gz", jobs=1, nest="all", strict=True, **options)
+    return failed.value
+
+
+def test_a_sound_site(tmp_path: Path) -> None:
+    report = so2docs.convert(
+        write_site(tmp_path), tmp_path / "q.jsonl.gz", jobs=1, nest="all", strict=True
+    )
+    assert [counts.rows for counts in report.tables.values()] == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 30])
+@pytest.mark.parametrize(("reason", "file"), PLACES)
+def test_the_place_of_a_row(
+    reason: str, file: str, chunk_bytes: int | None, tmp_path: Path
+) -> None:
+    folder = write_site(tmp_path, file, ROWS[reason])
+    error = failure(folder, chunk_bytes=chunk_bytes)
+    assert error.path == str(folder / file)
+    assert reason in error.problem
+    # The last vote has no Id, so that the one before is named.
+    last_id = {"Votes.xml": 1, "Users.xml": 8}.get(file, 2)
+    place = (folder / file).read_bytes().rindex(b"<row ")
+    assert str(error.place) == f"at byte {place}, line 4, after {ROW_OF[file]} {last_id}"
+    assert error.excerpt is not None
+    assert ROWS[reason].encode() in error.excerpt
+
+
+@pytest.mark.parametrize("reason", STRAYS)
+def test_the_name_of_a_stray(reason: str, tmp_path: Path) -> None:
+    rows, name = STRAYS[reason]
+    file = file_of(reason)
+    folder = write_site(tmp_path, file, rows)
+    error = failure(folder)
+    assert f"has a stray, {reason}: {name} (strict: nothing is left out)" in str(error)
+    with pytest.raises(so2docs.StrictError, match=reason):
+        list(so2docs.documents(folder, jobs=1, nest="all", strict=True))
+    assert not (folder / "q.jsonl.gz").exists()
+
+
+@pytest.mark.parametrize("reason", STRAYS)
+def test_what_an_earlier_session_let_pass(reason: str, tmp_path: Path) -> None:
+    rows, _ = STRAYS[reason]
+    folder = write_site(tmp_path, file_of(reason), rows)
+    so2docs.convert(folder, folder / "q.jsonl.gz", jobs=1, nest="all", keep_spill=True)
+    assert reason in str(failure(folder, force=True))
+
+
+def test_a_sound_site_that_an_earlier_session_read(tmp_path: Path) -> None:
+    folder = write_site(tmp_path)
+    options: dict[str, Any] = {"jobs": 1, "nest": "all", "keep_spill": True}
+    so2docs.convert(folder, folder / "q.jsonl.gz", **options)
+    again = so2docs.convert(folder, folder / "q.jsonl.gz", strict=True, force=True, **options)
+    assert again.resumed
+
+
+@pytest.mark.parametrize("file", SOUND)
+def test_characters_that_an_encoding_does_not_allow(file: str, tmp_path: Path) -> None:
+    folder = write_site(tmp_path, file, "<!-- ? -->", "utf-16")
+    data = (folder / file).read_bytes()
+    (folder / file).write_bytes(data.replace("?".encode("utf-16-le"), b"\x00\xd8"))
+    error = failure(folder)
+    assert error.path == str(folder / file)
+    assert "has 1 characters that its encoding does not allow (strict" in str(error)
+    output = folder / "lenient.jsonl.gz"
+    report = so2docs.convert(folder, output, jobs=1, nest="all", keep_spill=True)
+    assert report.repaired_characters == 1
+    with pytest.raises(so2docs.StrictError, match="its encoding does not allow"):
+        so2docs.convert(folder, output, jobs=1, nest="all", strict=True, force=True)

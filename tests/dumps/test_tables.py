@@ -1,0 +1,432 @@
+"""Comments, links, votes and users inside the posts: a sample, published dumps, and what fails."""
+
+import gzip
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+from support.dumps import row, write_dump
+from support.oracle_tables import FILES, nest
+from support.places import DUMPS, NO_DUMPS, SAMPLES
+from support.table_sites import SITE, converted, expected, lines_of, strays_of
+
+import so2docs
+
+CHECKOUT = SAMPLES.parent
+WAYS = [(1, None), (1, 700), (3, 700), (3, 5000), (2, None)]
+SETS = [("comments",), ("links",), ("votes",), ("users",), ("comments", "users"), tuple(FILES)]
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
+    return subprocess.run(
+        command, check=False, cwd=CHECKOUT, capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A copy of the sample, to be changed."""
+    return Path(shutil.copytree(SITE, tmp_path / "site"))
+
+
+def test_expected_files_are_those_of_the_oracle() -> None:
+    oracle = nest(SITE, FILES)
+    for name, lines in zip(["", ".strays"], expected(oracle), strict=True):
+        assert (SITE / f"questions{name}.jsonl").read_bytes() == lines
+
+
+@pytest.mark.parametrize("names", SETS, ids="+".join)
+def test_sample_whichever_way(names: tuple[str, ...], tmp_path: Path) -> None:
+    wanted = expected(nest(SITE, names))
+    packed = set()
+    for number, (jobs, chunk_bytes) in enumerate(WAYS if len(names) == len(FILES) else WAYS[:2]):
+        output = tmp_path / str(number) / "questions.jsonl.gz"
+        output.parent.mkdir()
+        found = converted(SITE, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
+        assert [part.splitlines() for part in found] == [part.splitlines() for part in wanted]
+        packed.add((output.read_bytes(), strays_of(output).read_bytes()))
+    assert len(packed) == 1
+
+
+def test_sample_by_command(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl"
+    done = run("convert", SITE, output, "--with", "all", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert output.read_bytes() == (SITE / output.name).read_bytes()
+    assert strays_of(output).read_bytes() == (SITE / "questions.strays.jsonl").read_bytes()
+
+
+def test_documents_nest_as_well() -> None:
+    oracle = nest(SITE, ["comments", "votes"])
+    documents = so2docs.documents(SITE, jobs=1, nest=["votes", "comments"])
+    assert list(documents) == oracle.documents
+    assert list(documents.report.tables) == ["comments", "votes"]
+
+
+def test_answers_by_votes(tmp_path: Path) -> None:
+    found = converted(SITE, tmp_path / "questions.jsonl.gz", ["all"], jobs=1, answers_by="votes")
+    assert found == expected(nest(SITE, FILES, "votes"))
+    assert found != expected(nest(SITE, FILES))
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 500])
+def test_report_counts_every_row(chunk_bytes: int | None, tmp_path: Path) -> None:
+    oracle = nest(SITE, FILES)
+    report = so2docs.convert(
+        SITE, tmp_path / "questions.jsonl.gz", jobs=1, nest="all", chunk_bytes=chunk_bytes
+    )
+    assert list(report.tables) == list(FILES)
+    for name, counts in report.tables.items():
+        assert (counts.rows, counts.nested) == (oracle.rows[name], oracle.nested[name])
+        assert counts.strays == oracle.reasons[name]
+    assert "comments nested      7 of 14, strays 7 (comment_invalid_id 1" in str(report)
+
+
+def test_without_tables_nothing_changes(tmp_path: Path) -> None:
+    outputs = [tmp_path / "plain.jsonl.gz", tmp_path / "folder.jsonl.gz"]
+    so2docs.convert(SITE / "Posts.xml", outputs[0], jobs=1)
+    so2docs.convert(SITE, outputs[1], jobs=1)
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    oracle = nest(SITE, [])
+    assert lines_of(outputs[0]) == b"".join(oracle.document_lines())
+    assert b'"Comments"' not in lines_of(outputs[0])
+
+
+def test_tables_under_other_names(site: Path, tmp_path: Path) -> None:
+    (site / "Comments.xml").rename(site / "cOMMENTS.XML")
+    (site / "Votes.xml").rename(tmp_path / "elsewhere.xml")
+    (site / "Posts.xml").rename(site / "posts.xml")
+    output = tmp_path / "questions.jsonl"
+    files = ["--votes", tmp_path / "elsewhere.xml", "--users", SITE / "Users.xml"]
+    done = run("convert", site, output, "--with", "comments", "--with", "links", *files)
+    assert done.returncode == 0, done.stderr
+    assert output.read_bytes() == (SITE / output.name).read_bytes()
+
+
+@pytest.mark.parametrize(("name", "file"), FILES.items())
+def test_missing_table(name: str, file: str, site: Path, tmp_path: Path) -> None:
+    (site / file).unlink()
+    for source in (site, site / "Posts.xml"):
+        with pytest.raises(so2docs.DumpError, match=f"{file}: is missing.*--{name} FILE"):
+            so2docs.convert(source, tmp_path / "questions.jsonl.gz", nest=[name])
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_folder_without_posts(tmp_path: Path) -> None:
+    with pytest.raises(so2docs.DumpError, match=r"without a Posts\.xml"):
+        so2docs.convert(tmp_path, tmp_path / "questions.jsonl.gz")
+
+
+def test_unknown_table(tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match=r"'badges'.*comments, links, votes, users, all"):
+        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", nest=["badges"])
+    assert run("convert", SITE, tmp_path / "q.jsonl.gz", "--with", "badges").returncode == 2
+
+
+def test_output_is_not_a_table(site: Path) -> None:
+    before = (site / "Users.xml").read_bytes()
+    with pytest.raises(so2docs.OptionError, match=r"writes nothing that ends in \.xml"):
+        so2docs.convert(site, site / "Users.xml", nest=["users"], force=True)
+    (site / "Users.jsonl").symlink_to(site / "Users.xml")
+    with pytest.raises(so2docs.OutputError, match="is the dump itself"):
+        so2docs.convert(site, site / "Users.jsonl", nest=["users"], force=True)
+    assert (site / "Users.xml").read_bytes() == before
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 600])
+def test_malformed_row_of_a_table(chunk_bytes: int | None, site: Path, tmp_path: Path) -> None:
+    comments = site / "Comments.xml"
+    text = comments.read_text(encoding="utf-8")
+    comments.write_text(text.replace('<row Id="14" PostId', '<row Id="14" PostId PostId'), "utf-8")
+    output = tmp_path / "questions.jsonl.gz"
+    place = r"Comments\.xml: is not well-formed XML .*, line 8, after comment 13;"
+    with pytest.raises(so2docs.MalformedDumpError, match=place):
+        so2docs.convert(site, output, jobs=1, nest="all", chunk_bytes=chunk_bytes)
+    report = so2docs.convert(
+        site, output, jobs=1, nest="all", chunk_bytes=chunk_bytes, skip_malformed=True
+    )
+    assert report.resumed
+    assert report.tables["comments"].strays["malformed_comment"] == 1
+    assert b'{"reason":"malformed_comment","offset":' in lines_of(strays_of(output))
+
+
+def test_cut_off_table(site: Path, tmp_path: Path) -> None:
+    data = (site / "Votes.xml").read_bytes()
+    (site / "Votes.xml").write_bytes(data[: data.index(b'Id="105"')])
+    with pytest.raises(so2docs.TruncatedDumpError, match=r"Votes\.xml: is cut off"):
+        so2docs.convert(site, tmp_path / "questions.jsonl.gz", nest="all")
+    (site / "Votes.xml").write_bytes(b"no table")
+    with pytest.raises(so2docs.MalformedDumpError, match=r"is not a Votes\.xml"):
+        so2docs.convert(site, tmp_path / "questions.jsonl.gz", nest="all")
+
+
+def test_another_table_is_refused(site: Path, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    with pytest.raises(so2docs.DumpError, match=r"holds <votes>, expected <comments>; give the C"):
+        so2docs.convert(site, output, tables={"comments": site / "Votes.xml"})
+    packed = tmp_path / "Comments.xml.gz"
+    packed.write_bytes(gzip.compress((site / "Votes.xml").read_bytes()))
+    with pytest.raises(so2docs.DumpError, match=r"holds <votes>, expected <comments>; give the C"):
+        so2docs.convert(site, output, tables={"comments": packed})
+    for users in (site / "Users.xml", tmp_path / "Users.xml.gz"):
+        if not users.exists():
+            users.write_bytes(gzip.compress((site / "Users.xml").read_bytes()))
+        with pytest.raises(so2docs.DumpError, match="holds <users>, expected <posts>; give the P"):
+            so2docs.convert(users, output, restart=True)
+    assert not output.exists()
+
+
+def test_the_place_in_a_table_is_told_by_its_rows(site: Path, tmp_path: Path) -> None:
+    data = (site / "Comments.xml").read_bytes()
+    cut = data[: data.rindex(b"<row")]
+    for path, content in (("C.xml", cut), ("C.xml.gz", gzip.compress(cut))):
+        (tmp_path / path).write_bytes(content)
+        with pytest.raises(so2docs.TruncatedDumpError, match=r"after comment \d+"):
+            so2docs.convert(
+                site,
+                tmp_path / "questions.jsonl.gz",
+                tables={"comments": tmp_path / path},
+                restart=True,
+            )
+
+
+def test_empty_tables(site: Path, tmp_path: Path) -> None:
+    for file in FILES.values():
+        root = file.removesuffix(".xml").lower()
+        (site / file).write_text(f"<{root}></{root}>", encoding="utf-8")
+    found = converted(site, tmp_path / "questions.jsonl.gz", ["all"], jobs=1)
+    assert found == expected(nest(site, FILES))
+
+
+def test_repaired_characters_of_tables_are_counted(site: Path, tmp_path: Path) -> None:
+    comments = site / "Comments.xml"
+    comments.write_bytes(comments.read_bytes().replace(b"With tea", b"With\x01 &#x0; tea"))
+    report = so2docs.convert(site, tmp_path / "questions.jsonl.gz", jobs=1, nest=["comments"])
+    assert report.repaired_characters == 2
+    assert "With\N{REPLACEMENT CHARACTER}".encode() in lines_of(tmp_path / "questions.jsonl.gz")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_rows_without_attributes(name: str, site: Path, tmp_path: Path) -> None:
+    """In a slice that lxml parses as it is, which the first one of a published table is not."""
+    file = site / FILES[name]
+    root = FILES[name].removesuffix(".xml").lower()
+    file.write_text(f"<{root}><row /><row /></{root}>", encoding="utf-8")
+    found = converted(site, tmp_path / "questions.jsonl.gz", [name], jobs=1)
+    assert found == expected(nest(site, [name]))
+    assert found[1].count(b'"row":{}}') == 2
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+@pytest.mark.parametrize("key", ["Owner", "LastEditor", "Comments", "Links", "Votes", "Answers"])
+def test_no_attribute_has_the_name_of_what_is_nested(
+    key: str, core: str, site: Path, tmp_path: Path
+) -> None:
+    posts, output = site / "Posts.xml", tmp_path / "questions.jsonl.gz"
+    text = posts.read_text(encoding="utf-8")
+    posts.write_text(text.replace("<row ", f'<row {key}="z" ', 1), encoding="utf-8")
+    for names in ([], ["all"]):
+        report = so2docs.convert(site, output, nest=names, core=core, force=True)  # type: ignore[arg-type]
+        assert report.strays["reserved_attribute"] == 1
+        oracle = nest(site, FILES if names else [])
+        assert [lines_of(output), lines_of(strays_of(output))] == expected(oracle)
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+def test_no_attribute_has_the_name_of_the_site_field(core: str, site: Path, tmp_path: Path) -> None:
+    posts, output = site / "Posts.xml", tmp_path / "questions.jsonl.gz"
+    text = posts.read_text(encoding="utf-8")
+    posts.write_text(text.replace("<row ", '<row Site="z" ', 1), encoding="utf-8")
+    report = so2docs.convert(site, output, core=core, keep_spill=True)  # type: ignore[arg-type]
+    assert "reserved_attribute" not in report.strays
+    options = {"site_field": ("Site", "x"), "core": core, "force": True}
+    with pytest.raises(so2docs.SpillError, match=r"name of the --site-field"):
+        so2docs.convert(site, output, **options)  # type: ignore[arg-type]
+    report = so2docs.convert(site, output, restart=True, **options)  # type: ignore[arg-type]
+    assert report.strays["reserved_attribute"] == 1
+    assert all(line.count(b'"Site":') == 1 for line in lines_of(output).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "reason"),
+    [
+        ("comments", "User", "comment_reserved_attribute"),
+        ("links", "LinkType", "link_reserved_attribute"),
+    ],
+)
+def test_no_attribute_of_a_row_has_the_name_of_what_it_gets(
+    name: str, attribute: str, reason: str, site: Path, tmp_path: Path
+) -> None:
+    file = site / FILES[name]
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("<row ", f'<row {attribute}="z" ', 1), encoding="utf-8")
+    output = tmp_path / "questions.jsonl.gz"
+    report = so2docs.convert(site, output, nest="all")
+    assert report.tables[name].strays[reason] == 1
+    assert f'"{attribute}":"z"'.encode() not in lines_of(output)
+    assert f'"{attribute}":"z"'.encode() in lines_of(strays_of(output))
+
+
+def test_tables_can_be_added_to_a_kept_spill(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SITE, output, jobs=1, chunk_bytes=900, keep_spill=True)
+    for names in (["votes"], ["all"], ["comments"], []):
+        report = so2docs.convert(SITE, output, jobs=1, nest=names, keep_spill=True, force=True)
+        assert report.resumed
+        oracle = nest(SITE, FILES if names == ["all"] else names)
+        assert [lines_of(output), lines_of(strays_of(output))] == expected(oracle)
+
+
+def test_spill_of_other_tables_is_refused(site: Path, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(site, output, jobs=1, nest=["comments"], keep_spill=True)
+    with (site / "Comments.xml").open("a") as file:
+        file.write("\n")
+    with pytest.raises(so2docs.SpillError, match=r"different: Comments\.xml\)"):
+        so2docs.convert(site, output, jobs=1, nest=["comments"], force=True)
+    so2docs.convert(site, output, jobs=1, nest=["comments"], force=True, restart=True)
+
+
+@pytest.mark.parametrize("file", ["posts.map", "users.map", "table4-000000-1.blocks"])
+def test_a_byte_changed_in_what_tables_need_is_noticed(file: str, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SITE, output, jobs=1, nest=["votes", "users"], keep_spill=True)
+    spill = output.with_name(output.name + ".spill")
+    before = {path.name: path.read_bytes() for path in spill.iterdir()}
+    data = before[file]
+    noticed, unread = 0, 0
+    for at in range(0, len(data), max(1, len(data) // 60)):
+        for name, was in before.items():
+            (spill / name).write_bytes(was)
+        (spill / file).write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
+        try:
+            so2docs.convert(SITE, output, jobs=1, nest="all", keep_spill=True, force=True)
+        except so2docs.SpillError as error:
+            noticed += file in str(error) and "--restart" in str(error)
+        else:  # What nobody reads.
+            unread += 1
+            assert [lines_of(output), lines_of(strays_of(output))] == expected(nest(SITE, FILES))
+    assert noticed + unread == len(range(0, len(data), max(1, len(data) // 60)))
+    assert noticed > unread
+
+
+KILL_AT = {
+    "comments": "table1-*1-1.blocks",
+    "links": "table2-*3-1.blocks",
+    "votes": "table3-*5-1.blocks",
+    "users": "table4-*2-1.blocks",
+    "documents": "../questions.jsonl.gz.part",
+}
+CONVERT = """
+import sys, so2docs
+so2docs.convert(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), chunk_bytes=20_000, nest="all")
+"""
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_large_site(jobs: int, large_site: tuple[Path, list[bytes]], tmp_path: Path) -> None:
+    folder, wanted = large_site
+    found = converted(folder, tmp_path / "questions.jsonl.gz", FILES, jobs=jobs, chunk_bytes=20_000)
+    assert found == wanted
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize("place", KILL_AT)
+def test_killed_while_nesting(
+    place: str, large_site: tuple[Path, list[bytes]], tmp_path: Path
+) -> None:
+    folder, wanted = large_site
+    output = tmp_path / "questions.jsonl.gz"
+    jobs = "2" if place in ("comments", "documents") else "1"
+    command = [sys.executable, "-c", CONVERT, str(folder), str(output), jobs]
+    process = subprocess.Popen(command)
+    spill = tmp_path / "questions.jsonl.gz.spill"
+    deadline = time.monotonic() + 60
+    while process.poll() is None and not list(spill.glob(KILL_AT[place])):
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert spill.exists(), "it was done before it could be killed"
+    assert not output.exists()
+    report = so2docs.convert(folder, output, jobs=1, nest="all")
+    assert report.resumed
+    assert [lines_of(output), lines_of(strays_of(output))] == wanted
+
+
+def _dumps_with_tables() -> list[Path]:
+    return sorted([*DUMPS.glob("archives/*.7z"), *{p.parent for p in DUMPS.glob("*/Comments*")}])
+
+
+@pytest.mark.skipif(not _dumps_with_tables(), reason=NO_DUMPS)
+@pytest.mark.parametrize("source", _dumps_with_tables(), ids=lambda source: source.name)
+def test_published_dumps(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    if source.suffix == ".7z":
+        py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {source.name}")
+        with py7zr.SevenZipFile(source) as archive:
+            archive.extract(path=folder, targets=["Posts.xml", *FILES.values()])
+    else:
+        for packed in source.glob("*.xml.gz"):
+            (folder / packed.stem).write_bytes(gzip.decompress(packed.read_bytes()))
+    names = [name for name, file in FILES.items() if (folder / file).exists()]
+    oracle = nest(folder, names)
+    assert oracle.nested["comments"]
+    wanted = expected(oracle)
+    for question in so2docs.documents(folder, jobs=1, nest=names):
+        for post in (question, *question["Answers"]):
+            assert len(post["Comments"]) == post["CommentCount"]
+            if "votes" in names:
+                votes = post["Votes"]
+                assert votes.get("UpMod", 0) - votes.get("DownMod", 0) == post["Score"]
+    for number, (dump, jobs, chunk_bytes) in enumerate(
+        [(folder, 1, None), (folder, 3, 100_003), (source, 2, None)]
+    ):
+        output = tmp_path / str(number) / "questions.jsonl.gz"
+        output.parent.mkdir()
+        found = converted(dump, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
+        for some, others in zip(found, wanted, strict=True):
+            for line, other in zip_longest(some.splitlines(), others.splitlines()):
+                assert line == other
+
+
+def test_strict_without_ids(tmp_path: Path) -> None:
+    rows = [row(Id=1, PostTypeId=1), row(Id=2, PostTypeId=2, ParentId=9)]
+    dump = write_dump(tmp_path / "Posts.xml", *rows)
+    with pytest.raises(so2docs.StrictError, match=r"question_not_in_dump \(strict"):
+        so2docs.convert(dump, tmp_path / "q.jsonl.gz", fields="Title,Answers.Body", strict=True)
+
+
+def test_a_link_without_a_post_has_its_own_attributes_alone(tmp_path: Path) -> None:
+    """Among them those with values that look like what a nested link gets."""
+    attributes = 'Id="3" PostId="999" LinkTypeId="3" Note="x,&quot;LinkType&quot;:&quot;y"'
+    for name in ("Posts", "PostLinks"):
+        shutil.copy(SITE / f"{name}.xml", tmp_path)
+    (tmp_path / "PostLinks.xml").write_text(f"<postlinks>\n  <row {attributes} />\n</postlinks>")
+    expected = {"Id": 3, "PostId": 999, "LinkTypeId": 3, "Note": 'x,"LinkType":"y'}
+    for core in ("python", "auto"):
+        output = tmp_path / f"{core}.jsonl"
+        report = so2docs.convert(tmp_path, output, nest="links", jobs=1, core=core)
+        assert report.strays_path is not None
+        lines = [json.loads(line) for line in Path(report.strays_path).read_text().splitlines()]
+        assert [line["row"] for line in lines if line["reason"] == "link_without_post"] == [
+            expected
+        ]
+
+
+def test_beyond_a_limit_rows_without_a_post_are_filtered(tmp_path: Path) -> None:
+    text = '<comments>\n  <row Id="3" PostId="999999" Text="x" />\n</comments>'
+    shutil.copy(SITE / "Posts.xml", tmp_path)
+    (tmp_path / "Comments.xml").write_text(text)
+    for limit, filtered in ((None, 0), (1, 1)):
+        output = tmp_path / f"{limit}.jsonl"
+        report = so2docs.convert(tmp_path, output, nest="comments", jobs=1, limit=limit)
+        table = report.tables["comments"]
+        assert (table.filtered, sum(table.strays.values())) == (filtered, 1 - filtered)

@@ -1,0 +1,431 @@
+"""Filters leave what filtering the complete documents leaves, and account for the rest."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.filtering import filtered
+from support.formats_read_back import jsonl, parquet
+from support.oracle import nest
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.options.conversion import Options
+from so2docs.options.filters import is_sampled
+
+SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))
+
+COMBINATIONS: list[dict[str, Any]] = [
+    {"tags": ["discussion"]},
+    {"tags": ["Discussion", "bug", "c#"], "min_score": 3},
+    {"tags": ["discussion", "feature-request"], "all_tags": True},
+    {"min_score": 5, "min_answer_score": 5},
+    {"min_answer_score": 0, "limit": 7},
+    {"answered": True, "limit": 100_000},
+    {"min_answers": 2, "max_body": 1000},
+    {"max_body": 300, "min_score": 1},
+    {"drop_fabricated": True},
+    {"accepted": True, "since": "2011-01-01"},
+    {"since": "2012-06-01", "until": "2016-01-01T12:30:00"},
+    {"until": "2013-01-01T00:00:00.000", "answered": True},
+    {"sample": "10%"},
+    {"sample": "30%", "min_score": 1, "min_answer_score": 1, "tags": ["discussion", "support"]},
+    {"sample": "50%", "limit": 3, "fields": "Id,Title,Answers.Body"},
+    {"fields": "Answers.Id"},
+    {"fields": "Title,Tags"},
+    {"fields": "Id,Answers", "limit": 1},
+    {"without": "Body,Answers.Body,Answers.Score"},
+    {"without": "Id,PostTypeId,Answers"},
+    {"without": "Body", "accepted": True},
+]
+
+
+def name_of(options: dict[str, Any]) -> str:
+    return "-".join(f"{name}={value}" for name, value in options.items())
+
+
+def convert(dump: Path, output: Path, **options: Any) -> tuple[list[Any], so2docs.Report]:
+    report = so2docs.convert(dump, output, jobs=options.pop("jobs", 1), **options)
+    return jsonl(output), report
+
+
+def assert_same(found: list[Any], wanted: list[Any]) -> None:
+    assert [json.dumps(document) for document in found] == [
+        json.dumps(document) for document in wanted
+    ]
+
+
+@pytest.mark.parametrize("options", COMBINATIONS, ids=name_of)
+def test_real_dump(options: dict[str, Any], dumps: Path, tmp_path: Path) -> None:
+    dump = real_dump(dumps, "dba.meta-2024-04", tmp_path)
+    complete, everything = convert(dump, tmp_path / "complete.jsonl")
+    found, report = convert(dump, tmp_path / "found.jsonl", **options)
+    wanted = filtered(complete, **options)
+    assert wanted
+    assert_same(found, wanted)
+    assert report.filtered == everything.questions + everything.answers - (
+        report.questions + report.answers
+    )
+    assert report.strays == everything.strays
+    assert report.other_types == everything.other_types
+
+
+def real_dump(dumps: Path, name: str, folder: Path) -> Path:
+    path = folder / "Posts.xml"
+    path.write_bytes(gzip.decompress((dumps / name / "Posts.xml.gz").read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("sample", SAMPLE_NAMES)
+def test_sample(sample: str, tmp_path: Path) -> None:
+    complete = nest(SAMPLES / sample).documents
+    everything = so2docs.convert(SAMPLES / sample, tmp_path / "complete.jsonl", jobs=1)
+    for number, options in enumerate(COMBINATIONS):
+        output = tmp_path / f"{number}.jsonl"
+        found, report = convert(SAMPLES / sample, output, chunk_bytes=700, **options)
+        assert_same(found, filtered(complete, **options))
+        assert sum(report.strays.values()) <= sum(everything.strays.values())
+        assert_same(list(so2docs.documents(SAMPLES / sample, **options)), found)
+
+
+MADE_UP = "1000000007"
+POSTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "PostTypeId": st.sampled_from(["1", "1", "2", "2", "2", "+1", "5"]),
+            "Id": st.sampled_from(
+                ["1", "2", "3", "4", "5", "6", "7", "8", "9", "05", "+6", "x", MADE_UP]
+            ),
+            "ParentId": st.sampled_from(["1", "2", "3", "4", "5", "6", "7", "8", "9", "03"]),
+        },
+        optional={
+            "Score": st.sampled_from(["-2", "0", "1", "2", "3", "many"]),
+            "Tags": st.sampled_from(["", "|a|", "<a><b>", "|B|c|", "a"]),
+            "CreationDate": st.sampled_from(["2020-01-01T00:00:00.000", "2021-05-05T12:00:00", ""]),
+            "AnswerCount": st.sampled_from(["0", "1", "2"]),
+            "AcceptedAnswerId": st.sampled_from(["2", "4"]),
+            "Body": st.just("text"),
+        },
+    ),
+    max_size=24,
+)
+FILTERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "tags": st.lists(st.sampled_from(["a", "b", "C"]), min_size=1),
+        "min_score": st.integers(-2, 3),
+        "min_answer_score": st.integers(-2, 3),
+        "answered": st.booleans(),
+        "min_answers": st.integers(0, 3),
+        "max_body": st.integers(3, 5),
+        "drop_fabricated": st.booleans(),
+        "accepted": st.booleans(),
+        "since": st.sampled_from(["2020-01-01", "2021-01-01"]),
+        "until": st.sampled_from(["2021-05-05T12:00:00", "2022-01-01"]),
+        "sample": st.sampled_from(["20%", "50%", "80%", "100%"]),
+        "limit": st.integers(1, 4),
+        "answers_by": st.sampled_from(["id", "votes"]),
+    },
+)
+CHOICES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [{}, {"fields": "Title"}, {"fields": "Answers.Id"}, {"without": "Answers"}, {"without": "Id"}]
+)
+
+
+@settings(
+    max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "50")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(rows=POSTS, options=FILTERS, choice=CHOICES)
+def test_any_posts_and_filters(
+    rows: list[dict[str, str]], options: dict[str, Any], choice: dict[str, Any], tmp_path: Path
+) -> None:
+    if "Answers" in (choice.get("without"), choice.get("fields")) or choice == {"fields": "Title"}:
+        options = {name: options[name] for name in options if name != "min_answer_score"}
+    dump = tmp_path / "Posts.xml"
+    lines = [
+        "<row " + " ".join(f'{name}="{escaped(value)}"' for name, value in row.items()) + " />"
+        for row in rows
+    ]
+    dump.write_text("<posts>\n" + "\n".join(lines) + "\n</posts>")
+    complete = nest(dump, options.get("answers_by", "id")).documents
+    wanted = filtered(complete, **options, **choice)
+    for chunk_bytes in (None, 200):
+        found, report = convert(
+            dump, tmp_path / "q.jsonl", chunk_bytes=chunk_bytes, force=True, **options, **choice
+        )
+        assert_same(found, wanted)
+        assert report.questions == len(wanted)
+    assert_same(list(so2docs.documents(dump, **options, **choice)), wanted)
+
+
+def escaped(value: str) -> str:
+    return value.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def test_answers_of_rejected_questions_are_no_strays(tmp_path: Path) -> None:
+    _, report = convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", min_score=1_000_000)
+    everything = nest(SAMPLES / "posts.xml")
+    assert (report.questions, report.answers, report.strays) == (0, 0, {})
+    assert report.filtered == everything.questions + everything.answers
+    assert "filtered" in str(report)
+
+
+def test_samples_are_nested() -> None:
+    ids = range(20_000)
+    one = {i for i in ids if is_sampled(i, 2**64 // 100)}
+    two = {i for i in ids if is_sampled(i, 2**64 // 50)}
+    assert one < two
+    assert 150 < len(one) < 250
+    assert 340 < len(two) < 460
+    assert all(is_sampled(i, 2**64) for i in range(100))
+
+
+def test_limit_within_and_between_buckets(tmp_path: Path) -> None:
+    rows = "".join(
+        f'<row Id="{i * 6000}" PostTypeId="1" /><row Id="{i * 6000 + 1}" PostTypeId="2" '
+        f'ParentId="{i * 6000}" />'
+        for i in range(1, 13)
+    )
+    dump = tmp_path / "Posts.xml"
+    dump.write_text(f"<posts>{rows}</posts>")
+    for limit in (1, 2, 3, 5, 8, 11, 12, 13):
+        for jobs in (1, 2) if limit == 5 else (1,):
+            output = tmp_path / f"{limit}-{jobs}.jsonl"
+            found, report = convert(dump, output, limit=limit, jobs=jobs, chunk_bytes=500)
+            assert [document["Id"] for document in found] == [
+                i * 6000 for i in range(1, 1 + min(limit, 12))
+            ]
+            assert report.filtered == 24 - 2 * len(found)
+
+
+def test_same_bytes_for_any_jobs_and_chunks(dumps: Path, tmp_path: Path) -> None:
+    dump = real_dump(dumps, "datascience.meta-2024-04", tmp_path)
+    found = set()
+    for number, (jobs, chunk_bytes) in enumerate([(1, None), (1, 10_007), (3, 100_003)]):
+        output = tmp_path / f"{number}.jsonl.gz"
+        so2docs.convert(
+            dump,
+            output,
+            jobs=jobs,
+            chunk_bytes=chunk_bytes,
+            sample="60%",
+            min_answer_score=1,
+            without="OwnerUserId",
+            body="markdown",
+            limit=100,
+        )
+        found.add(output.read_bytes())
+    assert len(found) == 1
+
+
+def test_fields_of_parquet_are_its_columns(tmp_path: Path) -> None:
+    output = tmp_path / "q.parquet"
+    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, fields="Id,Title,Answers.Score")
+    wanted = filtered(nest(SAMPLES / "posts.xml").documents, fields="Id,Title,Answers.Score")
+    assert parquet(output) == wanted
+    import pyarrow.parquet as pq
+
+    assert pq.read_schema(output).names == ["Id", "Title", "Other", "Answers"]
+    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, fields="Id", force=True)
+    assert pq.read_schema(output).names == ["Id", "Other"]
+
+
+@pytest.mark.parametrize("name", ["mongodb", "ravendb", "elasticsearch", "json"])
+def test_documents_without_any_field_are_still_json(name: Any, tmp_path: Path) -> None:
+    output = tmp_path / "q.json" if name in ("json", "ravendb") else tmp_path / "q.jsonl"
+    so2docs.convert(SAMPLES / "posts.xml", output, format=name, fields="ClosedDate", jobs=1)
+    text = output.read_bytes()
+    values = [json.loads(text)] if output.suffix == ".json" else map(json.loads, text.splitlines())
+    assert list(values)
+
+
+BODY = (
+    "<p>Is <code>a &lt; b</code> <em>fine</em>?<br>See <a href='https://x.org'>x</a></p>\n\n"
+    "<pre><code>if a:\n    b()\n</code></pre>\n\n<ul>\n<li>one</li>\n<li>two</li>\n</ul>\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("html", BODY),
+        ("text", "Is a < b fine?\nSee x\n\nif a:\n    b()\n\n\n\none\ntwo"),
+        (
+            "markdown",
+            "Is `a < b` *fine*?  \nSee [x](https://x.org)\n\n"
+            "```\nif a:\n    b()\n```\n\n- one\n- two",
+        ),
+    ],
+)
+def test_bodies(body: Any, wanted: str, tmp_path: Path) -> None:
+    attribute = BODY.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "&#xA;")
+    dump = tmp_path / "Posts.xml"
+    dump.write_text(
+        f'<posts><row Id="1" PostTypeId="1" Body="{attribute}" Title="&lt;p&gt;" />'
+        f'<row Id="2" PostTypeId="2" ParentId="1" Body="{attribute}" />'
+        '<row Id="3" PostTypeId="1" Body="" /><row Id="4" PostTypeId="1" /></posts>'
+    )
+    (first, empty, none), _ = convert(dump, tmp_path / "q.jsonl", body=body)
+    assert first["Body"] == first["Answers"][0]["Body"] == wanted
+    assert first["Title"] == "<p>"
+    assert empty["Body"] == ""
+    assert "Body" not in none
+
+
+@pytest.mark.parametrize("body", ["text", "markdown"])
+def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
+    dump = real_dump(dumps, "stackoverflow-first620-2019-06", tmp_path)
+    found, _ = convert(dump, tmp_path / "q.jsonl", body=body)
+    for document, complete in zip(found, so2docs.documents(dump), strict=True):
+        assert document["Body"]
+        assert len(document["Body"]) < len(complete["Body"]) * 1.2
+        assert "<p>" not in document["Body"].replace("`<p>`", "") or "&lt;p&gt;" in complete["Body"]
+        assert {**document, "Body": 0, "Answers": 0} == {**complete, "Body": 0, "Answers": 0}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"all_tags": True}, "--all-tags needs --tag"),
+        ({"tags": ["a b"]}, "must be one tag"),
+        ({"tags": "<a>"}, "must be one tag"),
+        ({"since": "yesterday"}, "a date such as 2020-01-31"),
+        ({"since": "2020-02-31"}, "a date such as 2020-01-31"),
+        ({"since": "2020-01-01", "until": "2020-01-01"}, "leave nothing between them"),
+        ({"sample": "0%"}, "above 0% and at most 100%"),
+        ({"sample": "101%"}, "above 0% and at most 100%"),
+        ({"sample": "1"}, "such as 1% or 0.01"),
+        ({"sample": "some"}, "such as 1% or 0.01"),
+        ({"limit": 0}, "it must be 1 or more"),
+        ({"fields": "id"}, r"no field 'id'; did you mean Id\?"),
+        ({"fields": "Answers.Boddy"}, r"did you mean Answers\.Body\?"),
+        ({"fields": " , "}, "--fields is empty"),
+        ({"fields": "Id", "without": "Body"}, "--fields and --without contradict each other"),
+        ({"without": "Answers", "min_answer_score": 1}, "--min-answer-score contradicts"),
+        ({"body": "pdf"}, "must be one of: html, text, markdown"),
+        ({"body": "text", "fields": "Id,Title"}, "--body text contradicts"),
+        ({"limit": 5, "split": 3}, "--split by number of files contradicts --limit"),
+    ],
+)
+def test_bad_values(options: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match=problem):
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None:
+    dump = SAMPLES / "posts.xml"
+    complete = nest(dump).documents
+
+    def again(name: str, **options: Any) -> list[Any]:
+        output = tmp_path / "q.jsonl"
+        so2docs.convert(dump, output, jobs=1, keep_spill=True, force=True, **options)
+        return jsonl(output) if name == "jsonl" else []
+
+    assert_same(again("jsonl", min_score=1), filtered(complete, min_score=1))
+    assert_same(again("jsonl", min_score=1, limit=1), filtered(complete, min_score=1, limit=1))
+    assert again("elasticsearch", min_score=1, format="elasticsearch") == []
+    others: list[tuple[dict[str, Any], str]] = [
+        ({}, "--min-score"),
+        ({"min_score": 2}, "--min-score"),
+        ({"min_score": 1, "fields": "Id"}, "--fields"),
+        ({"min_score": 1, "body": "text"}, "--body"),
+        ({"min_score": 1, "format": "mongodb"}, "form of dates"),
+        ({"min_score": 1, "sample": "1%"}, "--sample"),
+    ]
+    for other, what in others:
+        with pytest.raises(so2docs.SpillError, match=what):
+            again("jsonl", **other)
+
+
+@pytest.mark.parametrize(
+    ("options", "needs_rows"),
+    [
+        ({}, False),
+        ({"limit": 3, "split": "1GB", "format": "elasticsearch"}, False),
+        ({"format": "mongodb"}, True),
+        ({"body": "text"}, True),
+        ({"without": "Body"}, True),
+        ({"sample": "1%"}, True),
+        ({"fields": "Id"}, True),
+    ],
+)
+def test_needs_rows(options: dict[str, Any], needs_rows: bool) -> None:
+    from so2docs.options.filters import filters_of
+    from so2docs.options.output_form import form_of
+
+    names = ("format", "split")
+    form = form_of("q.jsonl", **{name: options[name] for name in names if name in options})
+    body = options.get("body", "html")
+    others = {name: options[name] for name in options if name not in (*names, "body")}
+    assert Options(form=form, filters=filters_of(**others), body=body).needs_rows is needs_rows
+
+
+def test_command_passes_every_filter_on(tmp_path: Path) -> None:
+    arguments = ["--tag", "python", "--tag", "C#", "--min-score", "-5", "--min-answer-score", "-5"]
+    arguments += ["--since", "2000-01-01", "--until", "2100-01-01", "--sample", "99.9%"]
+    arguments += ["--limit", "1000", "--fields", "Id,Tags,Answers.Id", "--body", "html"]
+    command = [sys.executable, "-m", "so2docs", "convert", str(SAMPLES / "posts.xml"), "-", "-q"]
+    done = subprocess.run([*command, *arguments], check=True, capture_output=True, timeout=60)
+    wanted = filtered(
+        nest(SAMPLES / "posts.xml").documents,
+        tags=["python", "c#"],
+        min_score=-5,
+        min_answer_score=-5,
+        sample="99.9%",
+        fields="Id,Tags,Answers.Id",
+    )
+    assert wanted
+    assert_same([json.loads(line) for line in done.stdout.splitlines()], wanted)
+    done = subprocess.run(
+        [*command, "--fields", "Titel"], check=False, capture_output=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert b"did you mean Title?" in done.stderr
+
+
+def test_room_is_asked_for_what_is_kept() -> None:
+    from so2docs.options.filters import filters_of
+
+    assert filters_of().expected_share == 1
+    assert filters_of(sample="25%").expected_share == 0.25
+    assert filters_of(tags=["python"]).expected_share == 0
+    assert filters_of(without="Body").expected_share == 0
+
+
+def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:
+    found, report = convert(SAMPLES / "strays.xml", tmp_path / "kept.jsonl")
+    assert report.strays["answer_without_parent_id"] == 1
+    dropped, left = convert(
+        SAMPLES / "strays.xml", tmp_path / "dropped.jsonl", drop_fabricated=True
+    )
+    assert dropped == found
+    assert not left.strays.get("answer_without_parent_id")
+    assert left.filtered == 1
+
+
+@pytest.mark.parametrize("size", ["", "many", "-1", "0", "3 apples"])
+def test_what_is_no_size(size: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match=r"max_body is .*; it must be a size such as"):
+        convert(SAMPLES / "posts.xml", tmp_path / "none.jsonl", max_body=size)
+
+
+@pytest.mark.parametrize(
+    "body", ["&#x1b;x", "<img alt='&#7;'>x", "<html><br>x", "<b>" * 3000 + "x"]
+)
+def test_text_of_any_body(body: str, tmp_path: Path) -> None:
+    dump = tmp_path / "Posts.xml"
+    row = f'<row Id="1" PostTypeId="1" Body={quoteattr(body)} />'
+    dump.write_text(f"<posts>\n{row}\n</posts>", encoding="utf-8")
+    (question,) = so2docs.documents(dump, body="text")
+    assert question["Body"].endswith("x")

@@ -1,0 +1,91 @@
+"""The keywords that `convert`, `convert_all` and `documents` share: names, types, and help."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.places import SAMPLES
+
+import so2docs
+
+DOORS = (so2docs.convert, so2docs.convert_all, so2docs.documents)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_help_spells_every_keyword_out(door: Any) -> None:
+    parameters = inspect.signature(door).parameters
+    assert {"tags", "jobs", "nest", "core", "since"} <= set(parameters)
+    arguments = inspect.getdoc(door).partition("Args:")[2].partition("Returns:")[0]  # type: ignore[union-attr]
+    described = [line.split(":")[0].strip() for line in arguments.splitlines() if line[4:5] != " "]
+    assert [name for name in described if name] == list(parameters)
+    assert "keywords" not in parameters
+    assert parameters["level"].default == 2 if "level" in parameters else True
+    assert parameters["skip_malformed"].default is False
+    assert parameters["tags"].annotation != inspect.Parameter.empty
+
+
+def ids(**keywords: Any) -> list[int]:
+    return [question["Id"] for question in so2docs.documents(SAMPLES / "posts.xml", **keywords)]
+
+
+def test_dates_are_dates() -> None:
+    some = ids(since="2024-02-01")
+    assert 0 < len(some) < len(ids())
+    assert ids(since=date(2024, 2, 1)) == some
+    assert ids(since=datetime(2024, 2, 1)) == some
+    assert ids(since=datetime(2024, 2, 1, tzinfo=UTC)) == some
+    there = timezone(timedelta(hours=5))
+    assert ids(since=datetime(2024, 2, 1, 5, tzinfo=there)) == some
+    assert sorted(some + ids(until=date(2024, 2, 1))) == ids()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "problem"),
+    [
+        ({"min_score": "5"}, "min_score is '5'; it must be a whole number"),
+        ({"jobs": 1.5}, "jobs is 1.5; it must be a whole number"),
+        ({"jobs": True}, "jobs is True; it must be a whole number"),
+        ({"tags": 5}, "tags is 5; it must be text or a list of texts"),
+        ({"tags": [5]}, r"tags is \[5\]; it must be text or a list of texts"),
+        ({"since": 2020}, "since is 2020; it must be text or a date"),
+        ({"answered": "no"}, "answered is 'no'; it must be True or False"),
+        ({"tables": "Users.xml"}, "tables is 'Users.xml'; it must be a dictionary"),
+        ({"work_dir": 3}, "work_dir is 3; it must be text or a path"),
+        ({"fields": None, "without": {"Body": 1}.items()}, "without is "),
+    ],
+)
+def test_wrong_types_are_option_errors(keywords: dict[str, Any], problem: str) -> None:
+    with pytest.raises(so2docs.OptionError, match=problem):
+        so2docs.documents(SAMPLES / "posts.xml", **keywords)
+
+
+def test_unknown_keywords_are_type_errors(tmp_path: Path) -> None:
+    for call in (so2docs.documents, so2docs.convert):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'tag'"):
+            call(SAMPLES / "posts.xml", tag="python")  # type: ignore[operator]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tag'"):
+        so2docs.convert_all([SAMPLES / "posts.xml"], tmp_path, tag="x")  # type: ignore[call-arg]
+
+
+def test_iterators_and_numbers_of_other_libraries_will_do() -> None:
+    numpy = pytest.importorskip("numpy")
+    assert len(ids(limit=numpy.int64(2))) == 2
+    assert ids(tags=iter(["bread", "sourdough"])) == ids(tags=["bread", "sourdough"])
+
+
+def test_documents_close_at_the_end_of_with(tmp_path: Path) -> None:
+    with so2docs.documents(SAMPLES / "posts.xml", work_dir=tmp_path) as questions:
+        next(questions)
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(StopIteration):
+        next(questions)
+
+
+def test_a_missing_dump_is_an_error_at_the_call() -> None:
+    with pytest.raises(so2docs.DumpError, match=r"nowhere\.xml: cannot be read: No such file"):
+        so2docs.documents("nowhere.xml")

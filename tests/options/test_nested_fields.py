@@ -1,0 +1,147 @@
+"""A choice of fields of what is nested: what choosing from the complete documents would leave."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.filtering import filtered
+from support.formats_read_back import jsonl, mongodb, parquet
+from support.oracle_tables import FILES, nest
+from support.table_sites import SITE, lines_of, strays_of
+
+import so2docs
+
+ALL = tuple(FILES)
+COMPLETE = nest(SITE, FILES)
+
+CHOICES: list[tuple[tuple[str, ...], dict[str, str]]] = [
+    (ALL, {"without": "Comments.UserId"}),
+    (ALL, {"without": "Comments.UserId,Answers.OwnerUserId,Answers.Owner.Id,Body"}),
+    (ALL, {"without": "Comments,Answers.Links,Answers.Comments.User,LastEditor"}),
+    (ALL, {"without": "Votes,Links.LinkTypeId,Answers.Votes.UpMod,Comments.User.DisplayName"}),
+    (ALL, {"without": "Answers,Votes.99,Votes.BountyStart"}),
+    (ALL, {"fields": "Id,Comments.Text,Answers.Links,Votes.UpMod,Owner.DisplayName"}),
+    (ALL, {"fields": "Title,Comments.User,Links.LinkType,Answers.Votes,Answers.Id"}),
+    (ALL, {"fields": "Id,Comments,Links,Answers"}),
+    (ALL, {"fields": "Comments.User.DisplayName,Links.Id,Votes.-1,Answers.LastEditor"}),
+    (("comments",), {"fields": "Id,Answers.Comments.Text"}),
+    (("comments",), {"fields": "Comments.UserDisplayName"}),
+    (("votes",), {"without": "Votes"}),
+    (("users",), {"fields": "LastEditor,Answers.Owner"}),
+    (("users", "comments"), {"fields": "Comments.User.Id"}),
+]
+
+
+def name_of(choice: Any) -> str:
+    return "+".join(choice) if isinstance(choice, tuple) else str(next(iter(choice.values())))
+
+
+def convert(output: Path, names: tuple[str, ...], **options: Any) -> so2docs.Report:
+    return so2docs.convert(SITE, output, nest=names, jobs=options.pop("jobs", 1), **options)
+
+
+@pytest.mark.parametrize(("names", "choice"), CHOICES, ids=name_of)
+def test_what_stays(names: tuple[str, ...], choice: dict[str, str], tmp_path: Path) -> None:
+    wanted = filtered(nest(SITE, names).documents, **choice)
+    output = tmp_path / "q.jsonl"
+    report = convert(output, names, **choice)
+    assert list(map(json.dumps, jsonl(output))) == list(map(json.dumps, wanted))
+    once = output.read_bytes(), strays_of(output).read_bytes()
+    jobs = 2 if choice == CHOICES[0][1] else 1
+    convert(output, names, jobs=jobs, chunk_bytes=700, force=True, **choice)
+    assert (output.read_bytes(), strays_of(output).read_bytes()) == once
+    for name, counts in report.tables.items():
+        assert counts.rows == COMPLETE.rows[name]
+        assert counts.nested + counts.filtered + sum(counts.strays.values()) == counts.rows
+
+
+@pytest.mark.parametrize(("names", "choice"), CHOICES, ids=name_of)
+def test_formats(names: tuple[str, ...], choice: dict[str, str], tmp_path: Path) -> None:
+    wanted = filtered(nest(SITE, names).documents, **choice)
+    convert(tmp_path / "q.parquet", names, **choice)
+    assert parquet(tmp_path / "q.parquet") == wanted
+    if "Id" in wanted[0]:
+        convert(tmp_path / "q.jsonl", names, format="mongodb", **choice)
+        with_answers = [{"Answers": [], **document} for document in wanted]
+        assert [{"Answers": [], **found} for found in mongodb(tmp_path / "q.jsonl")] == with_answers
+
+
+def test_rows_that_are_left_out_are_filtered(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl.gz"
+    report = convert(output, ALL, without="Comments,Votes.UpMod,Answers.Votes")
+    complete = convert(tmp_path / "all.jsonl.gz", ALL)
+    of_questions = sum(len(question["Comments"]) for question in COMPLETE.documents)
+    comments = report.tables["comments"]
+    assert comments.filtered == of_questions
+    assert comments.nested == complete.tables["comments"].nested - of_questions
+    kept = sum(
+        sum(question["Votes"].values()) - question["Votes"].get("UpMod", 0)
+        for question in COMPLETE.documents
+    )
+    votes = report.tables["votes"]
+    assert (votes.nested, votes.filtered) == (kept, complete.tables["votes"].nested - kept)
+    assert "comments nested      3 of 14, filtered 4, strays 7" in str(report)
+
+
+def test_strays_without_a_post_have_all_that_is_known(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl.gz"
+    convert(output, ("comments",), without="Comments,Answers.Comments.Text")
+    strays = [json.loads(line) for line in lines_of(strays_of(output)).splitlines()]
+    rows = {stray["row"].get("Id"): stray["row"] for stray in strays if "Text" in stray["row"]}
+    assert rows[18]["Text"] == "On nothing at all."
+
+
+def test_documents_take_names_in_a_list() -> None:
+    found = so2docs.documents(SITE, jobs=1, nest=["comments"], fields=["Id", "Comments.Text"])
+    wanted = filtered(nest(SITE, ["comments"]).documents, fields="Id,Comments.Text")
+    assert list(found) == wanted
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "problem"),
+    [
+        ((), {"fields": "Id,Comments.Text"}, "--fields Comments.Text needs --with comments"),
+        ((), {"without": "Answers.Owner.Id"}, "--without Answers.Owner.Id needs --with users"),
+        (("users",), {"without": "Comments.User.Id"}, "needs --with comments"),
+        (("comments",), {"without": "Comments.User"}, "needs --with users"),
+        (ALL, {"fields": "Id,Comments,Links,Owner"}, "nothing of the votes .*name Votes, or leave"),
+        (("users",), {"fields": "Id"}, "nothing of the users .*: name Owner or LastEditor, or"),
+        (ALL, {"without": "Links,Answers.Links"}, "nothing of the links to nest: leave --with"),
+        (("votes",), {"without": "Votes,Answers"}, "nothing of the votes"),
+        (ALL, {"without": "Comment.Text"}, r"did you mean Comments\.Text\?"),
+        (ALL, {"without": "Votes.Up"}, r"no field 'Votes\.Up'; did you mean Votes\.UpMod\?"),
+        (ALL, {"without": "Owner.AboutMe"}, r"no field 'Owner\.AboutMe'"),
+        (ALL, {"without": "Answers.Answers"}, r"no field 'Answers\.Answers'"),
+    ],
+)
+def test_choices_that_make_no_sense(
+    names: tuple[str, ...], options: dict[str, str], problem: str, tmp_path: Path
+) -> None:
+    with pytest.raises(so2docs.OptionError, match=problem):
+        convert(tmp_path / "q.jsonl.gz", names, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_kept_spill_is_used_again_only_where_it_has_what_is_needed(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl"
+    options = {"without": "OwnerUserId", "keep_spill": True, "force": True}
+    convert(output, ("comments",), **options)
+    report = convert(output, ("comments", "votes"), **options)
+    assert report.resumed
+    assert jsonl(output) == filtered(
+        nest(SITE, ["comments", "votes"]).documents, without="OwnerUserId"
+    )
+    with pytest.raises(so2docs.SpillError, match=r"different: ids of users \(--with users\)"):
+        convert(output, ("comments", "users"), **options)
+    with pytest.raises(so2docs.SpillError, match="--without"):
+        convert(output, ("comments",), **options | {"without": "Comments.Text"})
+
+
+def test_rows_of_posts_are_read_as_ever_where_all_of_them_stays(tmp_path: Path) -> None:
+    from so2docs.options.conversion import Options
+    from so2docs.options.filters import filters_of
+
+    nested_only = filters_of(without="Comments.UserId,Answers.Votes")
+    assert not Options(filters=nested_only, nest=ALL).needs_rows
+    assert Options(filters=filters_of(without="Body,Comments.UserId"), nest=ALL).needs_rows

@@ -1,0 +1,493 @@
+"""Every format, read back by readers of others, is what the JSON lines are."""
+
+import io
+import json
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from support.formats_read_back import (
+    READERS,
+    Document,
+    jsonl,
+    parquet,
+    unpacked,
+    without_second_fractions,
+)
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.options.choices import FORMATS, FormatName
+from so2docs.output.formats import thrift
+from so2docs.passes import session
+from so2docs.passes.workers import Workers
+
+SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
+
+
+def expected_of(sample: str) -> list[Document]:
+    lines = (SAMPLES / f"{sample}.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    return [json.loads(line) for line in lines]
+
+
+def wide_dump(path: Path, questions: int = 40) -> Path:
+    """Questions far apart, so that each has a bucket of its own, with an answer each."""
+    rows = []
+    for number in range(1, questions + 1):
+        question_id = number * 20_000
+        body = f"{number} " * 3000
+        rows.append(
+            f'<row Id="{question_id}" PostTypeId="1" CreationDate="2020-01-01T00:00:00.000" '
+            f'Score="{number}" Body="{body}" Tags="&lt;a&gt;&lt;t{number % 3}&gt;" />'
+        )
+        rows.append(
+            f'<row Id="{question_id + 1}" PostTypeId="2" ParentId="{question_id}" Score="{number}"'
+            f' CreationDate="2020-01-02T00:00:00.000" Body="answer" />'
+        )
+    path.write_text("<posts>\n" + "\n".join(rows) + "\n</posts>")
+    return path
+
+
+def test_every_format_has_a_reader() -> None:
+    assert READERS.keys() == FORMATS.keys()
+
+
+def test_real_dump_read_back(real_dump: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain.jsonl"
+    so2docs.convert(real_dump, plain, jobs=1)
+    wanted = without_second_fractions(jsonl(plain))
+    assert wanted
+    # What differs from dump to dump is what the typed formats make of the values.
+    is_usual = real_dump.stat().st_size < 2_000_000
+    for name in READERS if is_usual else ("mongodb", "parquet"):
+        file, read = READERS[name]
+        so2docs.convert(real_dump, tmp_path / file, format=name, jobs=1)
+        found = read(tmp_path / file)
+        for one, other in zip(without_second_fractions(found), wanted, strict=True):
+            assert one == other
+
+
+@pytest.mark.parametrize("sample", SAMPLE_NAMES)
+@pytest.mark.parametrize("name", READERS)
+def test_sample_read_back(name: FormatName, sample: str, tmp_path: Path) -> None:
+    file, read = READERS[name]
+    so2docs.convert(SAMPLES / f"{sample}.xml", tmp_path / file, format=name, jobs=1)
+    found = without_second_fractions(read(tmp_path / file))
+    assert found == without_second_fractions(expected_of(sample))
+
+
+@pytest.mark.parametrize("name", sorted(set(READERS) - {"parquet"}))
+def test_keys_keep_their_order(name: FormatName, tmp_path: Path) -> None:
+    file, read = READERS[name]
+    so2docs.convert(SAMPLES / "values.xml", tmp_path / file, format=name, jobs=1)
+    for found, wanted in zip(read(tmp_path / file), expected_of("values"), strict=True):
+        assert list(found) == list(wanted)
+
+
+@pytest.mark.parametrize("split", [None, 3, "100kB"])
+@pytest.mark.parametrize("name", READERS)
+def test_same_bytes_for_any_jobs_and_chunks(
+    name: FormatName, split: str | int | None, tmp_path: Path
+) -> None:
+    dump = wide_dump(tmp_path / "Posts.xml")
+    found = set()
+    # Workers take seconds to start, so that not every combination has some.
+    jobs_too = (name, split) in {("json", None), ("parquet", 3), ("jsonl", "100kB")}
+    for number, (jobs, chunk_bytes) in enumerate([(1, None), (1, 10_007), (3, 100_003)]):
+        if jobs > 1 and not jobs_too:
+            continue
+        output = tmp_path / str(number) / READERS[name][0]
+        output.parent.mkdir()
+        so2docs.convert(dump, output, format=name, split=split, jobs=jobs, chunk_bytes=chunk_bytes)
+        found.add(tuple((path.name, path.read_bytes()) for path in sorted(output.parent.iterdir())))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("split", ["100kB", 7, 60])
+def test_split_files_are_whole(name: FormatName, split: str | int, tmp_path: Path) -> None:
+    file, read = READERS[name]
+    dump = wide_dump(tmp_path / "Posts.xml")
+    so2docs.convert(dump, tmp_path / "one.jsonl", jobs=1)
+    report = so2docs.convert(
+        dump, tmp_path / file, format=name, split=split, compression=None, jobs=1, level=0
+    )
+    stem, _, extensions = file.partition(".")
+    paths = sorted(tmp_path.glob(f"{stem}-*"))
+    assert [path.name for path in paths] == [
+        f"{stem}-{number:05}.{extensions}" for number in range(len(paths))
+    ]
+    assert report.files == len(paths)
+    assert report.output_bytes == sum(path.stat().st_size for path in paths)
+    if isinstance(split, int):
+        assert len(paths) == split
+    else:
+        assert max(path.stat().st_size for path in paths) <= 100_000
+    documents = [document for path in paths for document in read(path)]
+    assert documents == jsonl(tmp_path / "one.jsonl")
+
+
+def test_split_by_size_fills_the_files(tmp_path: Path) -> None:
+    dump = wide_dump(tmp_path / "Posts.xml", 60)
+    report = so2docs.convert(dump, tmp_path / "questions.jsonl", split="200kB", jobs=1)
+    sizes = [path.stat().st_size for path in sorted(tmp_path.glob("questions-*"))]
+    assert report.files == len(sizes) == 3
+    assert all(100_000 < size <= 200_000 for size in sizes[:-1])
+
+
+def test_split_by_number_is_even(tmp_path: Path) -> None:
+    dump = wide_dump(tmp_path / "Posts.xml", 100)
+    so2docs.convert(dump, tmp_path / "questions.jsonl", split=4, jobs=1)
+    counts = [len(jsonl(path)) for path in sorted(tmp_path.glob("questions-*"))]
+    assert sum(counts) == 100
+    assert max(counts) - min(counts) <= 6
+
+
+def test_split_within_one_bucket(tmp_path: Path) -> None:
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "questions.jsonl", split=3, jobs=1)
+    files = sorted(tmp_path.glob("questions-*"))
+    assert len(files) == 3
+    assert all(jsonl(path) for path in files)
+    assert [document for path in files for document in jsonl(path)] == expected_of("posts")
+
+
+def test_split_refuses_and_replaces_earlier_files(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl"
+    so2docs.convert(SAMPLES / "posts.xml", output, split=4, jobs=1)
+    with pytest.raises(so2docs.OutputError, match=r"questions-00000\.jsonl: exists"):
+        so2docs.convert(SAMPLES / "posts.xml", output, split=2, jobs=1)
+    so2docs.convert(SAMPLES / "posts.xml", output, split=2, jobs=1, force=True)
+    names = [path.name for path in sorted(tmp_path.iterdir())]
+    assert names == ["questions-00000.jsonl", "questions-00001.jsonl"]
+
+
+class _Stopping(Workers):
+    """Workers of a session that is interrupted after some results of the second pass."""
+
+    results = 0
+
+    def run(
+        self, function: Any, tasks: Iterable[Any], ahead: int = 2
+    ) -> Generator[Any, None, None]:
+        for number, result in enumerate(super().run(function, tasks, ahead)):
+            if function.__name__ == "write_bucket" and number == self.results:
+                raise KeyboardInterrupt
+            yield result
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "split"),
+    [
+        ("jsonl", "questions.jsonl.gz", None),
+        ("jsonl", "questions.jsonl.zst", None),
+        ("jsonl", "questions.jsonl.zst", 3),
+        ("json", "questions.json", "100kB"),
+        ("parquet", "questions.parquet", None),
+        ("parquet", "questions.parquet", 3),
+        ("parquet", "questions.parquet", "100kB"),
+    ],
+)
+def test_same_bytes_after_interruptions(
+    name: FormatName,
+    file: str,
+    split: str | int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dump = wide_dump(tmp_path / "Posts.xml", 20)
+    whole, resumed = tmp_path / "whole" / file, tmp_path / "resumed" / file
+    for output in (whole, resumed):
+        output.parent.mkdir()
+    so2docs.convert(dump, whole, format=name, split=split, jobs=1)
+    for results in (0, 1, 9, 3):
+        with monkeypatch.context() as patch:
+            patch.setattr(session, "Workers", _Stopping)
+            patch.setattr(_Stopping, "results", results)
+            with pytest.raises(KeyboardInterrupt):
+                so2docs.convert(dump, resumed, format=name, split=split, jobs=1)
+        assert all(
+            ".part" in path.name or path.suffix == ".spill" for path in resumed.parent.iterdir()
+        )
+    report = so2docs.convert(dump, resumed, format=name, split=split, jobs=1)
+    assert report.resumed
+    found, wanted = (
+        {path.name: path.read_bytes() for path in output.parent.iterdir()}
+        for output in (resumed, whole)
+    )
+    assert found == wanted
+
+
+def test_zstd_stream_is_seekable(tmp_path: Path) -> None:
+    dump = wide_dump(tmp_path / "Posts.xml", 30)
+    output = tmp_path / "questions.jsonl.zst"
+    so2docs.convert(dump, output, jobs=1)
+    data = output.read_bytes()
+    frames, descriptor, magic = struct.unpack("<IBI", data[-9:])
+    assert (magic, descriptor) == (0x8F92EAB1, 0)
+    start = len(data) - 9 - 8 * frames - 8
+    assert struct.unpack_from("<II", data, start) == (0x184D2A5E, 8 * frames + 9)
+    at, found = 0, []
+    for number in range(frames):
+        size, raw_size = struct.unpack_from("<II", data, start + 8 + 8 * number)
+        raw = zstandard.ZstdDecompressor().decompress(data[at : at + size])
+        assert len(raw) == raw_size
+        found += [json.loads(line) for line in raw.splitlines()]
+        at += size
+    assert at == start
+    assert found == list(so2docs.read(output))
+    assert len(found) == frames == 30
+
+
+@pytest.mark.parametrize("cut", [1, 300, -1, -100, -500])
+def test_read_notices_a_zstd_stream_that_is_cut_off(cut: int, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.zst"
+    output.write_bytes(zstandard.compress((SAMPLES / "posts.jsonl").read_bytes()))
+    assert list(so2docs.read(output)) == expected_of("posts")
+    output.write_bytes(output.read_bytes()[:cut])
+    with pytest.raises(so2docs.OutputError, match=r"damaged or cut off|is not JSON"):
+        list(so2docs.read(output))
+
+
+def test_zstd_of_no_documents(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.zst"
+    so2docs.convert(SAMPLES / "empty.xml", output, jobs=1)
+    assert unpacked(output) == b""
+    assert list(so2docs.read(output)) == []
+
+
+def test_zstd_has_the_gzip_bytes_inside(real_dump: Path, tmp_path: Path) -> None:
+    for name in ("a.jsonl.gz", "b.jsonl.zst", "c.jsonl"):
+        so2docs.convert(real_dump, tmp_path / name, jobs=1)
+    assert unpacked(tmp_path / "a.jsonl.gz") == unpacked(tmp_path / "c.jsonl")
+    assert unpacked(tmp_path / "b.jsonl.zst") == unpacked(tmp_path / "c.jsonl")
+
+
+def test_parquet_types(tmp_path: Path) -> None:
+    output = tmp_path / "questions.parquet"
+    so2docs.convert(SAMPLES / "values.xml", output, jobs=1)
+    schema = pq.read_schema(output)
+    assert schema.field("CreationDate").type == pa.timestamp("ms", tz="UTC")
+    assert schema.field("Score").type == pa.int64()
+    assert schema.field("Tags").type == pa.list_(pa.field("element", pa.string()))
+    answer = schema.field("Answers").type.value_type
+    assert answer.field("LastEditDate").type == pa.timestamp("ms", tz="UTC")
+    assert "Other" in schema.names
+
+
+def test_parquet_keeps_what_has_no_column(tmp_path: Path) -> None:
+    output = tmp_path / "questions.parquet"
+    so2docs.convert(SAMPLES / "values.xml", output, jobs=1)
+    rows = {
+        row["Id"]: json.loads(row["Other"] or "{}") for row in pq.read_table(output).to_pylist()
+    }
+    assert rows[0]["ViewCount"] == "1.5"
+    assert rows[19] == {
+        "Mood": "curious",
+        "Weight": "00042",
+        "TagsOld": "|a|b|",
+        "ClosedDate": "yesterday",
+    }
+    assert rows[12] == {}
+
+
+def test_parquet_in_duckdb(real_dump: Path, tmp_path: Path) -> None:
+    so2docs.convert(real_dump, tmp_path / "questions.parquet", jobs=1)
+    so2docs.convert(real_dump, tmp_path / "questions.jsonl.gz", jobs=1)
+    sql = "SELECT count(*), sum(len(Answers)), sum(list_sum([a.Score FOR a IN Answers])) FROM '{}'"
+    with duckdb.connect() as database:
+        questions, answers, scores = database.execute(
+            sql.format(tmp_path / "questions.parquet")
+        ).fetchall()[0]
+    documents = list(so2docs.read(tmp_path / "questions.jsonl.gz"))
+    flat = [answer for document in documents for answer in document["Answers"]]
+    assert (questions, answers) == (len(documents), len(flat))
+    assert scores == sum(answer["Score"] for answer in flat)
+
+
+def test_parquet_row_groups_and_footer(tmp_path: Path) -> None:
+    dump = wide_dump(tmp_path / "Posts.xml", 20)
+    output = tmp_path / "questions.parquet"
+    so2docs.convert(dump, output, jobs=1)
+    metadata = pq.read_metadata(output)
+    assert (metadata.num_row_groups, metadata.num_rows) == (20, 20)
+    ends = []
+    for group in range(20):
+        starts = [
+            metadata.row_group(group).column(column).data_page_offset
+            for column in range(metadata.num_columns)
+        ]
+        ends += [min(starts), max(starts)]
+    assert all(first <= second for first, second in pairwise(ends))
+    assert len(parquet(output)) == 20
+
+
+def test_thrift_writes_what_it_read() -> None:
+    sink = io.BytesIO()
+    table = pa.table({"a": [1, None, 3], "b": [["x"], [], None], "c": [1.5, 2.5, None]})
+    pq.write_table(table, sink, store_decimal_as_integer=False, write_page_index=True)
+    data = sink.getvalue()
+    (size,) = struct.unpack("<I", data[-8:-4])
+    footer = data[-8 - size : -8]
+    assert bytes(thrift.write_struct(thrift.Reader(footer).struct())) == footer
+
+
+def test_elasticsearch_index(tmp_path: Path) -> None:
+    output = tmp_path / "bulk.ndjson"
+    so2docs.convert(SAMPLES / "posts.xml", output, format="elasticsearch", index="so-2024", jobs=1)
+    actions = [json.loads(line) for line in output.read_bytes().splitlines()[::2]]
+    assert {action["index"]["_index"] for action in actions} == {"so-2024"}
+
+
+def test_strays_beside_any_format(tmp_path: Path) -> None:
+    wanted = unpacked(SAMPLES / "strays.strays.jsonl")
+    cases: list[tuple[FormatName, str, str]] = [
+        ("parquet", "q.parquet", ".q.parquet.strays"),
+        ("ravendb", "r.ravendbdump", ".r.ravendbdump.strays"),
+        ("json", "j.json", ".j.json.strays"),
+        ("jsonl", "z.jsonl.zst", ".z.jsonl.zst.strays"),
+        ("elasticsearch", "e.jsonl.gz", ".e.jsonl.gz.strays"),
+    ]
+    for name, file, strays in cases:
+        report = so2docs.convert(SAMPLES / "strays.xml", tmp_path / file, format=name, jobs=1)
+        assert report.strays_path == str(tmp_path / strays)
+        assert unpacked(tmp_path / strays) == wanted
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "problem"),
+    [
+        ("q.jsonl.gz", {"format": "xml"}, "must be one of: jsonl, json, elasticsearch"),
+        ("q.jsonl.gz", {"compression": "bz2"}, "must be one of: gzip, zstd, none"),
+        ("q.jsonl.gz", {"compression": "zstd"}, "--compression zstd contradicts the name"),
+        ("q.jsonl.gz", {"format": "parquet"}, "--format parquet contradicts the name"),
+        ("q.parquet", {"format": "json"}, "--format json contradicts the name"),
+        ("q.parquet", {"format": "jsonl"}, "--format jsonl contradicts the name"),
+        ("q.parquet", {"compression": "gzip"}, "--compression gzip contradicts it"),
+        ("q.jsonl", {"compression": "gzip"}, "--compression gzip contradicts the name .*none"),
+        ("q.jsonl.gz", {"compression": "none"}, "--compression none contradicts the name .*gzip"),
+        ("q.json", {"format": "jsonl"}, "--format jsonl contradicts the name"),
+        ("q.csv", {}, r"nothing that ends in .csv; choose .* \.jsonl \.ndjson \.json \.ravendb"),
+        ("q.csv", {"format": "jsonl"}, "nothing that ends in .csv"),
+        ("q.db", {}, "nothing that ends in .db"),
+        ("q.jsonl.xz", {}, "nothing that ends in .xz"),
+        ("q.jsonl.bz2", {}, "nothing that ends in .bz2"),
+        ("q.tar.gz", {}, "nothing that ends in .tar"),
+        ("q.parquet.zst", {}, "the name .*zst contradicts it"),
+        ("q.jsonl.gz", {"index": "a"}, "--index is for --format elasticsearch"),
+        ("q.jsonl", {"format": "elasticsearch", "index": "A b"}, "Elasticsearch allows"),
+        ("q.jsonl.gz", {"split": "many"}, "a size such as 500MB or 1GB, or a number of files"),
+        ("q.jsonl.gz", {"split": 0}, "must be 1 to 10,000"),
+        ("q.jsonl.gz", {"split": "10kB"}, "must be allowed 100,000 bytes"),
+        ("-", {"split": 2}, "--split cannot go to standard output"),
+        ("-", {"format": "parquet"}, "--format parquet cannot go to standard output"),
+        ("q.jsonl.gz", {"level": 10}, "must be 0 to 9 for gzip"),
+        ("q.jsonl.zst", {"level": 20}, "must be 0 to 19 for zstd"),
+    ],
+)
+def test_bad_values(output: str, options: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    path = output if output == "-" else str(tmp_path / output)
+    with pytest.raises(so2docs.OptionError, match=problem):
+        so2docs.convert(SAMPLES / "posts.xml", path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "so2docs", "convert", str(SAMPLES / "posts.xml"), "-q"]
+    for options in (["-f", "parquet"], ["-f", "json"], ["-f", "ravendb", "--split", "2"], []):
+        subprocess.run([*command, *options], check=True, cwd=tmp_path, timeout=60)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".questions.jsonl.gz.index",
+        "questions-00000.ravendbdump",
+        "questions-00001.ravendbdump",
+        "questions.json.gz",
+        "questions.jsonl.gz",
+        "questions.parquet",
+    ]
+    refused = subprocess.run(
+        [*command, "q.parquet", "--compression", "gzip"],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("so2docs: --format parquet compresses inside")
+
+
+def test_json_array_to_standard_output() -> None:
+    command = [sys.executable, "-m", "so2docs", "convert", str(SAMPLES / "posts.xml"), "-", "-q"]
+    done = subprocess.run([*command, "-f", "json"], check=True, capture_output=True, timeout=60)
+    assert json.loads(done.stdout) == expected_of("posts")
+
+
+def test_an_empty_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(so2docs.OptionError, match="OUTPUT is empty"):
+        so2docs.convert(SAMPLES / "posts.xml", "")
+    with pytest.raises(so2docs.OptionError, match="--output-dir is empty"):
+        so2docs.convert_all([SAMPLES / "posts.xml"], "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_usual_name_follows_the_compression(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for compression, name in (("none", "questions.jsonl"), ("zstd", "questions.jsonl.zst")):
+        options: dict[str, Any] = {"compression": compression}
+        so2docs.convert(SAMPLES / "posts.xml", jobs=1, **options)
+        assert (tmp_path / name).exists()
+
+
+def test_ids_of_several_sites_differ(tmp_path: Path) -> None:
+    cases: list[tuple[FormatName, str, Callable[[dict[str, Any]], object]]] = [
+        ("elasticsearch", ".jsonl.gz", lambda line: line["index"]["_id"]),
+        ("mongodb", ".jsonl.gz", lambda line: line["_id"]),
+        ("ravendb", ".ravendbdump", lambda one: one["@metadata"]["@id"]),
+    ]
+    dumps = [tmp_path / f"{name}.xml" for name in ('o"ne', "two")]
+    for dump in dumps:
+        shutil.copy(SAMPLES / "posts.xml", dump)
+    for name, end, id_of in cases:
+        with pytest.raises(so2docs.OptionError, match="needs --site-field NAME: post ids are uniq"):
+            so2docs.convert_all(dumps, tmp_path / name, format=name, jobs=1)
+        so2docs.convert_all(dumps, tmp_path / name, format=name, site_field="Site", jobs=1)
+        found: list[str] = []
+        for dump in dumps:
+            data = unpacked(tmp_path / name / f"{dump.stem}{end}")
+            if name == "ravendb":
+                documents = json.loads(data)["Docs"]
+            else:
+                documents = [json.loads(line) for line in data.splitlines()]
+            ids = [
+                str(id_of(one)) for one in documents if name != "elasticsearch" or "index" in one
+            ]
+            start = "questions/" if name == "ravendb" else ""
+            wanted = [one["Id"] for one in so2docs.documents(dump)]
+            assert ids == [f"{start}{dump.stem}/{question_id}" for question_id in wanted]
+            found += ids
+        assert len(set(found)) == len(found)
+
+
+def test_the_site_is_a_column_of_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "q.parquet"
+    so2docs.convert(SAMPLES / "posts.xml", path, site_field=("Site", "beer"), jobs=1)
+    table = pq.ParquetFile(path).read()
+    assert set(table["Site"].to_pylist()) == {"beer"}
+    assert table["Other"].null_count == len(table)
+    assert not table.schema.field("Id").nullable
+    assert not table.schema.field("Answers").nullable
+    answer = table.schema.field("Answers").type.value_type
+    assert not answer.field("Id").nullable
+    assert answer.field("Score").nullable

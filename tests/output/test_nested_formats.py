@@ -1,0 +1,160 @@
+"""Comments, links, votes and users in the formats that know more than JSON does."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.formats_read_back import mongodb, parquet, unpacked
+from support.oracle_tables import FILES, nest
+from support.table_sites import SITE, write_large_site
+
+import so2docs
+
+SETS = [("comments",), ("links", "users"), tuple(FILES)]
+
+
+def written(path: Path, source: Path, names: Sequence[str], **options: Any) -> Path:
+    so2docs.convert(source, path, nest=names, **options)
+    return path
+
+
+@pytest.mark.parametrize("names", SETS, ids="+".join)
+def test_parquet_holds_what_the_documents_do(names: tuple[str, ...], tmp_path: Path) -> None:
+    files = []
+    several = 2 if names == tuple(FILES) else 1
+    for number, (jobs, chunk_bytes) in enumerate([(1, None), (several, 700)]):
+        output = tmp_path / f"{number}.parquet"
+        written(output, SITE, names, jobs=jobs, chunk_bytes=chunk_bytes)
+        files.append(output.read_bytes())
+    assert parquet(output) == nest(SITE, names).documents
+    assert files[0] == files[1]
+
+
+def test_parquet_types(tmp_path: Path) -> None:
+    table = pq.read_table(written(tmp_path / "all.parquet", SITE, ["all"], jobs=1))
+    date = pa.timestamp("ms", tz="UTC")
+    user = {"Id": pa.int64(), "Reputation": pa.int64(), "CreationDate": date}
+    user |= {"DisplayName": pa.string(), "Other": pa.string()}
+    question = table.schema
+    for post in (question, question.field("Answers").type.value_type):
+        comment = post.field("Comments").type.value_type
+        assert {field.name: field.type for field in comment} == {
+            "Id": pa.int64(),
+            "PostId": pa.int64(),
+            "Score": pa.int64(),
+            "Text": pa.string(),
+            "CreationDate": date,
+            "UserDisplayName": pa.string(),
+            "UserId": pa.int64(),
+            "ContentLicense": pa.string(),
+            "Other": pa.string(),
+            "User": pa.struct(list(user.items())),
+        }
+        link = post.field("Links").type.value_type
+        assert [field.name for field in link][-2:] == ["LinkType", "Other"]
+        assert link.field("RelatedPostId").type == pa.int64()
+        assert post.field("Votes").type.field("UpMod").type == pa.int64()
+        assert post.field("Owner").type == pa.struct(list(user.items()))
+        assert post.field("LastEditor").type == post.field("Owner").type
+    names = [field.name for field in question]
+    assert names[-6:] == ["Comments", "Links", "Votes", "Owner", "LastEditor", "Answers"]
+
+
+def test_parquet_values(tmp_path: Path) -> None:
+    rows = pq.read_table(written(tmp_path / "all.parquet", SITE, ["all"], jobs=1)).to_pylist()
+    first = rows[0]
+    assert first["Comments"][0]["CreationDate"] == datetime(2024, 3, 1, 8, 5, tzinfo=UTC)
+    assert (first["Votes"]["UpMod"], first["Votes"]["DownMod"]) == (2, 0)
+    assert json.loads(first["Votes"]["Other"]) == {"99": 1}
+    assert first["Owner"]["DisplayName"] == "Ada"
+    assert first["Answers"][0]["Owner"] is None
+    assert rows[1]["Comments"] == []
+
+
+def test_parquet_keeps_what_fits_no_column(tmp_path: Path) -> None:
+    """Values of another type, dates that are none, attributes that nobody knows, at any depth."""
+    (tmp_path / "Posts.xml").write_text(
+        '<posts><row Id="1" PostTypeId="1" OwnerUserId="7" />'
+        '<row Id="2" PostTypeId="2" ParentId="1" /></posts>'
+    )
+    (tmp_path / "Comments.xml").write_text(
+        '<comments><row Id="1" PostId="2" Score="many" CreationDate="yesterday" Mood="good" '
+        'UserId="7" /><row Id="2" PostId="2" Score="1e3" /></comments>'
+    )
+    (tmp_path / "PostLinks.xml").write_text(
+        '<links><row Id="1" PostId="1" LinkTypeId="x" Answers="no" /></links>'
+    )
+    (tmp_path / "Votes.xml").write_text('<votes><row PostId="2" VoteTypeId="37" /></votes>')
+    (tmp_path / "Users.xml").write_text(
+        '<users><row Id="7" Reputation="high" CreationDate="2020-01-01" /></users>'
+    )
+    output = written(tmp_path / "all.parquet", tmp_path, ["all"], jobs=1)
+    found = parquet(output)
+    documents = nest(tmp_path, FILES).documents
+    documents[0]["Answers"][0]["Votes"] = {"privateAiAnswerPartiallyCorrect": 1}
+    for user in (documents[0]["Owner"], documents[0]["Answers"][0]["Comments"][0]["User"]):
+        user["CreationDate"] = "2020-01-01T00:00:00.000"
+    assert found == documents
+
+
+@pytest.mark.parametrize("split", [3, "100kB"])
+def test_parquet_in_several_files(split: int | str, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    site, (lines, _) = write_large_site(tmp_path / "site", copies=12)
+    output = tmp_path / "questions.parquet"
+    report = so2docs.convert(site, output, jobs=1, nest="all", split=split)
+    files = sorted(tmp_path.glob("*.parquet"))
+    assert len(files) == report.files > 2
+    assert split == 3 or max(file.stat().st_size for file in files) <= 100_000
+    found = [document for file in files for document in parquet(file)]
+    assert found == [json.loads(line) for line in lines.splitlines()]
+
+
+@pytest.mark.parametrize("names", SETS, ids="+".join)
+def test_mongodb_has_dates_everywhere(names: tuple[str, ...], tmp_path: Path) -> None:
+    output = written(tmp_path / "q.jsonl", SITE, names, jobs=1, format="mongodb")
+    assert mongodb(output) == nest(SITE, names).documents
+    once = output.read_bytes()
+    written(output, SITE, names, jobs=1, chunk_bytes=700, format="mongodb", force=True)
+    assert output.read_bytes() == once
+    date = b'"CreationDate":{"$date":"2022-05-05T05:05:05.050Z"}'
+    assert (date in once) == ("users" in names)
+
+
+def test_dates_of_another_format_are_not_taken_from_a_kept_spill(tmp_path: Path) -> None:
+    output = written(tmp_path / "q.jsonl", SITE, ["all"], jobs=1, keep_spill=True)
+    with pytest.raises(so2docs.SpillError, match="form of dates"):
+        written(output, SITE, ["all"], jobs=1, force=True, format="mongodb")
+
+
+def test_texts_of_comments_stay_as_they_were_typed(tmp_path: Path) -> None:
+    """They are no HTML: `<i>` in a comment is what a reader saw."""
+    output = written(tmp_path / "q.jsonl", SITE, ["comments"], jobs=1, body="text")
+    first = json.loads(unpacked(output).splitlines()[0])
+    assert first["Body"].startswith("My kettle says")
+    assert "<i>since when</i>" in first["Comments"][0]["Text"]
+    assert first["Comments"] == nest(SITE, ["comments"]).documents[0]["Comments"]
+
+
+def test_parquet_in_duckdb(dumps: Path, tmp_path: Path) -> None:
+    """Votes give the score of every post, by a query of someone who knows DuckDB only."""
+    source = dumps / "archives" / "eosio.meta.stackexchange.com.7z"
+    output = written(tmp_path / "all.parquet", source, ["all"], jobs=1)
+    columns = (
+        "post.Score, post.Votes.UpMod - post.Votes.DownMod, len(post.Comments), "
+        "post.CommentCount, post.Owner.Id, post.OwnerUserId"
+    )
+    sql = f"""
+        select {columns} from '{output}' as post
+        union all select {columns} from (select unnest(Answers) as post from '{output}')
+    """
+    rows = duckdb.sql(sql).fetchall()
+    assert len(rows) == 53
+    for score, votes, comments, comment_count, owner, owner_id in rows:
+        assert (votes, comments, owner) == (score, comment_count, owner_id)

@@ -1,0 +1,138 @@
+"""How much of the spill is not compressed: found out, asked for, changed on the way; never seen."""
+
+from pathlib import Path
+
+import pytest
+from support.dumps import left_by, some_rows, write_dump
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.store.budget import available_memory, default_budget
+from so2docs.store.disk import check_room
+
+MEMINFO = "MemTotal:  8000 kB\nMemFree:  10 kB\nMemAvailable:   4000 kB\nBuffers: 5 kB\n"
+
+
+def write(folder: Path, files: dict[str, object]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+
+
+@pytest.mark.parametrize(
+    ("group", "files", "expected"),
+    [
+        ("", {}, 4_096_000),
+        ("0::/\n", {"memory.max": "max", "memory.current": 9}, 4_096_000),
+        ("0::/\n", {"memory.max": 1_000_000, "memory.current": 300_000}, 700_000),
+        (
+            "0::/a/b\n",
+            {
+                "a/memory.max": 2_000_000,
+                "a/memory.current": 900_000,
+                "a/memory.stat": "anon 5\ninactive_file 500000",
+                "a/b/memory.max": 1_900_000,
+                "a/b/memory.current": 100,
+            },
+            1_600_000,
+        ),
+        ("0::/of/the/host\n", {"memory.max": 50_000, "memory.current": 60_000}, 0),
+        (
+            "12:cpu:/x\n5:memory:/docker/1\n",
+            {"memory/memory.limit_in_bytes": 3_000_000, "memory/memory.usage_in_bytes": 1},
+            2_999_999,
+        ),
+    ],
+)
+def test_available_memory(
+    group: str, files: dict[str, object], expected: int, tmp_path: Path
+) -> None:
+    write(tmp_path / "proc", {"meminfo": MEMINFO, "self/cgroup": group})
+    write(tmp_path / "groups", files)
+    assert available_memory(tmp_path / "proc", tmp_path / "groups") == expected
+
+
+def test_without_anybody_who_tells(tmp_path: Path) -> None:
+    assert available_memory(tmp_path, tmp_path) > 100_000_000
+
+
+def test_a_full_disk_leaves_no_budget() -> None:
+    assert default_budget(0) == 0
+    assert default_budget(1000) == 500
+
+
+def test_the_room_that_an_uncompressed_spill_needs(tmp_path: Path) -> None:
+    free = check_room(0, tmp_path, "-", "gzip")
+    lack = [
+        free - check_room(1_000_000_000, tmp_path, "-", "gzip", **more)  # type: ignore[arg-type]
+        for more in ({}, {"budget": 500_000_000}, {"budget": 5_000_000_000})
+    ]
+    for found, expected in zip(lack, (0.38e9, 0.69e9, 1e9), strict=True):
+        assert abs(found - expected) < 50e6
+    check_room(2 * free, tmp_path, "-", "gzip")
+    with pytest.raises(so2docs.DiskFullError, match="are needed for the spill"):
+        check_room(2 * free, tmp_path, "-", "gzip", budget=10 * free)
+
+
+BUDGETS = ["0", "150kB", 400_000, "1GB", None]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_same_bytes_with_any_budget(jobs: int, tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", *some_rows(3000, body_bytes=400, dense=True))
+    found, compressed = [], []
+    for number, budget in enumerate(BUDGETS):
+        (tmp_path / str(number)).mkdir()
+        output = tmp_path / str(number) / "questions.jsonl.gz"
+        report = so2docs.convert(dump, output, jobs=jobs, chunk_bytes=100_000, spill_budget=budget)
+        found.append(left_by(output))
+        compressed.append(report.spill_compressed_bytes)
+        assert f"({report.spill_compressed_bytes / 1e3:.2f} kB compressed)" in str(report) or not (
+            1000 <= report.spill_compressed_bytes < 1_000_000
+        )
+    assert all(one == found[0] for one in found)
+    assert compressed[0] > compressed[1] > compressed[2] > compressed[3] == compressed[4] == 0
+
+
+def test_tables_use_the_budget_too(tmp_path: Path) -> None:
+    lines = set()
+    for budget in (0, 2000, "1GB"):
+        output = tmp_path / "questions.jsonl.gz"
+        report = so2docs.convert(
+            SAMPLES / "site", output, nest="all", spill_budget=budget, chunk_bytes=900, force=True
+        )
+        assert (report.spill_compressed_bytes == 0) == (budget == "1GB")
+        lines.add(output.read_bytes())
+    assert len(lines) == 1
+
+
+def test_a_budget_that_changes_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [*some_rows(2000, body_bytes=400, dense=True)]
+    dump = write_dump(tmp_path / "Posts.xml", *rows)
+    (tmp_path / "expected").mkdir()
+    (tmp_path / "out").mkdir()
+    expected, output = (tmp_path / name / "q.jsonl.gz" for name in ("expected", "out"))
+    so2docs.convert(dump, expected, jobs=1, spill_budget=0)
+    budgets = iter(["1GB", 0, 300_000])
+    commit = so2docs.spill.Spill.commit
+
+    def stopping(self: so2docs.spill.Spill, *arguments: object) -> None:
+        commit(self, *arguments)  # type: ignore[arg-type]
+        if len(self.tallies()) in (3, 6):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("so2docs.spill.Spill.commit", stopping)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            so2docs.convert(dump, output, jobs=1, chunk_bytes=100_000, spill_budget=next(budgets))
+    report = so2docs.convert(dump, output, jobs=1, chunk_bytes=100_000, spill_budget=next(budgets))
+    assert report.resumed
+    assert 0 < report.spill_compressed_bytes < report.spill_bytes - 250_000
+    assert left_by(output) == left_by(expected)
+
+
+@pytest.mark.parametrize("wrong", ["", "x", "-1", "1XB"])
+def test_a_budget_that_is_no_size(wrong: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match=r"spill_budget is .* must be a size such as 2GB"):
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", spill_budget=wrong)

@@ -1,0 +1,126 @@
+"""Commands whose reader leaves, whose workers die, that are asked to stop: none of them hangs.
+
+Results of megabytes are under way at those moments, in every form of output that one process writes
+for all.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.dumps import some_rows, write_dump
+from support.places import CHECKOUT
+from support.processes import children
+
+LONG = bool(os.environ.get("SO2DOCS_LONG"))
+ROUNDS = 40 if LONG else 2
+SECONDS = 40
+FORMS = {
+    "stdout": ["-"],
+    "split": ["questions.jsonl.gz", "--split", "3"],
+    "json": ["questions.json"],
+    "ravendb": ["questions.ravendbdump"],
+    "limit": ["questions.jsonl", "--limit", "11000"],
+    "uncompressed": ["questions.jsonl"],
+}
+CONVERT = [sys.executable, "-m", "so2docs", "convert", "--quiet", "--jobs", "2"]
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills processes")
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = some_rows(40_000, body_bytes=900, dense=True)
+    return write_dump(tmp_path_factory.mktemp("dump") / "Posts.xml", *rows)
+
+
+@pytest.fixture(scope="module")
+def seconds(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
+    """How long an undisturbed conversion takes."""
+    begun = time.monotonic()
+    folder = tmp_path_factory.mktemp("undisturbed")
+    start(dump, ["-"], folder, stdout=subprocess.DEVNULL).communicate(timeout=SECONDS)
+    return time.monotonic() - begun
+
+
+def start(
+    dump: Path, arguments: list[str], folder: Path, stdout: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*CONVERT, str(dump), *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def end_of(running: subprocess.Popen[bytes]) -> tuple[int, str]:
+    """Exit code and messages; a process that hangs is killed, and fails the test."""
+    try:
+        _, messages = running.communicate(timeout=SECONDS)
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+    return running.returncode, messages.decode()
+
+
+def wait_for_workers(running: subprocess.Popen[bytes]) -> list[int]:
+    deadline = time.monotonic() + SECONDS
+    while running.poll() is None and not (found := children(running.pid)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_a_reader_that_leaves_after_a_line(number: int, dump: Path, tmp_path: Path) -> None:
+    running = start(dump, ["-"], tmp_path, stdout=subprocess.PIPE)
+    assert running.stdout is not None
+    assert running.stdout.readline().startswith(b'{"Id"')
+    running.stdout.close()
+    assert end_of(running) == (1, "")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("number", range(ROUNDS // 2))
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, 1)]
+)
+def test_stopped_at_any_moment(
+    form: str,
+    number: int,
+    sent: signal.Signals,
+    code: int,
+    dump: Path,
+    tmp_path: Path,
+    seconds: float,
+) -> None:
+    rng = random.Random(f"{form} {number} {sent}")
+    running = start(dump, FORMS[form], tmp_path)
+    wait_for_workers(running)
+    time.sleep(rng.uniform(0.2, 0.8) * seconds)
+    if sent != signal.SIGKILL:
+        os.kill(running.pid, sent)
+    elif found := children(running.pid):
+        os.kill(rng.choice(found), sent)
+    found_code, messages = end_of(running)
+    assert found_code in (0, code), messages
+    assert "Traceback" not in messages
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks Linux")
+def test_nothing_is_left_in_shared_memory(dump: Path, tmp_path: Path) -> None:
+    running = start(dump, ["-"], tmp_path)
+    workers = wait_for_workers(running)
+    time.sleep(0.2)
+    maps = [Path(f"/proc/{pid}/maps").read_text() for pid in (running.pid, *workers)]
+    os.killpg(running.pid, signal.SIGKILL)
+    end_of(running)
+    assert not [line for text in maps for line in text.splitlines() if "/dev/shm" in line]

@@ -1,0 +1,207 @@
+"""Conversions that are killed, stopped, frozen: the same call again ends with the same bytes.
+
+`SO2DOCS_LONG=1` makes dozens of rounds of what is otherwise tried a few times.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.dumps import left_by, some_rows, write_dump
+from support.places import CHECKOUT
+from support.processes import children, members
+
+import so2docs
+
+LONG = bool(os.environ.get("SO2DOCS_LONG"))
+CHUNK_BYTES = 700_000
+CONVERT = (
+    "import sys, so2docs; so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, "
+    f"chunk_bytes={CHUNK_BYTES}, notify=lambda message: print(message, file=sys.stderr))"
+)
+STARTED: list[subprocess.Popen[str]] = []
+NEEDS_POSIX = pytest.mark.skipif(os.name != "posix", reason="kills process groups")
+
+pytestmark = NEEDS_POSIX
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    count = 60_000 if LONG else 20_000
+    return write_dump(
+        tmp_path_factory.mktemp("dump") / "Posts.xml", *some_rows(count, body_bytes=400)
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    dump: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, bytes], float]:
+    output = tmp_path_factory.mktemp("undisturbed") / "questions.jsonl.gz"
+    begun = time.monotonic()
+    running = start(dump, output)
+    _, messages = running.communicate(timeout=300)
+    assert (running.returncode, messages) == (0, "")
+    return left_by(output), time.monotonic() - begun
+
+
+@pytest.fixture(autouse=True)
+def _none_left() -> Iterator[None]:
+    """Whatever a failed test leaves behind."""
+    yield
+    while STARTED:
+        running = STARTED.pop()
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.communicate()
+
+
+def start(dump: Path, output: Path, *, command: bool = False) -> subprocess.Popen[str]:
+    """A conversion in a process group of its own: by the library in many chunks, or the command."""
+    running = _start(dump, output, command)
+    STARTED.append(running)
+    return running
+
+
+def _start(dump: Path, output: Path, command: bool) -> subprocess.Popen[str]:
+    how = ["-m", "so2docs", "convert", "--jobs", "2"] if command else ["-c", CONVERT]
+    return subprocess.Popen(
+        [sys.executable, *how, str(dump), str(output)],
+        cwd=CHECKOUT,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def wait_for_chunks(output: Path, running: subprocess.Popen[str]) -> None:
+    spill = output.with_name(output.name + ".spill")
+    wait_for(lambda: len(list(spill.glob("*.blocks"))) > 3 or running.poll() is not None)
+    assert running.poll() is None, running.communicate()
+
+
+def finish(dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]) -> str:
+    """Go on until all is done: the messages. Nothing else may be left than without a kill."""
+    running = start(dump, output)
+    _, messages = running.communicate(timeout=300)
+    assert running.returncode == 0, messages
+    assert left_by(output) == undisturbed[0]
+    wait_for(lambda: not members(running.pid))
+    return messages
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder / "questions.jsonl.gz"
+
+
+@pytest.mark.parametrize("seed", range(24 if LONG else 2))
+def test_killed_at_any_moment(
+    seed: int, dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
+) -> None:
+    rng = random.Random(seed)
+    kills = 0
+    for _ in range(8 if LONG else 2):
+        running = start(dump, output)
+        time.sleep(rng.uniform(0.1, undisturbed[1]))
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+            kills += 1
+        running.communicate()
+        if running.returncode == 0:
+            break
+        assert not output.exists() or left_by(output)[output.name] == undisturbed[0][output.name]
+    if not output.exists() or output.with_name(output.name + ".spill").exists():
+        finish(dump, output, undisturbed)
+    assert left_by(output) == undisturbed[0]
+    print(f"kills survived: {kills}")
+
+
+@pytest.mark.parametrize("command", [False, True], ids=["library", "command"])
+def test_workers_end_with_their_parent(
+    command: bool, dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
+) -> None:
+    running = start(dump, output, command=command)
+    wait_for(lambda: children(running.pid) or running.poll() is not None)
+    running.kill()
+    running.communicate(timeout=60)
+    wait_for(lambda: not members(running.pid))
+    if not command:
+        finish(dump, output, undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+@pytest.mark.parametrize("whole_group", [True, False], ids=["group", "main"])
+def test_asked_to_stop(
+    number: signal.Signals, code: int, word: str, whole_group: bool, dump: Path, output: Path
+) -> None:
+    running = start(dump, output, command=True)
+    wait_for(lambda: children(running.pid) or running.poll() is not None)
+    (os.killpg if whole_group else os.kill)(running.pid, number)
+    _, messages = running.communicate(timeout=60)
+    assert running.returncode == code, messages
+    assert messages.strip() == f"so2docs: {word}; run the same command again to resume"
+    wait_for(lambda: not members(running.pid))
+    assert not output.exists()
+
+
+def test_a_worker_killed_alone(
+    dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
+) -> None:
+    running = start(dump, output)
+    wait_for_chunks(output, running)
+    os.kill(children(running.pid)[0], signal.SIGKILL)
+    _, messages = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert (
+        "WorkerDiedError: a worker process was killed, perhaps because memory ran out" in messages
+    )
+    wait_for(lambda: not members(running.pid))
+    assert "resuming: " in finish(dump, output, undisturbed)
+
+
+def test_frozen_and_thawed(
+    dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]
+) -> None:
+    running = start(dump, output)
+    wait_for_chunks(output, running)
+    os.killpg(running.pid, signal.SIGSTOP)
+    with pytest.raises(so2docs.SpillError, match=r"another so2docs is working on this conversion"):
+        so2docs.convert(dump, output, jobs=1, chunk_bytes=CHUNK_BYTES)
+    os.killpg(running.pid, signal.SIGCONT)
+    _, messages = running.communicate(timeout=300)
+    assert running.returncode == 0, messages
+    assert left_by(output) == undisturbed[0]
+
+
+@pytest.mark.parametrize("kind", ["kill", "fail"])
+def test_stopped_at_every_step_on_the_file_system(kind: str, tmp_path: Path) -> None:
+    small = write_dump(tmp_path / "Posts.xml", *some_rows(400 if LONG else 60))
+    done = subprocess.run(
+        [sys.executable, "-m", "support.steps", small, tmp_path / "out", kind],
+        check=False,
+        cwd=CHECKOUT / "tests",
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20

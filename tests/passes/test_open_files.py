@@ -1,0 +1,56 @@
+"""Where a process may have few files open."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.dumps import some_rows, write_dump
+
+import so2docs
+
+resource = pytest.importorskip("resource", reason="limits of a process as POSIX has them")
+
+MOST = 64
+SCRIPT = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, ({MOST}, {MOST}))
+import so2docs
+dump, output, jobs = sys.argv[1:]
+try:
+    so2docs.convert(dump, output, jobs=int(jobs), chunk_bytes=1000)
+except so2docs.So2docsError as error:
+    sys.exit(str(error))
+"""
+
+
+def convert(dump: Path, output: Path, jobs: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", SCRIPT, dump, output, str(jobs)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of more chunks than files may be open."""
+    path = write_dump(tmp_path_factory.mktemp("dump") / "Posts.xml", *some_rows(900))
+    assert path.stat().st_size > 2 * MOST * 1000
+    return path
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_more_chunks_than_files_may_be_open(dump: Path, jobs: int, tmp_path: Path) -> None:
+    so2docs.convert(dump, tmp_path / "wanted.gz", jobs=1)
+    done = convert(dump, tmp_path / "found.gz", jobs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "found.gz").read_bytes() == (tmp_path / "wanted.gz").read_bytes()
+
+
+def test_advice_where_more_workers_are_asked_for_than_files_may_be_open(
+    dump: Path, tmp_path: Path
+) -> None:
+    failed = convert(dump, tmp_path / "questions.gz", 60)
+    assert failed.returncode == 1
+    assert "Too many open files; give fewer --jobs" in failed.stderr
+    assert "ulimit -n" in failed.stderr
+    done = convert(dump, tmp_path / "questions.gz", 2)  # As was advised.
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,366 @@
+"""Recipes run by a conversion: every record of published dumps as the oracle has it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from html_to_markdown import ConversionOptions
+from html_to_markdown import convert as to_markdown
+from support import oracle_recipes, oracle_tables
+from support.formats_read_back import json_array, jsonl
+from support.places import DUMPS, NO_DUMPS, SAMPLES
+
+import so2docs
+from so2docs.passes import bucket as buckets
+from so2docs.recipes import Recipe
+from so2docs.recipes.json_schema import INTEGER, record
+
+pytestmark = pytest.mark.long
+
+HOSTS = {
+    "cardano-2021-12": "cardano.stackexchange.com",
+    "datascience.meta-2024-04": "datascience.meta.stackexchange.com",
+    "dba.meta-2024-04": "dba.meta.stackexchange.com",
+    "linguistics.meta-2020-12": "linguistics.meta.stackexchange.com",
+    "mathoverflow.meta-2013-09": "meta.mathoverflow.net",
+    "stackoverflow-first620-2019-06": "stackoverflow.com",
+    "beer.stackexchange.com": None,
+    "eosio.meta.stackexchange.com": None,
+}
+SITES = list(HOSTS) if DUMPS.is_dir() else [pytest.param("", marks=pytest.mark.skip(NO_DUMPS))]
+RECIPES = ("preferences", "pairs", "qa", "thread")
+
+Row = dict[str, Any]
+
+
+def markdown(body: str) -> str:
+    return (to_markdown(body, ConversionOptions(extract_metadata=False)).content or "").strip()
+
+
+@dataclass
+class Site:
+    """A published dump, unpacked, and what its documents are."""
+
+    folder: Path
+    given: str | None
+    questions: list[Row]
+
+    @property
+    def host(self) -> str:
+        return self.given or self.folder.name
+
+    def convert(self, output: Path, **options: Any) -> so2docs.Report:
+        return so2docs.convert(self.folder, output, site=self.given, **options)
+
+    def expected(self, name: str, body: Callable[[str], str]) -> list[Row]:
+        found: list[Row] = getattr(oracle_recipes, name)(self.questions, self.host, body)
+        return found
+
+
+@pytest.fixture(scope="module", params=SITES)
+def site(request: pytest.FixtureRequest, unpacked: Path) -> Site:
+    folder = unpacked / request.param
+    tables = {"users"} if (folder / "Users.xml").exists() else set()
+    questions = oracle_tables.nest(folder, tables).documents
+    return Site(folder, HOSTS[request.param], questions)
+
+
+def parquet(path: Path) -> list[Row]:
+    import pyarrow.parquet as pq
+
+    return [without_nulls(row) for row in pq.read_table(path).to_pylist()]
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nulls(part) for key, part in value.items() if part is not None}
+    return [without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
+    expected = site.expected(name, str if name == "preferences" else cache(markdown))
+    report = site.convert(tmp_path / "one.jsonl", recipe=name, jobs=1)
+    assert jsonl(tmp_path / "one.jsonl") == expected
+    assert [path.name for path in tmp_path.iterdir()] == ["one.jsonl"]
+    assert (report.recipe, report.records) == (name, len(expected))
+    ids = {
+        record["metadata"]["url"] if name != "preferences" else record["qid"] for record in expected
+    }
+    assert report.without_record == len(site.questions) - len(ids)
+    site.convert(tmp_path / "two.parquet", recipe=name, body="html", jobs=2, chunk_bytes=300_000)
+    assert parquet(tmp_path / "two.parquet") == site.expected(name, str)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("qa_accepted", {"accepted": True}), ("qa_best", {"best": True})]
+)
+def test_one_answer_of_a_question(name: str, options: Row, site: Site, tmp_path: Path) -> None:
+    report = site.convert(tmp_path / "q.json", recipe="qa", body="html", jobs=1, **options)
+    expected = site.expected(name, str)
+    assert json_array(tmp_path / "q.json") == expected
+    assert report.records == len(expected)
+
+
+def test_attribution(site: Site, tmp_path: Path) -> None:
+    nest = ["users"] if (site.folder / "Users.xml").exists() else []
+    expected = [oracle_recipes.attributed(question, site.host) for question in site.questions]
+    site.convert(tmp_path / "q.jsonl", attribution=True, nest=nest, jobs=2, chunk_bytes=300_000)
+    found = jsonl(tmp_path / "q.jsonl")
+    assert found == expected
+    assert all(list(question)[-1] == "Answers" for question in found)
+    site.convert(tmp_path / "q.parquet", attribution=True, nest=nest)
+    for row, question in zip(parquet(tmp_path / "q.parquet"), expected, strict=True):
+        for key in ("Url", "Licenses", "Authors", "ContentLicense"):
+            assert row[key] == question[key]
+        assert [a["Url"] for a in row["Answers"]] == [a["Url"] for a in question["Answers"]]
+
+
+class Stop(BaseException):
+    """Ends a session from within, as a signal does."""
+
+
+@pytest.mark.parametrize("kind", ["jsonl.gz", "jsonl.zst", "json.gz", "parquet"])
+def test_resumed(
+    kind: str, unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def convert(folder: str, **options: Any) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        output = tmp_path / folder / f"pairs.{kind}"
+        dump = unpacked / "beer.stackexchange.com"
+        so2docs.convert(dump, output, recipe="pairs", body="html", chunk_bytes=400_000, **options)
+
+    def bytes_of(folder: str) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
+
+    convert("at once", jobs=2)
+    monkeypatch.setattr(buckets, "PART_BYTES_NESTED", 300_000)
+    usual, calls = buckets.merge_bucket, []
+
+    def ending(task: Any) -> Any:
+        calls.append(task)
+        if len(calls) == 4:
+            raise Stop
+        return usual(task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(buckets, "merge_bucket", ending)
+        with pytest.raises(Stop):
+            convert("stopped", jobs=1)
+    assert any(name.endswith(".part") for name in bytes_of_tree(tmp_path / "stopped"))
+    convert("stopped", jobs=1)
+    convert("parts", jobs=1)
+    assert bytes_of("stopped") == bytes_of("parts")
+    if kind.startswith("json"):
+        assert read(tmp_path / "parts" / f"pairs.{kind}") == read(
+            tmp_path / "at once" / f"pairs.{kind}"
+        )
+
+
+def bytes_of_tree(folder: Path) -> Iterator[str]:
+    return (path.name for path in folder.rglob("*"))
+
+
+def read(path: Path) -> list[Row]:
+    return json_array(path) if ".json." in path.name else jsonl(path)
+
+
+def test_same_bytes_for_any_jobs_and_chunks(unpacked: Path, tmp_path: Path) -> None:
+    found = set()
+    for number, (jobs, chunk_bytes) in enumerate([(1, None), (2, 100_000), (3, 20_000)]):
+        output = tmp_path / f"{number}.jsonl.gz"
+        dump = unpacked / "beer.stackexchange.com"
+        so2docs.convert(
+            dump, output, recipe="pairs", body="html", jobs=jobs, chunk_bytes=chunk_bytes
+        )
+        found.add(output.read_bytes())
+    assert len(found) == 1
+
+
+def test_split(unpacked: Path, tmp_path: Path) -> None:
+    dump = unpacked / "beer.stackexchange.com"
+    so2docs.convert(dump, tmp_path / "whole.jsonl", recipe="qa", tags="taste")
+    so2docs.convert(dump, tmp_path / "some.jsonl", recipe="qa", tags="taste", split=3)
+    files = sorted(tmp_path.glob("some-*.jsonl"))
+    assert len(files) == 3
+    assert [row for file in files for row in jsonl(file)] == jsonl(tmp_path / "whole.jsonl")
+
+
+def counted(question: Row) -> list[Row]:
+    return [{"id": question["Id"], "answers": len(question["Answers"])}]
+
+
+COUNTED = Recipe("counted", counted, record(id=INTEGER, answers=INTEGER))
+WRONG = Recipe("wrong", counted, record(id={"type": "boolean"}))
+
+
+def test_ones_own_recipe(tmp_path: Path) -> None:
+    documents = list(so2docs.documents(SAMPLES / "posts.xml"))
+    expected = [row for question in documents for row in counted(question)]
+    report = so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe=counted)
+    assert (
+        jsonl(tmp_path / "q.jsonl")
+        == expected
+        == list(so2docs.documents(SAMPLES / "posts.xml", recipe=counted))
+    )
+    assert report.recipe == "test_recipe_conversions:counted"
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.parquet", recipe=COUNTED, jobs=2)
+    assert parquet(tmp_path / "q.parquet") == expected
+
+
+def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def titles(q):\n    return [{'title': q['Title']}]\n")
+    so2docs_command = str(Path(sys.executable).with_name("so2docs"))
+    command = [so2docs_command, "convert", str(SAMPLES / "posts.xml"), "t.jsonl"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [*command, "--recipe", "mine:titles", "-j", "2"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    titles = [{"title": q["Title"]} for q in so2docs.documents(SAMPLES / "posts.xml")]
+    assert jsonl(tmp_path / "t.jsonl") == titles
+    assert f"records (mine:titles) {len(titles)}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"recipe": "pairs", "format": "mongodb"}, "is written as jsonl, json or parquet, not as"),
+        ({"recipe": "qa", "fields": "Id,Title"}, "--recipe qa needs CreationDate, which --fields"),
+        ({"recipe": counted, "format": "parquet"}, "needs to know its columns: give a Recipe"),
+        ({"attribution": True, "without": "OwnerUserId"}, "--attribution needs OwnerUserId"),
+        ({"recipe": "qa"}, "cannot be told from 'samples'; give it, as in --site"),
+        ({"recipe": "qa", "site": "samples"}, "site is 'samples'; it must be a host such as"),
+        ({"site": "beer.stackexchange.com"}, "--site is for --attribution and for recipes"),
+        ({"best": True}, "--best is for --recipe qa"),
+        ({"recipe": "pairs", "best": True}, "--best is for --recipe qa"),
+        ({"recipe": "qa", "best": True, "accepted": True}, "contradict each other"),
+    ],
+)
+def test_what_does_not_go_together(options: Row, problem: str, tmp_path: Path) -> None:
+    end = ".parquet" if options.get("format") == "parquet" else ".jsonl"
+    with pytest.raises(so2docs.OptionError) as error:
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / f"q{end}", **options)
+    assert problem in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_record_that_does_not_fit_its_schema(tmp_path: Path) -> None:
+    with pytest.raises(
+        so2docs.So2docsError, match="a record does not fit the schema of its recipe"
+    ):
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.parquet", recipe=WRONG)
+
+
+def failing(question: Row) -> list[Row]:
+    return [{"share": 1 / (question["Id"] - question["Id"])}]
+
+
+def test_a_recipe_that_fails_in_a_worker(tmp_path: Path) -> None:
+    with pytest.raises(
+        so2docs.So2docsError, match=r"recipe .*failing: failed at question \d+: Zero"
+    ):
+        so2docs.convert(
+            SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe=failing, jobs=2, chunk_bytes=2000
+        )
+    assert not (tmp_path / "q.jsonl").exists()
+
+
+def test_it_says_which_table_it_goes_without(tmp_path: Path) -> None:
+    said: list[str] = []
+    so2docs.convert(
+        SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="qa", site="a.com", notify=said.append
+    )
+    assert said == ["recipe qa: goes without the users, which do not stand there"]
+
+
+def test_every_record_is_json(tmp_path: Path) -> None:
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="thread", site="a.com")
+    for line in (tmp_path / "q.jsonl").read_text(encoding="utf-8").splitlines():
+        assert json.loads(line)["source"] == "a.com"
+
+
+def tsv(path: Path) -> list[str]:
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    assert header == "query-id\tcorpus-id\tscore"
+    return rows
+
+
+def set_of(folder: Path) -> tuple[list[Row], list[Row], list[str]]:
+    files = ["corpus.jsonl", "qrels", "queries.jsonl"]
+    assert sorted(path.name for path in folder.iterdir() if path.name[0] != ".") == files
+    qrels = tsv(folder / "qrels" / "test.tsv")
+    return jsonl(folder / "corpus.jsonl"), jsonl(folder / "queries.jsonl"), qrels
+
+
+def test_retrieval_set(site: Site, tmp_path: Path) -> None:
+    if not (site.folder / "PostLinks.xml").exists():
+        with pytest.raises(so2docs.So2docsError, match=r"PostLinks.xml"):
+            so2docs.convert(site.folder, tmp_path / "set", recipe="beir")
+        return
+    questions = oracle_tables.nest(site.folder, {"links"}).documents
+    expected = oracle_recipes.beir(questions, str)
+    for jobs, folder in enumerate([tmp_path / "one", tmp_path / "two"], 1):
+        options: Row = {"jobs": jobs, "chunk_bytes": 300_000, "body": "html"}
+        report = so2docs.convert(site.folder, folder, recipe="beir", **options)
+        assert set_of(folder) == expected
+        assert report.records == sum(map(len, expected))
+        assert (report.output, report.files) == (str(folder), 3)
+    assert not list(tmp_path.rglob("records*"))
+
+
+def test_retrieval_set_of_accepted_answers(site: Site, tmp_path: Path) -> None:
+    so2docs.convert(site.folder, tmp_path / "set", recipe="beir", accepted=True, body="html")
+    kept = [question for question in site.questions if question.get("AcceptedAnswerId")]
+    assert set_of(tmp_path / "set") == oracle_recipes.beir_accepted(kept, str)
+
+
+def test_what_a_filter_leaves_out_is_not_relevant(unpacked: Path, tmp_path: Path) -> None:
+    dump = unpacked / "beer.stackexchange.com"
+    so2docs.convert(dump, tmp_path / "all", recipe="beir")
+    so2docs.convert(dump, tmp_path / "some", recipe="beir", sample="60%")
+    corpus, queries, qrels = set_of(tmp_path / "some")
+    known = {entry["_id"] for entry in corpus}
+    pairs = [row.split("\t")[:2] for row in qrels]
+    every = [row.split("\t")[:2] for row in set_of(tmp_path / "all")[2]]
+    assert pairs == [pair for pair in every if known.issuperset(pair)]
+    assert 0 < len(pairs) < len(every)
+    assert [query["_id"] for query in queries] == list(dict.fromkeys(query for query, _ in pairs))
+
+
+def test_a_retrieval_set_is_resumed(
+    unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = unpacked / "beer.stackexchange.com"
+    so2docs.convert(dump, tmp_path / "expected", recipe="beir")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", stopped_at_qrels(os.replace))
+        with pytest.raises(Stop):
+            so2docs.convert(dump, tmp_path / "set", recipe="beir")
+    assert not (tmp_path / "set" / "qrels" / "test.tsv").exists()
+    report = so2docs.convert(dump, tmp_path / "set", recipe="beir")
+    assert report.resumed
+    assert set_of(tmp_path / "set") == set_of(tmp_path / "expected")
+    with pytest.raises(so2docs.OutputError, match="exists; choose another output"):
+        so2docs.convert(dump, tmp_path / "set", recipe="beir")
+    so2docs.convert(dump, tmp_path / "set", recipe="beir", force=True)
+
+
+def stopped_at_qrels(usual: Callable[..., None]) -> Callable[..., None]:
+    def replace(source: Any, target: Any) -> None:
+        if str(target).endswith("test.tsv"):
+            raise Stop
+        usual(source, target)
+
+    return replace

@@ -1,0 +1,247 @@
+"""The offline reader in a real browser: what is seen, what is loaded, what never runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browser import axe, browser, chromium
+from support.serve_site import ATTACKS, HOST, hostile, make, served
+
+import so2docs
+
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore")]
+
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+PAGES = ("/", "/questions", "/questions?tag=bread&sort=score", "/tags", "/search?q=sourdough",
+         "/search", "/questions/1", "/questions/900", "/questions/3", "/nothing")  # fmt: skip
+
+
+@dataclass
+class Seen:
+    """A page, and what happened on it."""
+
+    page: Any
+    asked: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def launched() -> Iterator[Any]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    chromium()
+    with served(make(tmp_path_factory.mktemp("browser"))) as found:
+        yield found
+
+
+@contextmanager
+def seen(launched: Any, **context: Any) -> Iterator[Seen]:
+    """A fresh page that notes every request, error and dialog."""
+    opened = launched.new_context(**({"viewport": DESKTOP} | context))
+    found = Seen(opened.new_page())
+    found.page.on("request", lambda request: found.asked.append(request.url))
+    found.page.on("console", lambda message: found.said.append(message.text))
+    found.page.on("pageerror", lambda error: found.said.append(str(error)))
+    found.page.on("dialog", lambda dialog: found.said.append(dialog.message))
+    try:
+        yield found
+    finally:
+        opened.close()
+
+
+def test_a_walk_through_the_reader(launched: Any, address: str) -> None:
+    with seen(launched) as it:
+        page = it.page
+        page.goto(address)
+        assert page.locator("h1").inner_text() == HOST
+        assert page.locator("svg[role=img]").count() == 2
+        page.keyboard.press("/")
+        page.keyboard.type("hot stone")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/search?q=hot+stone")
+        assert page.locator("mark").all_inner_texts() == ["hot", "stone"]
+        page.locator("body").press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/questions/1")
+        assert "Why does my sourdough" in page.locator("h1").inner_text()
+        first = page.locator(".post").nth(1)
+        assert "accepted" in first.inner_text()
+        assert page.locator(".comments li").count() == 1
+        page.get_by_role("link", name="sourdough", exact=True).click()
+        page.wait_for_url("**/questions?tag=sourdough")
+        page.locator("h3 a").first.click()
+        page.goto(f"{address}/a/4")
+        assert page.url.endswith("/questions/1#answer-4")
+        page.goto(f"{address}/questions/900")
+        page.get_by_role("link", name="its answer").click()
+        assert page.url == f"{address}/questions/1#answer-5"
+        page.keyboard.press("g")
+        page.keyboard.press("h")
+        page.wait_for_url(f"{address}/")
+        assert it.said == []
+        assert all(url.startswith(address) for url in it.asked)
+
+
+def test_the_keys_go_from_post_to_post(launched: Any, address: str) -> None:
+    with seen(launched) as it:
+        it.page.goto(f"{address}/questions/1")
+        for expected in ("", "answer-5", "answer-4", "answer-4"):
+            it.page.keyboard.press("j")
+            assert it.page.evaluate("document.activeElement.id") == expected
+        it.page.keyboard.press("k")
+        assert it.page.evaluate("document.activeElement.id") == "answer-5"
+
+
+def test_the_first_key_reaches_the_content(launched: Any, address: str) -> None:
+    with seen(launched) as it:
+        it.page.goto(address)
+        it.page.keyboard.press("Tab")
+        assert it.page.evaluate("document.activeElement.textContent") == "To the content"
+        it.page.keyboard.press("Enter")
+        assert it.page.evaluate("document.activeElement.id") == "main"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_nothing(
+    launched: Any, address: str, scheme: str, viewport: dict[str, int]
+) -> None:
+    with seen(launched, color_scheme=scheme, viewport=viewport, bypass_csp=True) as it:
+        for path in PAGES:
+            it.page.goto(f"{address}{path}")
+            it.page.evaluate(axe())
+            found = it.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+            problems = [(v["id"], [node["html"] for node in v["nodes"]][:3])
+                        for v in found["violations"]]  # fmt: skip
+            assert problems == [], path
+            assert found["passes"]
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_no_page_is_wider_than_the_screen(launched: Any, address: str, width: int) -> None:
+    with seen(launched, viewport={"width": width, "height": 800}) as it:
+        for path in PAGES:
+            it.page.goto(f"{address}{path}")
+            inside = "document.documentElement.scrollWidth"
+            assert it.page.evaluate(inside) <= width, path
+
+
+def test_dark_by_the_system_or_by_the_button(launched: Any, address: str) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    with seen(launched) as it:
+        it.page.goto(address)
+        light = it.page.evaluate(colour)
+        it.page.emulate_media(color_scheme="dark")
+        dark = it.page.evaluate(colour)
+        assert light != dark
+        it.page.locator("#theme").click()
+        assert it.page.evaluate(colour) == light
+        it.page.goto(f"{address}/tags")
+        assert it.page.evaluate(colour) == light
+        it.page.emulate_media(color_scheme="light")
+        it.page.locator("#theme").click()
+        assert it.page.evaluate(colour) == dark
+        it.page.goto(f"{address}/questions/900")
+        keyword = "getComputedStyle(document.querySelector('pre .k')).color"
+        chosen = it.page.evaluate(keyword)
+        assert chosen != it.page.evaluate("getComputedStyle(document.querySelector('pre')).color")
+        it.page.evaluate("delete document.documentElement.dataset.theme")
+        assert it.page.evaluate(keyword) != chosen
+        it.page.emulate_media(color_scheme="dark")
+        assert it.page.evaluate(keyword) == chosen
+
+
+def test_print_has_the_posts_alone(launched: Any, address: str) -> None:
+    with seen(launched) as it:
+        it.page.goto(f"{address}/questions/1")
+        it.page.emulate_media(media="print")
+        assert not it.page.locator("header.top").is_visible()
+        assert it.page.locator(".post").count() == 3
+        assert it.page.locator(".post").first.is_visible()
+
+
+def test_images_are_asked_for_only_on_demand(launched: Any, address: str) -> None:
+    with seen(launched) as it:
+        it.page.route("https://**", lambda route: route.abort())
+        it.page.goto(f"{address}/questions/900")
+        assert not [url for url in it.asked if not url.startswith(address)]
+        it.page.get_by_role("link", name="load images").click()
+        it.page.locator(".body img").scroll_into_view_if_needed()
+        it.page.wait_for_timeout(300)
+        assert "https://i.stack.imgur.com/loaf.png" in it.asked
+
+
+def test_without_scripts_all_is_there(launched: Any, address: str) -> None:
+    with seen(launched, java_script_enabled=False) as it:
+        it.page.goto(f"{address}/search?q=hot+stone")
+        it.page.locator("h3 a").first.click()
+        assert "Why does my sourdough" in it.page.locator("h1").inner_text()
+
+
+def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
+    so2docs.to_sqlite(hostile(), tmp_path / "hostile.db", site=HOST)
+    with served(tmp_path / "hostile.db") as address, seen(launched) as it:
+        it.page.add_init_script(
+            "window.ran = []; window.alert = (x) => ran.push(x);"
+            "new MutationObserver(() => document.title === 'ran' && ran.push('title'))"
+            ".observe(document, {childList: true, subtree: true, characterData: true});"
+        )
+        it.page.route("https://**", lambda route: route.abort())
+        questions = [f"/questions/{number}" for number in range(1, len(ATTACKS) + 1)]
+        lists = ["/", "/questions", "/questions?page=2", "/tags", "/search?q=hostile"]
+        for path in (*questions, *lists):
+            it.page.goto(f"{address}{path}", wait_until="load")
+            for link in it.page.locator("main a").all()[:40]:
+                link.dispatch_event("mouseover")
+                link.dispatch_event("focus")
+            state = it.page.evaluate(
+                "[ran, document.title === 'ran', location.pathname, frames.length,"
+                " getComputedStyle(document.body).display,"
+                " document.querySelectorAll('main script, main style, main iframe, main svg *, "
+                "main [style], main object, main embed, main input, main base').length]"
+                if path != "/"
+                else "[ran, document.title === 'ran', location.pathname, frames.length,"
+                " getComputedStyle(document.body).display, 0]"
+            )
+            inputs = 1 if path == "/tags" else 0  # The field of the page itself.
+            assert state == [[], False, path.split("?")[0], 0, "block", inputs], path
+            hrefs = it.page.evaluate("[...document.links].map((link) => link.protocol)")
+            assert set(hrefs) <= {"http:", "https:", "mailto:"}
+        assert it.said == []
+        outside = [url for url in it.asked if not url.startswith(address)]
+        assert outside == []
+
+
+def test_hostile_links_lead_nowhere_when_clicked(launched: Any, tmp_path: Path) -> None:
+    so2docs.to_sqlite(hostile(), tmp_path / "hostile.db")
+    with served(tmp_path / "hostile.db") as address, seen(launched) as it:
+        it.page.route("https://**", lambda route: route.abort())
+        for number in (6, 7, 8, 9):
+            it.page.goto(f"{address}/questions/{number}")
+            for link in it.page.locator(".body a").all():
+                link.click(force=True, no_wait_after=True)
+            it.page.wait_for_timeout(50)
+            assert it.page.url.startswith(address)
+            assert it.page.title() != "ran"
+        assert it.said == []
+
+
+def test_the_test_would_notice(launched: Any, tmp_path: Path) -> None:
+    """The same attacks do run where nobody holds them off."""
+    attacked = tmp_path / "raw.html"
+    attacked.write_text("".join(f"<div>{attack}</div>" for attack in ATTACKS[:3]), "utf-8")
+    with seen(launched) as it:
+        it.page.goto(attacked.as_uri())
+        it.page.wait_for_timeout(200)
+        assert it.page.title() == "ran"
+        assert json.dumps(it.asked)

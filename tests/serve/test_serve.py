@@ -1,0 +1,415 @@
+"""`so2docs serve` without a browser: what is at each address, what is safe, what is refused."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.places import SAMPLES
+from support.serve_site import ATTACKS, HOST, documents, hostile, make, served
+
+import so2docs
+from so2docs.serve.query import Query, parse
+from so2docs.serve.snippets import snippet, terms_of
+
+for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments"):
+    pytest.importorskip(_name, reason=f"{_name} is not installed")
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+
+
+@contextmanager
+def client_of(*paths: Path) -> Iterator[Any]:
+    with served(*paths) as address, httpx.Client(base_url=address, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with client_of(make(tmp_path_factory.mktemp("serve"))) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("path", "texts"),
+    [
+        ("/", ["Why does my sourdough", "<dd>9</dd>", "Most frequent tags", "<svg"]),
+        ("/questions", ["Links &amp; &lt;images&gt;", "tag=bread"]),
+        ("/questions?sort=score", ["Why does my sourdough"]),
+        ("/questions?tag=bread", ["Why does my sourdough", "2 questions"]),
+        ("/questions/tagged/c++", ["Links &amp; &lt;images&gt;", "1 questions"]),
+        ("/questions?tag=c%2B%2B", ["Links &amp; &lt;images&gt;"]),
+        ("/questions?unanswered=1", ["Links &amp; &lt;images&gt;"]),
+        ("/tags", ["sourdough"]),
+        ("/tags?like=ferm", ["fermentation"]),
+        ("/search", ["How to search"]),
+        ("/search?q=hot+stone", ["<mark>hot</mark>", "<mark>stone</mark>"]),
+        ("/search?q=%5Bbread%5D", ["Why does my sourdough"]),
+        ("/search?q=user:14", ["Links &amp; &lt;images&gt;"]),
+        ("/questions/1", ["Léo Brun", "<code>autolyse</code>", "accepted", "CC BY-SA 4.0"]),
+        ("/questions/1", [f'href="https://{HOST}/q/1"', "&lt;b&gt;that&lt;/b&gt;", "1,204"]),
+        ("/questions/1/any-title", ["Why does my sourdough"]),
+    ],
+)
+def test_pages(client: Any, path: str, texts: list[str]) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    for text in texts:
+        assert text in answer.text
+
+
+def test_every_question_is_its_document_as_json(client: Any) -> None:
+    for document in documents():
+        assert client.get(f"/questions/{document['Id']}.json").json() == document
+    asked = client.get("/questions/1", headers={"accept": "application/json"})
+    assert asked.json() == documents()[0]
+
+
+@pytest.mark.parametrize("path", ["/index", "/questions", "/tags", "/search"])
+def test_every_list_is_json_as_well(client: Any, path: str) -> None:
+    answer = client.get(f"{path}.json?q=sourdough")
+    assert answer.headers["content-type"] == "application/json"
+    assert "sourdough" in answer.text
+    assert "\\u0002" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/a/5", "/questions/1#answer-5"),
+        ("/q/1", "/questions/1"),
+        ("/questions/5", "/questions/1#answer-5"),
+        ("/a/1", "/questions/1"),
+    ],
+)
+def test_every_post_has_an_address(client: Any, path: str, to: str) -> None:
+    answer = client.get(path)
+    assert (answer.status_code, answer.headers["location"]) == (302, to)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/questions/424242", 404),
+        ("/a/424242", 404),
+        ("/questions/99999999999999999999999", 404),
+        ("/nothing", 404),
+        ("/questions?sort=size", 400),
+        ("/questions?page=-4", 200),
+        ("/questions?page=x", 200),
+        ("/questions?page=99999", 200),
+        ("/questions?tag=%00%ff", 200),
+        ("/static/../app.py", 404),
+        ("/static/%2e%2e/app.py", 404),
+    ],
+)
+def test_addresses_of_nothing(client: Any, path: str, status: int) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert "Traceback" not in answer.text
+
+
+def test_links_between_posts_are_local(client: Any) -> None:
+    page = client.get("/questions/900").text
+    for address in (
+        "/questions/1",
+        "/questions/1#answer-5",
+        "/questions/3",
+        "/questions/1#answer-4",
+        f"https://{HOST}/questions/987654",
+        "https://example.org/questions/1",
+    ):
+        assert f'href="{address}"' in page
+    comments = client.get("/questions/1").text
+    assert '<a href="/questions/1#answer-5" rel="noopener noreferrer nofollow">this</a>' in comments
+    assert '<li><a href="/questions/3">' in comments
+
+
+def test_code_is_highlighted(client: Any) -> None:
+    page = client.get("/questions/900").text
+    assert '<span class="k">def</span>' in page
+    assert ".k," in client.get("/static/reader.css").text
+
+
+def test_images_are_loaded_only_when_asked(client: Any) -> None:
+    without, asked = client.get("/questions/900"), client.get("/questions/900?images=1")
+    assert "<img" not in without.text
+    assert 'class="image"' in without.text
+    assert "img-src 'self';" in without.headers["content-security-policy"]
+    assert '<img src="https://i.stack.imgur.com/loaf.png" alt="A flat loaf"' in asked.text
+    assert "img-src 'self' https: http:;" in asked.headers["content-security-policy"]
+
+
+def test_every_answer_says_that_nothing_else_may_be_loaded(client: Any) -> None:
+    for path in ("/", "/questions/1", "/search?q=x", "/static/reader.js", "/nope"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+    for path in ("/", "/questions/900", "/search?q=bread", "/tags"):
+        page = client.get(path).text
+        assert not re.search(r"<[^>]+\s(?:style|on\w+)=", page)
+        assert not re.search(r'<(?:script|link|img)[^>]+(?:src|href)="(?:https?:)?//', page)
+        assert "<style" not in page
+
+
+def test_only_this_machine_is_answered(client: Any) -> None:
+    for name, status in (("127.0.0.1:1", 200), ("localhost", 200), ("evil.example", 400)):
+        assert client.get("/questions/1.json", headers={"host": name}).status_code == status
+
+
+def test_a_database_that_breaks_meanwhile(tmp_path: Path) -> None:
+    path = make(tmp_path)
+    with client_of(path) as client:
+        size = path.stat().st_size
+        with path.open("r+b") as file:
+            file.seek(8192)
+            file.write(b"\xff" * (size - 8192))
+        answer = client.get("/questions/1")
+        assert answer.status_code == 500
+        assert "The database cannot be read" in answer.text
+
+
+def test_nothing_hostile_gets_through_as_markup(tmp_path: Path) -> None:
+    so2docs.to_sqlite(hostile(), tmp_path / "hostile.db", site=HOST)
+    with client_of(tmp_path / "hostile.db") as client:
+        pages = [f"/questions/{number}{end}" for number in range(1, len(ATTACKS) + 1)
+                 for end in ("", "?images=1")]  # fmt: skip
+        for path in [*pages, "/", "/questions", "/tags", "/search?q=hostile", "/search?q=ran"]:
+            page = client.get(path).text
+            tags = re.findall(r"<[a-zA-Z][^>]*>", page)
+            for tag in tags:
+                assert not re.match(
+                    r"<(?:iframe|object|embed|style|base|math|meta http|form action=.j)", tag, re.I
+                ), tag
+                assert not re.search(r"\son\w+\s*=", re.sub(r'"[^"]*"', '""', tag)), tag
+                assert not re.search(r'(?:href|src)="\s*(?:javascript|data|vbscript)', tag, re.I)
+            assert page.count("<script") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hot stone", Query(match='"hot" AND "stone"')),
+        ('"hot stone', Query(match='"hot stone"')),
+        ("ferment*", Query(match='"ferment" *')),
+        ("[c++] -[rye-bread] x", Query(match='"x"', tags=["c++"], without_tags=["rye-bread"])),
+        ("bread -rye", Query(match='("bread") NOT ("rye")')),
+        ("score:5 answers:2 user:-1", Query(score=5, answers=2, user=-1)),
+        ("is:answered is:question", Query(kinds=["answered", "question"])),
+        ("title:oven", Query(match='Title : "oven"')),
+        ('say""quotes NEAR(a OR', Query(match='"say" AND "quotes" AND "NEAR(a" AND "OR"')),
+        ("score:x", Query(problems=["score:x was not understood"])),
+        ("is:what", Query(problems=["is:what was not understood"])),
+        ("-only", Query(problems=["words to leave out need others to find"])),
+        ("??? --- * [ ]", Query()),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for(text: str, expected: Query) -> None:
+    assert parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("stone", {1}),
+        ("stone -dough", set()),
+        ("[bread] is:unanswered", {900}),
+        ("[bread] -[c++]", {1}),
+        ("bread score:20", {1}),
+        ("is:answer counter", {2, 15}),
+        ("title:sourdough is:accepted", {1}),
+        ("user:14", {3, 15, 900}),
+        ("answers:2 [sourdough]", {1}),
+        ('flat "loaves"', {900}),
+        ("sourdough is:answer", set()),
+    ],
+)
+def test_what_is_found(client: Any, query: str, ids: set[int]) -> None:
+    found = client.get("/search.json", params={"q": query}).json()["posts"]
+    assert {post["Id"] for post in found} == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("Señor Ñandú, the señora", ["senor"], "<Señor> Ñandú, the señora"),
+        ("rye bread_flour", ["bread rye"], "<rye> <bread>_flour"),
+        ("fermented, unfermented", ["ferment*"], "<fermented>, unfermented"),
+        ("a " * 50 + "hot and dry hot stone here", ["hot", "stone"],
+         "… a a a a <hot> and dry <hot> <stone> here"),
+        ("hot " + "a " * 50 + "cold", ["hot"], "<hot> " + "a " * 34 + "a …"),
+        ("nothing", ["x"], "nothing"),
+        ("", ["x"], ""),
+    ],
+)  # fmt: skip
+def test_the_part_with_most_of_the_words(text: str, words: list[str], expected: str) -> None:
+    found = snippet(text, terms_of(words))
+    assert found.replace("\x02", "<").replace("\x03", ">") == expected
+
+
+def test_no_text_breaks_the_search(client: Any) -> None:
+    for text in (
+        *ATTACKS,
+        '"',
+        "''",
+        "NEAR(",
+        "a AND",
+        "Title:",
+        "*",
+        "{a}",
+        "^x",
+        "a:b",
+        "😀",
+        "\0",
+    ):
+        assert client.get("/search", params={"q": text}).status_code == 200
+
+
+def test_a_word_in_a_title_says_more(client: Any) -> None:
+    found = client.get("/search.json", params={"q": "sourdough"}).json()["posts"]
+    assert found[0]["Id"] == 1
+
+
+def test_pages_of_a_list_hold_every_question_once(tmp_path: Path) -> None:
+    made = [{"Id": n, "Title": f"word {n}", "Tags": ["a"], "Score": n % 7, "Answers": []}
+            for n in range(1, 68)]  # fmt: skip
+    so2docs.to_sqlite(made, tmp_path / "q.db")
+    with client_of(tmp_path / "q.db") as client:
+        for address in ("/questions.json?sort=score", "/questions.json?tag=a&sort=score",
+                        "/search.json?q=word", "/search.json?q=[a]"):  # fmt: skip
+            found: list[int] = []
+            for page in range(1, 9):
+                answer = client.get(f"{address}&page={page}").json()
+                found += [post["Id"] for post in answer.get("questions", answer.get("posts"))]
+            assert sorted(found) == list(range(1, 68))
+
+
+@pytest.mark.parametrize("count", [60, 5000])
+def test_lists_of_a_tag_are_the_same_however_frequent_it_is(count: int, tmp_path: Path) -> None:
+    made = [{"Id": n, "Tags": ["a" if n <= count else "b"], "Score": n * 7 % 1001, "Answers": []}
+            for n in range(1, 6000)]  # fmt: skip
+    so2docs.to_sqlite(made, tmp_path / "q.db", search="none")
+    best = sorted((d for d in made if d["Tags"] == ["a"]), key=lambda d: (-d["Score"], -d["Id"]))  # type: ignore[operator]
+    with client_of(tmp_path / "q.db") as client:
+        found = client.get("/questions.json?tag=a&sort=score").json()["questions"]
+        assert [row["Id"] for row in found] == [document["Id"] for document in best[:20]]
+        assert client.get("/search?q=word").status_code == 404
+        assert client.get("/search?q=[a]").status_code == 200
+
+
+def test_very_many_matches(tmp_path: Path) -> None:
+    made: list[dict[str, Any]] = [
+        {"Id": n, "Title": "plain", "Body": "<p>common</p>", "Answers": []} for n in range(1, 5001)
+    ]
+    for number in (6000, 6001):
+        title = {"Title": "common sense", "Score": 6010 - number}
+        made.append({"Id": number, **title, "Body": "<p>x</p>", "Answers": []})
+    so2docs.to_sqlite(made, tmp_path / "q.db")
+    with client_of(tmp_path / "q.db") as client:
+        found = client.get("/search.json?q=common").json()["posts"]
+        assert [post["Id"] for post in found] == [6000, 6001]
+        assert "Very many posts match" in client.get("/search?q=common").text
+
+
+def test_several_sites(tmp_path: Path) -> None:
+    outputs = []
+    for name in ("posts", "grouped"):
+        outputs.append(tmp_path / f"{name}.stackexchange.com.jsonl.gz")
+        so2docs.convert(SAMPLES / f"{name}.xml", outputs[-1])
+    so2docs.to_sqlite(outputs, tmp_path / "both.db", site_field="Site")
+    single = make(tmp_path)
+    with client_of(tmp_path / "both.db", single) as client:
+        front = client.get("/").text
+        for name in ("posts", "grouped"):
+            base = f"/{name}.stackexchange.com"
+            assert f'href="{base}/"' in front
+            expected = list(so2docs.read(tmp_path / f"{name}.stackexchange.com.jsonl.gz"))
+            for document in expected:
+                found = client.get(f"{base}/questions/{document['Id']}.json").json()
+                assert found.pop("Site") == f"{name}.stackexchange.com"
+                assert found == document
+            listed = client.get(f"{base}/questions.json").json()["questions"]
+            assert len(listed) == len(expected)
+            assert client.get(f"{base}/").status_code == 200
+        assert client.get("/posts.stackexchange.com/search.json?q=sourdough").json()["posts"]
+        assert not client.get("/grouped.stackexchange.com/search.json?q=sourdough").json()["posts"]
+        moved = client.get("/posts.stackexchange.com/a/5")
+        assert moved.headers["location"] == "/posts.stackexchange.com/questions/1#answer-5"
+        assert client.get(f"/{HOST}/questions/900").status_code == 200
+
+
+def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
+    output = tmp_path / "posts.jsonl.gz"
+    so2docs.convert(SAMPLES / "posts.xml", output)
+    said: list[str] = []
+    from so2docs.serve.server import open_sites
+
+    for _ in range(2):
+        open_sites([str(output)], notify=said.append)
+    assert len(said) == 1
+    so2docs.convert(SAMPLES / "grouped.xml", output, force=True)
+    open_sites([str(output)], notify=said.append)
+    with client_of(output) as client:
+        assert "making it again" in said[1]
+        expected = [document["Id"] for document in so2docs.read(output)]
+        found = client.get("/questions.json?sort=oldest").json()["questions"]
+        assert [row["Id"] for row in found] == expected
+
+
+def serving(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "so2docs", "serve", *map(str, arguments)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    process = serving(make(tmp_path), "--port", 0)
+    assert process.stderr is not None
+    try:
+        line = process.stderr.readline()
+        found = re.search(r"serving (http://127\.0\.0\.1:(\d+)/)", line)
+        assert found, line
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                with urllib.request.urlopen(found[1], timeout=10) as answer:
+                    assert b"sourdough" in answer.read()
+                break
+            except ConnectionError:
+                assert time.monotonic() < deadline
+        listening = Path("/proc/net/tcp").read_text() if Path("/proc/net/tcp").exists() else ""
+        if listening:
+            assert f"0100007F:{int(found[2]):04X} 00000000:0000 0A" in listening
+    finally:
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert rest.strip() == "so2docs: interrupted; no longer serving"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"SQLite format 3\x00", "is no database of so2docs"),
+        (b'[{"Id": 1}]', "is a JSON array"),
+    ],
+)
+def test_what_cannot_be_served(content: bytes | None, message: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "x.db").write_bytes(content)
+    process = serving(tmp_path / "x.db", "--port", 0)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert message in said
+    assert "Traceback" not in said

@@ -1,0 +1,600 @@
+"""Whatever a dump comes in, it becomes the same bytes as the plain file."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import py7zr
+import pytest
+import zstandard
+from support.places import SAMPLES
+
+import so2docs
+
+PLAIN = (SAMPLES / "posts.xml").read_bytes()
+OTHERS = {"PostHistory.xml": b"<posthistory>" + b" " * 50_000, "Votes.xml": b"<votes/>"}
+
+Pack = Callable[[bytes], bytes]
+
+
+def in_two(compress: Pack, padding: bytes = b"") -> Pack:
+    """Two streams one after the other, the first ending within a row."""
+    return lambda data: compress(data[:5000]) + padding + compress(data[5000:])
+
+
+def zipped(method: int, name: str = "Posts.xml") -> Pack:
+    def pack(data: bytes) -> bytes:
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", method) as members:
+            members.writestr("PostHistory.xml", OTHERS["PostHistory.xml"])
+            members.writestr(name, data)
+        return archive.getvalue()
+
+    return pack
+
+
+def seven_zip(*filters: int, name: str = "Posts.xml", password: str | None = None) -> Pack:
+    """The posts between other tables, all in one solid block, as they are published."""
+
+    def pack(data: bytes) -> bytes:
+        archive = io.BytesIO()
+        chain = [{"id": number} for number in filters]
+        with py7zr.SevenZipFile(archive, "w", filters=chain, password=password) as members:
+            members.writestr(OTHERS["PostHistory.xml"], "PostHistory.xml")
+            members.writestr(data, name)
+            members.writestr(OTHERS["Votes.xml"], "Votes.xml")
+        return archive.getvalue()
+
+    return pack
+
+
+def both(outer: Pack, inner: Pack) -> Pack:
+    return lambda data: outer(inner(data))
+
+
+FORMS: dict[str, Pack] = {
+    "gzip": gzip.compress,
+    "gzip-members": in_two(gzip.compress),
+    "bzip2": bz2.compress,
+    "bzip2-streams": in_two(bz2.compress),
+    "xz": lzma.compress,
+    "xz-streams": in_two(lzma.compress, bytes(8)),
+    "zstd": zstandard.compress,
+    "zstd-frames": in_two(zstandard.compress),
+    "zip-deflate": zipped(zipfile.ZIP_DEFLATED),
+    "zip-stored": zipped(zipfile.ZIP_STORED),
+    "zip-bzip2": zipped(zipfile.ZIP_BZIP2),
+    "zip-lzma": zipped(zipfile.ZIP_LZMA),
+    "zip-folder-lower-case": zipped(zipfile.ZIP_DEFLATED, "beer/posts.xml"),
+    "7z-bzip2": seven_zip(py7zr.FILTER_BZIP2),
+    "7z-lzma": seven_zip(py7zr.FILTER_LZMA),
+    "7z-lzma2": seven_zip(py7zr.FILTER_LZMA2),
+    "7z-deflate": seven_zip(py7zr.FILTER_DEFLATE),
+    "7z-copy": seven_zip(py7zr.FILTER_COPY),
+    "7z-zstd": seven_zip(py7zr.FILTER_ZSTD),
+    "7z-filter": seven_zip(py7zr.FILTER_X86, py7zr.FILTER_LZMA2),
+    "7z-folder-upper-case": seven_zip(py7zr.FILTER_LZMA2, name="Beer/POSTS.XML"),
+    "7z-in-7z": both(
+        seven_zip(py7zr.FILTER_LZMA2, name="beer-Posts.7z"), seven_zip(py7zr.FILTER_BZIP2)
+    ),
+    "7z-in-gzip": both(gzip.compress, seven_zip(py7zr.FILTER_BZIP2)),
+    "gzip-in-zip": both(zipped(zipfile.ZIP_STORED, "Posts.xml.gz"), gzip.compress),
+}
+STREAMED = ["gzip", "bzip2", "xz", "zstd"]
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """All files that a conversion has left, by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What the plain file becomes."""
+    output = tmp_path_factory.mktemp("plain") / "questions.jsonl.gz"
+    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
+    return everything(output.parent)
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """A name in an empty folder."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder / "questions.jsonl.gz"
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Callable[[bytes], Path]:
+    """Writes a dump whose name says nothing about what it is."""
+
+    def write(data: bytes) -> Path:
+        path = tmp_path / "dump"
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "so2docs", "convert", *map(str, arguments)]
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 300])
+@pytest.mark.parametrize("form", FORMS)
+def test_same_bytes_from_any_form(
+    form: str,
+    chunk_bytes: int | None,
+    given: Callable[[bytes], Path],
+    output: Path,
+    expected: dict[str, bytes],
+) -> None:
+    report = so2docs.convert(given(FORMS[form](PLAIN)), output, jobs=1, chunk_bytes=chunk_bytes)
+    assert everything(output.parent) == expected
+    assert report.dump_bytes == len(PLAIN)
+
+
+def test_same_bytes_from_several_jobs(
+    given: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
+) -> None:
+    so2docs.convert(given(FORMS["7z-bzip2"](PLAIN)), output, jobs=3, chunk_bytes=1000)
+    assert everything(output.parent) == expected
+
+
+@pytest.mark.parametrize("name", ["Posts.xml", "posts.xml", "Posts.xml.gz", "beer-Posts.7z"])
+def test_folder(name: str, tmp_path: Path, output: Path, expected: dict[str, bytes]) -> None:
+    pack = {".gz": gzip.compress, ".7z": FORMS["7z-bzip2"]}.get(Path(name).suffix, bytes)
+    folder = tmp_path / "beer"
+    folder.mkdir()
+    (folder / name).write_bytes(pack(PLAIN))
+    (folder / "Users.xml").write_bytes(b"<users/>")
+    so2docs.convert(folder, output, jobs=1)
+    assert everything(output.parent) == expected
+
+
+@pytest.mark.parametrize("form", ["plain", *STREAMED, "zip-deflate", "7z-bzip2", "utf-16"])
+def test_standard_input(form: str, output: Path, expected: dict[str, bytes]) -> None:
+    forms = FORMS | {"plain": bytes, "utf-16": utf_16}
+    done = subprocess.run(
+        command("-", output, "--jobs", "1", "--quiet"),
+        input=forms[form](PLAIN),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert everything(output.parent) == expected
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip", "7z-lzma2"])
+def test_open_file_stays_open(form: str, output: Path, expected: dict[str, bytes]) -> None:
+    file = io.BytesIO((FORMS | {"plain": bytes})[form](PLAIN))
+    so2docs.convert(file, output, jobs=1)
+    assert everything(output.parent) == expected
+    assert not file.closed
+
+
+def test_documents_from_an_archive(given: Callable[[bytes], Path]) -> None:
+    found = list(so2docs.documents(given(FORMS["7z-bzip2"](PLAIN)), jobs=1))
+    assert found == list(so2docs.documents(SAMPLES / "posts.xml", jobs=1))
+
+
+def utf_16(data: bytes) -> bytes:
+    return data.decode("utf-8-sig").replace('"utf-8"', '"utf-16"').encode("utf-16")
+
+
+def declared(encoding: str) -> Pack:
+    """In another encoding, with references for what it does not have."""
+
+    def pack(data: bytes) -> bytes:
+        text = data.decode("utf-8-sig").replace('"utf-8"', f'"{encoding}"')
+        return text.encode(encoding, errors="xmlcharrefreplace")
+
+    return pack
+
+
+ENCODINGS: dict[str, Pack] = {
+    "utf-16": utf_16,
+    "utf-16-le": lambda data: utf_16(data)[2:],
+    "utf-16-be": lambda data: utf_16(data).decode("utf-16").encode("utf-16-be"),
+    "utf-32": lambda data: data.decode("utf-8-sig").encode("utf-32"),
+    "iso-8859-1": declared("iso-8859-1"),
+    "windows-1252": declared("windows-1252"),
+    "shift_jis": declared("shift_jis"),
+    "gb18030": declared("gb18030"),
+    "us-ascii": declared("us-ascii"),
+    "utf-8-declared-as-utf-16": lambda data: data.replace(b'"utf-8"', b'"utf-16"'),
+    "utf-16-in-gzip": lambda data: gzip.compress(utf_16(data)),
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_same_bytes_from_any_encoding(
+    encoding: str, given: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
+) -> None:
+    so2docs.convert(given(ENCODINGS[encoding](PLAIN)), output, jobs=1, chunk_bytes=3001)
+    assert everything(output.parent) == expected
+
+
+def test_what_an_encoding_does_not_allow_is_counted(
+    given: Callable[[bytes], Path], output: Path
+) -> None:
+    text = '<posts><row Id="1" PostTypeId="1" Title="a\ufffdb?c"/></posts>'
+    lone_surrogate = text.encode("utf-16-le").replace(b"?\0", b"\x00\xd8")
+    report = so2docs.convert(given(b"\xff\xfe" + lone_surrogate), output, jobs=1)
+    assert report.repaired_characters == 1
+    assert next(so2docs.read(output))["Title"] == "a\ufffdb\ufffdc"
+
+
+def test_unknown_encoding(given: Callable[[bytes], Path], output: Path) -> None:
+    with pytest.raises(so2docs.DumpError, match="declared to be encoded as klingon-8"):
+        so2docs.convert(given(PLAIN.replace(b"utf-8", b"klingon-8")[3:]), output)
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if "-in-" not in form])
+def test_cut_off_anywhere_is_an_error(
+    form: str, given: Callable[[bytes], Path], output: Path
+) -> None:
+    data = FORMS[form](PLAIN)
+    for size in range(8, len(data), len(data) // 12):
+        with pytest.raises(so2docs.DumpError, match=r"cut off|is empty|not a Posts\.xml") as failed:
+            so2docs.convert(given(data[:size]), output, jobs=1, restart=True)
+        assert "download it again" in str(failed.value) or "complete" in str(failed.value)
+        assert not output.exists()
+
+
+# A frame of zstd has a checksum only if it is asked for.
+CHECKED = FORMS | {"zstd": zstandard.ZstdCompressor(write_checksum=True).compress}
+CHECKED_FORMS = [form for form in CHECKED if form != "zstd-frames" and "-in-" not in form]
+
+
+@pytest.mark.parametrize("form", CHECKED_FORMS)
+def test_damage_anywhere_is_noticed_or_harmless(
+    form: str, given: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
+) -> None:
+    data = CHECKED[form](PLAIN)
+    noticed = 0
+    for place in range(8, len(data), len(data) // 25):
+        damaged = bytearray(data)
+        damaged[place] ^= 0x55
+        try:
+            so2docs.convert(given(bytes(damaged)), output, jobs=1, restart=True, force=True)
+        except so2docs.DumpError:
+            noticed += 1
+        else:
+            assert output.read_bytes() == expected[output.name]
+    assert noticed > 5
+
+
+def test_place_in_a_damaged_file(bad_row: Path, output: Path) -> None:
+    whole = gzip.decompress(bad_row.read_bytes())
+    bad_row.write_bytes(gzip.compress(whole)[:-40_000])
+    with pytest.raises(so2docs.TruncatedDumpError, match="is a gzip file that is cut") as failed:
+        so2docs.convert(bad_row, output, jobs=1, chunk_bytes=10_000)
+    place = failed.value.place
+    assert place is not None
+    assert place.offset > len(whole) // 2
+    assert place.line == 1 + whole[: place.offset].count(b"\n")
+    assert place.last_id == place.line - 2
+
+
+def test_place_where_the_dump_in_an_archive_ends(
+    given: Callable[[bytes], Path], output: Path
+) -> None:
+    cut = PLAIN[:8000]
+    with pytest.raises(so2docs.TruncatedDumpError) as failed:
+        so2docs.convert(given(gzip.compress(cut)), output, jobs=1, chunk_bytes=1000)
+    plain = given(cut)
+    with pytest.raises(so2docs.TruncatedDumpError) as same:
+        so2docs.convert(plain, output, jobs=1, restart=True)
+    assert failed.value.place == same.value.place
+
+
+def test_two_dumps_in_one(given: Callable[[bytes], Path], output: Path) -> None:
+    with pytest.raises(so2docs.MalformedDumpError, match="after its closing </posts>") as failed:
+        so2docs.convert(given(gzip.compress(PLAIN + PLAIN)), output, jobs=1, chunk_bytes=1000)
+    place = failed.value.place
+    assert place is not None
+    assert place.offset == PLAIN.rindex(b"<row ")
+    assert place.line == 1 + PLAIN.count(b"\n", 0, place.offset)
+    assert place.last_id == 21
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+def test_named_pipe(tmp_path: Path, output: Path, expected: dict[str, bytes]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(command(pipe, output, "--jobs", "1", "--quiet")) as running:
+        pipe.write_bytes(gzip.compress(PLAIN))
+        assert running.wait(timeout=60) == 0
+    assert everything(output.parent) == expected
+
+
+@pytest.mark.parametrize(
+    "end", [b"\n<!-- the end -->\n", b"<?pi?>" + b" " * 100_000, b"<!--" + b"-x" * 60_000 + b"-->"]
+)
+def test_comments_after_the_root(
+    end: bytes, given: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
+) -> None:
+    so2docs.convert(given(gzip.compress(PLAIN + end)), output, jobs=1)
+    assert output.read_bytes() == expected[output.name]
+
+
+@pytest.mark.parametrize("form", ["7z-lzma2", "zip-deflate"])
+def test_archive_without_posts_says_what_is_in_it(
+    form: str, given: Callable[[bytes], Path], output: Path
+) -> None:
+    packs = {
+        "7z-lzma2": seven_zip(py7zr.FILTER_LZMA2, name="Users.xml"),
+        "zip-deflate": zipped(zipfile.ZIP_DEFLATED, "Users.xml"),
+    }
+    with pytest.raises(so2docs.ArchiveError, match=r"no Posts\.xml.*PostHistory\.xml, Users\.xml"):
+        so2docs.convert(given(packs[form](PLAIN)), output)
+
+
+def test_encrypted_7z(given: Callable[[bytes], Path], output: Path) -> None:
+    pack = seven_zip(py7zr.FILTER_LZMA2, py7zr.FILTER_CRYPTO_AES256_SHA256, password="secret word")
+    with pytest.raises(so2docs.ArchiveError, match="is encrypted"):
+        so2docs.convert(given(pack(PLAIN)), output)
+
+
+def test_encrypted_zip(given: Callable[[bytes], Path], output: Path) -> None:
+    data = bytearray(zipped(zipfile.ZIP_STORED)(PLAIN))
+    for signature, flags in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+        at = data.rfind(signature)
+        data[at + flags] |= 1
+    with pytest.raises(so2docs.ArchiveError, match="is encrypted"):
+        so2docs.convert(given(bytes(data)), output)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+def test_empty_inside(pack: Pack, given: Callable[[bytes], Path], output: Path) -> None:
+    with pytest.raises(so2docs.DumpError, match="is empty"):
+        so2docs.convert(given(pack(b"")), output)
+
+
+@pytest.mark.parametrize(
+    ("data", "what"), [(b"Rar!\x1a\x07\x01\x00", "a rar archive"), (b"LZIP\x01", "an lzip file")]
+)
+def test_other_archives(
+    data: bytes, what: str, given: Callable[[bytes], Path], output: Path
+) -> None:
+    with pytest.raises(so2docs.DumpError, match=f"is {what}, not XML; unpack it first"):
+        so2docs.convert(given(data), output)
+
+
+def test_7z_without_its_extra(given: Callable[[bytes], Path], output: Path) -> None:
+    script = "import sys; sys.modules['py7zr'] = None; from so2docs.cli import main; main()"
+    dump = given(FORMS["7z-bzip2"](PLAIN))
+    done = subprocess.run(
+        [sys.executable, "-c", script, "convert", str(dump), str(output)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "pip install py7zr" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_published_archives(dumps: Path, tmp_path: Path, output: Path) -> None:
+    archives = sorted(dumps.glob("archives/*.7z"))
+    assert archives
+    for archive in archives:
+        with py7zr.SevenZipFile(archive) as members:
+            members.extract(path=tmp_path, targets=["Posts.xml"])
+        so2docs.convert(tmp_path / "Posts.xml", output, force=True)
+        plain = output.read_bytes()
+        so2docs.convert(archive, output, force=True, jobs=2, chunk_bytes=1_000_003)
+        assert output.read_bytes() == plain
+
+
+@pytest.fixture
+def bad_row(output: Path) -> Path:
+    """An archive with a row near its end that is not XML, so that a conversion stops there."""
+    rows = [
+        b'<row Id="%d" PostTypeId="1" Body="%s"/>\n' % (number, os.urandom(200).hex().encode())
+        for number in range(1, 2000)
+    ]
+    rows[1900] = rows[1900].replace(b'"/>', b"/>")
+    path = output.parent.parent / "dump.gz"
+    path.write_bytes(gzip.compress(b"<posts>\n" + b"".join(rows) + b"</posts>"))
+    return path
+
+
+def test_goes_on_after_a_failure(bad_row: Path, output: Path) -> None:
+    with pytest.raises(so2docs.MalformedDumpError) as failed:
+        so2docs.convert(bad_row, output, jobs=1, chunk_bytes=10_000)
+    assert failed.value.place is not None
+    assert failed.value.place.last_id == 1900
+    assert failed.value.place.line == 1902
+    report = so2docs.convert(bad_row, output, jobs=1, skip_malformed=True)
+    assert report.resumed
+    assert report.rows == 1999
+    again = output.parent.parent / "again.jsonl.gz"
+    so2docs.convert(bad_row, again, jobs=1, skip_malformed=True)
+    assert output.read_bytes() == again.read_bytes()
+
+
+def test_interrupted_pipe_starts_over(output: Path) -> None:
+    with subprocess.Popen(
+        command("-", output, "--jobs", "1"), stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdin is not None
+        assert running.stderr is not None
+        running.stdin.write(PLAIN[:9000])
+        running.stdin.flush()
+        while not list(output.parent.glob("*.spill/pieces/*")):
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=60) == 130
+        assert b"starts over" in running.stderr.read()
+    assert not list(output.parent.iterdir())
+
+
+KILLED = """
+import sys, so2docs
+so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000)
+"""
+
+
+def test_goes_on_after_being_killed(bad_row: Path, output: Path) -> None:
+    whole = gzip.decompress(bad_row.read_bytes()).replace(b"/>", b'"/>').replace(b'""', b'"')
+    rows = whole.removeprefix(b"<posts>\n").removesuffix(b"</posts>")
+    bad_row.write_bytes(gzip.compress(b"<posts>\n" + rows * 4 + b"</posts>", 1))
+    running = subprocess.Popen([sys.executable, "-c", KILLED, str(bad_row), str(output)])
+    while len(list(output.parent.glob("*.spill/*.blocks"))) < 8:
+        assert running.poll() is None
+    running.kill()
+    running.wait()
+    report = so2docs.convert(bad_row, output, jobs=1)
+    assert report.resumed
+    again = output.parent / "again.jsonl.gz"
+    so2docs.convert(bad_row, again, jobs=1)
+    assert output.read_bytes() == again.read_bytes()
+    assert not list(output.parent.glob("*.spill"))
+
+
+BOMB = """
+import resource, sys, so2docs
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    so2docs.convert(sys.argv[1], sys.argv[2], jobs=1)
+except so2docs.DumpError as error:
+    print(error.problem)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    ("pack", "start", "problem"),
+    [
+        (gzip.compress, b"", "is not a Posts.xml: no root element such as <posts> in its first"),
+        (gzip.compress, b'<posts><row Id="1" Body="', "has no start of a row in 128 MiB"),
+        (bz2.compress, b'<posts><row Id="1" Body="', "has no start of a row in 128 MiB"),
+        (gzip.compress, b"<posts></posts>", ""),
+        (gzip.compress, b"<posts></posts><!--", "has content after its closing </posts>"),
+    ],
+)
+def test_bombs_take_no_memory(
+    pack: Pack, start: bytes, problem: str, tmp_path: Path, output: Path
+) -> None:
+    bomb = tmp_path / "bomb"
+    bomb.write_bytes(pack(start) + pack(b" " * 50_000_000) * 4)
+    done = subprocess.run(
+        [sys.executable, "-c", BOMB, str(bomb), str(output)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    *found, mebibytes = done.stdout.splitlines()
+    assert "".join(found).startswith(problem)
+    assert len(found) == bool(problem)
+    assert int(mebibytes) < 150
+
+
+READ_BACK = """
+import resource, sys, so2docs
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    if sys.argv[2] == "read":
+        list(so2docs.read(sys.argv[1]))
+    elif sys.argv[2] == "open":
+        so2docs.open(sys.argv[1], notify=print)
+    else:
+        so2docs.stats(sys.argv[1], jobs=1)
+except so2docs.OutputError as error:
+    print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+BLANKS = 800_000_000
+BOMBS = {
+    "zip-bzip2": zipped(zipfile.ZIP_BZIP2),
+    "zip-lzma": zipped(zipfile.ZIP_LZMA),
+    "7z-zstd": seven_zip(py7zr.FILTER_ZSTD),
+    "7z-filter-zstd": seven_zip(py7zr.FILTER_X86, py7zr.FILTER_ZSTD),
+    "7z-filter-bzip2": seven_zip(py7zr.FILTER_X86, py7zr.FILTER_BZIP2),
+    "gzip-half-a-tag": lambda data: gzip.compress(data.replace(b">", b"></posts", 1), 1),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", BOMBS)
+def test_no_decoder_gives_more_than_is_asked_for(form: str, tmp_path: Path, output: Path) -> None:
+    bomb = tmp_path / "bomb"
+    bomb.write_bytes(BOMBS[form](b"<posts>" + b" " * 250_000_000))
+    done = subprocess.run(
+        [sys.executable, "-c", BOMB, str(bomb), str(output)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    problem, mebibytes = done.stdout.splitlines()
+    assert "start of a row in 128 MiB" in problem or "is compressed by" in problem
+    assert int(mebibytes) < 150
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["read", "open", "stats"])
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, way: str, tmp_path: Path) -> None:
+    bomb = tmp_path / "q.jsonl.x"
+    bomb.write_bytes(pack(b" " * BLANKS))
+    done = subprocess.run(
+        [sys.executable, "-c", READ_BACK, str(bomb), way],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    *said, mebibytes = done.stdout.splitlines()
+    assert said
+    assert int(mebibytes) < 700
+
+
+def test_two_members_of_one_name(given: Callable[[bytes], Path], output: Path) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as members:
+        members.writestr("Posts.xml", PLAIN)
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            members.writestr("Posts.xml", b"<posts/>")
+    with pytest.raises(so2docs.ArchiveError, match=r"holds 2 files named Posts\.xml"):
+        so2docs.convert(given(archive.getvalue()), output)
+
+
+@pytest.mark.parametrize("label", ["undefined", "idna", "hex", "punycode", "unicode_escape"])
+def test_what_is_no_encoding_of_text(
+    label: str, given: Callable[[bytes], Path], output: Path
+) -> None:
+    data = PLAIN.replace(b"utf-8", label.encode())[3:]
+    with pytest.raises(so2docs.DumpError, match=f"declared to be encoded as {label}, which is not"):
+        so2docs.convert(given(data), output)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed", "words"),
+    [
+        ("- '{}'", "<&-", "standard input: is closed; pipe a dump into it"),
+        ("samples/posts.xml -", ">&-", "standard output is closed; name a file instead of -"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+def test_closed_standard_streams(arguments: str, closed: str, words: str, output: Path) -> None:
+    line = f"{sys.executable} -m so2docs convert {arguments.format(output)} -j1 {closed}"
+    done = subprocess.run(
+        line, shell=True, check=False, cwd=SAMPLES.parent, stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

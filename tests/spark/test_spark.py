@@ -1,0 +1,420 @@
+"""The conversion on Spark: the same lines as the plain one, whatever the cluster does."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.oracle import nest
+from support.places import SAMPLES
+from support.spark_runs import (
+    SAMPLE_NAMES,
+    assert_same_as_parquet,
+    assert_same_as_plain,
+    files_of,
+    lines_of,
+    noisy_dump,
+    sparse_dump,
+)
+
+import so2docs
+from so2docs import merge
+from so2docs import spark as on_spark
+from so2docs.posts import posts
+from so2docs.spark import door, looking, plan
+from so2docs.spark.jobs import outcome, run
+from so2docs.spark.site import SiteTask, convert_site
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("chunk_bytes", "answers_by"),
+    [(None, "id"), (700, "votes")],
+)
+def test_samples(session: Any, tmp_path: Path, chunk_bytes: int | None, answers_by: Any) -> None:
+    report = on_spark.convert(
+        session,
+        SAMPLES / "*.xml",
+        tmp_path / "out",
+        site=False,
+        chunk_bytes=chunk_bytes,
+        answers_by=answers_by,
+    )
+    assert list(report.sites) == SAMPLE_NAMES
+    for name in SAMPLE_NAMES:
+        dump, folder = SAMPLES / f"{name}.xml", tmp_path / "out" / name
+        assert_same_as_plain(dump, folder, tmp_path / name, answers_by=answers_by)
+        oracle, counts = nest(dump), report.sites[name]
+        assert (counts.rows, counts.questions) == (oracle.rows, oracle.questions)
+        assert counts.answers == oracle.answers
+        assert counts.strays == dict(sorted(oracle.strays_by_reason.items()))
+        assert counts.other_types == oracle.other_types
+        assert counts.repaired_characters == oracle.repaired_characters
+
+
+@pytest.mark.spark
+def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
+    pattern = unpacked / "*" / "Posts.xml"
+    report = on_spark.convert(session, pattern, tmp_path / "out", site=False, chunk_bytes=500_000)
+    assert report.sites
+    for name in report.sites:
+        dump = unpacked / name / "Posts.xml"
+        assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name)
+
+
+@pytest.mark.spark
+def test_same_files_for_any_chunks_and_many_parts_in_order(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = noisy_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 800_000, 9_001))
+    monkeypatch.setattr(door, "PART_BYTES", "100kB")
+    found = []
+    for chunk_bytes in (None, 200_011):
+        out = tmp_path / str(chunk_bytes)
+        on_spark.convert(session, dump, out, chunk_bytes=chunk_bytes)
+        found.append(files_of(out))
+    assert found[0] == found[1]
+    assert len([name for name in found[0] if "part-" in name]) > 5
+    assert_same_as_plain(dump, tmp_path / "None" / "wide", tmp_path / "plain")
+    ids = [json.loads(line)["Id"] for line in lines_of(tmp_path / "None" / "wide")]
+    assert ids == sorted(ids)
+
+
+@pytest.mark.spark
+def test_site_stands_before_the_answers(session: Any, tmp_path: Path) -> None:
+    on_spark.convert(session, [SAMPLES / "votes.xml"], tmp_path)
+    expected = (SAMPLES / "votes.jsonl").read_bytes().splitlines(keepends=True)
+    found = lines_of(tmp_path / "votes")
+    assert [
+        line.replace(b',"Site":"votes","Answers":', b',"Answers":') for line in found
+    ] == expected
+    assert all(json.loads(line)["Site"] == "votes" for line in found)
+
+
+@pytest.mark.spark
+def test_repeated_ids_across_parts_keep_the_first_row(session: Any, tmp_path: Path) -> None:
+    rows = [f'<row Id="{number * 200_000}" PostTypeId="1" />' for number in range(1, 9)]
+    rows += [
+        f'<row Id="77" PostTypeId="2" ParentId="{parent * 200_000}" Score="{parent}" />'
+        for parent in (5, 2, 7, 2, 3)
+    ]
+    dump = tmp_path / "Posts.xml"
+    dump.write_text("<posts>" + "\n".join(rows) + "</posts>")
+    for chunk_bytes in (60, 150, None):
+        out = tmp_path / str(chunk_bytes)
+        on_spark.convert(session, dump, out, chunk_bytes=chunk_bytes)
+        assert_same_as_plain(dump, out / tmp_path.name, tmp_path / f"plain{chunk_bytes}")
+        answered = [json.loads(line) for line in lines_of(out / tmp_path.name)]
+        assert [question["Id"] for question in answered if question["Answers"]] == [1_000_000]
+
+
+@pytest.mark.spark
+def test_a_bad_dump_fails_with_the_message_of_the_plain_command(
+    session: Any, tmp_path: Path
+) -> None:
+    ids = range(1, 2000, 3)
+    sparse_dump(tmp_path / "dumps" / "good" / "Posts.xml", ids)
+    sparse_dump(tmp_path / "dumps" / "malformed" / "Posts.xml", ids, malformed=1201)
+    cut = sparse_dump(tmp_path / "dumps" / "truncated" / "Posts.xml", ids)
+    cut.write_bytes(cut.read_bytes()[:-500])
+    pattern = str(tmp_path / "dumps" / "*" / "Posts.xml")
+    out = tmp_path / "out"
+    report = on_spark.convert(session, pattern, out, on_error="skip", chunk_bytes=10_000)
+    assert list(report.sites) == ["good"]
+    assert sorted(report.failures) == ["malformed", "truncated"]
+    assert lines_of(out / "good")
+    for name, error in report.failures.items():
+        with pytest.raises(so2docs.DumpError) as plain:
+            so2docs.convert(
+                tmp_path / "dumps" / name / "Posts.xml", tmp_path / "q.jsonl.gz", jobs=1
+            )
+        assert type(error) is type(plain.value)
+        assert error.excerpt_path == str(out / name / "_error.xml")
+        assert (
+            str(error).partition("; a small dump")[0]
+            == str(plain.value).partition("; a small dump")[0]
+        )
+        assert (out / name / "_error.xml").read_bytes() == plain.value.excerpt
+        assert not (out / name / "_SUCCESS").exists()
+    with pytest.raises(so2docs.DumpError, match="malformed"):
+        on_spark.convert(session, tmp_path / "dumps" / "malformed" / "Posts.xml", tmp_path / "two")
+    skipped = on_spark.convert(
+        session, tmp_path / "dumps" / "malformed" / "Posts.xml", out, skip_malformed=True
+    )
+    assert skipped.sites["malformed"].strays["malformed_row"] == 1
+
+
+@pytest.mark.spark
+def test_a_finished_site_stays_unless_forced(session: Any, tmp_path: Path) -> None:
+    dump = SAMPLES / "posts.xml"
+    on_spark.convert(session, dump, tmp_path)
+    before = files_of(tmp_path)
+    part = tmp_path / "posts" / "part-00000.jsonl.gz"
+    part.write_bytes(b"marked")
+    again = on_spark.convert(session, dump, tmp_path)
+    assert (again.finished, again.sites, part.read_bytes()) == (["posts"], {}, b"marked")
+    assert "posts  finished before" in str(again)
+    (tmp_path / "posts" / "part-00009.jsonl.gz").write_bytes(b"of a larger dump")
+    on_spark.convert(session, dump, tmp_path, force=True)
+    assert files_of(tmp_path) == before
+    (tmp_path / "posts" / "_SUCCESS").unlink()
+    on_spark.convert(session, dump, tmp_path)
+    assert files_of(tmp_path) == before
+    (tmp_path / "posts" / "notes.txt").write_text("mine")
+    with pytest.raises(so2docs.OutputError, match="holds notes"):
+        on_spark.convert(session, dump, tmp_path, force=True)
+
+
+@pytest.mark.spark
+def test_a_run_after_a_mended_dump_converts_that_one_alone(session: Any, tmp_path: Path) -> None:
+    good = sparse_dump(tmp_path / "in" / "good" / "Posts.xml", range(1, 2000, 3))
+    bad = sparse_dump(tmp_path / "in" / "bad" / "Posts.xml", range(1, 2000, 3), malformed=1201)
+    pattern, out = tmp_path / "in" / "*" / "Posts.xml", tmp_path / "out"
+    with pytest.raises(so2docs.MalformedDumpError):
+        on_spark.convert(session, pattern, out)
+    assert (out / "good" / "_SUCCESS").exists()
+    assert (out / "bad" / "_error.xml").exists()
+    sparse_dump(bad, range(1, 2000, 3))
+    report = on_spark.convert(session, pattern, out)
+    assert (report.finished, list(report.sites)) == (["good"], ["bad"])
+    assert sorted(files_of(out / "bad")) == ["_SUCCESS", "part-00000.jsonl.gz"]
+    for dump in (good, bad):
+        name = dump.parent.name
+        plain = tmp_path / name
+        assert_same_as_plain(dump, out / name, plain, site_field=("Site", name))
+
+
+@pytest.mark.spark
+def test_urls_are_read_and_written_by_way_of_fsspec(session: Any, tmp_path: Path) -> None:
+    pattern, out = f"file://{SAMPLES}/s*.xml", f"file://{tmp_path}/out"
+    report = on_spark.convert(session, pattern, out, site=False, chunk_bytes=700)
+    assert report.sites["strays"].output.startswith("file://")
+    assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "plain")
+    assert not [name for name in files_of(tmp_path / "out") if name.endswith(".part")]
+    assert on_spark.convert(session, pattern, out).finished == list(report.sites)
+    on_spark.convert(session, pattern, out, site=False, force=True)
+    assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "again")
+
+
+@pytest.mark.spark
+def test_a_url_without_a_driver_is_an_error(session: Any, tmp_path: Path) -> None:
+    for url in ("nosuchstore://bucket/*/Posts.xml", "nosuchstore:/bucket/Posts.xml"):
+        with pytest.raises(so2docs.OptionError, match="nosuchstore"):
+            on_spark.convert(session, url, tmp_path)
+
+
+@pytest.mark.spark
+def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    site = plan.Site("posts", f"file://{SAMPLES}/posts.xml", str(tmp_path))
+    for result in (
+        outcome(looking.look, looking.LookTask(site)),
+        outcome(convert_site, SiteTask(site, {}, (), has_site=False)),
+    ):
+        assert isinstance(result, so2docs.OptionError)
+        assert "pip install fsspec" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("file:/lake/posts.xml", "file:///lake/posts.xml"),
+        ("dbfs:/lake/*/Posts.xml", "dbfs:///lake/*/Posts.xml"),
+        ("s3://lake/2024", "s3://lake/2024"),
+        ("hdfs:///lake", "hdfs:///lake"),
+        ("/a/b:/c", "/a/b:/c"),
+        ("here", os.path.abspath("here")),
+    ],
+)
+def test_what_a_path_means_everywhere(given: str, expected: str) -> None:
+    assert plan.located(given) == expected
+
+
+@pytest.mark.spark
+def test_urls_as_hadoop_writes_them(session: Any, tmp_path: Path) -> None:
+    report = on_spark.convert(session, f"file:{SAMPLES}/strays.xml", f"file:{tmp_path}/out")
+    assert list(report.sites) == ["strays"]
+    assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "plain")
+
+
+@pytest.mark.spark
+def test_empty_dumps(session: Any, tmp_path: Path) -> None:
+    report = on_spark.convert(session, SAMPLES / "empty.xml", tmp_path)
+    assert report.total().rows == 0
+    assert list(files_of(tmp_path)) == ["empty/_SUCCESS"]
+    assert on_spark.documents(session, SAMPLES / "empty.xml").count() == 0
+
+
+@pytest.mark.spark
+def test_documents(session: Any) -> None:
+    frame = on_spark.documents(session, [SAMPLES / "posts.xml", SAMPLES / "strays.xml"])
+    assert frame.columns == ["Site", "Id", "Document"]
+    found = frame.orderBy("Site", "Id").collect()
+    expected = [
+        (name, json.loads(line)["Id"], line.decode())
+        for name in ("posts", "strays")
+        for line in (SAMPLES / f"{name}.jsonl").read_bytes().splitlines()
+    ]
+    assert [tuple(row) for row in found] == expected
+
+
+@pytest.mark.spark
+def test_documents_with_typed_columns(session: Any, tmp_path: Path) -> None:
+    for dump, tables in ((SAMPLES / "posts.xml", ()), (SAMPLES / "site", "all")):
+        assert_same_as_parquet(session, tmp_path, dump, nest=tables)
+    frame = on_spark.documents(session, SAMPLES / "posts.xml", schema=True)
+    types = dict(frame.dtypes)
+    assert (types["Id"], types["CreationDate"], types["Tags"]) == (
+        "bigint",
+        "timestamp",
+        "array<string>",
+    )
+    first = frame.orderBy("Id").selectExpr("unix_millis(CreationDate) AS Created", "Site").first()
+    wanted = json.loads((SAMPLES / "posts.jsonl").read_bytes().splitlines()[0])["CreationDate"]
+    created = datetime.fromisoformat(wanted).replace(tzinfo=UTC)
+    assert (first.Created, first.Site) == (round(created.timestamp() * 1000), "posts")
+
+
+@pytest.mark.spark
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "posts").write_text("a file where the folder should be")
+    with pytest.raises(so2docs.OutputError, match="is a file") as error:
+        on_spark.convert(session, SAMPLES / "posts.xml", tmp_path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.spark
+def test_what_fails_in_an_executor_is_said_in_one_line(session: Any) -> None:
+    def fail(number: int) -> None:
+        raise OSError(28, f"No space left on device number {number}")
+
+    with pytest.raises(so2docs.ClusterError) as error:
+        run(session, fail, [7])
+    assert str(error.value) == (
+        "Spark gave the job up: OSError: [Errno 28] No space left on device number 7"
+    )
+
+
+@pytest.mark.spark
+def test_command(tmp_path: Path) -> None:
+    done = run_command(str(SAMPLES / "v*.xml"), str(tmp_path), "--master", "local[2]", "--no-site")
+    assert done.returncode == 0, done.stderr
+    assert "in all" in done.stderr
+    for name in ("values", "votes"):
+        assert b"".join(lines_of(tmp_path / name)) == (SAMPLES / f"{name}.jsonl").read_bytes()
+
+
+@pytest.mark.spark
+def test_command_takes_the_options_of_convert(tmp_path: Path) -> None:
+    options = ["--min-score", "2", "--fields", "Id,Title,Score", "--format", "json", "--limit", "2"]
+    options += ["--compression", "none", "--level", "19", "--answers-by", "votes"]
+    dump, report = str(SAMPLES / "posts.xml"), tmp_path / "report.json"
+    done = run_command(
+        dump, str(tmp_path), "--master", "local[1]", "--report", str(report), *options
+    )
+    assert done.returncode == 0, done.stderr
+    assert "filtered" in done.stderr
+    so2docs.convert(dump, tmp_path / "q.json", min_score=2, fields="Id,Title,Score", limit=2)
+    found = (tmp_path / "posts" / "part-00000.json").read_bytes()
+    assert found == (tmp_path / "q.json").read_bytes()
+    assert json.loads(report.read_text())["sites"]["posts"]["questions"] == 2
+
+
+@pytest.mark.spark
+def test_command_that_is_interrupted_says_what_is_next(tmp_path: Path) -> None:
+    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 9_000_000, 101))
+    command = [sys.executable, "-m", "so2docs", "spark", str(dump), str(tmp_path / "out")]
+    with subprocess.Popen(
+        [*command, "--master", "local[1]", "-q"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not (tmp_path / "out" / "wide" / "_temporary").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert said.splitlines()[-1] == (
+        "so2docs: interrupted; the same command converts the sites whose folders have no _SUCCESS"
+    )
+    assert not (tmp_path / "out" / "wide" / "_SUCCESS").exists()
+
+
+def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "so2docs", "spark", *arguments]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is missing")
+def test_command_without_java_says_so(tmp_path: Path) -> None:
+    done = run_command(str(SAMPLES / "posts.xml"), str(tmp_path), JAVA_HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.startswith("so2docs: Spark needs Java 17 or later")
+    assert done.stderr.count("\n") == 1
+
+
+def test_command_without_pyspark_names_the_extra(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['pyspark'] = sys.modules['pyspark.sql'] = None\n"
+        "from so2docs.cli import main; main(['spark', *sys.argv[1:]])"
+    )
+    command = [sys.executable, "-c", code, str(SAMPLES / "posts.xml"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "pip install pyspark" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_help_does_not_import_pyspark() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from so2docs.cli import cli\n"
+        "done = CliRunner().invoke(cli, ['spark', '--help'])\n"
+        "assert '--master' in done.output, done.output\n"
+        "assert 'pyspark' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["dumps/beer/Posts.xml", "dumps/dba/Posts.xml"], ["beer", "dba"]),
+        (["a/beer.stackexchange.com.xml"], ["beer.stackexchange.com"]),
+        (["stackoverflow.com-Posts.7z", "x/beer.7z"], ["stackoverflow.com", "beer"]),
+        (["2023/beer/Posts.xml", "2024/beer/Posts.xml"], ["2023/beer", "2024/beer"]),
+        (["s3://lake/2024/beer/Posts.xml.gz"], ["beer"]),
+    ],
+)
+def test_names_of_sites(paths: list[str], expected: list[str]) -> None:
+    assert plan.names(paths) == expected
+
+
+def test_two_dumps_of_one_name_are_refused() -> None:
+    with pytest.raises(so2docs.OptionError, match="same name"):
+        plan.names(["beer/Posts.xml", "beer/Posts.xml.gz"])
+
+
+def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
+    with pytest.raises(so2docs.DumpError, match="matches no file"):
+        looking.matching(str(tmp_path / "*" / "Posts.xml"))
+
+
+def test_nesting_puts_the_site_before_the_answers() -> None:
+    found = posts.Posts()
+    posts.add(found, [{"Id": "1", "PostTypeId": "1"}])
+    block = (bytes(found.buckets[0].keys), bytes(found.buckets[0].json))
+    nesting = merge.Nesting(merge.sorted_posts([block], range(10)), extra=b'"Site":"a \\"b\\""')
+    lines = [b"".join(document.parts) for document in nesting]
+    assert lines == [b'{"Id":1,"PostTypeId":1,"Site":"a \\"b\\"","Answers":[]']

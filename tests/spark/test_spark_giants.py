@@ -1,0 +1,187 @@
+"""Giant dumps are spread over all tasks: the same lines, whatever the ranges."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.dumps import answer, question, write_dump
+from support.formats_read_back import READERS
+from support.places import SAMPLES
+from support.spark_runs import (
+    assert_same_as_parquet,
+    assert_same_as_plain,
+    assert_same_counts,
+    files_of,
+    lines_of,
+    sparse_dump,
+)
+
+import so2docs
+from so2docs import spark as on_spark
+from so2docs.options.conversion import Options
+from so2docs.sources.dump import Chunk, open_dump
+from so2docs.spark import giants, ranges
+from so2docs.spark.looking import Found
+from so2docs.spark.plan import Site
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(autouse=True)
+def every_dump_is_giant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giants, "GIANT_BYTES", 0)
+
+
+def test_same_files_for_any_chunks_and_many_parts_in_order(session: Any, tmp_path: Path) -> None:
+    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 3_000_000, 9_001))
+    strays = '<row Id="3" PostTypeId="2" ParentId="5" /><row PostTypeId="1" /></posts>'
+    dump.write_text(dump.read_text().replace("</posts>", strays))
+    found = []
+    for chunk_bytes in (None, 20_011):
+        out = tmp_path / str(chunk_bytes)
+        report = on_spark.convert(session, dump, out, chunk_bytes=chunk_bytes, answers_by="votes")
+        found.append(files_of(out))
+    assert found[0] == found[1]
+    assert len([name for name in found[0] if "part-" in name]) == report.sites["wide"].files > 10
+    plain = tmp_path / "plain"
+    assert_same_as_plain(dump, tmp_path / "None" / "wide", plain, answers_by="votes")
+    ids = [json.loads(line)["Id"] for line in lines_of(tmp_path / "None" / "wide")]
+    assert ids == sorted(ids)
+    counts = so2docs.convert(dump, tmp_path / "q.jsonl.gz", jobs=1)
+    assert_same_counts(report.sites["wide"], counts)
+    documents = on_spark.documents(session, dump, chunk_bytes=20_011).orderBy("Id").collect()
+    assert [json.loads(one.Document) for one in documents] == list(so2docs.documents(dump))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"tags": ["discussion"], "min_score": 3, "min_answer_score": 1, "answered": True},
+        {"sample": "30%", "fields": "Id,Title,Answers.Body", "body": "text"},
+    ],
+    ids=lambda options: "-".join(options) or "all",
+)
+def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path, options: Any) -> None:
+    pattern, out = unpacked / "*" / "Posts.xml", tmp_path / "out"
+    report = on_spark.convert(session, pattern, out, site=False, chunk_bytes=500_000, **options)
+    assert report.sites
+    for name in report.sites:
+        dump = unpacked / name / "Posts.xml"
+        assert_same_as_plain(dump, out / name, tmp_path / name, **options)
+        counts = so2docs.convert(dump, tmp_path / name / "q.jsonl.gz", jobs=1, **options)
+        assert_same_counts(report.sites[name], counts)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_part_file_is_whole(session: Any, tmp_path: Path, name: Any) -> None:
+    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(50_000, 800_000, 9_001))
+    on_spark.convert(session, dump, tmp_path / "out", format=name)
+    plain = tmp_path / "plain"
+    so2docs.convert(dump, plain, jobs=1, format=name)
+    read = READERS[name][1]
+    files = sorted((tmp_path / "out" / "wide").glob("part-*"))
+    assert len(files) == 6
+    assert [document for file in files for document in read(file)] == read(plain)
+
+
+def test_repeated_ids_across_parts_keep_the_first_row(session: Any, tmp_path: Path) -> None:
+    rows = [f'<row Id="{number * 200_000}" PostTypeId="1" />' for number in range(1, 9)]
+    rows += [
+        f'<row Id="77" PostTypeId="2" ParentId="{parent * 200_000}" Score="{parent}" />'
+        for parent in (5, 2, 7, 2, 3)
+    ]
+    dump = tmp_path / "Posts.xml"
+    dump.write_text("<posts>" + "\n".join(rows) + "</posts>")
+    for chunk_bytes in (150, None):
+        out = tmp_path / str(chunk_bytes)
+        on_spark.convert(session, dump, out, chunk_bytes=chunk_bytes)
+        assert_same_as_plain(dump, out / tmp_path.name, tmp_path / f"plain{chunk_bytes}")
+        frame = on_spark.documents(session, dump, chunk_bytes=chunk_bytes).orderBy("Id")
+        found = [json.loads(one.Document) for one in frame.collect()]
+        assert found == list(so2docs.documents(dump))
+
+
+def test_what_is_wrong_with_one_ends_that_one_only(session: Any, tmp_path: Path) -> None:
+    ids = range(1, 2000, 3)
+    sites = {
+        "good": sparse_dump(tmp_path / "in" / "good" / "Posts.xml", ids),
+        "malformed": sparse_dump(tmp_path / "in" / "malformed" / "Posts.xml", ids, malformed=1201),
+        "orphan": write_dump(tmp_path / "in" / "orphan.xml", question(7), answer(9, 400_000)),
+    }
+    out = tmp_path / "out"
+    report = on_spark.convert(
+        session,
+        list(sites.values()),
+        out,
+        on_error="skip",
+        chunk_bytes=10_000,
+        strict=True,
+        site=False,
+    )
+    assert (list(report.sites), sorted(report.failures)) == (["good"], ["malformed", "orphan"])
+    assert_same_as_plain(sites["good"], out / "good", tmp_path / "plain")
+    for name, error in report.failures.items():
+        with pytest.raises(so2docs.DumpError) as plain:
+            so2docs.convert(sites[name], tmp_path / f"{name}.jsonl.gz", jobs=1, strict=True)
+        assert type(error) is type(plain.value)
+        assert (
+            str(error).partition("; a small dump")[0]
+            == str(plain.value).partition("; a small dump")[0]
+        )
+        assert set(files_of(out / name)) <= {"_error.xml"}
+    with pytest.raises(so2docs.MalformedDumpError):
+        on_spark.documents(session, sites["malformed"], chunk_bytes=10_000)
+
+
+def test_one_giant_among_many_small_ones(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.functions import spark_partition_id
+
+    monkeypatch.setattr(giants, "GIANT_BYTES", 100_000)
+    giant = sparse_dump(tmp_path / "giant" / "Posts.xml", range(1, 3_000_000, 1_001))
+    dumps = [giant, *(SAMPLES / f"{name}.xml" for name in ("posts", "strays", "votes"))]
+    out = tmp_path / "out"
+    report = on_spark.convert(session, dumps, out, site=False, chunk_bytes=50_000)
+    assert list(report.sites) == ["giant", "posts", "strays", "votes"]
+    for dump, name in zip(dumps, report.sites, strict=True):
+        assert_same_as_plain(dump, out / name, tmp_path / f"plain-{name}")
+    found = on_spark.documents(session, dumps, schema=True).groupBy("Site").count().collect()
+    assert dict(map(tuple, found)) == {
+        name: one.questions for name, one in report.sites.items() if one.questions
+    }
+    chosen = [(Site("giant", str(giant)), Found(giant.stat().st_size, open_dump(str(giant))))]
+    spread = giants.Spread(session, chosen, [Options(chunk_bytes=50_000, core="python")])
+    tasks = spread.frame.select(spark_partition_id()).distinct().count()
+    assert tasks == len(spread.summaries[0].tallies) > 5
+    spread.frame.unpersist()
+
+
+def test_typed_columns(session: Any, tmp_path: Path) -> None:
+    assert_same_as_parquet(session, tmp_path, SAMPLES / "posts.xml", chunk_bytes=700)
+
+
+def test_workers_may_have_a_copy_of_the_dump_each(tmp_path: Path) -> None:
+    dump = sparse_dump(tmp_path / "Posts.xml", range(1, 2000, 3))
+    looked_at = open_dump(str(dump))
+    shutil.copy(dump, tmp_path / "copy")
+    os.utime(tmp_path / "copy", (1, 1))
+    os.replace(tmp_path / "copy", dump)
+    assert open_dump(str(dump)).identity != looked_at.identity
+    assert _summary(looked_at).error is None
+    sparse_dump(dump, range(1, 3000, 3))
+    error = _summary(looked_at).error
+    assert isinstance(error, so2docs.ChangedDumpError)
+    assert "run the same command again" in str(error)
+    assert "--restart" not in str(error)
+
+
+def _summary(dump: Any) -> ranges.Summary:
+    chunk = Chunk(0, dump, dump.start, dump.end)
+    batches = ranges.batches(ranges.RangeTask(0, chunk, Options(core="python")))
+    told = [batch.slice(batch.num_rows - 1) for batch in list(batches)[-1:]]
+    return ranges.summaries(iter(told), {0: dump})[0]

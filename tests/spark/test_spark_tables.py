@@ -1,0 +1,238 @@
+"""Comments, links, votes and users find their posts on Spark as they do without."""
+
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.dumps import answer, question, row, write_dump
+from support.oracle_tables import FILES, nest
+from support.places import SAMPLES
+from support.spark_runs import (
+    assert_same_as_parquet,
+    assert_same_as_plain,
+    assert_same_counts,
+    files_of,
+    lines_of,
+)
+
+import so2docs
+from so2docs import spark as on_spark
+from so2docs.schema import TABLES
+
+SITE = SAMPLES / "site"
+SETS = [
+    ("users",),
+    ("votes",),
+    ("comments", "users"),
+]
+
+
+def assert_same_tables(found: so2docs.Report, plain: so2docs.Report) -> None:
+    """Both reports count the same rows of posts and of tables."""
+    assert_same_counts(found, plain)
+    assert list(found.tables) == list(plain.tables)
+    for name, table in plain.tables.items():
+        # What the spill of a table takes depends on the size of the chunks.
+        rest = {"seconds": 0.0, "spill_bytes": 0}
+        assert asdict(found.tables[name]) | rest == asdict(table) | rest
+
+
+def assert_same(dump: Path, out: Path, found: so2docs.Report, plain: Path, **options: Any) -> None:
+    """Lines and counts are those of the plain command."""
+    assert_same_as_plain(dump, out, plain, **options)
+    assert_same_tables(found, so2docs.convert(dump, plain / "q.jsonl.gz", jobs=1, **options))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("names", SETS)
+def test_sample(session: Any, tmp_path: Path, names: tuple[str, ...]) -> None:
+    oracle = nest(SITE, names)
+    for chunk_bytes in (None, 700) if len(names) == len(FILES) else (700,):
+        out = tmp_path / str(chunk_bytes)
+        report = on_spark.convert(session, SITE, out, nest=names, chunk_bytes=chunk_bytes)
+        assert b"".join(lines_of(out / "site")) == b"".join(oracle.document_lines())
+        strays = lines_of(out / "site", ".strays-*")
+        assert sorted(strays) == sorted(oracle.stray_lines())
+        assert_same(
+            SITE / "Posts.xml",
+            out / "site",
+            report.sites["site"],
+            tmp_path / f"p{chunk_bytes}",
+            nest=names,
+        )
+
+
+@pytest.mark.spark
+def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
+    for has in (set(TABLES), {"comments", "links", "users"}, {"comments"}):
+        sites = [
+            folder
+            for folder in sorted(unpacked.iterdir())
+            if {name for name in TABLES if (folder / TABLES[name].file).exists()} == has
+        ]
+        if not sites:
+            continue
+        out = tmp_path / str(len(has))
+        report = on_spark.convert(
+            session, sites, out, nest=has, site=False, chunk_bytes=500_000, answers_by="votes"
+        )
+        for folder in sites:
+            assert_same(
+                folder / "Posts.xml",
+                out / folder.name,
+                report.sites[folder.name],
+                tmp_path / folder.name,
+                nest=has,
+                answers_by="votes",
+            )
+
+
+def wide_site(folder: Path) -> Path:
+    """Posts, and what belongs to them, far apart over many parts; some of it to nobody."""
+    folder.mkdir()
+    ids = range(5, 2_000_000, 40_009)
+    posts = [question(one, OwnerUserId=one * 3, Title=f"t{one}") for one in ids]
+    posts += [
+        answer(one + 1, ids[number * 7 % len(ids)], Score=number % 5, LastEditorUserId=one)
+        for number, one in enumerate(ids)
+    ]
+    posts += [answer(77, 400_000), answer(ids[3] + 1, ids[9]), question(ids[4]), row(PostTypeId=1)]
+    comments = [
+        row(Id=9_000 - number, PostId=one + number % 3, Text=f'a "UserId":{one}', UserId=one * 2)
+        for number, one in enumerate(ids)
+    ]
+    comments += [row(Id=1, PostId=ids[0], Text=text) for text in "dcba"] + [
+        row(Id=3),
+        row(PostId=5),
+    ]
+    links = [row(Id=one, PostId=one + 1, RelatedPostId=5, LinkTypeId=3) for one in ids]
+    votes = [row(Id=one, PostId=one + one % 3, VoteTypeId=one % 4) for one in ids] * 3
+    users = [
+        row(Id=one * factor, Reputation=factor, DisplayName=f"u{one}-{factor}")
+        for factor in (3, 2, 1, 3)
+        for one in ids
+    ]
+    users += [row(Id="x", DisplayName="nobody"), row(Id=-1, DisplayName="Community")]
+    write_dump(folder / "Posts.xml", *posts)
+    for name, rows in (
+        ("comments", comments),
+        ("links", links),
+        ("votes", votes),
+        ("users", users),
+    ):
+        write_dump(folder / TABLES[name].file, *rows)
+    return folder
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"limit": 20},
+        {"sample": "40%"},
+        {"min_answer_score": 2, "fields": "Id,OwnerUserId,Answers"},
+    ],
+    ids=lambda options: "-".join(options) or "all",
+)
+def test_far_apart(session: Any, tmp_path: Path, options: Any) -> None:
+    site = wide_site(tmp_path / "wide")
+    found = []
+    for chunk_bytes in (None, 1500):
+        out = tmp_path / str(chunk_bytes)
+        report = on_spark.convert(
+            session, site, out, nest="all", chunk_bytes=chunk_bytes, **options
+        )
+        plain = tmp_path / f"plain{chunk_bytes}"
+        assert_same(
+            site / "Posts.xml", out / "wide", report.sites["wide"], plain, nest="all", **options
+        )
+        found.append(files_of(out))
+    assert found[0] == found[1]
+
+
+@pytest.mark.spark
+def test_documents(session: Any, tmp_path: Path) -> None:
+    site = wide_site(tmp_path / "wide")
+    plain = list(so2docs.documents(site, nest="all"))
+    frame = on_spark.documents(session, site, nest="all")
+    rows = frame.orderBy("Id").collect()
+    assert [json.loads(one.Document) for one in rows] == plain
+    assert_same_as_parquet(session, tmp_path, site, nest="all")
+
+
+CHOSEN = [
+    {"without": "Comments.Text,Answers.Comments.Text,Links.PostId"},
+    {"fields": "Id,Comments.Id,Links.Id,Votes.UpMod,Owner.Id,Answers.Id,Answers.Comments.UserId"},
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("chosen", CHOSEN, ids="-".join)
+def test_fields_of_tables_are_chosen(session: Any, tmp_path: Path, chosen: Any) -> None:
+    out = tmp_path / "out"
+    report = on_spark.convert(session, SITE, out, nest="all", **chosen)
+    assert_same(
+        SITE / "Posts.xml",
+        out / "site",
+        report.sites["site"],
+        tmp_path / "plain",
+        nest="all",
+        **chosen,
+    )
+    for line in lines_of(out / "site"):
+        for post in (json.loads(line), *json.loads(line).get("Answers", ())):
+            assert all("Text" not in comment for comment in post.get("Comments", ()))
+    assert_same_as_parquet(session, tmp_path, SITE, nest="all", **chosen)
+
+
+@pytest.mark.spark
+def test_packed_tables(session: Any, dumps: Path, tmp_path: Path) -> None:
+    pytest.importorskip("py7zr")
+    sixteen = tmp_path / "sixteen"
+    shutil.copytree(SITE, sixteen)
+    for table in TABLES.values():
+        path = sixteen / table.file
+        path.write_bytes(path.read_bytes().decode().encode("utf-16"))
+    published = sorted((dumps / "archives").glob("*.7z"))
+    out = tmp_path / "out"
+    report = on_spark.convert(session, [sixteen, *published], out, nest="all", site=False)
+    for dump in (sixteen, *published):
+        name = dump.name.removesuffix(".7z")
+        plain = tmp_path / f"plain-{name}"
+        assert_same(dump, out / name, report.sites[name], plain, nest="all")
+
+
+@pytest.mark.spark
+def test_what_is_wrong_with_a_table_fails_its_site_only(session: Any, tmp_path: Path) -> None:
+    for name in ("good", "missing", "malformed", "cut"):
+        shutil.copytree(SITE, tmp_path / "in" / name)
+    (tmp_path / "in" / "missing" / "Votes.xml").unlink()
+    comments = (SITE / "Comments.xml").read_bytes()
+    at = comments.rindex(b"<row")
+    (tmp_path / "in" / "malformed" / "Comments.xml").write_bytes(
+        comments[:at] + comments[at:].replace(b" />", b">", 1)
+    )
+    (tmp_path / "in" / "cut" / "PostLinks.xml").write_bytes(
+        (SITE / "PostLinks.xml").read_bytes()[:-20]
+    )
+    out = tmp_path / "out"
+    report = on_spark.convert(
+        session, tmp_path / "in" / "*", out, nest="all", on_error="skip", chunk_bytes=400
+    )
+    assert list(report.sites) == ["good"]
+    for name, error in report.failures.items():
+        with pytest.raises(so2docs.DumpError) as plain:
+            so2docs.convert(
+                tmp_path / "in" / name,
+                tmp_path / f"{name}.jsonl.gz",
+                jobs=1,
+                nest="all",
+                chunk_bytes=400,
+            )
+        assert type(error) is type(plain.value)
+        assert str(error).partition("; a small")[0] == str(plain.value).partition("; a small")[0]
+    assert sorted(report.failures) == ["cut", "malformed", "missing"]

@@ -1,0 +1,89 @@
+"""Datasette, the real one, serves a database as it is, with its metadata."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.places import SAMPLES
+
+import so2docs
+
+pytest.importorskip("datasette", reason="datasette is not installed")
+
+
+def get(database: Path, *urls: str) -> list[Any]:
+    """What Datasette answers, as JSON or as a page."""
+    from datasette.app import Datasette
+
+    metadata = json.loads(database.with_suffix(".metadata.json").read_text(encoding="utf-8"))
+
+    async def ask() -> list[Any]:
+        served = Datasette([str(database)], metadata=metadata)
+        await served.invoke_startup()
+        answers = [await served.client.get(url) for url in urls]
+        assert [answer.status_code for answer in answers] == [200] * len(urls)
+        return [
+            answer.json() if ".json" in url else answer.text
+            for url, answer in zip(urls, answers, strict=True)
+        ]
+
+    return asyncio.run(ask())
+
+
+@pytest.fixture(scope="module", params=["one site", "several"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("datasette") / "beer.db"
+    if request.param == "one site":
+        so2docs.to_sqlite(SAMPLES / "posts.jsonl", path)
+    else:
+        outputs = [SAMPLES / "posts.jsonl", SAMPLES / "grouped.jsonl"]
+        so2docs.to_sqlite(outputs, path, site_field="Site")
+    return path
+
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Of Datasette and what it imports.
+
+
+def test_search_and_facets_on_tags(database: Path) -> None:
+    found, facets, answers = get(
+        database,
+        "/beer/questions.json?_search=sourdough+collapse&_shape=objects",
+        "/beer/questions.json?_shape=objects",
+        "/beer/answers.json?_search=counter&_shape=objects",
+    )
+    assert [row["Id"] for row in found["rows"]] == [1]
+    tags = {row["value"]: row["count"] for row in facets["facet_results"]["Tags"]["results"]}
+    assert tags["bread"] >= 1
+    assert answers["rows"]
+
+
+def test_every_canned_query_runs(database: Path) -> None:
+    metadata = json.loads(database.with_suffix(".metadata.json").read_text(encoding="utf-8"))
+    queries = metadata["databases"]["beer"]["queries"]
+    parameters = "tag=bread&user=11&words=sourdough"
+    pages = get(database, *(f"/beer/{name}.json?{parameters}&_shape=array" for name in queries))
+    found = dict(zip(queries, pages, strict=True))
+    assert set(found) == {
+        "questions_of_a_tag", "unanswered", "posts_of_a_user", "questions_by_month", "find"
+    }  # fmt: skip
+    assert all(found.values())
+    assert "[sourdough]" in found["find"][0]["Snippet"]
+
+
+def test_pages_show_title_and_licence(database: Path) -> None:
+    [front] = get(database, "/")
+    assert "CC BY-SA, by the users of the site" in front
+    assert "Stack Exchange data dump" in front
+
+
+def test_the_metadata_are_of_tables_that_there_are(database: Path) -> None:
+    metadata = json.loads(database.with_suffix(".metadata.json").read_text(encoding="utf-8"))
+    with sqlite3.connect(database) as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    connection.close()
+    assert set(metadata["databases"]["beer"]["tables"]) <= names

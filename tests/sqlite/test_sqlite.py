@@ -1,0 +1,415 @@
+"""`so2docs sqlite`: every row against the documents, and the documents again from the rows."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.places import SAMPLES, real_dumps
+
+import so2docs
+from so2docs.posts.bodies import converter
+from so2docs.sqlite.about import connect_to_site, read_about
+from so2docs.sqlite.rebuild import Documents
+from so2docs.sqlite.rows import text_of
+
+Document = dict[str, Any]
+
+
+def counted(documents: list[Document]) -> Counter[str]:
+    """Rows of each table, counted from the documents alone."""
+    found: Counter[str] = Counter()
+    tags: Counter[str] = Counter()
+    users: set[int] = set()
+    for question in documents:
+        tags.update(set(question.get("Tags", ())))
+        for post in (question, *question["Answers"]):
+            found["answers" if "ParentId" in post else "questions"] += 1
+            found["links"] += len(post.get("Links", ()))
+            found["votes"] += len(post.get("Votes", ()))
+            found["comments"] += len(post.get("Comments", ()))
+            for record in (post, *post.get("Comments", ())):
+                ids = (record.get(f"{key}UserId") for key in ("Owner", "LastEditor", ""))
+                users.update(user for user in ids if user is not None)
+    found["tags"], found["question_tags"] = len(tags), tags.total()
+    has_users = any(
+        name in post for q in documents for post in (q, *q["Answers"]) for name in ("Owner",)
+    )
+    found["users"] = len(users) if has_users else 0
+    return +found
+
+
+def rows_of(path: Path) -> Counter[str]:
+    return +Counter(read_about(str(path)).rows)
+
+
+def rebuilt(path: Path, number: int = 0) -> Iterator[Document]:
+    about = read_about(str(path))
+    site = about.sites[number]
+    with closing(connect_to_site(str(path), about.site_field, site.name)) as connection:
+        extra = {} if about.site_field is None else {about.site_field: site.name}
+        yield from Documents(connection, site.shape, extra)
+
+
+def values(path: Path, sql: str, *parameters: object) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql, parameters).fetchall()
+
+
+@pytest.fixture(scope="module", params=real_dumps())
+def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A published dump with all tables that it has, as an output and as a database."""
+    source: Path = request.param
+    folder = tmp_path_factory.mktemp("sqlite")
+    tables = {"Comments": "comments", "PostLinks": "links", "Votes": "votes", "Users": "users"}
+    nest = [
+        name
+        for file, name in tables.items()
+        if source.suffix == ".7z" or (source.parent / f"{file}.xml.gz").exists()
+    ]
+    output = folder / "questions.jsonl.gz"
+    so2docs.convert(source, output, nest=nest, jobs=1)
+    so2docs.to_sqlite(output, folder / "q.db")
+    return list(so2docs.read(output)), folder / "q.db"
+
+
+def test_rows_of_every_table_of_a_published_dump(real: tuple[list[Document], Path]) -> None:
+    documents, path = real
+    assert rows_of(path) == counted(documents)
+    for table, count in rows_of(path).items():
+        assert values(path, f"SELECT count(*) FROM {table}") == [(count,)]
+
+
+def test_documents_of_a_published_dump_come_back(real: tuple[list[Document], Path]) -> None:
+    documents, path = real
+    chosen = random.Random(1).sample(documents, min(50, len(documents)))
+    about = read_about(str(path))
+    with closing(connect_to_site(str(path), None, None)) as connection:
+        found = Documents(connection, about.sites[0].shape, {})
+        for document in chosen:
+            assert found.get(document["Id"]) == document
+
+
+def test_keys_references_and_index_of_a_published_dump_hold(
+    real: tuple[list[Document], Path],
+) -> None:
+    _, path = real
+    assert values(path, "PRAGMA integrity_check") == [("ok",)]
+    assert values(path, "PRAGMA foreign_key_check") == []
+    with closing(sqlite3.connect(path)) as connection:
+        # Raises if the full-text index and the table that it is of do not agree.
+        connection.execute("INSERT INTO search(search, rank) VALUES ('integrity-check', 1)")
+
+
+def test_words_of_a_published_dump_are_those_of_its_text(
+    real: tuple[list[Document], Path],
+) -> None:
+    text = converter("text")
+    assert text is not None
+    documents, _ = real
+    for post in [post for q in documents for post in (q, *q["Answers"])]:
+        # Where bodies have no line break between blocks, only one of them tells words apart.
+        assert "".join(text_of(post["Body"]).split()) == "".join(text(post["Body"]).split())
+
+
+SITE = SAMPLES / "site" / "questions.jsonl"
+
+
+@pytest.mark.parametrize("name", ["posts", "grouped", "old-tags", "values", "repaired", "empty"])
+def test_every_sample_comes_back(name: str, tmp_path: Path) -> None:
+    made = so2docs.to_sqlite(SAMPLES / f"{name}.jsonl", tmp_path / "q.db")
+    expected = list(so2docs.read(SAMPLES / f"{name}.jsonl"))
+    assert list(rebuilt(tmp_path / "q.db")) == expected
+    assert made.rows["questions"] == len(expected)
+
+
+def test_tables_come_back_in_the_order_of_their_keys(tmp_path: Path) -> None:
+    so2docs.to_sqlite(SITE, tmp_path / "q.db")
+    found = "".join(json.dumps(document) + "\n" for document in rebuilt(tmp_path / "q.db"))
+    expected = "".join(json.dumps(document) + "\n" for document in so2docs.read(SITE))
+    assert found == expected
+    assert rows_of(tmp_path / "q.db") == counted(list(so2docs.read(SITE)))
+
+
+def test_what_fits_no_column_is_kept(tmp_path: Path) -> None:
+    document: Document = {
+        "Id": 1,
+        "Score": "a lot",
+        "ViewCount": None,
+        "Title": 7,
+        "Unknown": {"deep": [1]},
+        "Owner": {"DisplayName": "no id"},
+        "Answers": [{"Id": 2, "Tags": ["of an answer"]}, {"Id": 1_000, "Position": "taken"}],
+    }
+    so2docs.to_sqlite([document], tmp_path / "q.db")
+    assert list(rebuilt(tmp_path / "q.db")) == [document]
+    assert values(tmp_path / "q.db", "SELECT Score, Title FROM questions") == [(None, None)]
+
+
+def test_answers_keep_their_order(tmp_path: Path) -> None:
+    output = tmp_path / "votes.jsonl.gz"
+    so2docs.convert(SAMPLES / "votes.xml", output, answers_by="votes")
+    so2docs.to_sqlite(output, tmp_path / "q.db")
+    assert list(rebuilt(tmp_path / "q.db")) == list(so2docs.read(output))
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        "Answers.ParentId,Comments.PostId,Answers.Links.PostId",
+        "OwnerUserId,Answers.Owner,Comments.User",
+        "Tags,Title,Answers.Comments",
+        "Owner.Id,Comments.User.DisplayName",
+        "Answers",
+    ],
+)
+def test_outputs_without_some_fields_come_back(without: str, tmp_path: Path) -> None:
+    output = tmp_path / "some.jsonl"
+    so2docs.convert(SAMPLES / "site", output, nest="all", without=without)
+    so2docs.to_sqlite(output, tmp_path / "q.db")
+    assert list(rebuilt(tmp_path / "q.db")) == list(so2docs.read(output))
+    assert values(tmp_path / "q.db", "PRAGMA foreign_key_check") == []
+
+
+def test_a_dump_is_as_good_as_its_output(tmp_path: Path) -> None:
+    so2docs.to_sqlite(SAMPLES / "site", tmp_path / "dump.db", nest=["all"])
+    so2docs.to_sqlite(SITE, tmp_path / "output.db")
+    assert list(rebuilt(tmp_path / "dump.db")) == list(rebuilt(tmp_path / "output.db"))
+    assert rows_of(tmp_path / "dump.db") == rows_of(tmp_path / "output.db")
+
+
+def test_several_sites(tmp_path: Path) -> None:
+    names = ("posts", "grouped", "site")
+    outputs = []
+    for name in names:
+        source = SAMPLES / name if name == "site" else SAMPLES / f"{name}.xml"
+        outputs.append(tmp_path / f"{name}.stackexchange.com.jsonl.gz")
+        nest = ["all"] if name == "site" else []
+        field = ("Site", f"{name}.stackexchange.com")
+        so2docs.convert(source, outputs[-1], nest=nest, site_field=field)
+    path = tmp_path / "sites.db"
+    so2docs.to_sqlite(outputs, path, site_field="Site")
+    sites = read_about(str(path)).sites
+    assert [site.host for site in sites] == sorted(f"{name}.stackexchange.com" for name in names)
+    for number, site in enumerate(sites):
+        output = tmp_path / f"{site.name}.jsonl.gz"
+        assert list(rebuilt(path, number)) == list(so2docs.read(output))
+        assert site.overview["questions"] == len(list(so2docs.read(output)))
+    assert values(path, "PRAGMA foreign_key_check") == []
+    assert values(path, "SELECT count(*) FROM questions WHERE Id = 1")[0][0] > 1
+    found = values(
+        path,
+        "SELECT Site, questions.Id FROM search JOIN questions ON questions.Row = search.rowid "
+        "WHERE search MATCH 'kettle'",
+    )
+    assert found == [("site.stackexchange.com", 1)]
+
+
+def test_a_site_that_the_documents_do_not_tell_is_that_of_the_name(tmp_path: Path) -> None:
+    outputs = [tmp_path / "tea.stackexchange.com.jsonl", tmp_path / "rain.jsonl"]
+    for output in outputs:
+        output.write_bytes((SAMPLES / "posts.jsonl").read_bytes())
+    so2docs.to_sqlite(outputs, tmp_path / "q.db", site_field="From")
+    found = values(tmp_path / "q.db", 'SELECT DISTINCT "From" FROM questions ORDER BY 1')
+    assert found == [("rain",), ("tea.stackexchange.com",)]
+    assert [site.host for site in read_about(str(tmp_path / "q.db")).sites] == [
+        None,
+        "tea.stackexchange.com",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("search", "titles", "bodies"), [("all", 1, 1), ("titles", 1, 0), ("none", None, None)]
+)
+def test_what_is_found(search: Any, titles: int | None, bodies: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "q.db"
+    so2docs.to_sqlite(SAMPLES / "posts.jsonl", path, search=search)
+    for words, count in (("sourdough collapse", titles), ('"smells wonderful"', bodies)):
+        sql = "SELECT count(*) FROM search WHERE search MATCH ?"
+        if count is None:
+            with pytest.raises(sqlite3.OperationalError, match="no such table"):
+                values(path, sql, words)
+        else:
+            assert values(path, sql, words) == [(count,)]
+    # The names of HTML's tags are no words of a post.
+    if search == "all":
+        assert values(path, "SELECT count(*) FROM search WHERE search MATCH 'nbsp OR li'") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "name"),
+    [
+        ("SELECT Id FROM questions WHERE OwnerUserId = 11", "questions_OwnerUserId"),
+        ("SELECT Id FROM questions WHERE CreationDate > '2024'", "questions_CreationDate"),
+        ("SELECT Id FROM questions WHERE Score > 3", "questions_Score"),
+        ("SELECT Id FROM answers WHERE ParentId = 1", "answers_ParentId"),
+        ("SELECT QuestionId FROM question_tags WHERE Tag = 'bread'", "PRIMARY KEY"),
+        ("SELECT Id FROM comments WHERE PostId = 1", "comments_PostId"),
+    ],
+)
+def test_look_ups_that_people_make_use_an_index(sql: str, name: str, tmp_path: Path) -> None:
+    so2docs.to_sqlite(SITE, tmp_path / "q.db")
+    [row] = values(tmp_path / "q.db", f"EXPLAIN QUERY PLAN {sql}")
+    assert row[3].startswith("SEARCH")
+    assert name in row[3]
+
+
+def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "so2docs", "sqlite", *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=cwd)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    done = run(SITE, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "questions            3\nanswers              3\n" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "questions.db",
+        "questions.metadata.json",
+    ]
+    again = run(SITE, cwd=tmp_path)
+    assert again.returncode == 1
+    assert "questions.db: exists; choose another database, or overwrite with --force" in (
+        again.stderr
+    )
+    forced = run(SITE, "questions.db", "--force", "--quiet", cwd=tmp_path)
+    assert (forced.returncode, forced.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nope.jsonl.gz"], 1, "nope.jsonl.gz: cannot be read: No such file"),
+        (["a.jsonl", "b.jsonl", "q.db"], 2, "for several, name a column: --site-field"),
+        (["a.jsonl", "--site-field", "Score"], 2, "must be a name that no column has"),
+        (["a.jsonl", "--with", "users"], 2, "is an output; what is nested was said"),
+        (["a.jsonl", "nope/q.db"], 1, "the folder nope does not exist; make it first"),
+        (["cut.jsonl.gz", "q.db"], 1, "is damaged or cut off in line"),
+        (["array.json", "q.db"], 1, "is a JSON array; give an output of JSON lines"),
+        (["noid.jsonl", "q.db"], 1, "a document has no Id, which the tables need"),
+        (["twice.jsonl", "q.db"], 1, "an id stands twice"),
+        (["rows.xml", "q.db"], 1, "is cut off"),
+    ],
+)
+def test_what_cannot_be_done(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_bytes((SAMPLES / "posts.jsonl").read_bytes())
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "cut.jsonl.gz")
+    data = (tmp_path / "cut.jsonl.gz").read_bytes()
+    (tmp_path / "cut.jsonl.gz").write_bytes(data[:-40])
+    (tmp_path / "array.json").write_text('[\n{"Id": 1}\n]\n')
+    (tmp_path / "noid.jsonl").write_text('{"Title": "x"}\n')
+    (tmp_path / "twice.jsonl").write_text('{"Id": 1}\n{"Id": 1}\n')
+    (tmp_path / "rows.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:5000])
+    before = {path.name for path in tmp_path.iterdir()}
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the limits of POSIX")
+def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
+    script = """
+import resource, sys
+import so2docs
+resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
+documents = ({"Id": n, "Body": "<p>" + "x y z " * 900, "Answers": []} for n in range(1, 40_000))
+try:
+    so2docs.to_sqlite(documents, "q.db")
+except so2docs.So2docsError as error:
+    print(error)
+"""
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.startswith("q.db: ")
+    assert "disk" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_database_stays_if_the_next_one_fails(tmp_path: Path) -> None:
+    so2docs.to_sqlite(SITE, tmp_path / "q.db")
+    before = (tmp_path / "q.db").read_bytes()
+    with pytest.raises(so2docs.OutputError):
+        so2docs.to_sqlite([{"Id": 1}, {"Id": 2, "Answers": [{}]}], tmp_path / "q.db", force=True)
+    assert (tmp_path / "q.db").read_bytes() == before
+    assert not (tmp_path / "q.db.part").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the signals of POSIX")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("phase", ["rows", "later"])
+def test_stopped_midway_it_leaves_nothing(
+    phase: str, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    line = json.dumps({"Id": 0, "Title": "a", "Body": "<p>" + "x y z " * 200, "Answers": []})
+    with (tmp_path / "q.jsonl").open("w") as file:
+        file.writelines(line.replace("0", str(n), 1) + "\n" for n in range(1, 60_001))
+    before = {path.name for path in tmp_path.iterdir()}
+    command = [sys.executable, "-m", "so2docs", "sqlite", "q.jsonl", "q.db"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    part = tmp_path / "q.db.part"
+    while not part.exists() or (phase == "later" and part.stat().st_size < 50_000_000):
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == code, said
+    assert "; the same command starts over\n" in said
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the signals of POSIX")
+def test_killed_midway_it_leaves_no_database_and_starts_over(tmp_path: Path) -> None:
+    script = """
+import os, signal, sys
+import so2docs
+def documents():
+    for n in range(1, 9001):
+        if n == 8000:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield {"Id": n, "Body": "<p>" + "x y z " * 300, "Answers": []}
+so2docs.to_sqlite(documents(), sys.argv[1])
+"""
+    path = tmp_path / "q.db"
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert [entry.name for entry in tmp_path.iterdir()] == ["q.db.part"]
+    so2docs.to_sqlite(SITE, path)
+    assert list(rebuilt(path)) == list(so2docs.read(SITE))
+    assert not (tmp_path / "q.db.part").exists()
+
+
+def test_memory_does_not_grow_with_the_output(tmp_path: Path) -> None:
+    script = """
+import sys
+import so2docs
+from so2docs.passes.worker import peak_memory
+body = "<p>" + "word " * 1600 + "</p>"
+documents = (
+    {"Id": n, "Title": f"t{n}", "Body": body, "Tags": ["a", f"b{n % 99}"], "Answers": []}
+    for n in range(int(sys.argv[1]))
+)
+so2docs.to_sqlite(documents, sys.argv[2])
+print(peak_memory())
+"""
+    peaks = []
+    for number in (10_000, 30_000):
+        command = [sys.executable, "-c", script, str(number), str(tmp_path / f"{number}.db")]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        peaks.append(int(done.stdout))
+    # The first fills SQLite's cache of 128 MiB; the second is three times as large.
+    assert peaks[1] < peaks[0] * 1.15
+    assert peaks[1] < 320 * 1024 * 1024

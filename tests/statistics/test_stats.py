@@ -1,0 +1,380 @@
+"""`so2docs.stats` against the oracle's documents counted by the standard library, and its views."""
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import py7zr
+import pytest
+from support.oracle import nest
+from support.oracle_tables import FILES
+from support.oracle_tables import nest as nest_tables
+from support.places import SAMPLES
+from support.table_sites import SITE
+
+import so2docs
+from so2docs.statistics import survey as surveying
+from so2docs.statistics.html import as_page
+from so2docs.statistics.text import as_text
+
+SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))
+
+
+def counted(documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the statistics of some documents have to be."""
+    answers = [answer for document in documents for answer in document["Answers"]]
+    tags = Counter(tag for document in documents for tag in document.get("Tags", []))
+    ranked = sorted(tags, key=lambda tag: (-tags[tag], tag))
+    posts = [
+        (post, document) for document in documents for post in (document, *document["Answers"])
+    ]
+    dates = [
+        post["CreationDate"] for post, _ in posts if post.get("CreationDate", "")[:4].isdigit()
+    ]
+    lengths = sorted(
+        (-len(post["Body"]), post["Id"], document["Id"])
+        for post, document in posts
+        if "Body" in post
+    )
+    unanswered = sum(not document["Answers"] for document in documents) if documents else None
+    # That no question has one may be so, or was left out.
+    accepted = sum("AcceptedAnswerId" in document for document in documents) or None
+    return {
+        "questions": len(documents),
+        "answers": len(answers) if documents else None,
+        "accepted": accepted,
+        "unanswered": unanswered,
+        "accepted_share": round(accepted / len(documents), 6) if accepted else None,
+        "unanswered_share": round(unanswered / len(documents), 6) if documents else None,
+        "first_date": min(dates, default=""),
+        "last_date": max(dates, default=""),
+        "questions_by_year": by_year(documents),
+        "answers_by_year": by_year(answers),
+        "answers_per_question": {
+            str(number): count
+            for number, count in sorted(Counter(len(d["Answers"]) for d in documents).items())
+        },
+        "question_scores": scores(documents),
+        "answer_scores": scores(answers),
+        "distinct_tags": len(tags) if any("Tags" in document for document in documents) else None,
+        "tags": {tag: tags[tag] for tag in ranked[:100]},
+        "longest": [
+            {"id": post_id, "question_id": question_id, "characters": -length}
+            for length, post_id, question_id in sorted(lengths)[:10]
+        ],
+    }
+
+
+def counted_nested(documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """What they have to be of comments, links and votes, where every post has them."""
+    posts = [post for document in documents for post in (document, *document["Answers"])]
+    comments = [len(post["Comments"]) for post in posts]
+    votes: Counter[str] = Counter()
+    for post in posts:
+        votes.update(post["Votes"])
+    links = Counter(link.get("LinkType", "") for post in posts for link in post["Links"])
+    return {
+        "comments": sum(comments),
+        "comments_per_post": {str(n): count for n, count in sorted(Counter(comments).items())},
+        "links": dict(sorted(links.items(), key=lambda item: (-item[1], item[0]))),
+        "votes": dict(sorted(votes.items(), key=lambda item: (-item[1], item[0]))),
+    }
+
+
+def by_year(posts: list[dict[str, Any]]) -> dict[str, int]:
+    years = [post.get("CreationDate", "")[:4] for post in posts]
+    return dict(sorted(Counter(year for year in years if year.isdigit()).items()))
+
+
+def scores(posts: list[dict[str, Any]]) -> dict[str, Any]:
+    found = [post["Score"] for post in posts if isinstance(post.get("Score"), int)]
+    limits = {"below 0": (-(10**20), 0), "3-4": (3, 5), "5-9": (5, 10)}
+    limits |= {"10-24": (10, 25), "25-99": (25, 100), "100+": (100, 10**20)}
+    names = ["below 0", "0", "1", "2", "3-4", "5-9", "10-24", "25-99", "100+"]
+    ranges = {name: limits.get(name) or (int(name), int(name) + 1) for name in names}
+    return {
+        "min": min(found, default=None),
+        "median": statistics.median_low(found) if found else None,
+        "mean": round(sum(found) / len(found), 3) if found else None,
+        "max": max(found, default=None),
+        "histogram": {
+            name: sum(low <= score < high for score in found)
+            for name, (low, high) in ranges.items()
+        },
+    }
+
+
+def assert_right(output: Path, documents: list[dict[str, Any]], jobs: int = 1) -> so2docs.Stats:
+    found = so2docs.stats(output, jobs=jobs)
+    fields = found.as_dict()
+    assert fields.pop("path") == str(output)
+    assert fields.pop("file_bytes") == output.stat().st_size
+    lines = [json.dumps(d, ensure_ascii=False, separators=(",", ":")).encode() for d in documents]
+    assert fields.pop("json_bytes") == sum(map(len, lines)) + len(lines)
+    wanted = counted(documents)
+    if documents and "Votes" in documents[0]:
+        wanted |= counted_nested(documents)
+    assert fields == wanted
+    return found
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stats") / "questions.jsonl.gz"
+    so2docs.convert(SAMPLES / "posts.xml", path, jobs=1)
+    return path
+
+
+@pytest.mark.parametrize("name", SAMPLE_NAMES)
+def test_samples(name: str, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SAMPLES / name, output, jobs=1)
+    check_views(assert_right(output, nest(SAMPLES / name).documents))
+
+
+def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(real_dump, output, jobs=1)
+    check_views(assert_right(output, nest(real_dump).documents))
+
+
+def test_comments_links_and_votes(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SITE, output, jobs=1, nest="all")
+    found = assert_right(output, nest_tables(SITE, FILES).documents)
+    check_views(found, sections=3)
+    text, page = str(found), as_page(found)
+    assert "comments          7, 1.17 a post" in text
+    assert "  duplicate  1  " in text
+    assert "  AcceptedByOriginator   1  " in text
+    assert "<span>votes</span><strong>12</strong><span>2.00 a post</span>" in page
+    assert "<title>UpMod: 5</title>" in page
+
+
+def test_published_comments_links_and_votes(dumps: Path, tmp_path: Path) -> None:
+    source = dumps / "archives" / "eosio.meta.stackexchange.com.7z"
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(source, output, jobs=1, nest="all")
+    with py7zr.SevenZipFile(source) as archive:
+        archive.extract(path=tmp_path, targets=["Posts.xml", *FILES.values()])
+    check_views(assert_right(output, nest_tables(tmp_path, FILES).documents), sections=3)
+
+
+def test_one_table_only(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SITE, output, jobs=1, nest=["links"])
+    found = so2docs.stats(output)
+    assert found.links == counted_nested(nest_tables(SITE, FILES).documents)["links"]
+    assert (found.comments, found.comments_per_post, found.votes) == (None, None, None)
+    assert "links" in found.as_dict()
+    assert not {"comments", "comments_per_post", "votes"} & found.as_dict().keys()
+    check_views(found, sections=1)
+
+
+def test_nested_parts_that_are_strange(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl"
+    kinds = {f"kind {number}": 1 for number in range(surveying.MOST_KINDS + 5)}
+    lines: list[dict[str, Any]] = [
+        {"Id": 1, "Comments": "no", "Links": {}, "Votes": []},
+        {"Id": 2, "Comments": [{}] * 1500, "Links": [{}, {"LinkType": 7}], "Votes": {"a": "b"}},
+        {"Id": 3, "Votes": kinds},
+    ]
+    output.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = so2docs.stats(output, notify=str)
+    assert (found.comments, found.comments_per_post) == (1500, {surveying.MOST_COMMENTS: 1})
+    assert found.links == {"": 1, "7": 1}
+    assert found.votes is not None
+    assert len(found.votes) == surveying.MOST_KINDS + 1
+    assert found.votes["others"] == 5
+    check_views(found, sections=3)
+
+
+def test_same_for_any_jobs(tmp_path: Path) -> None:
+    documents: list[dict[str, Any]] = [
+        {"Id": number, "Score": number % 37 - 3, "Tags": [f"t{number % 7}"], "Body": "b" * 400}
+        | {"CreationDate": f"{2000 + number % 20}-01-01T00:00:00.000", "Answers": []}
+        for number in range(1, 60_000)
+    ]
+    output = tmp_path / "questions.jsonl"
+    lines = [json.dumps(document, separators=(",", ":")) + "\n" for document in documents]
+    output.write_text("".join(lines))
+    so2docs.open(output, notify=str).close()
+    one, several = (assert_right(output, documents, jobs) for jobs in (1, 2))
+    assert one == several
+
+
+def test_fields_that_are_missing_or_strange(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl"
+    lines = [
+        {"Id": 1},
+        {"Id": 2, "Score": "many", "Tags": "|a|", "CreationDate": "long ago", "Answers": []},
+        {"Id": 3, "Score": True, "Tags": [], "CreationDate": "", "Answers": [{}]},
+        {"Id": 4, "Score": 10**12, "Answers": [{"Id": 5, "Score": -(10**12)}]},
+    ]
+    output.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = so2docs.stats(output, notify=str)
+    assert (found.questions, found.answers, found.unanswered) == (4, 2, 2)
+    assert found.question_scores.max == 10**12
+    assert found.question_scores.median == surveying.LARGEST_SCORE
+    assert found.answer_scores.min == -(10**12)
+    assert found.questions_by_year == {}
+    check_views(found)
+
+
+def test_what_was_left_out_is_not_told_of(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SAMPLES / "posts.xml", output, fields="Id,Title", jobs=1)
+    found = so2docs.stats(output)
+    assert found.questions == 8
+    assert (found.answers, found.accepted, found.unanswered) == (None, None, None)
+    assert (found.accepted_share, found.unanswered_share, found.distinct_tags) == (None, None, None)
+    for words in (as_text(found), re.sub(r"<[^>]*>", " ", as_page(found).partition("<main>")[2])):
+        assert not re.search(r"answer|tag|score|%|0001| to |bodies", words), words
+    check_views(found)
+    so2docs.convert(SAMPLES / "posts.xml", output, without="AcceptedAnswerId", jobs=1, force=True)
+    found = so2docs.stats(output)
+    assert found.accepted is None
+    assert found.unanswered == 1
+    assert "accepted" not in as_text(found)
+
+
+def test_many_tags_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveying, "MOST_TAGS", 100)
+    total = surveying.Survey()
+    for number in range(50):
+        part = surveying.Survey()
+        part.add(
+            [{"Id": n, "Tags": ["often", f"tag-{n}"]} for n in range(number * 9, number * 9 + 9)]
+        )
+        total.merge(part)
+        assert len(total.tags) <= 100
+    assert total.tags_given_up
+    assert total.tags["often"] == 450
+
+
+def test_damaged_output_is_an_error(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
+    with output.open("r+b") as file:
+        file.seek(100)
+        file.write(b"~~~~")
+    with pytest.raises(so2docs.OutputError, match=r"damaged.*; convert the dump again"):
+        so2docs.stats(output, notify=str)
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"Id":1}\nnot JSON\n{"Id":3}\n')
+    with pytest.raises(so2docs.OutputError, match="a line is no document"):
+        so2docs.stats(broken, notify=str)
+
+
+class Checker(HTMLParser):
+    """Collects what a page refers to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.references: list[str] = []
+        self.tags: Counter[str] = Counter()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.references += [
+            value or "" for name, value in attrs if name in ("src", "href", "srcset")
+        ]
+
+
+def check_views(stats: so2docs.Stats, sections: int = 0) -> None:
+    """Text, notebook view and page hold together, and the page needs nothing from elsewhere."""
+    text, page = as_text(stats), as_page(stats)
+    assert str(stats) == text
+    assert repr(stats) == f"<Stats\n{text}>"
+    assert f"{stats.questions:,}" in text
+    assert f"{stats.questions:,}" in page
+    assert as_text(stats, ascii_only=True).isascii() or not stats.path.isascii() or stats.tags
+    assert stats._repr_html_() in page
+    root = ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+    assert root.tag == "html"
+    assert {element.tag for element in root} == {"head", "body"}
+    checker = Checker()
+    checker.feed(page)
+    assert checker.references == []
+    assert "url(" not in page
+    assert "script" not in checker.tags
+    known = (
+        stats.questions_by_year or stats.answers_by_year,
+        stats.answers_per_question,
+        stats.question_scores.min is not None or stats.answer_scores.min is not None,
+        stats.tags,
+        stats.longest,
+    )
+    assert checker.tags["section"] == sum(map(bool, known)) + sections
+    for rectangle in root.iter("{http://www.w3.org/2000/svg}rect"):
+        assert float(rectangle.attrib["width"]) > 0
+        assert float(rectangle.attrib["height"]) >= 0
+
+
+def test_page_escapes_what_documents_hold(tmp_path: Path) -> None:
+    output = tmp_path / "a&b<i>.jsonl"
+    tag = "<script>alert('&')</script>\x1b[2J"
+    output.write_text(json.dumps({"Id": 1, "Tags": [tag], "Answers": []}) + "\n")
+    found = so2docs.stats(output, notify=str)
+    check_views(found)
+    assert "<script" not in as_page(found)
+    assert "\x1b" not in as_text(found)
+
+
+def run(*arguments: object, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
+    return subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        encoding=encoding,
+        env={"PYTHONIOENCODING": encoding, "PATH": ""},
+    )
+
+
+def test_command(output: Path, tmp_path: Path) -> None:
+    found = so2docs.stats(output)
+    done = run("stats", output)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{found}\n"
+    assert "█" in done.stdout
+    done = run("stats", output, "--json")
+    assert json.loads(done.stdout) == found.as_dict()
+    page = tmp_path / "page.html"
+    page.write_text("<!DOCTYPE html>an earlier one")
+    done = run("stats", output, "--html", page)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert page.read_text(encoding="utf-8") == as_page(found)
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_command_on_a_terminal_with_few_characters(output: Path) -> None:
+    done = run("stats", output, encoding="ascii")
+    assert done.returncode == 0
+    assert "####" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.jsonl.gz"], "nowhere.jsonl.gz: cannot be read"),
+        (
+            ["{output}", "--html", "no/such/folder/page.html"],
+            "page.html: the page cannot be written there",
+        ),
+    ],
+)
+def test_errors_of_the_command(arguments: list[str], message: str, output: Path) -> None:
+    done = run("stats", *[argument.format(output=output) for argument in arguments])
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""

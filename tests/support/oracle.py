@@ -1,0 +1,211 @@
+"""A second opinion: the same nesting with the standard library only, and all in memory.
+
+It shares no code with the package, so that a mistake would have to be made twice to go unseen. As
+a script it writes the expected files of a sample next to it:
+``PYTHONPATH=tests python -m support.oracle samples/posts.xml``. (``NAME.by-votes.jsonl`` is written
+only where there is one.)
+"""
+
+import json
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from xml.etree import ElementTree
+
+AnswersBy = Literal["id", "votes"]
+Row = dict[str, Any]
+
+RESERVED = {"Answers", "Comments", "LastEditor", "Links", "Owner", "Votes"}
+NUMBERS = {
+    "Id",
+    "PostTypeId",
+    "AcceptedAnswerId",
+    "ParentId",
+    "Score",
+    "ViewCount",
+    "OwnerUserId",
+    "LastEditorUserId",
+    "AnswerCount",
+    "CommentCount",
+    "FavoriteCount",
+}
+TYPE_NAMES = {
+    3: "Wiki",
+    4: "TagWikiExcerpt",
+    5: "TagWiki",
+    6: "ModeratorNomination",
+    7: "WikiPlaceholder",
+    8: "PrivilegeWiki",
+}
+QUESTION, ANSWER = 1, 2
+
+_REFERENCE = re.compile("&#(?:x([0-9a-fA-F]+)|([0-9]+));")
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """What a dump has to become: its documents, its strays and its counts."""
+
+    documents: list[Row]
+    strays: list[Row]
+    rows: int
+    questions: int
+    answers: int
+    other_types: dict[str, int]
+    repaired_characters: int
+
+    @property
+    def strays_by_reason(self) -> dict[str, int]:
+        return dict(Counter(stray["reason"] for stray in self.strays))
+
+    def document_lines(self) -> list[bytes]:
+        return [_json_line(document) for document in self.documents]
+
+    def stray_lines(self) -> list[bytes]:
+        return [_json_line(stray) for stray in self.strays]
+
+
+def nest(dump: Path | bytes, answers_by: AnswersBy = "id") -> Oracle:
+    """Nest a whole dump, given as a path or as its bytes."""
+    root, repaired_characters = _parse(dump if isinstance(dump, bytes) else dump.read_bytes())
+    rows = [_typed(element.attrib) for element in root.findall("row")]
+    other_types: Counter[str] = Counter()
+    strays = []
+    posts = []
+    for row in rows:
+        kind = row.get("PostTypeId")
+        if isinstance(kind, int) and kind not in (QUESTION, ANSWER):
+            other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += 1
+        elif reason := _reason_without_key(row):
+            strays.append({"reason": reason, "row": row})
+        else:
+            posts.append(row)
+    questions, keyed_strays = _nest_posts(posts)
+    for question in questions:
+        question["Answers"].sort(key=lambda answer: _rank(answer, question, answers_by))
+    return Oracle(
+        documents=questions,
+        strays=strays + keyed_strays,
+        rows=len(rows),
+        questions=len(questions),
+        answers=sum(len(question["Answers"]) for question in questions),
+        other_types=dict(other_types),
+        repaired_characters=repaired_characters,
+    )
+
+
+def _nest_posts(posts: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Questions in the order of their Ids, with their answers; and the strays, in theirs."""
+    reasons: dict[int, str] = {}
+    seen: set[int] = set()
+    for place, post in enumerate(posts):
+        if post["Id"] in seen:
+            reasons[place] = "repeated_id"
+        seen.add(post["Id"])
+    questions = {
+        post["Id"]: post | {"Answers": []}
+        for place, post in enumerate(posts)
+        if post["PostTypeId"] == QUESTION and place not in reasons
+    }
+    for place, post in enumerate(posts):
+        if post["PostTypeId"] == ANSWER and place not in reasons:
+            if post["ParentId"] in questions:
+                questions[post["ParentId"]]["Answers"].append(post)
+            else:
+                reasons[place] = "question_not_in_dump"
+    places = sorted(
+        reasons, key=lambda place: (_question_id(posts[place]), posts[place]["Id"], place)
+    )
+    strays = [{"reason": reasons[place], "row": posts[place]} for place in places]
+    return [questions[question_id] for question_id in sorted(questions)], strays
+
+
+def _question_id(post: Row) -> int:
+    question_id = post["Id"] if post["PostTypeId"] == QUESTION else post["ParentId"]
+    assert isinstance(question_id, int)
+    return question_id
+
+
+def _reason_without_key(row: Row) -> str | None:
+    """Why a row has no place among the questions and answers, if it has none."""
+    for name, words in (("PostTypeId", "post_type_id"), ("Id", "id")):
+        if not isinstance(row.get(name), int):
+            return f"invalid_{words}" if name in row else f"missing_{words}"
+    if RESERVED & row.keys():
+        return "reserved_attribute"
+    if row["PostTypeId"] == ANSWER and not isinstance(row.get("ParentId"), int):
+        return "invalid_parent_id" if "ParentId" in row else "answer_without_parent_id"
+    return None
+
+
+def _rank(answer: Row, question: Row, answers_by: AnswersBy) -> tuple[bool, int, int]:
+    if answers_by == "id":
+        return False, 0, answer["Id"]
+    score = answer.get("Score")
+    accepted = answer["Id"] == question.get("AcceptedAnswerId")
+    return not accepted, -score if isinstance(score, int) else 0, answer["Id"]
+
+
+def _typed(attributes: dict[str, str]) -> Row:
+    return {name: _typed_value(name, text) for name, text in attributes.items()}
+
+
+def _typed_value(name: str, text: str) -> int | str | list[str]:
+    if name in NUMBERS and re.fullmatch("[+-]?[0-9]+", text) and -(2**63) <= int(text) < 2**63:
+        return int(text)
+    if name == "Tags":
+        for first, between, last in (("<", "><", ">"), ("|", "|", "|")):
+            if len(text) > 1 and text.startswith(first) and text.endswith(last):
+                return text[1:-1].split(between)
+        return [text] if text else []
+    return text
+
+
+def _parse(data: bytes) -> tuple[ElementTree.Element, int]:
+    """The root element, and how many characters had to be replaced before it was XML."""
+    try:
+        return ElementTree.fromstring(data), 0
+    except ElementTree.ParseError:
+        text, repaired_characters = _repair(data)
+        return ElementTree.fromstring(text), repaired_characters
+
+
+def _repair(data: bytes) -> tuple[str, int]:
+    """U+FFFD for bytes that are not UTF-8 and for characters and references XML forbids."""
+    kept = data.decode("utf-8", errors="ignore").count("\ufffd")
+    text = data.decode("utf-8", errors="replace")
+    count = text.count("\ufffd") - kept
+    text, raw = _FORBIDDEN.subn("\ufffd", text)
+
+    def replaced(reference: re.Match[str]) -> str:
+        code = int(reference[1], 16) if reference[1] else int(reference[2])
+        nonlocal count
+        if code > sys.maxunicode or _FORBIDDEN.match(chr(code)):
+            count += 1
+            return "\ufffd"
+        return reference[0]
+
+    return _REFERENCE.sub(replaced, text), count + raw
+
+
+def _json_line(value: Row) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _write_expected(sample: Path) -> None:
+    oracle = nest(sample)
+    sample.with_suffix(".jsonl").write_bytes(b"".join(oracle.document_lines()))
+    if oracle.strays:
+        sample.with_suffix(".strays.jsonl").write_bytes(b"".join(oracle.stray_lines()))
+    by_votes = sample.with_suffix(".by-votes.jsonl")
+    if by_votes.exists():
+        by_votes.write_bytes(b"".join(nest(sample, "votes").document_lines()))
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        _write_expected(Path(name))

@@ -1,0 +1,224 @@
+"""A second opinion on the tables beside the posts: nested with the standard library, all in memory.
+
+It shares no code with the package, as ``oracle`` does not. As a script it writes the expected files
+of a sample folder: ``PYTHONPATH=tests python -m support.oracle_tables samples/site``.
+"""
+
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from support import oracle
+from support.oracle import AnswersBy, Row
+
+FILES = {
+    "comments": "Comments.xml",
+    "links": "PostLinks.xml",
+    "votes": "Votes.xml",
+    "users": "Users.xml",
+}
+NUMBERS = {
+    "comments": {"Id", "PostId", "Score", "UserId"},
+    "links": {"Id", "PostId", "RelatedPostId", "LinkTypeId"},
+    "votes": {"Id", "PostId", "VoteTypeId", "UserId", "BountyAmount"},
+    "users": {"Id", "Reputation"},
+}
+REQUIRED = {
+    "comments": {"Id": "id", "PostId": "post_id"},
+    "links": {"Id": "id", "PostId": "post_id"},
+    "votes": {"PostId": "post_id", "VoteTypeId": "vote_type_id"},
+    "users": {"Id": "id"},
+}
+KEYS = {"comments": "Comments", "links": "Links"}
+USER_KEYS = {"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"}
+USER_ATTRIBUTES = ("Id", "Reputation", "CreationDate", "DisplayName")
+LINKS = {1: "linked", 3: "duplicate"}
+# Those that published dumps have had, and one that none has.
+VOTES = {
+    1: "AcceptedByOriginator",
+    2: "UpMod",
+    3: "DownMod",
+    4: "Offensive",
+    5: "Favorite",
+    6: "Close",
+    7: "Reopen",
+    8: "BountyStart",
+    9: "BountyClose",
+    10: "Deletion",
+    11: "Undeletion",
+    12: "Spam",
+    15: "ModeratorReview",
+    16: "ApproveEditSuggestion",
+}
+
+
+@dataclass(slots=True)
+class Tables:
+    """What a dump with its tables has to become."""
+
+    documents: list[Row]
+    strays: list[Row] = field(default_factory=list)
+    rows: Counter[str] = field(default_factory=Counter)
+    nested: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def document_lines(self) -> list[bytes]:
+        return [_line(document) for document in self.documents]
+
+    def stray_lines(self) -> list[bytes]:
+        return [_line(stray) for stray in self.strays]
+
+
+def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> Tables:
+    """Nest the posts of a folder, and those of its tables that are named."""
+    posts = oracle.nest(folder / "Posts.xml", answers_by)
+    found = Tables(posts.documents)
+    keyless = [stray for stray in posts.strays if not _has_place(stray)]
+    placed: list[tuple[Any, Row]] = [
+        ((_question_id(stray["row"]), 0, place), stray)
+        for place, stray in enumerate(posts.strays)
+        if _has_place(stray)
+    ]
+    question_ids = _question_ids(posts)
+    by_id = {post["Id"]: post for post in _posts(found.documents)}
+    users: dict[int, Row] = {}
+    for name in [name for name in FILES if name in names]:
+        reasons = found.reasons[name] = Counter()
+        usable: list[Row] = []
+        repeated: list[Row] = []
+        for row in _rows(folder / FILES[name], name):
+            found.rows[name] += 1
+            if reason := _reason(name, row):
+                keyless.append({"reason": reason, "row": row})
+                reasons[reason] += 1
+            else:
+                usable.append(row)
+        if name == "users":
+            for row in usable:
+                user = {key: value for key, value in row.items() if key in USER_ATTRIBUTES}
+                if row["Id"] in users:
+                    repeated.append({"reason": "user_repeated_id", "row": user})
+                    reasons["user_repeated_id"] += 1
+                else:
+                    users[row["Id"]] = user
+            found.nested[name] = len(users)
+            keyless += repeated
+            continue
+        by_post: dict[int, list[Row]] = defaultdict(list)
+        for row in usable:
+            by_post[row["PostId"]].append(row)
+        for post_id in by_post.keys() - by_id.keys():
+            at = question_ids.get(post_id, post_id)
+            for place, stray, count in _strays(name, by_post[post_id]):
+                placed.append(((at, list(FILES).index(name) + 1, post_id, *place), stray))
+                reasons[stray["reason"]] += count
+        for post_id, post in by_id.items():
+            rows = by_post.get(post_id, [])
+            found.nested[name] += len(rows)
+            post[KEYS.get(name, "Votes")] = _value(name, rows)
+    for post in by_id.values():
+        if "users" in names:
+            _name_users(post, users)
+        if "Answers" in post:
+            post["Answers"] = post.pop("Answers")
+    found.strays = keyless + [stray for _, stray in sorted(placed, key=lambda pair: pair[0])]
+    return found
+
+
+def _value(name: str, rows: list[Row]) -> Any:
+    if name == "votes":
+        counts = Counter(row["VoteTypeId"] for row in rows)
+        return {VOTES.get(kind, str(kind)): counts[kind] for kind in sorted(counts)}
+    if name == "links":
+        for row in rows:
+            if "LinkTypeId" in row:
+                row["LinkType"] = LINKS.get(row["LinkTypeId"], str(row["LinkTypeId"]))
+    return sorted(rows, key=lambda row: row["Id"])
+
+
+def _name_users(post: Row, users: dict[int, Row]) -> None:
+    for comment in post.get("Comments", ()):
+        if comment.get("UserId") in users:
+            comment["User"] = users[comment["UserId"]]
+    for attribute, key in USER_KEYS.items():
+        if post.get(attribute) in users:
+            post[key] = users[post[attribute]]
+
+
+def _strays(name: str, rows: list[Row]) -> Iterator[tuple[tuple[int, ...], Row, int]]:
+    """Place among those of a post, line, and number of rows."""
+    reason = f"{name[:-1]}_without_post"
+    if name == "votes":
+        for kind, count in Counter(row["VoteTypeId"] for row in rows).items():
+            row = {"PostId": rows[0]["PostId"], "VoteTypeId": kind}
+            yield (kind,), {"reason": reason, "count": count, "row": row}, count
+        return
+    for row in sorted(rows, key=lambda row: row["Id"]):
+        yield (row["Id"],), {"reason": reason, "row": row}, 1
+
+
+def _has_place(stray: Row) -> bool:
+    return stray["reason"] in ("repeated_id", "question_not_in_dump")
+
+
+def _question_id(row: Row) -> int:
+    question_id = row["Id"] if row["PostTypeId"] == oracle.QUESTION else row["ParentId"]
+    assert isinstance(question_id, int)
+    return question_id
+
+
+def _question_ids(posts: oracle.Oracle) -> dict[int, int]:
+    """The question, there or not, of each post that is in no document."""
+    return {
+        stray["row"]["Id"]: _question_id(stray["row"])
+        for stray in posts.strays
+        if stray["reason"] == "question_not_in_dump"
+    }
+
+
+def _posts(documents: list[Row]) -> Iterator[Row]:
+    for question in documents:
+        yield question
+        yield from question["Answers"]
+
+
+def _reason(name: str, row: Row) -> str | None:
+    for attribute, words in REQUIRED[name].items():
+        if not isinstance(row.get(attribute), int):
+            return f"{name[:-1]}_{'invalid' if attribute in row else 'missing'}_{words}"
+    if name == "votes" and not -(2**31) <= row["VoteTypeId"] < 2**31:
+        return "vote_invalid_vote_type_id"
+    return None
+
+
+def _rows(path: Path, name: str) -> Iterator[Row]:
+    for element in ElementTree.parse(path).getroot():
+        yield {
+            key: _number(text) if key in NUMBERS[name] else text
+            for key, text in element.attrib.items()
+        }
+
+
+def _number(text: str) -> int | str:
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() else text
+
+
+def _line(value: Row) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _write_expected(folder: Path) -> None:
+    found = nest(folder, FILES)
+    (folder / "questions.jsonl").write_bytes(b"".join(found.document_lines()))
+    (folder / "questions.strays.jsonl").write_bytes(b"".join(found.stray_lines()))
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        _write_expected(Path(argument))

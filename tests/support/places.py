@@ -1,0 +1,22 @@
+"""Where the checkout, the samples and the published dumps are."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SAMPLES = CHECKOUT / "samples"
+DUMPS = Path(os.environ.get("SO2DOCS_DUMPS", CHECKOUT.parent / "shared" / "dumps"))
+NO_DUMPS = f"no published dumps in {DUMPS}: set SO2DOCS_DUMPS to a folder that has them"
+
+
+def real_dumps() -> Iterator[Any]:
+    """Every published ``Posts.xml`` as a parameter, or one that says why there is none."""
+    sources = sorted([*DUMPS.glob("**/Posts.xml.gz"), *DUMPS.glob("**/*.7z")])
+    for source in sources:
+        yield pytest.param(source, id=source.stem if source.suffix == ".7z" else source.parent.name)
+    if not sources:
+        yield pytest.param(None, id="none", marks=pytest.mark.skip(NO_DUMPS))

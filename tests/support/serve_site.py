@@ -1,0 +1,168 @@
+"""A small site of this project's own to serve: posts, code, comments, users, links, an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import so2docs
+from support.places import SAMPLES
+
+HOST = "bread.stackexchange.com"
+LICENSE = "CC BY-SA 4.0"
+
+
+def user(user_id: int, name: str, reputation: int) -> dict[str, Any]:
+    return {"Id": user_id, "Reputation": reputation, "DisplayName": name}
+
+
+ADA, LEO = user(11, "Ada", 1204), user(14, "Léo Brun", 98)
+USERS = {11: ADA, 14: LEO}
+LINKS_BODY = (
+    f'<p>See <a href="https://{HOST}/questions/1/why-does-my-sourdough">the first</a>, '
+    f'<a href="http://www.{HOST}/a/5">its answer</a>, <a href="/q/3">a short one</a>, '
+    f'<a href="https://{HOST}/questions/1/x/4#4">another answer</a>, '
+    f'<a href="https://{HOST}/questions/987654">one that is not here</a> and '
+    '<a href="https://example.org/questions/1">another site</a>.</p>\n'
+    '<p><img src="https://i.stack.imgur.com/loaf.png" alt="A flat loaf"></p>\n'
+    "<h2>How flat</h2>\n<table><tr><th>loaf</th><td>2 cm</td></tr></table>\n"
+    '<pre class="lang-py prettyprint-override"><code>def rise(hours: int) -&gt; float:\n'
+    "    return hours * 0.5  # &quot;cm&quot;\n</code></pre>"
+)
+
+
+@contextmanager
+def served(*paths: Path) -> Iterator[str]:
+    """The address of a real server of some outputs or databases."""
+    import uvicorn
+
+    from so2docs.serve.server import bind, open_sites
+
+    app = open_sites([str(path) for path in paths], notify=lambda message: None)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    with bind("127.0.0.1", 0) as bound:
+        thread = Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def documents() -> list[dict[str, Any]]:
+    """The sample of eight questions, with more in it."""
+    found = list(so2docs.read(SAMPLES / "posts.jsonl"))
+    for question in found:
+        for post in (question, *question["Answers"]):
+            post["Comments"], post["Links"], post["Votes"] = [], [], {}
+            for key in ("Owner", "LastEditor"):
+                if post.get(f"{key}UserId") in USERS:
+                    post[key] = USERS[post[f"{key}UserId"]]
+    first = found[0]
+    comment = {"Id": 90, "PostId": 1, "Score": 3, "CreationDate": "2024-01-08T08:00:00.000"}
+    text = f"Have you tried `autolyse`? See [this](https://{HOST}/a/5) & <b>that</b>."
+    first["Comments"] = [comment | {"Text": text, "UserId": 14, "User": LEO}]
+    first["Links"] = [{"Id": 7, "PostId": 1, "RelatedPostId": 3, "LinkTypeId": 1}]
+    found.append(
+        {
+            "Id": 900,
+            "PostTypeId": 1,
+            "CreationDate": "2024-05-01T10:00:00.000",
+            "Score": 2,
+            "Title": 'Links & <images> of "flat" loaves',
+            "Tags": ["bread", "c++"],
+            "Body": LINKS_BODY,
+            "OwnerUserId": 14,
+            "Owner": LEO,
+            "Comments": [],
+            "Links": [],
+            "Votes": {},
+            "Answers": [],
+        }
+    )
+    return found
+
+
+def make(folder: Path) -> Path:
+    """A database of it."""
+    path = folder / f"{HOST}.db"
+    so2docs.to_sqlite(documents(), path, site=HOST)
+    return path
+
+
+ATTACKS = [
+    "<script>document.title='ran'</script>",
+    "<img src=x onerror=\"document.title='ran'\">",
+    "<svg onload=\"document.title='ran'\"><script>document.title='ran'</script></svg>",
+    "<svg><style><img src=x onerror=document.title='ran'></style></svg>",
+    "<math><mtext><table><mglyph><style><img src=x onerror=document.title='ran'>",
+    "<a href=\"javascript:document.title='ran'\">click</a>",
+    "<a href=\" java\nscript:document.title='ran'\">click</a>",
+    "<a href=\"data:text/html,<script>document.title='ran'</script>\">click</a>",
+    "<a href=vbscript:x onclick=document.title='ran' onmouseover=document.title='ran'>x</a>",
+    "<iframe src=\"javascript:parent.document.title='ran'\"></iframe>",
+    "<iframe srcdoc=\"<script>parent.document.title='ran'</script>\"></iframe>",
+    "<object data=\"data:text/html,<script>parent.document.title='ran'</script>\"></object>",
+    "<embed src=\"javascript:document.title='ran'\">",
+    "<form action=\"javascript:document.title='ran'\"><button autofocus>go</button></form>",
+    "<input autofocus onfocus=\"document.title='ran'\">",
+    "<details open ontoggle=\"document.title='ran'\">x</details>",
+    "<style>body{display:none} @import url(http://127.0.0.1:9/x.css);</style>",
+    '<p style="position:fixed;inset:0;background:url(http://127.0.0.1:9/x.png)">x</p>',
+    "<link rel=stylesheet href=http://127.0.0.1:9/x.css>",
+    "<meta http-equiv=refresh content='0;url=/x'>",
+    "<base href=http://127.0.0.1:9/>",
+    "<p id=search name=q class=top>clobber</p><img name=body><form id=main></form>",
+    "<pre class=\"lang-html\"><code>&lt;script&gt;document.title='ran'&lt;/script&gt;</code></pre>",
+    "<pre class='x\" onclick=1'><code class=lang-php>&lt;?php '&lt;img onerror=a&gt;'</code></pre>",
+    "</div></main></body></html><script>document.title='ran'</script>",
+    "<<script>script>document.title='ran'<</script>/script>",
+    "<p title='\"><script>document.title=`ran`</script>'>x</p>",
+    "<!--><script>document.title='ran'</script>-->",
+    "<a href='https://x/\"onmouseover=\"document.title=1'>q</a>",
+    "<img alt='\"><script>document.title=`ran`</script>' src='https://h/x\"onerror=\"alert(1)'>",
+    "<p>unclosed <b><i><a href='//127.0.0.1:9/x'>a<p>b</ul></table>",
+    "<svg/onload=document.title='ran'//",
+    "\x02<script>document.title='ran'</script>\x03",
+    "{{ 7*7 }} {% for x in y %}",
+]
+
+
+def hostile() -> list[dict[str, Any]]:
+    """Documents of which nothing may run: in bodies, titles, tags, names, comments, licences."""
+    found = []
+    for number, attack in enumerate(ATTACKS, 1):
+        owner = user(number, attack, number)
+        comment = {"Id": number, "PostId": number, "Text": attack, "UserId": number, "User": owner}
+        markdown = f"[{attack}](https://x/{attack}) `{attack}` https://x/{attack} **{attack}**"
+        found.append(
+            {
+                "Id": number,
+                "PostTypeId": 1,
+                "CreationDate": attack,
+                "LastEditDate": attack,
+                "Score": number,
+                "Title": f"hostile {attack}",
+                "Tags": [attack, f"tag-{number}"],
+                "Body": f"<p>{attack}</p>" if number % 2 else attack,
+                "OwnerUserId": number,
+                "Owner": owner,
+                "ContentLicense": attack,
+                "Comments": [comment, comment | {"Id": 1000 + number, "Text": markdown}],
+                "Answers": [
+                    {
+                        "Id": 5000 + number,
+                        "ParentId": number,
+                        "Score": 1,
+                        "Body": attack,
+                        "OwnerDisplayName": attack,
+                        "Comments": [],
+                    }
+                ],
+            }
+        )
+    return found

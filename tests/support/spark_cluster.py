@@ -1,0 +1,116 @@
+"""Servers on loopback, each a process of its own: a master with two workers, Spark Connect."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from support.places import CHECKOUT
+
+_DEADLINE = 120
+
+
+def spark_home() -> Path:
+    """Where PySpark keeps what starts Spark."""
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[str]:
+    """The address of a master with two workers of one core each.
+
+    Args:
+        folder: For their logs and files.
+    """
+    with ExitStack() as started:
+        master = folder / "master.log"
+        options = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        started.enter_context(_daemon("master.Master", *options, log=master))
+        url = said(master, rb"Starting Spark master at (spark://\S+)")
+        for number in (1, 2):
+            log = folder / f"worker{number}.log"
+            own = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work{number}"))
+            started.enter_context(_daemon("worker.Worker", *own, *options, url, log=log))
+            said(log, rb"(Successfully registered)")
+        yield url
+
+
+def said(log: Path, pattern: bytes) -> str:
+    """Wait until a log has what a pattern finds."""
+    deadline = time.monotonic() + _DEADLINE
+    while time.monotonic() < deadline:
+        if found := re.search(pattern, log.read_bytes()):
+            return found.group(1).decode()
+        time.sleep(0.1)
+    raise TimeoutError(f"{log} says nothing like {pattern!r}: {log.read_text()[-2000:]}")
+
+
+def _daemon(name: str, *options: str, log: Path) -> AbstractContextManager[None]:
+    command = [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
+    return _started([*command, *options], log, SPARK_DAEMON_MEMORY="256m")
+
+
+@contextmanager
+def _started(command: list[str], log: Path, **variables: str) -> Iterator[None]:
+    """A process, and those that it starts, until the end of a block."""
+    environment = {
+        **os.environ,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        # Of an installation that can be edited, Spark would not find the data source.
+        "PYTHONPATH": str(CHECKOUT),
+        **variables,
+    }
+    with log.open("wb") as said_to:
+        process = subprocess.Popen(
+            command,
+            stdout=said_to,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait(_DEADLINE)
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """The address of a server of Spark Connect on loopback, by PySpark's own script.
+
+    Args:
+        folder: For its log.
+
+    Raises:
+        TimeoutError: It does not start.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.memory": "512m",
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    script = spark_home() / "sbin" / "start-connect-server.sh"
+    log = folder / "connect.log"
+    command = ["bash", str(script), "--master", "local[2]", *options]
+    with _started(command, log, SPARK_NO_DAEMONIZE="1", SPARK_HOME=str(spark_home())):
+        said(log, rb"(Spark Connect server started)")
+        yield f"sc://127.0.0.1:{port}"

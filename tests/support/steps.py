@@ -1,0 +1,91 @@
+"""A script: stop a conversion at every step that it takes on the file system, and go on.
+
+    PYTHONPATH=tests python -m support.steps DUMP FOLDER kill|fail [STRIDE]
+
+Every `open`, `rename`, `remove`, `mkdir` and `rmdir` is a step. At each in turn the process is
+killed (SIGKILL) or the system says that the disk is full; then the same conversion is run again and
+has to end with the bytes of an undisturbed one. Prints how many steps there were. It forks, which
+is why it is a script of its own.
+"""
+
+import errno
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import so2docs
+
+STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "sqlite3.connect"}
+WENT_WELL, FAILED_WELL, FAILED_BADLY, RAN_OUT = 0, 3, 4, 5
+
+
+def convert(dump: Path, folder: Path) -> None:
+    so2docs.convert(dump, folder / "questions.jsonl.gz", jobs=1, chunk_bytes=2000)
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Run in a process of its own: exit code, or minus the signal that ended it."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        work()
+    except so2docs.So2docsError as error:
+        print(error, file=sys.stderr)
+        os._exit(FAILED_WELL)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(FAILED_BADLY)
+    os._exit(WENT_WELL)
+
+
+def disturbed(dump: Path, folder: Path, step: int, kind: str) -> None:
+    """Convert, but not beyond a step; `RAN_OUT` if there is no such step."""
+    left = step
+    inside = str(folder)
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal left
+        if event not in STEPS or left < 0 or inside not in str(arguments[0]):
+            return
+        left -= 1
+        if left < 0:
+            if kind == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), arguments[0])
+
+    sys.addaudithook(hook)
+    convert(dump, folder)
+    if left >= 0:
+        os._exit(RAN_OUT)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def main(dump: Path, folder: Path, kind: str, stride: int = 1) -> None:
+    folder.mkdir()
+    convert(dump, folder)
+    expected = files(folder)
+    step = 0
+    while True:
+        shutil.rmtree(folder)
+        folder.mkdir()
+        code = in_child(lambda at=step: disturbed(dump, folder, at, kind))  # type: ignore[misc]
+        if code == RAN_OUT:
+            break
+        assert code in (-signal.SIGKILL, FAILED_WELL, WENT_WELL), (step, code)
+        if files(folder) != expected:  # Else an empty folder was all that was left to remove.
+            code = in_child(lambda: convert(dump, folder))
+            assert code == WENT_WELL, (step, code, sorted(files(folder)))
+        assert files(folder) == expected, (step, sorted(files(folder)))
+        step += stride
+    print(step)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:]))

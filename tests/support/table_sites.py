@@ -1,0 +1,59 @@
+"""Sites with tables: the sample, a larger one made of it, and what a conversion leaves of them."""
+
+import gzip
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import so2docs
+from support.oracle_tables import FILES, Tables, nest
+from support.places import SAMPLES
+
+SITE = SAMPLES / "site"
+COPIES = int(os.environ.get("SO2DOCS_TABLE_COPIES", "150"))
+
+
+def converted(source: Path, output: Path, names: Sequence[str], **options: object) -> list[bytes]:
+    """What a conversion leaves: its documents, and its strays or nothing."""
+    so2docs.convert(source, output, nest=names, **options)  # type: ignore[arg-type]
+    return [lines_of(output), lines_of(strays_of(output))]
+
+
+def lines_of(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.exists() else b""
+
+
+def strays_of(output: Path) -> Path:
+    return output.with_name(f".{output.name}.strays")
+
+
+def expected(oracle: Tables) -> list[bytes]:
+    return [b"".join(oracle.document_lines()), b"".join(oracle.stray_lines())]
+
+
+def write_large_site(folder: Path, copies: int = COPIES) -> tuple[Path, list[bytes]]:
+    """A site large enough to be interrupted in: the sample again and again under other Ids.
+
+    Returns:
+        Its folder, and what it has to become.
+    """
+    for file in ("Posts.xml", *FILES.values()):
+        head, *rows, end = (SITE / file).read_text(encoding="utf-8").split("  <row")
+        rows.append(end.partition("/>")[0] + "/>\n")
+        with (folder / file).open("w", encoding="utf-8") as out:
+            out.write(head)
+            for copy in range(copies):
+                for row in rows:
+                    out.write("  <row" + moved(row, copy))
+            out.write(end.partition("/>")[2])
+    return folder, expected(nest(folder, FILES))
+
+
+def moved(row: str, copy: int) -> str:
+    """A row with all post ids and comment ids (but no user ids) moved to where no other copy is."""
+    for name in ("Id", "PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"):
+        before, found, rest = row.partition(f' {name}="')
+        number, quote, after = rest.partition('"')
+        if found and number.isdigit() and "DisplayName=" not in row[row.find("Reputation=") :]:
+            row = f"{before}{found}{int(number) + 13_001 * copy}{quote}{after}"
+    return row

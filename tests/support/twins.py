@@ -1,0 +1,236 @@
+"""Both cores on the same bytes: what the compiled one takes must come out as the reference has it.
+
+Shared by the tests and the fuzzers. As a script it writes their seeds into a folder.
+"""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from so2docs.posts import core, posts, rows, table_rows
+from so2docs.posts.posts import KEY, Posts
+from so2docs.schema import RESERVED, TABLES, USER_ATTRIBUTES
+from so2docs.sources.dump import open_dump
+from support.places import SAMPLES
+
+FRAME = b"<posts>", b"</posts>"
+ROW = '<row Id="7" PostTypeId="1" %s />'
+
+# What may stand in a row, and whether it is canonical.
+TAKEN = [
+    "",
+    'Body=""',
+    'Body="> \' ]]> --> /> = \x7f \x85 \ufffd \ufeff \U0010ffff \U0001fffe \ufdd0"',
+    'Body="&lt;&gt;&amp;&quot;&apos;"',
+    'Body="&amp;lt; &amp;#60; &#38;lt; &#60;b&#62; &#38;#38;"',
+    'Body="&#9;&#10;&#13;&#xA;&#xD;&#x9;&#xa;&#0000009;&#x00000D7;&#x1F600;&#x10FFFF;&#xe9;"',
+    'Body="&#34;&#92;&#x5C;\\ \\\\ \\n /"',
+    'Body="a\tb\nc\rd\r\ne\n\rf\r\r\n"',
+    'Body="é日本😀 ünï"',
+    'Body="' + "x" * 100_000 + '"',
+    'Body="' + "é\\" * 70_000 + '"',
+    'New="1" _a.b-c9="2" A="x" a="y"',
+    # The second name is the start of the first, and both have the same hash.
+    'aD="1" a="2"',
+    "n" * 256 + '="1"',
+    " ".join(f'a{number}="1"' for number in range(62)),
+    'Score="-1" ViewCount="0" FavoriteCount="999999999999999999"',
+    'OwnerUserId="-999999999999999999"',
+    *(f'Tags="{tags}"' for tags in ("", "|", "||", "|||", "|a|b|", "|a||b|", "a|b", "|a", "a|")),
+    *(
+        f'Tags="{tags}"'
+        for tags in ("&lt;", "&gt;", "&lt;&gt;", "&lt;a&gt;&lt;b&gt;", "&lt;a>&#60;b>")
+    ),
+    *(
+        f'Tags="{tags}"'
+        for tags in ("&lt;a&gt;&gt;&lt;b&gt;", "&lt;&gt;&lt;&gt;", "|\\|&quot;|", "&lt;é|b>", "x")
+    ),
+]
+LEFT = [
+    'Body="<"',
+    'Body="&"',
+    'Body="&lt"',
+    'Body="&LT;"',
+    'Body="&nbsp;"',
+    'Body="&#;"',
+    'Body="&#x;"',
+    'Body="&#X9;"',
+    'Body="&#xG;"',
+    'Body="&#x4G;"',
+    'Body="&#4A;"',
+    'Body="&# 9;"',
+    'Body="&#-9;"',
+    'Body="&#00000009;"',
+    'Body="&#99999999999999999999;"',
+    *(f'Body="&#{code};"' for code in ("0", "1", "8", "31", "x0", "x1F", "xB", "xC", "xE")),
+    *(f'Body="&#{code};"' for code in ("xD800", "xDFFF", "xFFFE", "xFFFF", "x110000", "1114112")),
+    *(f'Body="{raw}"' for raw in ("\0", "\x01", "\x0b", "\x0c", "\x1f", "\ufffe", "\uffff")),
+    "Body='x'",
+    'Body = "x"',
+    "Body=x",
+    "Body",
+    'Body=""x=""',
+    'Body="" Body=""',
+    'Id="7"',
+    'xml="1"',
+    'XMLnew="1"',
+    'xmlns="x"',
+    'xml:space="preserve"',
+    'x:y="1"',
+    'é="1"',
+    '1="1"',
+    '-a="1"',
+    '="1"',
+    *(f'{name}="x"' for name in sorted(RESERVED)),
+    'Site="x"',
+    *(
+        f'Score="{score}"'
+        for score in ("", "+1", "01", "-0", "-01", "-", "1 ", "1.0", "é", "&#49;")
+    ),
+    'Score="1000000000000000000"',
+    "n" * 257 + '="1"',
+    " ".join(f'a{number}="1"' for number in range(63)),
+]
+
+
+def slice_of(sample: Path) -> bytes:
+    dump = open_dump(str(sample))
+    return sample.read_bytes()[dump.start : dump.end]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What slices became, and what a chunk notes about them."""
+
+    posts: Posts = field(default_factory=lambda: Posts(reserved=RESERVED | {"Site"}))
+    rows: int = 0
+    last_id: int | None = None
+    repaired: int = 0
+    malformed: int = 0
+
+
+def by_reference(outcome: Outcome, data: bytes, frame: tuple[bytes, bytes] = FRAME) -> None:
+    for part in rows.parse(data, frame):
+        if isinstance(part, rows.Malformed):
+            outcome.malformed += 1
+        elif part.rows:
+            outcome.rows += len(part.rows)
+            outcome.repaired += part.repaired
+            last_id = rows.row_id(part.rows[-1])
+            outcome.last_id = outcome.last_id if last_id is None else last_id
+            posts.add(outcome.posts, part.rows)
+
+
+def by_compiled(outcome: Outcome, data: bytes, frame: tuple[bytes, bytes] = FRAME) -> bool:
+    """Whether the compiled core took the slice; if not, nothing may have changed."""
+    added = core.add_canonical(data, frame, outcome.posts)
+    if added is None:
+        return False
+    outcome.rows += added.rows
+    outcome.last_id = outcome.last_id if added.last_id is None else added.last_id
+    return True
+
+
+def is_taken(data: bytes, frame: tuple[bytes, bytes] = FRAME) -> bool:
+    """Whether the compiled core takes a slice; asserts that it does as the reference."""
+    compiled, reference = Outcome(), Outcome()
+    if not by_compiled(compiled, data, frame):
+        assert compiled == Outcome(), data
+        return False
+    by_reference(reference, data, frame)
+    assert compiled == reference, data
+    assert list(compiled.posts.buckets) == list(reference.posts.buckets), data
+    assert list(compiled.posts.other_types) == list(reference.posts.other_types), data
+    return True
+
+
+ROWS = {
+    "comments": '<row Id="7" PostId="5" %s />',
+    "links": '<row Id="7" PostId="5" %s />',
+    "votes": '<row Id="7" PostId="5" VoteTypeId="2" %s />',
+    "users": '<row Id="7" %s />',
+}
+"""A row of each table; those of votes have one attribute more."""
+
+TABLE_TAKEN = [
+    'Score="-3" UserId="9" Text="a &lt; b" UserDisplayName="x" ContentLicense="CC"',
+    'CreationDate="2020" RelatedPostId="12" LinkTypeId="1"',
+    'LinkTypeId="3" RelatedPostId="-12"',
+    'LinkTypeId="-999999999999999999" Tags="|a|b|"',
+    'BountyAmount="+x" UserId="4"',
+    'DisplayName="é" Reputation="101" CreationDate="2020" AboutMe="&lt;p&gt;&#xA;" Views="x"',
+    'Answers="x" Comments="x" Owner="x" User_="x" LinkTypes="x" PostIds="x" VoteTypeIds="x"',
+]
+
+
+def questions(post_ids: Iterable[int]) -> dict[int, int]:
+    """Some posts have a question, the others are not in the dump."""
+    return {post_id: post_id // 3 for post_id in post_ids if post_id % 5}
+
+
+def users_by_reference(data: bytes) -> list[tuple[int, bytes]] | None:
+    """Ids and JSON of users; None if some of them have no place, or are not XML."""
+    found: list[tuple[int, bytes]] = []
+    left = Posts()
+    for part in rows.parse(data, FRAME):
+        if isinstance(part, rows.Malformed):
+            return None
+        for row in table_rows.reject(left, TABLES["users"], part.rows):
+            kept = {name: row[name] for name in row if name in USER_ATTRIBUTES}
+            found.append((row["Id"], orjson.dumps(kept)))
+    return None if left.strays else found
+
+
+def is_taken_of(table: str, data: bytes) -> bool:
+    """Whether the compiled core takes a slice of a table; asserts that it does as the reference."""
+    if table == "users":
+        read = core.read_users(data, FRAME)
+        if read is None:
+            return False
+        at, found = 0, []
+        for user_id, _, _, size_and_kind in KEY.iter_unpack(read[1]):
+            found.append((user_id, read[2][at : at + (size_and_kind >> 4)]))
+            at += size_and_kind >> 4
+        assert found == users_by_reference(data), data
+        return True
+    compiled, reference = Posts(), Posts()
+    added = core.add_canonical_records(data, FRAME, TABLES[table], compiled, questions)
+    if added is None:
+        assert compiled == Posts(), data
+        return False
+    count, last_id = 0, None
+    for part in rows.parse(data, FRAME):
+        assert isinstance(part, rows.Rows), data
+        count += len(part.rows)
+        last_id = rows.row_id(part.rows[-1]) if part.rows else last_id
+        if table == "votes":
+            table_rows.add_votes(reference, part.rows, questions)
+        else:
+            table_rows.add_rows(reference, TABLES[table], part.rows, questions)
+    assert (compiled, added) == (reference, core.Added(count, last_id)), data
+    return True
+
+
+def write_seeds(folder: Path) -> None:
+    """One file for each input of the tests and each row of the samples.
+
+    The first byte says to the fuzzers what the others are: 0 a slice, 1 attributes.
+    """
+    short = [attributes.encode() for attributes in TAKEN + LEFT if len(attributes) < 4096]
+    seeds = [b"\1" + attributes for attributes in short]
+    seeds += [b"\0" + ROW.encode() % attributes for attributes in short]
+    for sample in sorted(SAMPLES.glob("*.xml")):
+        data = slice_of(sample)
+        seeds += [b"\0" + data[:4096], *(b"\0" + row for row in data.splitlines())]
+    for form in ROWS.values():
+        seeds += [b"\0" + (form % attributes).encode() for attributes in TABLE_TAKEN]
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(seeds):
+        (folder / f"seed-{number}").write_bytes(seed)
+
+
+if __name__ == "__main__":
+    write_seeds(Path(sys.argv[1]))
