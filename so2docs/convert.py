@@ -88,8 +88,6 @@ def convert(
         raise
     report.seconds = time.perf_counter() - started
     report.file_bytes = os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
-    if options.form.is_split:
-        report.first_file, report.last_file = names.file(0), names.file(report.files - 1)
     return report
 
 

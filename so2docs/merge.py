@@ -58,11 +58,13 @@ class Document:
         question_id: Its id.
         parts: Buffers that make its JSON object when joined, all but the closing brace.
         size: Their bytes, about.
+        period: Year or month of the question, where files go by date; empty for none.
     """
 
     question_id: int
     parts: list[Buffer]
     size: int
+    period: str = ""
 
     @property
     def is_empty(self) -> bool:

@@ -22,7 +22,7 @@ from so2docs.store.budget import Budget
 from so2docs.store.database import AGAIN, Database, checksum
 from so2docs.store.spill_files import INDEX, TEMPORARY, clear, is_ours
 
-FORMAT = 6
+FORMAT = 7
 """Version of what stands in the index and in the block files."""
 
 SEQUENCE_BITS = 32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -13,6 +13,7 @@ from so2docs.commands.document_options import document_options
 from so2docs.commands.terminal import say, shows_progress, tell
 from so2docs.convert import convert as convert_one
 from so2docs.errors import OutputError
+from so2docs.options.choices import SplitBy
 from so2docs.options.sites import site_of
 from so2docs.output.targets import REPORT, check_own, write_text
 from so2docs.schema import TABLES
@@ -45,6 +46,11 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".x
     "--split",
     metavar="SIZE|N",
     help="Files of at most SIZE, such as 1GB, or N files: questions-00000.jsonl.gz and so on.",
+)
+@click.option(
+    "--split-by",
+    type=click.Choice(get_args(SplitBy)),
+    help="A file for each year or month of the questions: questions-2019-03.jsonl.gz and so on.",
 )
 @document_options
 @click.option(

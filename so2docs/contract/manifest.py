@@ -31,7 +31,10 @@ _COUNTS = (
     *("recipe", "records", "without_record", "repaired_characters"),
 )
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
-_OF_FORM = {"--level", "--format", "--compression", "--index", "--split", "--skip-malformed"}
+_OF_FORM = {
+    *("--level", "--format", "--compression", "--index", "--split", "--split-by"),
+    "--skip-malformed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class Manifest:
             json.loads(json.dumps(options.output_fingerprint())),
             counts,
             [File.of(path) for path in dict.fromkeys(read)],
-            [File.of(names.file(number)) for number in range(report.files)],
+            [File.of(path) for path in names.earlier_files()],
             schema,
         )
 

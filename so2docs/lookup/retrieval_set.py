@@ -40,9 +40,10 @@ def records_path(output: str | os.PathLike[str] | None, given: Mapping[str, Any]
     choice = recipe_of(given)
     if choice is None or not choice.recipe.files:
         return None
-    for name in ("format", "compression", "split"):
+    for name in ("format", "compression", "split", "split_by"):
         if given.get(name) is not None:
-            raise OptionError(f"--recipe beir is a folder of plain files; leave --{name} out")
+            option = name.replace("_", "-")
+            raise OptionError(f"--recipe beir is a folder of plain files; leave --{option} out")
     folder = Path("beir" if output is None else os.fspath(output))
     if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
         raise OptionError(f"--recipe beir is a folder of files; {folder} is none")

@@ -9,6 +9,7 @@ AnswersBy = Literal["id", "votes"]
 BodyAs = Literal["html", "text", "markdown"]
 Compression = Literal["gzip", "zstd", "none"]
 Core = Literal["auto", "python", "compiled"]
+SplitBy = Literal["year", "month"]
 FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
 
 

@@ -69,6 +69,11 @@ class Options:
         self._check_recipe()
         self._check_body()
         fields = self.filters.fields
+        if self.form.split_by is not None and not fields.has_whole("CreationDate"):
+            raise OptionError(
+                f"--split-by {self.form.split_by} needs CreationDate, which --fields or --without "
+                "leaves out"
+            )
         fields.check_nested(self.nest)
         if self.filters.limit is not None and self.form.split_files is not None:
             raise OptionError(

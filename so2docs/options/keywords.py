@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import TypedDict
 
-from so2docs.options.choices import AnswersBy, BodyAs, Compression, Core, FormatName
+from so2docs.options.choices import AnswersBy, BodyAs, Compression, Core, FormatName, SplitBy
 from so2docs.progress import Notify
 from so2docs.recipes.finding import Given
 
@@ -156,6 +156,9 @@ class ConvertKeywords(FileKeywords, LocalKeywords, total=False):
             together in the order of the ids. A size such as `1GB`: no file is larger, as it stands
             on the disk, unless a single document is. A number: so many files, with about as much
             JSON in each.
+        split_by: Write a file for each `year` or `month` in which questions were created,
+            `questions-2019.jsonl.gz` or `questions-2019-03.jsonl.gz`, each of them whole and in
+            ascending question id; questions without a date go into `questions-undated.jsonl.gz`.
         force: Overwrite an existing output.
         restart: Forget what an earlier, interrupted conversion did.
         keep_spill: Keep the spill of a finished conversion, so that another one into the same
@@ -168,6 +171,7 @@ class ConvertKeywords(FileKeywords, LocalKeywords, total=False):
     """
 
     split: str | int | None
+    split_by: SplitBy | None
     force: bool
     restart: bool
     keep_spill: bool

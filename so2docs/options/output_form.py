@@ -14,12 +14,15 @@ from so2docs.options.choices import (
     FORMATS,
     UNCOMPRESSED,
     Compression,
+    SplitBy,
     compression_of,
 )
 from so2docs.options.sizes import number_and_unit
 
 SMALLEST_SPLIT = 100_000
 MOST_FILES = 10_000
+UNDATED = "undated"
+"""In the name of the file of questions without a date, where files go by date."""
 
 _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
@@ -34,6 +37,7 @@ class OutputForm:
         index: Name of the Elasticsearch index.
         split_bytes: Most bytes of a file; None unless files are cut by size.
         split_files: Number of files; None unless there is one.
+        split_by: What of the question's date names its file; None unless files go by date.
         is_looked_up: Whether single documents are to be found in it by an index.
     """
 
@@ -42,12 +46,20 @@ class OutputForm:
     index: str = "questions"
     split_bytes: int | None = None
     split_files: int | None = None
+    split_by: SplitBy | None = None
     is_looked_up: bool = True
 
     @property
     def is_split(self) -> bool:
-        """Whether there are several files, or one that is numbered."""
-        return self.split_bytes is not None or self.split_files is not None
+        """Whether there are several files, or one that is named like them."""
+        return (self.split_bytes, self.split_files, self.split_by) != (None, None, None)
+
+    @property
+    def labels(self) -> str:
+        """What tells the files of a split output apart, as a regular expression."""
+        if self.split_by is None:
+            return r"\d{5,}"
+        return (r"\d{4}" if self.split_by == "year" else r"\d{4}-\d\d") + f"|{UNDATED}"
 
     @property
     def is_indexed(self) -> bool:
@@ -71,6 +83,7 @@ class OutputForm:
             "--compression": self.compression,
             "--index": self.index,
             "--split": self.split_files if self.split_bytes is None else f"{self.split_bytes}B",
+            "--split-by": self.split_by,
         }
 
 
@@ -81,6 +94,7 @@ def form_of(
     compression: str | None = None,
     index: str | None = None,
     split: str | int | None = None,
+    split_by: SplitBy | None = None,
 ) -> OutputForm:
     """The form that an output's name and the options ask for.
 
@@ -103,8 +117,13 @@ def form_of(
             "(these four not at the start)"
         )
     split_bytes, split_files = _split(split)
-    if output == "-" and (split is not None or name == "parquet"):
-        what = "--split" if split is not None else "--format parquet"
+    if split_by is not None and split_by not in get_args(SplitBy):
+        raise OptionError(f"split_by is {split_by!r}; it must be 'year' or 'month'")
+    if split is not None and split_by is not None:
+        raise OptionError("--split and --split-by contradict each other; give one")
+    what = "--split" if split is not None else f"--split-by {split_by}" if split_by else ""
+    what = what or f"--format {name}" * (name == "parquet")
+    if output == "-" and what:
         raise OptionError(f"{what} cannot go to standard output; give the name of a file")
     return OutputForm(
         name,
@@ -112,6 +131,7 @@ def form_of(
         index or "questions",
         split_bytes,
         split_files,
+        split_by,
     )
 
 

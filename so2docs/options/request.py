@@ -22,7 +22,7 @@ from so2docs.schema import TABLES
 
 ALL_TABLES = "all"
 
-_FORM = ("format", "compression", "index", "split")
+_FORM = ("format", "compression", "index", "split", "split_by")
 _FILTERS = get_type_hints(FilterKeywords)
 _OPTIONS = {field.name for field in dataclasses.fields(Options)}
 _NAMES = {

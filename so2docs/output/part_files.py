@@ -46,10 +46,6 @@ class PartFile:
                 if sys.stdout is None:  # It was closed before Python started.
                     raise OutputError("standard output is closed; name a file instead of -")
                 self._file = sys.stdout.buffer
-            elif size:
-                self._file = open(self.part, "r+b", buffering=0)  # noqa: SIM115
-                self._file.seek(size)
-                self._file.truncate()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -63,7 +59,10 @@ class PartFile:
 
     def _opened(self) -> RawIOBase | BinaryIO:
         if self._file is None:
-            self._file = open(self.part, "wb", buffering=0)  # noqa: SIM115
+            self._file = open(self.part, "r+b" if self.size else "wb", buffering=0)  # noqa: SIM115
+            if self.size:
+                self._file.seek(self.size)
+                self._file.truncate()
         return self._file
 
     def write(self, data: bytes) -> None:
@@ -117,9 +116,10 @@ class PartFile:
                 file.close()
 
     def close(self) -> None:
-        """Give the file up as it is."""
-        if self._file is not None and self.path != "-" and not self._file.closed:
+        """Close the file as it is; what is written next opens it again."""
+        if self._file is not None and self.path != "-":
             self._file.close()
+            self._file = None
 
     def discard(self) -> None:
         """Remove what was written."""

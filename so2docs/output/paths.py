@@ -39,27 +39,31 @@ class Names:
         """What follows the stem."""
         return self.output.removeprefix(self.stem) if self.output != "-" else ".jsonl.gz"
 
-    def file(self, number: int) -> str:
-        """The output file of this number: the output itself, unless it is split."""
-        return f"{self.stem}-{number:05}{self.extensions}" if self.form.is_split else self.output
+    def file(self, label: str) -> str:
+        """The output file of this number or date: the output itself, unless it is split."""
+        return f"{self.stem}-{label}{self.extensions}" if self.form.is_split else self.output
 
     def earlier_files(self) -> list[str]:
-        """Output files that exist."""
+        """Output files that exist, in order."""
         if not self.form.is_split:
             return [self.output] if os.path.exists(self.output) else []
-        return self._numbered()
+        return self._labelled()
 
-    def _numbered(self, end: str = "") -> list[str]:
+    def _labelled(self, end: str = "") -> list[str]:
         """Files that exist of a split output, or such with something after their names."""
         if not self.form.is_split:
             return []
         folder = Path(os.path.dirname(self.output) or ".")
         name = re.compile(
-            re.escape(os.path.basename(self.stem)) + r"-\d{5}" + re.escape(self.extensions + end)
+            re.escape(os.path.basename(self.stem))
+            + f"-(?:{self.form.labels})"
+            + re.escape(self.extensions + end)
         )
         found = [path.name for path in folder.iterdir() if name.fullmatch(path.name)]
         names = (os.path.join(os.path.dirname(self.output), name) for name in found)
-        return sorted(name.removesuffix(end) for name in names)
+        return sorted(
+            (name.removesuffix(end) for name in names), key=lambda name: (len(name), name)
+        )
 
     @property
     def strays(self) -> str:
@@ -128,10 +132,11 @@ class Names:
 
     def _written(self) -> list[str]:
         """Every name that the conversion may write under, those of unfinished files included."""
-        finals = (*self.earlier_files(), self.file(0), self.strays, *self._indexes())
+        whole = () if self.form.is_split else (self.output,)
+        finals = (*self.earlier_files(), *whole, self.strays, *self._indexes())
         ends = (".part", ".part.pieces")
-        numbered = [name + end for end in ends for name in self._numbered(end)]
-        return [*(path + end for end in ("", *ends) for path in finals), *numbered, self.excerpt]
+        labelled = [name + end for end in ends for name in self._labelled(end)]
+        return [*(path + end for end in ("", *ends) for path in finals), *labelled, self.excerpt]
 
     def refuse_existing(self, *, force: bool) -> None:
         """Refuse to overwrite anything, unless forced."""

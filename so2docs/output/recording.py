@@ -1,15 +1,27 @@
 """Documents on their way into the output: as they are, with attribution, or as records.
 
-A document that stays as it is is not parsed: its bytes are joined only when they are written.
+A document that stays as it is is not parsed: its bytes are joined only when they are written. Where
+files go by date, each is told the period of its question, which a record need not have.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
-from so2docs.merge import Document, Nesting
+from so2docs.merge import Document, Nesting, Tally
+from so2docs.options.choices import SplitBy
 from so2docs.options.conversion import Options
 from so2docs.recipes.records import RecordMaker
+
+_DATE = re.compile(
+    rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'
+    rb'|(?:Comments|Links)":\[|(?:Votes|Owner|LastEditor)":\{)'
+)
+"""The date of a question, which stands before what is nested in it and has dates of its own.
+
+Inside a JSON string each quote has a backslash before it, so the name of a member is nowhere else.
+"""
 
 
 def recorded(nested: Nesting, options: Options) -> Iterable[Document]:
@@ -18,18 +30,30 @@ def recorded(nested: Nesting, options: Options) -> Iterable[Document]:
     Raises:
         RecipeError: The recipe fails.
     """
+    by = options.form.split_by
+    documents = nested if by is None else _dated(nested, by)
     if options.recipe is None and not options.is_attributed:
-        return nested
-    return _records(nested, options)
+        return documents
+    return _records(documents, nested.tally, options)
 
 
-def _records(nested: Nesting, options: Options) -> Iterator[Document]:
+def _dated(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:
+    for document in nested:
+        found = _DATE.search(document.parts[0])
+        if found and found[1]:
+            document.period = b"-".join(
+                found.groups() if by == "month" else found.groups()[:1]
+            ).decode()
+        yield document
+
+
+def _records(nested: Iterable[Document], tally: Tally, options: Options) -> Iterator[Document]:
     recipe = None if options.recipe is None else options.recipe.recipe
     maker = RecordMaker(recipe, options.host if options.is_attributed else None)
     for document in nested:
         number = document.question_id
         records = maker.records(number, b"".join((*document.parts, b"}")))
-        nested.tally.records += len(records)
-        nested.tally.without_record += not records
+        tally.records += len(records)
+        tally.without_record += not records
         for json in records:
-            yield Document(number, [memoryview(json)[:-1]], len(json))
+            yield Document(number, [memoryview(json)[:-1]], len(json), document.period)

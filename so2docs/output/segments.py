@@ -46,6 +46,7 @@ class Segment:
         documents: Number of documents.
         note: What the end of the file has to say about this segment, if anything.
         stored: Where the data is, if it is in a temporary file.
+        period: Year or month of all its questions, where files go by date; empty for none.
     """
 
     data: bytes
@@ -55,6 +56,7 @@ class Segment:
     documents: int = 0
     note: bytes = b""
     stored: Stored | None = None
+    period: str = ""
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import orjson
 
@@ -168,6 +168,16 @@ def write_bucket(task: WriteTask) -> WrittenBucket:
     return WrittenBucket(result.ids, segments, strays, first_stray, result.tally)
 
 
+@dataclass(slots=True)
+class _Held:
+    """Documents of one file that are no segment yet."""
+
+    first_id: int
+    parts: list[Buffer] = field(default_factory=list)
+    size: int = 0
+    count: int = 0
+
+
 class _Segments:
     """Gathers documents until they are a segment of the output."""
 
@@ -175,30 +185,30 @@ class _Segments:
         self.done: list[Segment] = []
         self._format = formats.of(task.options)
         self._cuts = list(reversed(task.cuts))
-        self._start()
-
-    def _start(self) -> None:
-        self._held: list[Buffer] = []
-        self._size = self._count = self._first_id = 0
+        self._held: dict[str, _Held] = {}  # By period, where files go by date.
 
     def add(self, document: Document) -> None:
         if self._cuts and document.question_id >= self._cuts[-1]:
             self.close()
             while self._cuts and document.question_id >= self._cuts[-1]:
                 self._cuts.pop()
-        if not self._count:
-            self._first_id = document.question_id
+        held = self._held.get(document.period)
+        if held is None:
+            held = self._held[document.period] = _Held(document.question_id)
         elif self._format.between:
-            self._held.append(self._format.between)
-        self._held += self._format.frame(document)
-        self._size += document.size
-        self._count += 1
-        if self._size >= self._format.segment_bytes:
-            self.close()
+            held.parts.append(self._format.between)
+        held.parts += self._format.frame(document)
+        held.size += document.size
+        held.count += 1
+        if held.size >= self._format.segment_bytes:
+            self._end(document.period)
 
     def close(self) -> None:
-        """End a segment, if there is anything in it."""
-        if self._count:
-            raw = b"".join(self._held)
-            self.done.append(self._format.segment(raw, self._first_id, self._count))
-            self._start()
+        """End the segments that are begun."""
+        for period in sorted(self._held):
+            self._end(period)
+
+    def _end(self, period: str) -> None:
+        held = self._held.pop(period)
+        found = self._format.segment(b"".join(held.parts), held.first_id, held.count)
+        self.done.append(replace(found, period=period) if period else found)

@@ -8,9 +8,10 @@ from typing import Any
 
 from so2docs.merge import Tally
 from so2docs.nest import Counts, added
+from so2docs.output.document_file import Finished, WriterProgress
 from so2docs.output.file import FileProgress
 from so2docs.output.paths import Names
-from so2docs.output.writer import Finished, WriterProgress, publish_all
+from so2docs.output.writer import publish_all
 from so2docs.report import Report
 
 
@@ -117,7 +118,7 @@ class Sealed:
 
     def damaged(self, names: Names) -> str | None:
         """A file that is not as an earlier session sealed it, if one is; reads all of them."""
-        found = [(names.file(number), file) for number, file in enumerate(self.files)]
+        found = [(names.file(file.label), file) for file in self.files]
         found += [(names.strays, self.strays)] if self.strays else []
         found += [(names.index, self.index)] if self.index else []
         return next((path for path, file in found if not file.is_intact(path)), None)
@@ -129,7 +130,7 @@ class Sealed:
             A file that is lost, if one is; none of the others gets its name then.
         """
         stray_bytes = self.strays.size if self.strays else 0
-        lost = publish_all(names, [file.size for file in self.files], stray_bytes)
+        lost = publish_all(names, self.files, stray_bytes)
         if lost is None and not stray_bytes:
             names.remove_earlier_strays()
         return lost

@@ -15,10 +15,11 @@ from zlib import crc32
 from so2docs.options.conversion import Options
 from so2docs.output import segments
 from so2docs.output.compression import compress_lines
+from so2docs.output.document_file import Finished
 from so2docs.output.file import Output, matches_checkpoint
 from so2docs.output.paths import Names
 from so2docs.output.recording import recorded
-from so2docs.output.writer import Finished, Writer
+from so2docs.output.writer import Writer
 from so2docs.passes import bucket, strict
 from so2docs.passes.bucket import BucketTask, WriteTask, WrittenBucket
 from so2docs.passes.checkpoint import Checkpoint, Sealed
@@ -164,6 +165,9 @@ class SecondPass:
             data = Path(self.names.index).read_bytes()
             of_index = Finished(len(data), crc32(data))
         report.output_bytes, report.files = sum(file.size for file in files), len(files)
+        if self.options.form.is_split:
+            first, last = (self.names.file(file.label) for file in (files[0], files[-1]))
+            report.first_file, report.last_file = first, last
         sealed = Sealed(report, files, of_strays, of_index)
         self.spill.put("sealed", sealed.to_json())
         return sealed

@@ -1,0 +1,156 @@
+"""One file of the output: its header, documents with what stands between them, its footer.
+
+Each of these is a segment of its own, so that none depends on its neighbours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from so2docs.options.output_form import OutputForm
+from so2docs.output.file import FileProgress, Output
+from so2docs.output.formats import Format
+from so2docs.output.part_files import begins_with, is_sealed
+from so2docs.output.paths import Names
+from so2docs.output.segments import Segment
+
+_MORE_SEGMENTS = 3
+"""What a file gets besides what it has: a separator, a segment, and the footer."""
+
+
+@dataclass(slots=True, frozen=True)
+class Finished:
+    """A file that is whole: its bytes and their CRC-32, and what of its name is its own."""
+
+    size: int
+    crc: int
+    label: str = ""
+
+    def is_intact(self, path: str) -> bool:
+        """Whether the file has these bytes, under its provisional name or the final one."""
+        if path == "-":
+            return True
+        part = f"{path}.part"
+        found = part if os.path.exists(part) else path
+        return is_sealed(path, self.size) and begins_with(found, self.size, self.crc)
+
+
+@dataclass(slots=True, frozen=True)
+class Unfinished:
+    """A file that grows.
+
+    Attributes:
+        label: What of its name is its own.
+        is_begun: Whether it has its header.
+        output: How far it has come.
+    """
+
+    label: str
+    is_begun: bool
+    output: FileProgress
+
+
+@dataclass(slots=True, frozen=True)
+class WriterProgress:
+    """How far the files have come: what a checkpoint keeps, in JSON types only.
+
+    Attributes:
+        finished: The files that are whole, in order.
+        unfinished: Those that are not.
+    """
+
+    finished: list[Finished]
+    unfinished: list[Unfinished]
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> WriterProgress:
+        """What `to_json` returned."""
+        unfinished = [
+            Unfinished(file["label"], file["is_begun"], FileProgress.from_json(file["output"]))
+            for file in values["unfinished"]
+        ]
+        return cls([Finished(**file) for file in values["finished"]], unfinished)
+
+    def files(self, names: Names) -> Iterator[tuple[str, FileProgress]]:
+        """The files so far, each with a checkpoint of its own for `matches_checkpoint`."""
+        for whole in self.finished:
+            yield names.file(whole.label), FileProgress(whole.size, whole.crc)
+        for file in self.unfinished:
+            yield names.file(file.label), file.output
+
+
+class DocumentFile:
+    """A file that grows.
+
+    Args:
+        path: Its name.
+        label: What of that is its own.
+        form: The form of the output.
+        shape: The format of the documents.
+        resume: A checkpoint of an earlier session, if it is as that says.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        label: str,
+        form: OutputForm,
+        shape: Format,
+        *,
+        resume: Unfinished | None = None,
+    ) -> None:
+        self.label = label
+        self._format = shape
+        self._is_begun = bool(resume and resume.is_begun)
+        self._between_bytes = len(shape.segment(shape.between).data)
+        self._output = Output(
+            path,
+            form.compression,
+            resume.output if resume else None,
+            indexed=form.is_indexed,
+            logs=shape.logs,
+        )
+
+    def append(self, segment: Segment) -> None:
+        """Append a segment of documents."""
+        self._add(self._format.between if self._is_begun else self._format.header)
+        self._output.append(segment)
+        self._is_begun = True
+
+    def takes(self, segment: Segment, most: int | None) -> bool:
+        """Whether it holds at most so many bytes with one more segment, or is still empty."""
+        if most is None or not self._is_begun:
+            return True
+        after = self._format.footer_bytes(self._output.journal, segment)
+        data_bytes = self._between_bytes + segment.size + after
+        return self._output.size_with(_MORE_SEGMENTS, data_bytes) <= most
+
+    def checkpoint(self) -> Unfinished:
+        """How far it has come."""
+        return Unfinished(self.label, self._is_begun, self._output.checkpoint())
+
+    def end(self) -> Finished:
+        """End it; what is left to do is to give it its name."""
+        if not self._is_begun:
+            self._add(self._format.header)
+        self._add(self._format.footer(self._output.journal))
+        size = self._output.seal()
+        return Finished(size, self._output.file.crc, self.label)
+
+    def close(self) -> None:
+        """Give the open file back, as it is; more can be appended."""
+        self._output.file.close()
+
+    def _add(self, raw: bytes) -> None:
+        if raw:
+            self._output.append(self._format.segment(raw))

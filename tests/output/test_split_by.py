@@ -1,0 +1,251 @@
+"""`--split-by`: a file for each year or month, of documents that are the same as in one file."""
+
+import json
+import random
+import subprocess
+import sys
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.dumps import answer, left_by, question, write_dump
+from support.formats_read_back import READERS, Document, jsonl
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.options.choices import FORMATS, FormatName
+from so2docs.passes import bucket as bucket_side
+
+CHUNK_BYTES = 3000
+UNUSUAL = ("21-10-01", "yesterday", "", None)
+"""Dates that name no month."""
+
+
+def dated_rows(questions: int = 160, months: int = 60) -> list[bytes]:
+    """Questions of many buckets, in no order of dates, some without any; with answers."""
+    rng = random.Random(4)
+    rows = []
+    for number in range(1, questions + 1):
+        month = rng.randrange(months)
+        date = f"{2016 + month // 12}-{month % 12 + 1:02}-15T10:00:00.000"
+        dates = {"CreationDate": UNUSUAL[number % 4] if number % 20 < 4 else date}
+        if dates["CreationDate"] is None:
+            dates = {}
+        quoted = '"CreationDate":"1999-01-01"'  # Which is no date of the question.
+        rows.append(question(number * 700, Score=number, Body=quoted * 4, **dates))
+        rows.append(answer(number * 700 + 1, number * 700, CreationDate="2024-05-06T00:00:00.000"))
+    rng.shuffle(rows)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_dump(tmp_path_factory.mktemp("dump") / "Posts.xml", *dated_rows())
+
+
+def by_date(documents: list[Document], by: str) -> dict[str, list[Document]]:
+    """What each file has to hold."""
+    found = defaultdict(list)
+    for document in documents:
+        date = document.get("CreationDate") or ""
+        is_month = date[:4].isdigit() and date[5:7].isdigit() and 1 <= int(date[5:7]) <= 12
+        found[date[: 4 if by == "year" else 7] if is_month else "undated"].append(document)
+    return dict(found)
+
+
+def parts(folder: Path) -> dict[str, Path]:
+    """The files by what of their names is their own."""
+    return {path.name.split(".")[0].partition("-")[2]: path for path in folder.glob("q*-*")}
+
+
+def convert(dump: Path, output: Path, **keywords: Any) -> so2docs.Report:
+    output.parent.mkdir(exist_ok=True)
+    given = {"split_by": "month", "jobs": 1, "chunk_bytes": CHUNK_BYTES} | keywords
+    return so2docs.convert(dump, output, **given)
+
+
+@pytest.mark.parametrize(
+    ("name", "by"), [*((name, "year") for name in FORMATS), ("jsonl", "month"), ("json", "month")]
+)
+def test_each_file_holds_what_is_of_its_date(
+    dump: Path, tmp_path: Path, name: FormatName, by: str
+) -> None:
+    so2docs.convert(dump, tmp_path / "whole.jsonl", jobs=1)
+    wanted = by_date(jsonl(tmp_path / "whole.jsonl"), by)
+    output, read = READERS[name]
+    report = convert(dump, tmp_path / output, split_by=by, format=name)
+    files = parts(tmp_path)
+    assert files.keys() == wanted.keys()
+    assert report.files == len(files) > (50 if by == "month" else 5)
+    for label, path in files.items():
+        assert read(path) == wanted[label], label
+    ordered = sorted(map(str, files.values()))
+    assert (report.first_file, report.last_file) == (ordered[0], ordered[-1])
+    assert report.output_bytes == sum(path.stat().st_size for path in files.values())
+
+
+def test_the_same_bytes_for_jobs_chunks_and_order_of_rows(dump: Path, tmp_path: Path) -> None:
+    convert(dump, tmp_path / "a/q.jsonl.gz")
+    convert(dump, tmp_path / "b/q.jsonl.gz", jobs=2, chunk_bytes=50_000)
+    assert left_by(tmp_path / "a/q.jsonl.gz") == left_by(tmp_path / "b/q.jsonl.gz")
+    for path in parts(tmp_path / "a").values():
+        ids = [document["Id"] for document in jsonl(path)]
+        assert all(one < other for one, other in pairwise(ids))
+
+
+class Stop(BaseException):
+    """Ends a session from within, as a signal does."""
+
+
+@pytest.mark.parametrize("name", ["q.jsonl.gz", "q.jsonl.zst", "q.json", "q.parquet"])
+@pytest.mark.parametrize("bucket", [1, 4])
+def test_interrupted(
+    dump: Path, tmp_path: Path, name: str, bucket: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by = "year" if name == "q.parquet" else "month"  # Of its segments, each takes long to write.
+    convert(dump, tmp_path / "wanted" / name, split_by=by)
+    calls = []
+    merge = bucket_side.merge_bucket
+
+    def ending(task: bucket_side.BucketTask) -> object:
+        calls.append(task)
+        if len(calls) > bucket:
+            raise Stop
+        return merge(task)
+
+    output = tmp_path / "found" / name
+    with monkeypatch.context() as patch:
+        patch.setattr(bucket_side, "merge_bucket", ending)
+        with pytest.raises(Stop):
+            convert(dump, output, split_by=by)
+    # What was written after the checkpoint does not count, nor does a file that it does not know.
+    parts_left = sorted(output.parent.glob("q-*.part"))
+    assert parts_left
+    with parts_left[0].open("ab") as file:
+        file.write(b"more")
+    messages: list[str] = []
+    assert convert(dump, output, notify=messages.append, split_by=by).resumed
+    assert [message for message in messages if "% of the documents are written" in message]
+    assert left_by(output) == left_by(tmp_path / "wanted" / name)
+
+
+def test_few_files_are_open_at_a_time(dump: Path, tmp_path: Path) -> None:
+    """61 files where 40 may be open, of which Python and SQLite have some."""
+    script = (
+        "import resource, sys, so2docs; resource.setrlimit(resource.RLIMIT_NOFILE, (56, 56)); "
+        "so2docs.convert(*sys.argv[1:], split_by='month', jobs=1)"
+    )
+    pytest.importorskip("resource", reason="limits of a process as POSIX has them")
+    convert(dump, tmp_path / "wanted/q.jsonl.gz")
+    (tmp_path / "found").mkdir()
+    command = [sys.executable, "-c", script, dump, tmp_path / "found/q.jsonl.gz"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert left_by(tmp_path / "found/q.jsonl.gz") == left_by(tmp_path / "wanted/q.jsonl.gz")
+
+
+def test_more_files_than_there_may_be(
+    dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("so2docs.output.writer.MOST_FILES", 20)
+    with pytest.raises(so2docs.OutputError, match="makes more than 20 files of the dates"):
+        convert(dump, tmp_path / "q.jsonl.gz")
+    assert convert(dump, tmp_path / "q.jsonl.gz", split_by="year", restart=True).files == 6
+
+
+@pytest.mark.parametrize("keywords", [{"nest": "all"}, {"recipe": "thread", "site": "a.example"}])
+def test_dates_of_the_question_alone(tmp_path: Path, keywords: dict[str, Any]) -> None:
+    """Of what is nested, and of answers, none counts; a record need not have one."""
+    whole = tmp_path / "whole.jsonl"
+    so2docs.convert(SAMPLES / "site", whole, jobs=1, **keywords)
+    ids = {int(d["Id"] if "Id" in d else d["id"]): d for d in jsonl(whole)}
+    so2docs.convert(SAMPLES / "site", tmp_path / "plain.jsonl", jobs=1)
+    documents = jsonl(tmp_path / "plain.jsonl")
+    convert(SAMPLES / "site", tmp_path / "q.jsonl", **keywords)
+    wanted = {
+        label: [ids[d["Id"]] for d in of_date]
+        for label, of_date in by_date(documents, "month").items()
+    }
+    assert {label: jsonl(path) for label, path in parts(tmp_path).items()} == wanted
+
+
+def test_users_with_dates_of_a_question_without(tmp_path: Path) -> None:
+    write_dump(tmp_path / "Posts.xml", question(1, OwnerUserId=5, Score=1), question(2, Score=1))
+    user = b'  <row Id="5" Reputation="1" CreationDate="2010-01-01T00:00:00.000" />\r\n'
+    write_dump(tmp_path / "Users.xml", user)
+    convert(tmp_path / "Posts.xml", tmp_path / "out/q.jsonl", nest="users")
+    assert jsonl(tmp_path / "out/q-undated.jsonl")[0]["Owner"]["CreationDate"][:4] == "2010"
+    assert parts(tmp_path / "out").keys() == {"undated"}
+
+
+def test_a_month_that_is_none(tmp_path: Path) -> None:
+    rows = [question(n, CreationDate=f"2021-{n:02}-01T00:00:00.000") for n in (1, 12, 13)]
+    convert(write_dump(tmp_path / "Posts.xml", question(99), *rows), tmp_path / "q.jsonl")
+    assert parts(tmp_path).keys() == {"2021-01", "2021-12", "undated"}
+
+
+def test_several_sites_with_everything_beside_them(tmp_path: Path) -> None:
+    for site in ("one", "other"):
+        (tmp_path / site).mkdir()
+        write_dump(tmp_path / site / "Posts.xml", *dated_rows(20), answer(3, 99))
+    done = so2docs.convert_all(
+        [tmp_path / "one", tmp_path / "other"], tmp_path / "out", split_by="year", card=True
+    )
+    assert [conversion.error for conversion in done] == [None, None]
+    found = [document for path in (tmp_path / "out").glob("*.jsonl.gz") for document in jsonl(path)]
+    assert len(found) == 40 == sum(one.report.questions for one in done if one.report)
+    assert so2docs.verify(tmp_path / "out/one.jsonl.gz").documents == 20
+    assert '"one-2016.jsonl.gz"' in (tmp_path / "out/README.md").read_text()
+    assert "--split-by year --card" in (tmp_path / "out/README.md").read_text()
+    again = so2docs.convert_all([tmp_path / "one"], tmp_path / "out", split_by="year")
+    assert again[0].report is None  # It exists.
+
+
+def test_of_no_documents_one_empty_file(tmp_path: Path) -> None:
+    report = convert(SAMPLES / "empty.xml", tmp_path / "q.json")
+    assert (report.files, report.first_file) == (1, str(tmp_path / "q-undated.json"))
+    assert json.loads((tmp_path / "q-undated.json").read_text()) == []
+
+
+def test_files_of_an_earlier_output_go_with_force_only(dump: Path, tmp_path: Path) -> None:
+    convert(dump, tmp_path / "q.jsonl.gz", split_by="year")
+    with pytest.raises(so2docs.OutputError, match=r"q-2016\.jsonl\.gz: exists"):
+        convert(
+            dump, tmp_path / "q.jsonl.gz", split_by="year", since="2018-01-01", until="2020-01-01"
+        )
+    convert(
+        dump,
+        tmp_path / "q.jsonl.gz",
+        split_by="year",
+        since="2018-01-01",
+        until="2020-01-01",
+        force=True,
+    )
+    assert parts(tmp_path).keys() == {"2018", "2019"}
+
+
+@pytest.mark.parametrize(
+    ("output", "keywords", "message"),
+    [
+        ("q.jsonl", {"split_by": "week"}, "split_by is 'week'; it must be 'year' or 'month'"),
+        ("q.jsonl", {"split": 3}, "--split and --split-by contradict each other"),
+        ("-", {}, "--split-by month cannot go to standard output"),
+        ("q.jsonl", {"without": "CreationDate"}, "--split-by month needs CreationDate"),
+        ("q.jsonl", {"fields": "Id,Answers.Id"}, "--split-by month needs CreationDate"),
+        ("q", {"recipe": "beir"}, "leave --split-by out"),
+    ],
+)
+def test_what_cannot_be(
+    dump: Path, tmp_path: Path, output: str, keywords: dict[str, Any], message: str
+) -> None:
+    name = output if output == "-" else tmp_path / output
+    with pytest.raises(so2docs.OptionError, match=message):
+        so2docs.convert(dump, name, **{"split_by": "month"} | keywords)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "so2docs", "convert", SAMPLES / "posts.xml"]
+    subprocess.run([*command, tmp_path / "q.jsonl.gz", "--split-by", "month", "-q"], check=True)
+    assert parts(tmp_path).keys() == {"2024-01", "2024-02"}
