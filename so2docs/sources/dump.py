@@ -212,29 +212,31 @@ def slices(
         stop = dump.end if end >= dump.end else _find_row(file, end, dump.end)
         file.seek(at)
         rest = b""
-        searched = 0
         while at + len(rest) < stop:
             # A row longer than a slice is read in doubling steps, not copied once per slice.
             more = file.read(min(max(size, len(rest)), stop - at - len(rest)))
             if not more:
                 dump.check_unchanged(file)
                 raise ChangedDumpError(dump.path, "became shorter while being read")
-            rest += more
-            if at + len(rest) >= stop:
-                break
-            cut = _last_row_start(rest, searched)
-            searched = len(rest) - _ROW_START_BYTES if cut <= 0 else 0
-            if cut > 0:
-                yield dump.base + at, rest[:cut]
-                at, rest = at + cut, rest[cut:]
+            is_last = at + len(rest) + len(more) >= stop
+            # A start where two reads meet is not looked for: its row joins the next slice.
+            cut = -1 if is_last else _last_row_start(more)
+            if cut < 0:
+                rest += more
+                continue
+            found = b"".join((rest, memoryview(more)[:cut]))
+            rest = more[cut:]
+            if found:
+                yield dump.base + at, found
+                at += len(found)
         if rest:
             yield dump.base + at, rest
 
 
-def _last_row_start(data: bytes, searched: int) -> int:
-    """Position of the last row start in `data` after `searched`; -1 if there is none."""
+def _last_row_start(data: bytes) -> int:
+    """Position of the last row start in `data`; -1 if there is none."""
     position = len(data)
-    while (position := data.rfind(b"<row", max(searched, 0), position)) > 0:
+    while (position := data.rfind(b"<row", 0, position)) >= 0:
         if ROW_START.match(data, position):
             return position
     return -1
