@@ -2,7 +2,8 @@
 
 Prints a table, each line also as a ratio to so2docs with all cores, and writes it as JSON.
 The floor is a bare lxml iterparse of the dump plus ISA-L level 2 over the documents, shared
-perfectly between the cores.
+perfectly between the cores. Unavoidable is what no conversion of this kind can do without: rows to
+JSON in C, one copy of it, and ISA-L.
 """
 
 from __future__ import annotations
@@ -70,6 +71,10 @@ def measure(dump: Path, folder: Path, names: list[str]) -> list[Line]:
     packing = float(contestant("compress", folder / "so2docs.jsonl.gz", folder)[1].stdout)
     lines += [parse, Line("ISA-L 2 of the output", packing, packing)]
     lines.append(Line(f"floor on {cores} cores", (parse.wall + packing) / cores))
+    if built() == "compiled":
+        converting = float(contestant("rows_to_json", dump, folder)[1].stdout)
+        least = converting + packing
+        lines.append(Line("unavoidable: rows to JSON in C, a copy, ISA-L", least / cores, least))
     for name in names:
         if not is_installed(name):
             print(f"{name}: not installed, left out (pip install chdb duckdb)", file=sys.stderr)
