@@ -9,41 +9,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from so2docs._version import __version__
-from so2docs.convert import Documents, convert, documents
-from so2docs.errors import (
-    AccountingError,
-    ArchiveError,
-    ChangedDumpError,
-    ClusterError,
-    DiskFullError,
-    DocumentNotFoundError,
-    DumpError,
-    MalformedDumpError,
-    OptionError,
-    OutputError,
-    Place,
-    RecipeError,
-    So2docsError,
-    SpillError,
-    SpillTakenError,
-    StrictError,
-    TruncatedDumpError,
-    WorkerDiedError,
-)
-from so2docs.lookup.reading import read
-from so2docs.report import Report, TableCounts
-from so2docs.several import Conversion, convert_all
 
+TYPE_CHECKING = False  # As that of `typing`, which takes time to import.
 if TYPE_CHECKING:
+    from typing import Any
+
     from so2docs.changes.diff import Changes, diff
     from so2docs.changes.patch import Patched, patch
     from so2docs.changes.summary import Summary
     from so2docs.contract.verify import Verified, verify
+    from so2docs.conversion import Documents, convert, documents
+    from so2docs.errors import (
+        AccountingError,
+        ArchiveError,
+        ChangedDumpError,
+        ClusterError,
+        DiskFullError,
+        DocumentNotFoundError,
+        DumpError,
+        MalformedDumpError,
+        OptionError,
+        OutputError,
+        Place,
+        RecipeError,
+        So2docsError,
+        SpillError,
+        SpillTakenError,
+        StrictError,
+        TruncatedDumpError,
+        WorkerDiedError,
+    )
     from so2docs.lookup.collection import Collection, IndexWarning
     from so2docs.lookup.collection import open as open  # noqa: A004
+    from so2docs.lookup.reading import read
+    from so2docs.report import Report, TableCounts
+    from so2docs.several import Conversion, convert_all
     from so2docs.sqlite.build import Database, to_sqlite
     from so2docs.statistics.figures import Scores
     from so2docs.statistics.stats import Stats, stats
@@ -93,33 +94,34 @@ __all__ = [
     "verify",
 ]
 
-_LOADED_WHEN_USED = {
-    "Changes": "so2docs.changes.diff",
-    "Patched": "so2docs.changes.patch",
-    "Summary": "so2docs.changes.summary",
-    "Verified": "so2docs.contract.verify",
-    "diff": "so2docs.changes.diff",
-    "patch": "so2docs.changes.patch",
-    "Collection": "so2docs.lookup.collection",
-    "IndexWarning": "so2docs.lookup.collection",
-    "Database": "so2docs.sqlite.build",
-    "Scores": "so2docs.statistics.figures",
-    "Stats": "so2docs.statistics.stats",
-    "open": "so2docs.lookup.collection",
-    "stats": "so2docs.statistics.stats",
-    "to_sqlite": "so2docs.sqlite.build",
-    "verify": "so2docs.contract.verify",
+_MODULES = {
+    "changes.diff": ("Changes", "diff"),
+    "changes.patch": ("Patched", "patch"),
+    "changes.summary": ("Summary",),
+    "contract.verify": ("Verified", "verify"),
+    "conversion": ("Documents", "convert", "documents"),
+    "lookup.collection": ("Collection", "IndexWarning", "open"),
+    "lookup.reading": ("read",),
+    "report": ("Report", "TableCounts"),
+    "several": ("Conversion", "convert_all"),
+    "sqlite.build": ("Database", "to_sqlite"),
+    "statistics.figures": ("Scores",),
+    "statistics.stats": ("Stats", "stats"),
 }
+"""Where names are, but for the errors."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import what a conversion does not need when it is first used."""
-    if name not in _LOADED_WHEN_USED:
+    """Import a name when it is first used: the command line is ready for a signal before that."""
+    if name not in __all__ and name != "open":
         raise AttributeError(f"module 'so2docs' has no attribute {name!r}")
-    import importlib
+    from importlib import import_module
 
-    return getattr(importlib.import_module(_LOADED_WHEN_USED[name]), name)
+    places = [module for module, names in _MODULES.items() if name in names]
+    value = getattr(import_module(f"so2docs.{(places or ['errors'])[0]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LOADED_WHEN_USED})
+    return sorted({*globals(), *__all__, "open"})

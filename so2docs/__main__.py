@@ -1,6 +1,37 @@
-"""`python -m so2docs`."""
+"""`so2docs` and `python -m so2docs`: the command line, whenever it is asked to stop.
 
-from so2docs.cli import main
+Nothing that takes time is imported before signals are taken care of.
+"""
+
+import sys
+
+from so2docs.commands import signals
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 or 143 interrupted."""
+    try:
+        try:
+            signals.end_at_once()
+            from so2docs.cli import run
+
+            code = run(arguments)
+        finally:
+            signals.ignore()
+    except KeyboardInterrupt as end:
+        code = _interrupted("interrupted", signals.EXIT_INTERRUPTED, end)
+    except signals.Terminated as end:
+        code = _interrupted("terminated", signals.EXIT_TERMINATED, end)
+    sys.exit(code)
+
+
+def _interrupted(how: str, code: int, end: BaseException) -> int:
+    from so2docs.commands.terminal import say
+    from so2docs.errors import RESUMES
+
+    say(f"{how}; {str(end) or RESUMES}")
+    return code
+
 
 if __name__ == "__main__":
     main()

@@ -3,36 +3,61 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
-from typing import NoReturn
+from importlib import import_module
 
 import click
 
 import so2docs
-from so2docs.commands.completion import completion
-from so2docs.commands.convert import EPILOG, EXIT_FAILED, convert
-from so2docs.commands.diff import diff
-from so2docs.commands.patch import patch
-from so2docs.commands.schema import schema
-from so2docs.commands.selftest import selftest
-from so2docs.commands.serve import serve
-from so2docs.commands.show import show
-from so2docs.commands.spark import spark
-from so2docs.commands.sqlite import sqlite
-from so2docs.commands.stats import stats
+from so2docs.commands import EXAMPLES
+from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say
-from so2docs.commands.verify import verify
-from so2docs.errors import RESUMES, OptionError, So2docsError
-from so2docs.posts import core
+from so2docs.errors import OptionError, So2docsError
 
-EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
+EXIT_FAILED, EXIT_USAGE = 1, 2
+
+COMMANDS = (
+    "convert",
+    "show",
+    "stats",
+    "diff",
+    "patch",
+    "schema",
+    "verify",
+    "sqlite",
+    "serve",
+    "spark",
+    "selftest",
+    "completion",
+)
+"""Each is a function of its name in the module of its name."""
+
+
+class _Commands(click.Group):
+    """Imports a command when it is asked for: each needs its own part of the package."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"so2docs.commands.{name}"), name)
+        return command
+
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        found = super().resolve_command(context, arguments)
+        raise_in_command()
+        return found
 
 
 @click.group(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EPILOG,
+    epilog=EXAMPLES,
     invoke_without_command=True,
     no_args_is_help=True,
 )
@@ -42,6 +67,8 @@ EXIT_USAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 2, 130, 143
 def cli(context: click.Context, version: bool, verbose: bool) -> None:
     """Questions with their answers inside, from the Posts.xml of a Stack Exchange dump."""
     if version:
+        from so2docs.posts import core
+
         click.echo(f"so2docs {so2docs.__version__} ({core.built()} core)")
         if verbose:
             from so2docs.commands.installation import installation
@@ -53,53 +80,36 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
         raise click.UsageError("name a command; so2docs --help lists them", context)
 
 
-_DATA = (convert, show, stats, diff, patch, schema, verify, sqlite, serve)
-for _command in (*_DATA, spark, selftest, completion):
-    cli.add_command(_command)
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line.
 
+    Returns:
+        The exit code: 0 done, 1 failed, 2 wrong usage.
 
-class _Terminated(BaseException):
-    """SIGTERM; no `except Exception` may catch it by mistake."""
-
-
-def _stop(number: int, frame: object) -> None:
-    raise _Terminated
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 or 143 interrupted."""
-    signal.signal(signal.SIGTERM, _stop)
+    Raises:
+        KeyboardInterrupt: Ctrl-C, with what to do next if that is not to resume.
+        Terminated: SIGTERM; likewise.
+    """
     debug = "--debug" in sys.argv
     try:
-        sys.exit(cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0)
+        return cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0
     except click.exceptions.Abort as abort:
-        _interrupted(advice=str(abort.__cause__ or ""))
-    except _Terminated as terminated:
-        _interrupted("terminated", EXIT_TERMINATED, str(terminated))
-    except KeyboardInterrupt as interrupt:
-        _interrupted(advice=str(interrupt))
+        raise KeyboardInterrupt(str(abort.__cause__ or "")) from abort
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except BrokenPipeError:
         # The reader has what it wanted. Nothing may be written to the pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_FAILED)
+        return EXIT_FAILED
     except So2docsError as error:
         if debug:
             traceback.print_exc()
         say(error)
-        sys.exit(EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED)
+        return EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED
     except OSError as error:
         if debug:
             traceback.print_exc()
         name = f"{error.filename}: " if error.filename else ""
         say(f"{name}{error.strerror or error}")
-        sys.exit(EXIT_FAILED)
-
-
-def _interrupted(
-    how: str = "interrupted", code: int = EXIT_INTERRUPTED, advice: str = ""
-) -> NoReturn:
-    say(f"{how}; {advice or RESUMES}")
-    sys.exit(code)
+        return EXIT_FAILED

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from so2docs.convert import convert, work_folder
+from so2docs.conversion import convert, work_folder
 from so2docs.errors import OptionError, So2docsError
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords

@@ -22,7 +22,7 @@ ORDER = (
     {"serve"},
     {"changes", "selftest", "sqlite"},
     {"spark"},
-    {"convert", "several"},
+    {"conversion", "several"},
     {"contract"},
     {"statistics", "lookup"},
     {"passes"},

@@ -11,7 +11,7 @@ from typing import Any
 import zstandard
 from isal import igzip
 
-from so2docs.convert import convert
+from so2docs.conversion import convert
 from so2docs.errors import DiskFullError, OutputError
 from so2docs.lookup.collection import Collection, Notify
 from so2docs.lookup.collection import open as open_output

@@ -9,9 +9,10 @@ from typing import Any, get_args
 
 import click
 
+from so2docs.commands import EXAMPLES
 from so2docs.commands.document_options import document_options
 from so2docs.commands.terminal import say, shows_progress, tell
-from so2docs.convert import convert as convert_one
+from so2docs.conversion import convert as convert_one
 from so2docs.errors import OutputError
 from so2docs.options.choices import SplitBy
 from so2docs.options.sites import site_of
@@ -19,20 +20,10 @@ from so2docs.output.targets import REPORT, check_own, write_text
 from so2docs.schema import TABLES
 from so2docs.several import Conversion, convert_all, summary
 
-EPILOG = """\b
-Example:
-  so2docs convert Posts.xml questions.jsonl.gz
-  so2docs show questions.jsonl.gz 1
-  so2docs convert *.7z --output-dir questions --site-field Site
-  zcat questions.jsonl.gz | head -1
-"""
-
-EXIT_FAILED = 1
-
 _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst")
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=EXAMPLES)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [OUTPUT]")
 @click.option(
     "--output-dir", metavar="DIR", help="Convert several DUMPs, each into DIR/SITE.jsonl.gz."
@@ -136,7 +127,7 @@ def convert(
     if output_dir is not None:
         done = _convert_all(paths, output_dir, site_field, quiet, options)
         _write_report(report, [conversion.as_dict() for conversion in done])
-        return EXIT_FAILED if any(conversion.error is not None for conversion in done) else 0
+        return int(any(conversion.error is not None for conversion in done))
     dump, output = _dump_and_output(paths)
     if site_field is not None:
         options["site_field"] = site_field, site_of(dump)

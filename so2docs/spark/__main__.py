@@ -2,7 +2,7 @@
 
 import sys
 
-from so2docs.cli import main
+from so2docs.__main__ import main
 
 if __name__ == "__main__":
     main(["spark", *sys.argv[1:]])

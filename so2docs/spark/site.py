@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from so2docs.convert import convert, nested, options_for
+from so2docs.conversion import convert, nested, options_for
 from so2docs.errors import DumpError
 from so2docs.options.output_form import ending
 from so2docs.output.paths import Names

@@ -11,7 +11,7 @@ from typing import Any
 
 import zstandard
 
-from so2docs.convert import documents
+from so2docs.conversion import documents
 from so2docs.errors import OptionError, OutputError
 from so2docs.lookup.reading import read
 from so2docs.options.sites import site_of

@@ -197,7 +197,7 @@ def test_progress_bars_only_on_a_terminal(folder: Path) -> None:
 def test_the_command_does_not_import_what_a_small_dump_does_not_need(folder: Path) -> None:
     script = (
         "import sys; sys.argv = ['so2docs', 'convert', 'Posts.xml', '-q']\n"
-        "from so2docs.cli import main\n"
+        "from so2docs.__main__ import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = ('tqdm.auto', 'pandas', 'IPython', 'pyarrow')\n"

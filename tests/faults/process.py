@@ -23,12 +23,13 @@ from support.processes import children, members
 
 import so2docs
 from faults.verdict import Result
-from so2docs import cli
+from so2docs.__main__ import main
+from so2docs.commands.convert import convert as COMMAND  # noqa: N812
 
 with suppress(ImportError):
     import pyarrow.parquet  # noqa: F401  # Else each conversion into it imports it again.
 
-OPTIONS = {word for option in cli.cli.commands["convert"].params for word in option.opts}
+OPTIONS = {word for option in COMMAND.params for word in option.opts}
 """Those of the command: an earlier version lacks some."""
 
 FORK = multiprocessing.get_context("fork")
@@ -188,7 +189,7 @@ def _convert(
     _set_chunk_bytes(chunk_bytes)
     count = _count_steps(stop_at)
     try:
-        cli.main(["convert", "--quiet", *words])
+        main(["convert", "--quiet", *words])
     finally:
         sys.setprofile(None)
         if stop_at is None:
@@ -197,7 +198,7 @@ def _convert(
 
 def _set_chunk_bytes(chunk_bytes: int) -> None:
     """For the functions that the command calls."""
-    command = cli.cli.commands["convert"].callback
+    command = COMMAND.callback
     while hasattr(command, "__wrapped__"):
         command = command.__wrapped__
     names = command.__globals__

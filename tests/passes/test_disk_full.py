@@ -267,7 +267,7 @@ def test_folders_that_may_not_be_written(small: Path, tmp_path: Path) -> None:
 
 AS_NOBODY = """
 import os
-from so2docs.cli import main
+from so2docs.__main__ import main
 if not os.geteuid():
     os.setuid(65534)
 main()

@@ -115,10 +115,11 @@ def test_a_death_is_told() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="asks for signals")
 def test_workers_leave_signals_to_the_caller() -> None:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     with Workers(2) as workers:
         assert list(workers.run(ignoring, [signal.SIGINT, signal.SIGTERM])) == [True, True]
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-    assert not signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == blocked
 
 
 def test_peak_memory() -> None:

@@ -372,7 +372,7 @@ def test_other_archives(
 
 
 def test_7z_without_its_extra(given: Callable[[bytes], Path], output: Path) -> None:
-    script = "import sys; sys.modules['py7zr'] = None; from so2docs.cli import main; main()"
+    script = "import sys; sys.modules['py7zr'] = None; from so2docs.__main__ import main; main()"
     dump = given(FORMS["7z-bzip2"](PLAIN))
     done = subprocess.run(
         [sys.executable, "-c", script, "convert", str(dump), str(output)],

@@ -368,7 +368,7 @@ def test_command_without_java_says_so(tmp_path: Path) -> None:
 def test_command_without_pyspark_names_the_extra(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['pyspark'] = sys.modules['pyspark.sql'] = None\n"
-        "from so2docs.cli import main; main(['spark', *sys.argv[1:]])"
+        "from so2docs.__main__ import main; main(['spark', *sys.argv[1:]])"
     )
     command = [sys.executable, "-c", code, str(SAMPLES / "posts.xml"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from so2docs.cli import cli
+from so2docs.cli import COMMANDS, cli
 
 
 def commands() -> list[str]:
     """Names of all commands."""
-    return list(cli.commands)
+    return list(COMMANDS)
 
 
 def block(*path: str) -> str:
@@ -22,6 +22,8 @@ def block(*path: str) -> str:
     context = click.Context(cli, info_name="so2docs", max_content_width=80, terminal_width=80)
     for name in path:
         assert isinstance(command, click.Group)
-        command = command.commands[name]
+        found = command.get_command(context, name)
+        assert found is not None
+        command = found
         context = click.Context(command, parent=context, info_name=name, terminal_width=80)
     return f"```console\n$ {context.command_path} --help\n{command.get_help(context)}\n```"

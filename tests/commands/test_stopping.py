@@ -1,0 +1,109 @@
+"""A signal at any moment of the life of a command: while it imports, and when all is done."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.places import SAMPLES
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="forks")
+
+AT_IMPORTS = """
+import os, signal, sys
+
+number, exit_code, every = (int(sys.argv.pop(1)) for _ in range(3))
+seen = wrong = 0
+is_own = True
+
+def fork(event, arguments):
+    global is_own, seen, wrong
+    if event not in ("import", "exec") or not is_own or signal.getsignal(15) is signal.SIG_DFL:
+        return
+    seen += 1
+    if seen % every:
+        return
+    pid = os.fork()
+    if not pid:
+        is_own = False
+        os.kill(os.getpid(), number)
+        return
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code != exit_code:
+        wrong += 1
+        print("exit", code, arguments[0], file=sys.stderr)
+
+sys.addaudithook(fork)
+from so2docs.__main__ import main
+try:
+    main()
+finally:
+    print(seen // every, wrong)
+"""
+"""The command, copies of which get a signal when a module is found or run."""
+
+WHEN_ALL_IS_DONE = """
+import atexit, builtins, os, signal, sys
+
+number = int(sys.argv.pop(1))
+
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=number):
+        kill(pid, number)
+
+builtins.last = Last()
+atexit.register(os.kill, os.getpid(), number)
+from so2docs.__main__ import main
+main()
+"""
+"""The command, which gets a signal at its exit and when Python takes itself apart."""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_while_it_imports(number: int, code: int, word: str) -> None:
+    every = 1 if os.environ.get("SO2DOCS_LONG") else 5
+    done = subprocess.run(
+        [sys.executable, "-c", AT_IMPORTS, *map(str, (number, code, every)), "convert", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    copies, wrong = map(int, done.stdout.splitlines()[-1].split())
+    assert wrong == 0, done.stderr
+    assert copies > 100
+    messages = [line for line in done.stderr.splitlines() if line]
+    assert len(messages) == copies
+    assert {line.startswith(f"so2docs: {word}") for line in messages} == {True}
+
+
+def test_ctrl_c_is_ignored_where_it_was() -> None:
+    """What a shell script runs in the background is not the terminal's to stop."""
+    script = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "sys.addaudithook(lambda event, _: event == 'import' and signal.raise_signal(2))\n"
+        "from so2docs.__main__ import main; main()"
+    )
+    command = [sys.executable, "-c", script, "convert", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage: so2docs convert" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_when_all_is_done(number: int, tmp_path: Path) -> None:
+    command = ["convert", "--quiet", str(SAMPLES / "posts.xml"), "q.jsonl"]
+    done = subprocess.run(
+        [sys.executable, "-c", WHEN_ALL_IS_DONE, str(number), *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "q.jsonl").read_bytes() == (SAMPLES / "posts.jsonl").read_bytes()
