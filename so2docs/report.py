@@ -67,6 +67,7 @@ class Report:
         recipe: The recipe that made records of the documents; None if they were written.
         records: Records that it made.
         without_record: Documents of which it made none.
+        fabricated: Rows that the publisher made up, by their ids, in documents or among the strays.
         repaired_characters: Characters that XML forbids, replaced by U+FFFD.
         strays_path: Side file with the strays; None if there are none.
         index_path: Side file that says where each document is; None if there is none.
@@ -99,6 +100,7 @@ class Report:
     recipe: str | None = None
     records: int | None = None
     without_record: int | None = None
+    fabricated: int = 0
     repaired_characters: int = 0
     strays_path: str | None = None
     index_path: str | None = None
@@ -179,6 +181,9 @@ class Report:
             yield f"records ({self.recipe})", f"{self.records:,}{none}"
         for name, table in self.tables.items():
             yield f"{name} nested", str(table)
+        if self.fabricated:
+            hint = "ids above 1,000,000,000; --drop-fabricated leaves them out"
+            yield "made up", f"{self.fabricated:,} ({hint})"
         yield "repaired characters", f"{self.repaired_characters:,}"
         packed = f" of XML in {as_size(self.file_bytes)}" if self._is_packed else ""
         yield "dump", f"{as_size(self.dump_bytes)}{packed}  {self.dump}"

@@ -7,12 +7,14 @@ there.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
 from so2docs.options.conversion import Options
+from so2docs.options.filters import FIRST_FABRICATED_ID
 from so2docs.output import segments
 from so2docs.output.compression import compress_lines
 from so2docs.output.document_file import Finished
@@ -26,12 +28,15 @@ from so2docs.passes.checkpoint import Checkpoint, Sealed
 from so2docs.passes.limit import Limit, left_out
 from so2docs.passes.splitting import cuts
 from so2docs.passes.workers import Workers
-from so2docs.posts.posts import BUCKET_BITS
+from so2docs.posts.posts import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.progress import Notify, bar, silent
 from so2docs.report import Report
 from so2docs.spill import Spill
 from so2docs.store.blocks import BlockReader
 from so2docs.store.users import UserTable
+
+_ID = re.compile(rb'"Id":([0-9]{10,})')
+"""Of a stray; inside a JSON string each quote has a backslash before it."""
 
 
 class SecondPass:
@@ -138,7 +143,33 @@ class SecondPass:
             if limit.is_reached:
                 break
         self.leave_out(state)
+        self.complete(state, report)
+
+    def complete(self, state: Checkpoint, report: Report) -> None:
+        """Complete the report, and check that every row went somewhere."""
+        report.fabricated = self.fabricated()
         state.complete(report)
+
+    def fabricated(self) -> int:
+        """Made-up questions and answers, by their ids, but for those that a filter left out.
+
+        In the buckets of such ids, which a dump without has not, and among the strays of no bucket.
+        """
+        found = 0
+        with BlockReader() as reader:
+            for number, _ in self.buckets:
+                if number < FIRST_FABRICATED_ID >> BUCKET_BITS:
+                    continue
+                for path, block in self.spill.blocks(number):
+                    keys = KEY.iter_unpack(reader.read_keys(path, block))
+                    found += sum(
+                        post_id >= FIRST_FABRICATED_ID and kind & 15 in (QUESTION, ANSWER)
+                        for _, post_id, _, kind in keys
+                    )
+            for path, block in self.spill.blocks(None):
+                ids = _ID.findall(reader.read(path, block)[1])
+                found += sum(int(post_id) >= FIRST_FABRICATED_ID for post_id in ids)
+        return found
 
     def leave_out(self, state: Checkpoint) -> None:
         """Count as filtered what comes after the last document that the limit allows."""
@@ -152,7 +183,7 @@ class SecondPass:
         The spill remembers it before the files get their names, so that a kill between two names
         leaves nothing that would have to be forced.
         """
-        state.complete(report)
+        self.complete(state, report)
         of_strays = of_index = None
         if report.has_strays():
             of_strays = Finished(strays.seal(), strays.file.crc)

@@ -180,6 +180,7 @@ def _report(site: Site, found: Found, summary: Summary, written: list[Written]) 
             report.questions += one.report.questions
             report.answers += one.report.answers
             report.filtered += one.report.filtered
+            report.fabricated += one.report.fabricated
             strays.update(one.report.strays)
             sizes |= one.files
     report.strays = dict(sorted(strays.items()))

@@ -54,6 +54,7 @@ class SparkReport:
             strays=_sum(report.strays for report in reports),
             other_types=_sum(report.other_types for report in reports),
             filtered=sum(report.filtered for report in reports),
+            fabricated=sum(report.fabricated for report in reports),
             repaired_characters=sum(report.repaired_characters for report in reports),
             dump_bytes=sum(report.dump_bytes for report in reports),
             output_bytes=sum(report.output_bytes for report in reports),

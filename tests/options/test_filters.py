@@ -12,6 +12,7 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.dumps import answer, question, row, write_dump
 from support.filtering import filtered
 from support.formats_read_back import jsonl, parquet
 from support.oracle import nest
@@ -405,13 +406,33 @@ def test_room_is_asked_for_what_is_kept() -> None:
 
 def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:
     found, report = convert(SAMPLES / "strays.xml", tmp_path / "kept.jsonl")
-    assert report.strays["answer_without_parent_id"] == 1
+    assert report.strays["answer_without_parent_id"] == report.fabricated == 1
+    assert "made up              1 (ids above 1,000,000,000; --drop-fabricated" in str(report)
     dropped, left = convert(
         SAMPLES / "strays.xml", tmp_path / "dropped.jsonl", drop_fabricated=True
     )
     assert dropped == found
     assert not left.strays.get("answer_without_parent_id")
-    assert left.filtered == 1
+    assert (left.filtered, left.fabricated) == (1, 0)
+    assert "made up" not in str(left)
+
+
+def test_made_up_questions_and_answers_are_counted(tmp_path: Path) -> None:
+    made_up = 1_000_000_001
+    rows = [
+        question(made_up, Body='"Id":5000000000'),
+        answer(made_up + 1, made_up),
+        row(Id=made_up + 2, PostTypeId=2, Body="no question"),
+        answer(3, made_up),
+        question(1),
+        question(1_000_000_000),
+    ]
+    dump = write_dump(tmp_path / "Posts.xml", *rows)
+    assert convert(dump, tmp_path / "all.jsonl")[1].fabricated == 3
+    assert convert(dump, tmp_path / "some.jsonl", drop_fabricated=True)[1].fabricated == 0
+    documents = so2docs.documents(dump)
+    assert len(list(documents)) == 3
+    assert documents.report.fabricated == 3
 
 
 @pytest.mark.parametrize("size", ["", "many", "-1", "0", "3 apples"])
