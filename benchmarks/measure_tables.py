@@ -14,7 +14,7 @@ from pathlib import Path
 from so2docs.options.conversion import Options
 from so2docs.options.request import tables_to_nest
 from so2docs.output.paths import Names
-from so2docs.passes import maps
+from so2docs.passes import maps, totals
 from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.session import Session
 from so2docs.passes.worker import peak_memory
@@ -54,15 +54,15 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     report, clock, users = session.report, Clock(), None
     spill.start_run()
     with Workers(1) as workers:
-        owners = session.first_pass.run(workers, report)
+        owners = session.read_posts(workers)
         clock.step("posts", report.rows, spill.size_of(0), dump.size)
         posts = maps.map_posts(spill, owners)
         clock.step("map of the posts", report.rows, Path(posts).stat().st_size, 0)
-        for step in session.table_passes:
-            step.run(workers, posts)
+        for step in session.tables:
+            end = step.run(workers, posts)
             if step.table.name == "users":
-                users = maps.map_users(spill, step.chunks)
-            step.take_stock(report)
+                users = maps.map_users(spill, end.chunks)
+            totals.add_table(step, end, report)
             counts = report.tables[step.table.name]
             clock.step(step.table.name, counts.rows, counts.spill_bytes, counts.bytes)
         spill.index()

@@ -187,6 +187,9 @@ class Table:
     reserved: str = ""
 
 
+POSTS = Table("posts", "Posts.xml", "post", NUMBERS, (), 0)
+"""The table that every other one belongs to."""
+
 TABLES = {
     table.name: table
     for table in (
@@ -232,6 +235,6 @@ TABLES = {
         ),
     )
 }
-"""The tables that can be nested, by name, in the order in which they are read and nested."""
+"""The others, which can be nested, by name, in the order in which they are read and nested."""
 
 OF_KIND = {table.kind: table for table in TABLES.values() if table.kind}

@@ -21,6 +21,7 @@ from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.budget import Budget
 from so2docs.store.database import AGAIN, Database, checksum
 from so2docs.store.spill_files import INDEX, TEMPORARY, clear, is_ours
+from so2docs.store.tally import ChunkTally
 
 FORMAT = 7
 """Version of what stands in the index and in the block files."""
@@ -121,10 +122,10 @@ class Spill:
         for path in self.folder.glob(f"{TEMPORARY}*"):
             path.unlink(missing_ok=True)
 
-    def commit(self, chunk: int, path: str, blocks: list[Block], tally: dict[str, Any]) -> None:
+    def commit(self, chunk: int, path: str, blocks: list[Block], tally: ChunkTally) -> None:
         """Make a finished chunk part of the spill, in one transaction."""
         self.budget.settle(chunk, blocks)
-        file, text = os.path.basename(path), json.dumps(tally)
+        file, text = os.path.basename(path), json.dumps(tally.to_json())
         size = os.path.getsize(path)
         row = (chunk, file, size, text, checksum(chunk, file, size, text, blocks))
         self._database.run(
@@ -165,11 +166,11 @@ class Spill:
             state = "is missing" if found < 0 else f"has {found:,} bytes instead of {size:,}"
             raise SpillError(f"{path}: this file of the spill {state}; {AGAIN}")
 
-    def tallies(self, sequence: int = 0) -> dict[int, dict[str, Any]]:
+    def tallies(self, sequence: int = 0) -> dict[int, ChunkTally]:
         """The tallies of the committed chunks of the posts, or of a table."""
         sql = f"SELECT chunk, tally FROM chunks WHERE {_IS_OF} ORDER BY chunk"
         rows = self._database.rows(sql, [sequence])
-        return {chunk: json.loads(tally) for chunk, tally in rows}
+        return {chunk: ChunkTally.from_json(json.loads(tally)) for chunk, tally in rows}
 
     def index(self) -> None:
         """Make the blocks of a bucket quick to find; called once, after the last chunk."""

@@ -9,6 +9,7 @@ from so2docs.errors import DiskFullError, SpillError
 from so2docs.spill import Spill
 from so2docs.store import blocks
 from so2docs.store.blocks import BlockReader, BlockWriter
+from so2docs.store.tally import ChunkTally
 
 
 def fill(
@@ -18,7 +19,7 @@ def fill(
     with BlockWriter(path, room) as writer:
         for bucket, (keys, json) in buckets.items():
             writer.write(bucket, bytearray(keys), bytearray(json))
-    spill.commit(chunk, path, writer.blocks, {"rows": len(buckets)})
+    spill.commit(chunk, path, writer.blocks, ChunkTally(rows=len(buckets)))
     return path
 
 
@@ -42,7 +43,7 @@ def test_what_goes_in_comes_out(folder: Path) -> None:
         ]
         assert [reader.read(*found) for found in spill.blocks(None)] == [(b"", b"stray\n")]
     assert list(spill.all_keys()) == [(0, b"k" * 32), (0, b"l" * 32), (2, b"m" * 32)]
-    assert spill.tallies() == {0: {"rows": 3}, 2: {"rows": 1}}
+    assert spill.tallies() == {0: ChunkTally(rows=3), 2: ChunkTally(rows=1)}
     assert spill.size() > 0
     spill.check()
     spill.remove()
@@ -106,7 +107,7 @@ def test_a_transaction_is_whole_or_not_there(folder: Path) -> None:
     spill = Spill(folder)
     path = fill(spill, 0, {1: (b"k" * 32, b"{}")})
     with pytest.raises(SpillError, match="the index of the spill is damaged"):
-        spill.commit(0, path, [], {})
+        spill.commit(0, path, [], ChunkTally())
     spill.put_all({"a": [1], "b": None})
     assert (spill.get("a"), spill.get("b"), spill.get("c")) == ([1], None, None)
     spill.check()

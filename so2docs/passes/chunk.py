@@ -1,81 +1,58 @@
-"""What a worker of the first pass does: a range of the dump -> blocks of posts by bucket.
+"""What a worker of the first pass does: a range of a table -> blocks by bucket of question ids.
 
-One plain object in, one out, so that any engine can run it. Memory is bounded by a slice and
-`_MOST_BUFFERED`.
+One plain object in, one out, so that any engine can run it. Memory is bounded by a slice and by
+what `filing` holds before it writes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from so2docs.errors import MalformedDumpError, Place
 from so2docs.options.conversion import Options
 from so2docs.passes import strict
-from so2docs.posts import core, posts, repeats, rows
-from so2docs.posts.posts import Posts
-from so2docs.posts.projection import shape_of
-from so2docs.posts.row_filter import Selection
-from so2docs.sources.dump import Dump, slices
+from so2docs.passes.filing import Filing, filing
+from so2docs.posts import posts, repeats, rows
+from so2docs.schema import POSTS, Table
+from so2docs.sources.dump import Chunk, Dump, slices
 from so2docs.sources.ending import closes_within
-from so2docs.spill import REJECTED
 from so2docs.store.blocks import Block, BlockWriter
+from so2docs.store.tally import ChunkTally
 
-FLUSH_EVERY = 4 * 1024 * 1024
-FULL_BLOCK = 512 * 1024
-_MOST_BUFFERED = 48 * 1024 * 1024
+_FLUSH_EVERY = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkTask:
-    """A range of a dump to spill.
+    """A range of a table to spill.
 
     Attributes:
-        dump: The dump.
-        chunk: Number of the range, from 0.
-        start: Its first byte.
-        end: The byte after it.
+        chunk: The range.
         path: File for its blocks.
         options: How to convert.
+        table: What it is a range of.
+        posts_map: The map from post ids to question ids; empty for a table that needs none.
         room: Bytes that its blocks may take uncompressed.
     """
 
-    dump: Dump
-    chunk: int
-    start: int
-    end: int
+    chunk: Chunk
     path: str
     options: Options
+    table: Table = POSTS
+    posts_map: str = ""
     room: int = 0
 
 
 @dataclass(slots=True)
-class ChunkTally:
-    """What stands in a chunk, in JSON types only.
+class ChunkResult:
+    """A chunk that has been spilled, ready to be committed.
 
     Attributes:
-        rows: Rows, whatever became of them.
-        lines: Line feeds.
-        last_id: `Id` of the last row that has one.
-        repaired: Characters replaced by U+FFFD.
-        strays: Rows without a usable key, by reason.
-        other_types: Rows that are neither questions nor answers, by type.
-        owners: Post ids under several questions, each with the first of them.
-        filtered: Rows that a filter has rejected.
+        task: What was asked for.
+        blocks: The blocks.
+        tally: What stands in it.
+        pages: The ids of its posts.
     """
-
-    rows: int = 0
-    lines: int = 0
-    last_id: int | None = None
-    repaired: int = 0
-    strays: dict[str, int] = field(default_factory=dict)
-    other_types: dict[str, int] = field(default_factory=dict)
-    owners: dict[str, int] = field(default_factory=dict)
-    filtered: int = 0
-
-
-@dataclass(slots=True)
-class ChunkResult:
-    """A chunk that has been spilled, ready to be committed."""
 
     task: ChunkTask
     blocks: list[Block]
@@ -84,34 +61,35 @@ class ChunkResult:
 
 
 def spill_chunk(task: ChunkTask) -> ChunkResult:
-    """Parse a chunk once and write its posts as blocks.
+    """Parse a chunk once and write its rows as blocks.
 
     Raises:
         MalformedDumpError: A row is not XML; lines in it count from the start of the chunk.
         StrictError: Something is to be repaired or left out, and `strict` forbids it.
         ChangedDumpError: The dump is not what it was.
+        SpillError: The map of the posts is missing.
     """
-    reserved = task.options.reserved
-    found, tally, held, last_id = Posts(reserved=reserved), ChunkTally(), 0, None
-    steps = _Steps(task)
-    with BlockWriter(task.path, task.room) as writer:
-        for offset, data in slices(task.dump, task.start, task.end):
-            _add_slice(steps, offset, data, found, tally)
-            if task.options.strict and (tally.repaired or found.stray_reasons):
-                place = Place(offset, tally.lines, last_id)
-                raise strict.in_slice(task.dump, data, place, reserved=reserved)
+    _, dump, start, end = task.chunk
+    tally, held, options = ChunkTally(), 0, task.options
+    with (
+        BlockWriter(task.path, task.room) as writer,
+        filing(task.table, options, task.posts_map, writer) as steps,
+    ):
+        found = steps.found
+        for offset, data in slices(dump, start, end):
             last_id = tally.last_id
+            _file_slice(task, steps, tally, offset, data)
+            if options.strict and (tally.repaired or found.stray_reasons):
+                place = Place(offset, tally.lines, last_id)
+                raise strict.in_slice(dump, data, place, task.table, options.reserved)
             tally.lines += line_feeds(data)
             held += len(data)
-            if held >= FLUSH_EVERY:
+            if held >= _FLUSH_EVERY:
                 held = 0
-                flush(found, writer, FULL_BLOCK)
-        flush(found, writer, 0)
+                steps.flush()
     tally.filtered = found.filtered
-    tally.strays = dict(found.stray_reasons)
-    tally.other_types = {str(kind): count for kind, count in found.other_types.items()}
-    pages, owners = repeats.of_chunk(found.pairs)
-    tally.owners = {str(post_id): question_id for post_id, question_id in owners.items()}
+    tally.strays, tally.other_types = dict(found.stray_reasons), dict(found.other_types)
+    pages, tally.owners = repeats.of_chunk(found.pairs)
     return ChunkResult(task, writer.blocks, tally, pages)
 
 
@@ -123,45 +101,31 @@ def line_feeds(data: bytes) -> int:
     return count
 
 
-class _Steps:
-    """What happens to rows before they are posts: most conversions keep them as they are."""
-
-    def __init__(self, task: ChunkTask) -> None:
-        options = task.options
-        self.task = task
-        self.is_compiled = options.core == "compiled" and not options.needs_rows
-        self.shape = shape_of(options)
-        self.selection = None
-        if options.filters.select:
-            keys = options.needs_all_keys
-            self.selection = Selection(options.filters, self.shape, all_keys=keys)
-
-
-def _add_slice(steps: _Steps, offset: int, data: bytes, found: Posts, tally: ChunkTally) -> None:
-    task = steps.task
-    added = core.add_canonical(data, task.dump.frame, found) if steps.is_compiled else None
+def _file_slice(
+    task: ChunkTask, steps: Filing, tally: ChunkTally, offset: int, data: bytes
+) -> None:
+    """File a slice by the compiled core if it can be, and by the reference otherwise."""
+    dump = task.chunk.dump
+    added = steps.add_compiled(data, dump.frame)
     if added is not None:
         tally.rows += added.rows
         tally.last_id = tally.last_id if added.last_id is None else added.last_id
         return
-    for part in rows.parse(data, task.dump.frame):
+    for part in rows.parse(data, dump.frame):
         if isinstance(part, rows.Malformed):
             at = offset + part.position
             if not task.options.skip_malformed:
-                raise malformed(task.dump, at, tally, data, part)
+                raise malformed(dump, at, tally, data, part)
             tally.rows += 1
-            found.strays += posts.malformed_line(at, part.raw)
-            found.stray_reasons["malformed_row"] += 1
+            steps.found.strays += posts.malformed_line(at, part.raw, steps.malformed)
+            steps.found.stray_reasons[steps.malformed] += 1
             continue
         tally.repaired += part.repaired
         if part.rows:
             tally.rows += len(part.rows)
             last_id = rows.row_id(part.rows[-1])
             tally.last_id = tally.last_id if last_id is None else last_id
-            if steps.selection is None:
-                posts.add(found, part.rows, steps.shape)
-            else:
-                steps.selection.add(found, part.rows)
+            steps.add(part.rows)
 
 
 def malformed(
@@ -180,19 +144,3 @@ def malformed(
         advice=f"{advice}, or leave such rows out with --skip-malformed",
         excerpt=opening + b"\n" + part.raw + closing,
     )
-
-
-def flush(found: Posts, writer: BlockWriter, least: int) -> None:
-    """Write the buckets that hold at least `least` bytes; all, if too much is held in all."""
-    buckets = found.buckets
-    if sum(len(bucket.json) for bucket in buckets.values()) > _MOST_BUFFERED:
-        least = 0
-    for number in sorted(number for number, bucket in buckets.items() if len(bucket.json) >= least):
-        bucket = buckets.pop(number)
-        writer.write(number, bucket.keys, bucket.json)
-    if found.rejected and len(found.rejected) >= least:
-        writer.write(REJECTED, found.rejected, bytearray())
-        found.rejected = bytearray()
-    if found.strays and len(found.strays) >= least:
-        writer.write(None, bytearray(), found.strays)
-        found.strays = bytearray()

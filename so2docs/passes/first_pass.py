@@ -1,146 +1,151 @@
-"""The first pass, seen from the main process: chunks of the dump -> blocks in the spill.
+"""The first pass, seen from the main process: chunks of a table -> blocks in the spill.
 
-Commits each chunk as it comes back, so that an interrupted pass goes on with the others.
+The posts are the first table that is read; the others follow, when the question of every post is
+known. Each chunk is committed as it comes back, so that an interrupted pass resumes with the rest.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict
-from typing import Any
 
 from so2docs.errors import DumpError
 from so2docs.options.conversion import Options
 from so2docs.passes import strict
-from so2docs.passes.chunk import ChunkResult, ChunkTally, ChunkTask, spill_chunk
+from so2docs.passes.chunk import ChunkResult, ChunkTask, spill_chunk
 from so2docs.passes.workers import Workers
 from so2docs.posts import repeats
-from so2docs.progress import Notify, bar, silent
-from so2docs.report import Report
-from so2docs.schema import TYPE_NAMES
-from so2docs.sources.dump import Chunk, Dump
+from so2docs.progress import bar
+from so2docs.schema import POSTS, Table
+from so2docs.sources.dump import Dump
+from so2docs.sources.source import End
 from so2docs.sources.stream import AnyDump
-from so2docs.spill import Spill
+from so2docs.spill import SEQUENCE_BITS, Spill
+from so2docs.store.tally import ChunkTally
+
+Opener = Callable[[], AbstractContextManager[AnyDump]]
 
 
 class FirstPass:
-    """Reads a dump into a spill."""
+    """Reads one table into a spill.
+
+    Args:
+        table: Which.
+        name: What messages call its file.
+        opened: Opens it when its turn comes.
+        spill: Where its rows go.
+        options: How to convert.
+        chunk_bytes: Bytes of a chunk; 0 for pieces that grow with the stream.
+    """
 
     def __init__(
         self,
-        dump: AnyDump,
+        table: Table,
+        name: str,
+        opened: Opener,
+        *,
         spill: Spill,
         options: Options,
         chunk_bytes: int,
-        notify: Notify = silent,
     ) -> None:
-        self.dump = dump
+        self.table = table
+        self.name = name
+        self.opened = opened
         self.spill = spill
         self.options = options
-        self.notify = notify
         self.chunk_bytes = chunk_bytes
+        self.first_chunk = table.sequence << SEQUENCE_BITS
+        self.seconds = 0.0
 
-    def run(self, workers: Workers, report: Report) -> dict[int, int]:
+    @property
+    def end(self) -> End | None:
+        """What a session found out by reading the table to its end, if one did."""
+        found = self.spill.get(f"end of {self.table.name}")
+        return None if found is None else End(**found)
+
+    def tallies(self) -> dict[int, ChunkTally]:
+        """What stands in the committed chunks, by their numbers in the spill."""
+        return self.spill.tallies(self.table.sequence)
+
+    def run(
+        self, workers: Workers, posts_map: str = "", seen: repeats.SeenIds | None = None
+    ) -> End:
         """Spill every chunk that is not yet committed.
 
         Args:
             workers: Where the chunks are parsed.
-            report: Gets the counts of this pass.
-
-        Returns:
-            For post ids that stand under several questions, the question id of the first in the
-            dump.
+            posts_map: The map from post ids to question ids, if the table needs one.
+            seen: Gets the post ids of these chunks.
         """
-        done = self.spill.tallies()
-        self.dump.go_on(self.spill.get("end"))
+        begun = time.perf_counter()
+        done = self.tallies()
         if self.options.strict:
-            strict.check_tallies(self.dump.path, done)
-        seen = repeats.SeenIds()
-        if done:
-            for _, keys in self.spill.all_keys():
-                pages, _ = repeats.of_chunk(repeats.pairs(keys))
-                seen.add(pages)
-        total, before = self.dump.progress_total(self.chunk_bytes, done)
-        if done:
-            whole = self.dump.end - self.dump.start if isinstance(self.dump, Dump) else total
-            part = f"{100 * before // whole} %" if whole and before < whole else "all"
-            self.notify(f"resuming: {part} of the dump is already spilled")
-        with bar("reading", total, before, shown=self.options.progress) as shown:
+            strict.check_tallies(self.name, done)
+        end = self.end
+        if end is None:
+            with self.opened() as dump:
+                self.read(dump, workers, posts_map, seen or repeats.SeenIds())
+                end = dump.ended(self.chunk_bytes)
+            self.spill.put(f"end of {self.table.name}", asdict(end))
+        if self.options.strict:
+            strict.check_decoded(self.name, end.repaired)
+        self.seconds = time.perf_counter() - begun
+        return end
+
+    def read(self, dump: AnyDump, workers: Workers, posts_map: str, seen: repeats.SeenIds) -> None:
+        """Spill the chunks of an open table."""
+        done = {number - self.first_chunk for number in self.tallies()}
+        total, before = dump.progress_total(self.chunk_bytes, done)
+        label = "reading" if self.table == POSTS else f"reading {self.table.name}"
+        with bar(label, total, before, shown=self.options.progress) as shown:
             try:
-                for result in workers.run(spill_chunk, self.chunk_tasks(done)):
+                for result in workers.run(spill_chunk, self.tasks(dump, done, posts_map)):
                     self.commit(result)
                     seen.add(result.pages)
-                    shown.update(self.dump.progress(_chunk(result.task)))
-                self.dump.check_end()
+                    shown.update(dump.progress(result.task.chunk))
+                dump.check_end()
             except DumpError as error:
                 # A dump that was overwritten looks malformed, but is not to be downloaded again.
-                if isinstance(self.dump, Dump):
-                    self.dump.check_unchanged()
-                complete_place(error, self.dump, self.spill.tallies().values())
+                if isinstance(dump, Dump):
+                    dump.check_unchanged()
+                complete_place(error, dump, self.tallies().values(), self.table)
                 raise
-        self.spill.put("end", self.dump.end_state)
-        report.dump_bytes = self.dump.size
-        report.repaired_characters = (self.dump.end_state or {}).get("repaired", 0)
-        if self.options.strict:
-            strict.check_decoded(self.dump.path, report.repaired_characters)
-        return self.take_stock(seen.repeated, report)
 
-    def chunk_tasks(self, done: dict[int, dict[str, Any]]) -> Iterator[ChunkTask]:
+    def tasks(self, dump: AnyDump, done: Collection[int], posts_map: str) -> Iterator[ChunkTask]:
         """The chunks that are left to do."""
-        for number, dump, start, end in self.dump.chunks(self.chunk_bytes, done, self.spill.folder):
+        for chunk in dump.chunks(self.chunk_bytes, done, self.spill.folder):
+            number = self.first_chunk + chunk.number
             path = self.spill.new_file(number)
-            room = self.spill.budget.grant(number, end - start)
-            yield ChunkTask(dump, number, start, end, path, self.options, room)
+            room = self.spill.budget.grant(number, chunk.end - chunk.start)
+            yield ChunkTask(chunk, path, self.options, self.table, posts_map, room)
 
     def commit(self, result: ChunkResult) -> None:
         """Make a chunk part of the spill."""
         task = result.task
-        self.spill.commit(task.chunk, task.path, result.blocks, asdict(result.tally))
-
-    def take_stock(self, repeated: repeats.Pages, report: Report) -> dict[int, int]:
-        """Add the chunks' tallies up, and find which of several posts with one id stays."""
-        within = add_up(self.spill.tallies(), report)
-        return repeats.owners(self.spill.all_keys, repeated, within)
+        number = self.first_chunk + task.chunk.number
+        self.spill.commit(number, task.path, result.blocks, result.tally)
 
 
-def _chunk(task: ChunkTask) -> Chunk:
-    return Chunk(task.chunk, task.dump, task.start, task.end)
+def complete_place(
+    error: DumpError, dump: AnyDump, before: Collection[ChunkTally], table: Table = POSTS
+) -> None:
+    """Turn a place within a chunk into one within the table.
 
-
-def complete_place(error: DumpError, dump: AnyDump, tallies: Iterable[dict[str, Any]]) -> None:
-    """Turn a place within a chunk into one within the dump, with the tallies of those before."""
+    Args:
+        error: Gets the place.
+        dump: The table.
+        before: The tallies of the chunks before that one, in order.
+        table: Which it is.
+    """
     place = error.place
     if place is None or place.line is None:
         return
-    before = [ChunkTally(**tally) for tally in tallies]
-    place.line += dump.first_line + sum(tally.lines for tally in before)
+    place.row = table.row
+    place.line += dump.first_line
+    for tally in before:
+        place.line += tally.lines
     if place.last_id is None:
         ids = [tally.last_id for tally in before if tally.last_id is not None]
         place.last_id = ids[-1] if ids else None
-
-
-def add_up(tallies: Mapping[int, dict[str, Any]], report: Report) -> dict[int, dict[int, int]]:
-    """Add the tallies of all chunks to a report.
-
-    Returns:
-        By chunk, what `repeats.of_chunk` says of ids under several questions of that chunk.
-    """
-    strays: Counter[str] = Counter()
-    types: Counter[str] = Counter()
-    within: dict[int, dict[int, int]] = {}
-    for chunk, values in tallies.items():
-        tally = ChunkTally(**values)
-        report.rows += tally.rows
-        report.filtered += tally.filtered
-        report.repaired_characters += tally.repaired
-        strays.update(tally.strays)
-        types.update(tally.other_types)
-        if tally.owners:
-            within[chunk] = {int(post_id): first for post_id, first in tally.owners.items()}
-    report.strays = dict(strays)
-    report.other_types = {
-        TYPE_NAMES.get(int(kind), f"PostTypeId {kind}"): count
-        for kind, count in sorted(types.items())
-    }
-    return within

@@ -17,6 +17,7 @@ from so2docs.schema import TABLES
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_runs import IdMapWriter
+from so2docs.store.tally import ChunkTally
 from so2docs.store.users import PLACE_BITS, Users, UserTable
 
 _FIELDS = 4
@@ -83,7 +84,7 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
     with BlockWriter(path, room) as writer:
         if lines:
             writer.write(None, bytearray(), bytearray(b"".join(lines)))
-    spill.commit(last, path, writer.blocks, {"strays": {"user_repeated_id": len(lines)}})
+    spill.commit(last, path, writer.blocks, ChunkTally(strays={"user_repeated_id": len(lines)}))
     return table
 
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing, nullcontext
 from shutil import disk_usage
 
 from so2docs.errors import OutputError
 from so2docs.options.conversion import Options
 from so2docs.output.paths import Names
-from so2docs.passes import maps, resume
+from so2docs.passes import maps, resume, totals
 from so2docs.passes.checkpoint import Sealed
 from so2docs.passes.first_pass import FirstPass
 from so2docs.passes.second_pass import SecondPass
-from so2docs.passes.table_pass import TablePass
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
+from so2docs.posts import repeats
 from so2docs.progress import Notify, silent
 from so2docs.report import Report
-from so2docs.sources.stream import AnyDump
+from so2docs.schema import POSTS
+from so2docs.sources.dump import Dump
+from so2docs.sources.stream import SMALLEST_PIECE, AnyDump
 from so2docs.sources.tables import TableFile
 from so2docs.spill import Spill
 from so2docs.store.budget import default_budget
@@ -54,22 +57,44 @@ class Session:
             options.output_fingerprint(),
             options.spill_fingerprint(),
         )
-        self.first_pass = FirstPass(dump, spill, options, chunk_bytes, notify)
-        tables = tables or {}
-        self.table_passes = [
-            TablePass(table, spill, options, names.work_folder) for table in tables.values()
-        ]
-        spill.merge_only(step.table.sequence for step in self.table_passes)
-        self.table_bytes = sum(table.size for table in tables.values())
+        self.posts = FirstPass(
+            POSTS,
+            dump.path,
+            lambda: nullcontext(dump),
+            spill=spill,
+            options=options,
+            chunk_bytes=chunk_bytes,
+        )
+        files = list((tables or {}).values())
+        self.tables = [self._table(file) for file in files]
+        spill.merge_only(step.table.sequence for step in self.tables)
+        self.table_bytes = sum(file.size for file in files)
         is_small = dump.size > 0 and dump.size + self.table_bytes < _WORTH_A_PROCESS
         self.jobs = options.jobs or (1 if is_small else os.cpu_count() or 1)
         if dump.size and chunk_bytes:
-            chunks = [step.most_tasks for step in self.table_passes]
-            self.jobs = min(self.jobs, max(-(-dump.size // chunk_bytes), *chunks, 1))
+            sizes = [dump.size, *(file.size for file in files)]
+            tasks = [
+                -(-size // (step.chunk_bytes or SMALLEST_PIECE))
+                for size, step in zip(sizes, [self.posts, *self.tables], strict=True)
+            ]
+            self.jobs = min(self.jobs, max(*tasks, 1))
         self.report = Report(
             dump.path, names.output, dump_bytes=dump.size, jobs=self.jobs, core=options.core
         )
         self.report.recipe = None if options.recipe is None else options.recipe.spec
+
+    def _table(self, file: TableFile) -> FirstPass:
+        options, folder = self.options, self.names.work_folder
+        return FirstPass(
+            file.table,
+            file.name,
+            lambda: closing(file.open(threads=options.threads, work_dir=folder)),
+            spill=self.spill,
+            options=options,
+            chunk_bytes=resume.claim_table(
+                self.spill, file, options.chunk_bytes or file.chunk_bytes
+            ),
+        )
 
     def run(self, *, force: bool) -> Report:
         """Both passes, into files.
@@ -151,17 +176,43 @@ class Session:
             second = self.read(workers)
         yield from second.documents(self.report)
 
+    def read_posts(self, workers: Workers) -> dict[int, int]:
+        """The first pass over the posts.
+
+        Returns:
+            For post ids that stand under several questions, the question id of the first in the
+            dump.
+        """
+        seen, done = repeats.SeenIds(), self.posts.tallies()
+        if done:
+            for _, keys in self.spill.all_keys():
+                pages, _ = repeats.of_chunk(repeats.pairs(keys))
+                seen.add(pages)
+            self.notify(f"resuming: {self.share_spilled(done)} of the dump is already spilled")
+        end = self.posts.run(workers, seen=seen)
+        self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
+        within = totals.add_posts(self.posts.tallies(), self.report)
+        return repeats.owners(self.spill.all_keys, seen.repeated, within)
+
+    def share_spilled(self, done: Collection[int]) -> str:
+        """How much of the posts stands in the chunks of `done`."""
+        whole, before = self.dump.progress_total(self.posts.chunk_bytes, done)
+        if isinstance(self.dump, Dump):
+            whole = self.dump.end - self.dump.start
+        is_part = self.posts.end is None and whole and before < whole
+        return f"{100 * before // whole} %" if whole and is_part else "all"
+
     def read(self, workers: Workers) -> SecondPass:
         """The first pass over the posts, then the tables; what is left to do then."""
-        first_question_of = self.first_pass.run(workers, self.report)
+        first_question_of = self.read_posts(workers)
         users = None
-        posts = maps.map_posts(self.spill, first_question_of) if self.table_passes else ""
-        for step in self.table_passes:
-            step.run(workers, posts)
+        posts_map = maps.map_posts(self.spill, first_question_of) if self.tables else ""
+        for step in self.tables:
+            end = step.run(workers, posts_map)
             if not step.table.kind:
-                about = step.file.name if self.options.strict else None
-                users = maps.map_users(self.spill, step.chunks, about)
-            step.take_stock(self.report)
+                about = step.name if self.options.strict else None
+                users = maps.map_users(self.spill, end.chunks, about)
+            totals.add_table(step, end, self.report)
         self.spill.index()
         return SecondPass(
             self.spill,

@@ -12,8 +12,9 @@ import orjson
 from so2docs.errors import Place, StrictError
 from so2docs.posts import posts, rows, table_rows
 from so2docs.posts.posts import Posts
-from so2docs.schema import RESERVED, TABLES, Table
+from so2docs.schema import POSTS, RESERVED, TABLES, Table
 from so2docs.sources.dump import Dump
+from so2docs.store.tally import ChunkTally
 
 _TABLE_ROWS = {table.row for table in TABLES.values()}
 _ADVICE = "without --strict, it would be converted and counted in the report"
@@ -23,7 +24,7 @@ def in_slice(
     dump: Dump,
     data: bytes,
     place: Place,
-    table: Table | None = None,
+    table: Table = POSTS,
     reserved: frozenset[str] = RESERVED,
 ) -> StrictError:
     """The error for the first row of a slice that is repaired or has no usable key.
@@ -32,7 +33,7 @@ def in_slice(
         dump: The dump.
         data: A slice that has such a row.
         place: Where it starts.
-        table: What it is a slice of, if not of the posts.
+        table: What it is a slice of.
         reserved: Names that no attribute of a post may have.
     """
     opening, closing = dump.frame
@@ -58,13 +59,13 @@ def in_slice(
     )
 
 
-def _problem(part: rows.Rows, table: Table | None, reserved: frozenset[str]) -> str | None:
+def _problem(part: rows.Rows, table: Table, reserved: frozenset[str]) -> str | None:
     if part.repaired:
         return f"has {part.repaired:,} forbidden characters (strict: nothing is repaired)"
     found = Posts(reserved=reserved)
     # Rows are changed in place.
     copies = [dict(row) for row in part.rows]
-    if table is None:
+    if table == POSTS:
         posts.add(found, copies)
     else:
         table_rows.reject(found, table, copies)
@@ -106,7 +107,7 @@ def check_decoded(path: str, characters: int) -> None:
         )
 
 
-def check_tallies(path: str, done: dict[int, dict[str, Any]]) -> None:
+def check_tallies(path: str, done: dict[int, ChunkTally]) -> None:
     """Raise `StrictError` if an earlier session, without `strict`, repaired or left out anything.
 
     Args:
@@ -114,7 +115,7 @@ def check_tallies(path: str, done: dict[int, dict[str, Any]]) -> None:
         done: The tallies of its chunks.
     """
     for chunk, tally in done.items():
-        found = {"repaired_characters": tally.get("repaired", 0), **tally["strays"]}
+        found = {"repaired_characters": tally.repaired, **tally.strays}
         problems = [f"{name} {count:,}" for name, count in found.items() if count]
         if problems:
             raise StrictError(

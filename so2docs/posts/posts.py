@@ -179,10 +179,10 @@ def stray_line(reason: str, row: dict[str, Any]) -> bytes:
     return orjson.dumps({"reason": reason, "row": row}) + b"\n"
 
 
-def malformed_line(offset: int, raw: bytes) -> bytes:
+def malformed_line(offset: int, raw: bytes, reason: str = "malformed_row") -> bytes:
     """The line of the side file for a row that is not XML: its place in the dump, and its text."""
     text = raw.decode(errors="replace")
-    return orjson.dumps({"reason": "malformed_row", "offset": offset, "text": text}) + b"\n"
+    return orjson.dumps({"reason": reason, "offset": offset, "text": text}) + b"\n"
 
 
 def add(posts: Posts, rows: list[dict[str, Any]], shape: Shape | None = None) -> None:

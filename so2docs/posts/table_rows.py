@@ -87,13 +87,6 @@ def reject(found: Posts, table: Table, rows: list[Row]) -> list[Row]:
     return usable
 
 
-def malformed_line(table: Table, offset: int, raw: bytes) -> tuple[str, bytes]:
-    """Reason and line of the side file for a row that is not XML."""
-    reason = f"malformed_{table.row}"
-    text = raw.decode(errors="replace")
-    return reason, orjson.dumps({"reason": reason, "offset": offset, "text": text}) + b"\n"
-
-
 def add_rows(
     found: Posts,
     table: Table,

@@ -22,6 +22,7 @@ from so2docs.sources import storage
 from so2docs.sources.ending import ROW_START, check_misc, empty_root_error, find_in_file
 from so2docs.sources.kinds import POSTS, DumpFile
 from so2docs.sources.prolog import Frame, read_prolog
+from so2docs.sources.source import End
 
 PIECES, PIECE_END = "pieces", ".xml"
 """Folder in the spill's, and end of names, for pieces of a dump that comes as a stream."""
@@ -123,12 +124,9 @@ class Dump:
         """Bytes of the given file that a finished chunk stands for."""
         return chunk.end - chunk.start
 
-    @property
-    def end_state(self) -> None:
-        """Nothing is found out by reading to the end."""
-
-    def go_on(self, state: dict[str, int] | None) -> None:
-        """Nothing is to be taken over from an earlier session."""
+    def ended(self, size: int) -> End:
+        """What is known when all ranges of `size` bytes have been read."""
+        return End(self.size, 0, -(-self.size // size))
 
     def close(self) -> None:
         """A dump that is a file is opened by those who read it."""

@@ -127,6 +127,18 @@ def _nothing() -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """What reading a dump to its end tells: bytes, and characters replaced to decode them.
+
+    No chunk has the number `chunks` or a higher one.
+    """
+
+    size: int
+    repaired: int
+    chunks: int
+
+
 @dataclass(slots=True)
 class Source:
     """A dump as a stream of UTF-8.

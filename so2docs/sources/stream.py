@@ -20,7 +20,7 @@ from so2docs.errors import ArchiveError, DumpError, Place
 from so2docs.sources.dump import PIECE_END, PIECES, Chunk, Dump, identity
 from so2docs.sources.ending import last_good_row
 from so2docs.sources.prolog import read_prolog
-from so2docs.sources.source import BLOCK_BYTES, Source
+from so2docs.sources.source import BLOCK_BYTES, End, Source
 from so2docs.sources.streamed_rows import StreamedRows
 
 SMALLEST_PIECE = 8 * 1024 * 1024
@@ -48,7 +48,6 @@ class StreamDump:
         chunk_bytes: 0, for pieces that grow with the stream.
         size: Bytes of the decompressed dump up to its closing tag: expected at first, true at the
             end; 0 if not known.
-        end_state: What is known once it has been read to its end, for a spill to remember.
     """
 
     chunk_bytes = 0
@@ -68,7 +67,7 @@ class StreamDump:
             raise
         self.frame, self.first_line = prolog.frame, prolog.first_line
         self.size = source.expected or 0
-        self.end_state: dict[str, int] | None = None
+        self._end: End | None = None
         self._start = prolog.start
         self._rows = StreamedRows(self.path, source.read, prolog, source.wanted)
         self._error: DumpError | None = None
@@ -96,8 +95,6 @@ class StreamDump:
             done: Numbers of the chunks to leave out.
             folder: Folder of the spill, for the pieces.
         """
-        if self.end_state is not None:
-            return
         self._folder = folder / PIECES
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir()
@@ -121,11 +118,7 @@ class StreamDump:
             self._error = error
             return
         self.size = offset + len(self.frame[1])
-        self.end_state = {
-            "size": self.size,
-            "repaired": self.source.repaired(),
-            "chunks": number,
-        }
+        self._end = End(self.size, self.source.repaired(), number)
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
         """Write a piece, and describe it as a dump of its own."""
@@ -178,10 +171,10 @@ class StreamDump:
             raise self._error
         self.source.check_unchanged()
 
-    def go_on(self, state: dict[str, int] | None) -> None:
-        """Take over what an earlier session found out by reading to the end."""
-        if state is not None:
-            self.end_state, self.size = state, state["size"]
+    def ended(self, size: int) -> End:
+        """What is known when the stream has been read to its end, whatever the size of pieces."""
+        assert self._end is not None
+        return self._end
 
     def close(self) -> None:
         """Remove the pieces, and close what was opened."""

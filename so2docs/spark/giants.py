@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from so2docs.errors import So2docsError
 from so2docs.options.conversion import Options
-from so2docs.passes.first_pass import add_up
+from so2docs.passes.totals import add_posts
 from so2docs.posts import repeats
 from so2docs.report import Report
 from so2docs.sources import storage
@@ -89,7 +89,7 @@ class Spread:
             number: Giant(
                 sites[number][0],
                 options[number],
-                repeats.owners(lambda: (), {}, add_up(summary.tallies, Report("", ""))),
+                repeats.owners(lambda: (), {}, add_posts(summary.tallies, Report("", ""))),
                 {part: order for order, part in enumerate(summary.parts)},
             )
             for number, summary in self.summaries.items()
@@ -172,7 +172,7 @@ def _report(site: Site, found: Found, summary: Summary, written: list[Written]) 
     report = Report(site.path, site.folder, dump_bytes=found.size, core=summary.core)
     if found.dump is not None:
         report.dump = found.dump.path
-    add_up(summary.tallies, report)
+    add_posts(summary.tallies, report)
     sizes: dict[str, int] = {}
     strays = Counter(report.strays)
     for one in written:

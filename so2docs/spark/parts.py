@@ -28,6 +28,7 @@ from so2docs.spark.jobs import outcome
 from so2docs.spark.plan import Site
 from so2docs.spill import Spill
 from so2docs.store.blocks import Block, BlockReader
+from so2docs.store.tally import ChunkTally
 
 _KEYLESS = "keyless"
 """Strays that the first pass has counted by their reasons."""
@@ -123,7 +124,7 @@ def _add(spill: Spill, chunk: int, rows: Iterable[dict[str, Any]]) -> None:
         for row in rows:
             blocks.append(Block(**{name: row[name] for name in Block._fields})._replace(offset=at))
             at += file.write(row["data"])
-    spill.commit(chunk, path, blocks, {})
+    spill.commit(chunk, path, blocks, ChunkTally())
 
 
 def _second_pass(spill: Spill, giant: Giant, names: Names) -> tuple[SecondPass, Report]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from so2docs.errors import ChangedDumpError, DumpError, So2docsError
@@ -28,6 +28,7 @@ from so2docs.spark.folders import temporary_folder
 from so2docs.spark.jobs import outcome
 from so2docs.spill import REJECTED
 from so2docs.store.blocks import Block
+from so2docs.store.tally import ChunkTally
 
 PART_BITS = 3
 """A part holds 2^3 buckets, 131,072 question ids: 160 MB of JSON of a busy site, 50 MB of gzip."""
@@ -61,7 +62,7 @@ class Summary:
     """What the chunks of a dump tell.
 
     Attributes:
-        tallies: Fields of the `ChunkTally` of each chunk, in their order.
+        tallies: What stands in each chunk, in their order.
         parts: Ranges of question ids with posts, in ascending order.
         is_repeated: Whether a post id stands in several chunks.
         error: The first thing wrong with the dump.
@@ -69,7 +70,7 @@ class Summary:
         core: What turned rows into posts.
     """
 
-    tallies: dict[int, dict[str, Any]] = field(default_factory=dict)
+    tallies: dict[int, ChunkTally] = field(default_factory=dict)
     parts: list[int] = field(default_factory=list)
     is_repeated: bool = False
     error: So2docsError | None = None
@@ -81,7 +82,7 @@ class Summary:
 class _Told:
     """What one chunk tells: its tally, the bits of its ids, its parts, and how it was parsed."""
 
-    tally: dict[str, Any]
+    tally: ChunkTally
     pages: repeats.Pages
     parts: set[int]
     peak: int
@@ -106,12 +107,12 @@ def batches(task: RangeTask) -> Iterator[Any]:
 def _spilled(chunk: Chunk, path: str, options: Options) -> tuple[_Told, list[Block]]:
     found = _same_dump(chunk.dump)
     options = replace(options, core=resolve(options.core))
-    result = spill_chunk(ChunkTask(found, chunk.number, chunk.start, chunk.end, path, options))
+    result = spill_chunk(ChunkTask(chunk._replace(dump=found), path, options))
     found.check_unchanged()
     # What was rejected only counts as seen, in the bits of the ids.
     blocks = [block for block in result.blocks if block.bucket != REJECTED]
     parts = {block.bucket >> PART_BITS for block in blocks if block.bucket is not None}
-    told = _Told(asdict(result.tally), result.pages, parts, peak_memory(), options.core)
+    told = _Told(result.tally, result.pages, parts, peak_memory(), options.core)
     return told, blocks
 
 

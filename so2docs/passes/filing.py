@@ -1,0 +1,177 @@
+"""How the rows of each table are filed: what a worker of the first pass has to know of a table.
+
+Posts are filed under their question, which they name themselves; what belongs to a post, under the
+question that the map of the posts knows; users stand in lines of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from so2docs.options.conversion import Options
+from so2docs.posts import core, posts, table_rows
+from so2docs.posts.core import Added
+from so2docs.posts.posts import Posts
+from so2docs.posts.projection import shape_of, shape_of_table
+from so2docs.posts.row_filter import Selection
+from so2docs.posts.table_rows import Row
+from so2docs.schema import POSTS, VOTE, Table
+from so2docs.sources.prolog import Frame
+from so2docs.spill import REJECTED
+from so2docs.store.blocks import BlockWriter
+from so2docs.store.id_map import IdMap
+from so2docs.store.users import UserRecords
+
+_FULL_BLOCK = 512 * 1024
+_MOST_BUFFERED = 48 * 1024 * 1024
+_MOST_KEYS = 16 * 1024 * 1024
+
+
+class Filing:
+    """What happens to the rows of a chunk.
+
+    Attributes:
+        found: What they became, as far as it is not yet written.
+        malformed: Why a row that is not XML is a stray.
+    """
+
+    malformed = "malformed_row"
+
+    def __init__(self, options: Options, found: Posts, writer: BlockWriter) -> None:
+        self.found = found
+        self._writer = writer
+        self._is_compiled = options.core == "compiled"
+
+    def add(self, rows: list[Row]) -> None:
+        """File rows; they are changed in place."""
+        raise NotImplementedError
+
+    def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
+        """File a slice by the compiled core; None, with nothing changed, if that cannot be."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Write what was gathered, if it is much."""
+        self._write(_FULL_BLOCK)
+
+    def finish(self) -> None:
+        """Write the rest."""
+        self._write(0)
+
+    def _write(self, least: int) -> None:
+        """Write the buckets of at least `least` bytes; all, if too much is held in all."""
+        found, buckets = self.found, self.found.buckets
+        if sum(len(bucket.json) for bucket in buckets.values()) > _MOST_BUFFERED:
+            least = 0
+        for number in sorted(n for n, bucket in buckets.items() if len(bucket.json) >= least):
+            bucket = buckets.pop(number)
+            self._writer.write(number, bucket.keys, bucket.json)
+        if found.rejected and len(found.rejected) >= least:
+            self._writer.write(REJECTED, found.rejected, bytearray())
+            found.rejected = bytearray()
+        if found.strays and len(found.strays) >= least:
+            self._writer.write(None, bytearray(), found.strays)
+            found.strays = bytearray()
+
+
+class _Posts(Filing):
+    def __init__(self, options: Options, writer: BlockWriter) -> None:
+        super().__init__(options, Posts(reserved=options.reserved), writer)
+        self._is_compiled = self._is_compiled and not options.needs_rows
+        self._shape = shape_of(options)
+        self._selection = None
+        if options.filters.select:
+            keys = options.needs_all_keys
+            self._selection = Selection(options.filters, self._shape, all_keys=keys)
+
+    def add(self, rows: list[Row]) -> None:
+        if self._selection is None:
+            posts.add(self.found, rows, self._shape)
+        else:
+            self._selection.add(self.found, rows)
+
+    def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
+        return core.add_canonical(data, frame, self.found) if self._is_compiled else None
+
+
+class _Users(Filing):
+    malformed = "malformed_user"
+
+    def __init__(self, table: Table, options: Options, writer: BlockWriter) -> None:
+        super().__init__(options, Posts(), writer)
+        shape = shape_of_table(options, table.name)
+        self._is_compiled = self._is_compiled and shape is None
+        self._users = UserRecords(self.found, writer, shape)
+
+    def add(self, rows: list[Row]) -> None:
+        self._users.add(rows)
+
+    def flush(self) -> None:
+        self._users.flush()
+
+    def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
+        done = core.read_users(data, frame) if self._is_compiled else None
+        if done is None:
+            return None
+        added, keys, jsons = done
+        self._users.add_compiled(keys, jsons)
+        return added
+
+    def finish(self) -> None:
+        self._users.finish()
+        super().finish()
+
+
+class _Rows(Filing):
+    """Comments, links or votes."""
+
+    def __init__(self, table: Table, options: Options, writer: BlockWriter, known: IdMap) -> None:
+        super().__init__(options, Posts(), writer)
+        self._table, self._find = table, known.find
+        self._counts = table.kind == VOTE
+        self._shape = None if self._counts else shape_of_table(options, table.name)
+        self._is_compiled = self._is_compiled and self._shape is None
+        self.malformed = f"malformed_{table.row}"
+
+    def add(self, rows: list[Row]) -> None:
+        if self._counts:
+            table_rows.add_votes(self.found, rows, self._find)
+        else:
+            table_rows.add_rows(self.found, self._table, rows, self._find, self._shape)
+
+    def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
+        if not self._is_compiled:
+            return None
+        return core.add_canonical_records(data, frame, self._table, self.found, self._find)
+
+    def flush(self) -> None:
+        if not self._counts:
+            super().flush()
+        # Votes have no JSON.
+        elif sum(len(bucket.keys) for bucket in self.found.buckets.values()) >= _MOST_KEYS:
+            self._write(0)
+
+
+@contextmanager
+def filing(table: Table, options: Options, posts_map: str, writer: BlockWriter) -> Iterator[Filing]:
+    """How the rows of a table are filed; at the end, all are written.
+
+    Args:
+        table: Which.
+        options: How to convert.
+        posts_map: The map from post ids to question ids; empty for a table that needs none.
+        writer: Where they go.
+
+    Raises:
+        SpillError: The map of the posts is missing.
+    """
+    steps: Filing
+    if table == POSTS:
+        yield (steps := _Posts(options, writer))
+    elif not table.kind:
+        yield (steps := _Users(table, options, writer))
+    else:
+        with IdMap(posts_map) as known:
+            yield (steps := _Rows(table, options, writer, known))
+    steps.finish()
