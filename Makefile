@@ -65,19 +65,29 @@ format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The compiled core under the sanitizers: with SSE2 and without, and each request for memory refused.
+# The compiled core under the sanitizers: with SSE2 and without, and each request for memory refused;
+# the C alone also with NEON, where Debian's gcc-aarch64-linux-gnu and qemu-user are.
 SANITIZED := build/sanitized
 SANITIZERS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 INCLUDE = -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
-SOURCES := so2docs/posts/_core.c so2docs/posts/_canonical.c
+SOURCES := $(patsubst %,so2docs/posts/_%.c,core canonical values)
+ARM := aarch64-linux-gnu
 
 $(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*.py so2docs/*/*)
 	rm -rf $@ && mkdir -p $(@D) && cp -r so2docs $@ && rm -f $@/posts/_core*.so
 
 sanitize: $(SANITIZED)/so2docs
 	PYTHONPATH=tests $(BIN)/python -m support.twins $(SANITIZED)/seeds
-	gcc $(SANITIZERS) -DREPLAY fuzz/fuzz_canonical.c -o $(SANITIZED)/replay
-	$(SANITIZED)/replay $(SANITIZED)/seeds/*
+	for variant in "" -DSO2DOCS_PORTABLE; do \
+	  gcc $(SANITIZERS) $$variant -DREPLAY fuzz/fuzz_canonical.c -o $(SANITIZED)/replay && \
+	  $(SANITIZED)/replay $(SANITIZED)/seeds/* || exit 1; \
+	done > $(SANITIZED)/replayed
+	if command -v $(ARM)-gcc && command -v qemu-aarch64; then \
+	  $(ARM)-gcc -O1 -static -DREPLAY fuzz/fuzz_canonical.c -o $(SANITIZED)/replay && \
+	  qemu-aarch64 $(SANITIZED)/replay $(SANITIZED)/seeds/* >> $(SANITIZED)/replayed; \
+	fi
+	cat $(SANITIZED)/replayed
+	test "$$(sort -u $(SANITIZED)/replayed | wc -l)" = 1
 	for variant in "" -DSO2DOCS_PORTABLE; do \
 	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</posts/_core.abi3.so && \
 	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SO2DOCS_EXAMPLES=500 \

@@ -1,5 +1,6 @@
 """The compiled core: built where a C compiler is, left out without failing where there is none."""
 
+import sys
 import sysconfig
 
 from setuptools import Extension, setup
@@ -24,11 +25,10 @@ setup(
     ext_modules=[
         Extension(
             "so2docs.posts._core",
-            sources=["so2docs/posts/_core.c", "so2docs/posts/_canonical.c"],
-            depends=[
-                f"so2docs/posts/_{part}.h"
-                for part in ("bytes", "canonical", "characters", "values")
-            ],
+            sources=[f"so2docs/posts/_{part}.c" for part in ("core", "canonical", "values")],
+            depends=[f"so2docs/posts/_{part}.h" for part in ("bytes", "canonical", "values")],
+            # The parts call each other, not what another library happens to name alike.
+            extra_compile_args=[] if sys.platform == "win32" else ["-fvisibility=hidden"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if HAS_STABLE_ABI else [],
             py_limited_api=HAS_STABLE_ABI,
             optional=True,

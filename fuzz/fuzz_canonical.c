@@ -1,5 +1,6 @@
-/* Fuzzing of `_canonical.c` alone (`make fuzz-core`), and every seed cut at every byte and with every
-   request for memory refused in turn (`make sanitize`, with REPLAY).
+/* Fuzzing of `_canonical.c` and `_values.c` alone (`make fuzz-core`); and every seed cut at every byte
+   and with every request for memory refused in turn (`make sanitize`, with REPLAY), which prints a
+   checksum of all that came out: it is the same whichever way blocks are copied.
 
    Each input stands in memory of exactly its size, so that the sanitizer sees a read of one byte too
    many. Its first byte says which request for memory fails. */
@@ -19,12 +20,22 @@ static void *failing_realloc(void *bytes, size_t size)
 #define realloc failing_realloc
 #define FIRST_CAPACITY ((size_t)32) /* Memory grows often. */
 #include "../so2docs/posts/_canonical.c"
+#include "../so2docs/posts/_values.c"
 
 static void require(int condition, const char *what)
 {
     if (!condition) {
         fprintf(stderr, "not so: %s\n", what);
         abort();
+    }
+}
+
+static uint64_t checksum = UINT64_C(14695981039346656037);
+
+static void add_to_checksum(const Buffer *bytes) /* FNV-1a */
+{
+    for (size_t at = 0; at < bytes->size; at++) {
+        checksum = (checksum ^ (unsigned char)bytes->bytes[at]) * UINT64_C(1099511628211);
     }
 }
 
@@ -66,6 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         requests_until_failure = data[0];
         if (convert_rows((const char *)data + 1, size - 1, &posts) == CANONICAL) {
             check(&posts);
+            add_to_checksum(&posts.keys);
+            add_to_checksum(&posts.json);
         }
         free_posts(&posts);
     }
@@ -98,7 +111,8 @@ int main(int count, char **paths)
             run(bytes, cut, 0);
         }
     }
-    printf("%d seeds, each cut at every byte and with 64 ways to run out of memory\n", count - 1);
+    printf("%d seeds, each cut at every byte and with 64 ways to run out of memory: %016llx\n",
+           count - 1, (unsigned long long)checksum);
     return 0;
 }
 #endif

@@ -12,33 +12,36 @@
 
 #include "_canonical.h"
 
-/* Append to a bytearray. No Python code runs between the resize and the copy. */
-static int append(PyObject *to, const char *bytes, size_t size)
+/* Make a bytearray longer, once; where the new bytes start, to be filled before Python code runs. */
+static char *extend(PyObject *array, size_t more)
 {
-    Py_ssize_t before = PyByteArray_Size(to);
-    if (size > (size_t)(PY_SSIZE_T_MAX - before)) {
+    Py_ssize_t before = PyByteArray_Size(array);
+    if (more > (size_t)(PY_SSIZE_T_MAX - before)) {
         PyErr_NoMemory();
+        return NULL;
+    }
+    if (PyByteArray_Resize(array, before + (Py_ssize_t)more) < 0) {
+        return NULL;
+    }
+    return PyByteArray_AsString(array) + before;
+}
+
+static int append(PyObject *array, const char *bytes, size_t size)
+{
+    char *to = extend(array, size);
+    if (to == NULL) {
         return -1;
     }
-    if (PyByteArray_Resize(to, before + (Py_ssize_t)size) < 0) {
-        return -1;
-    }
-    memcpy(PyByteArray_AsString(to) + before, bytes, size);
+    memcpy(to, bytes, size);
     return 0;
 }
 
 static int append_pairs(PyObject *pairs, const Buffer *keys)
 {
-    Py_ssize_t before = PyByteArray_Size(pairs);
-    size_t size = keys->size / KEY_BYTES * PAIR_BYTES;
-    if (size > (size_t)(PY_SSIZE_T_MAX - before)) {
-        PyErr_NoMemory();
+    char *to = extend(pairs, keys->size / KEY_BYTES * PAIR_BYTES);
+    if (to == NULL) {
         return -1;
     }
-    if (PyByteArray_Resize(pairs, before + (Py_ssize_t)size) < 0) {
-        return -1;
-    }
-    char *to = PyByteArray_AsString(pairs) + before;
     for (size_t at = 0; at < keys->size; at += KEY_BYTES, to += PAIR_BYTES) {
         memcpy(to, keys->bytes + at, PAIR_BYTES);
     }
