@@ -1,5 +1,5 @@
 # make demo: install, convert a sample, show what came out.   make test: install, lint, types, tests.
-# make fuzz: damaged dumps for ten minutes.   SO2DOCS_LONG=1 make test: the long attacks.
+# make fuzz: damaged dumps for ten minutes.   SO2DOCS_LONG=1 make test test-long: the long attacks.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -19,7 +19,8 @@ test: $(VENV)/installed-test
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto -m "not long and not spark and not browser"
 
-# What takes minutes: recipes over every published dump, archives that unpack to gigabytes.
+# What takes seconds a test: published dumps of megabytes, recipes over all of them, faults in dozens, memory, archives
+# that unpack to gigabytes, the pages of the docs.
 test-long: $(VENV)/installed-test
 	$(BIN)/pytest -n auto -m "long and not spark and not browser"
 

@@ -14,6 +14,24 @@ from support.places import CHECKOUT, DUMPS, NO_DUMPS, SAMPLES, real_dumps
 from so2docs.posts import core as cores
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left_in_the_checkout() -> Iterator[None]:
+    """Fail at the end if a test wrote beside the sources; caches of tools and `build` may come."""
+
+    def names() -> set[str]:
+        return {path.name for path in CHECKOUT.iterdir() if not path.name.endswith("_cache")}
+
+    before = names() | {"build", ".hypothesis", "so2docs.egg-info"}
+    yield
+    assert names() <= before
+
+
+@pytest.fixture(autouse=True)
+def folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test where what it leaves behind goes with it: strays of standard output, say."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="session")
 def samples() -> Path:
     """The folder of the dumps written for this project."""
@@ -93,7 +111,7 @@ def session() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def unpacked(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unpacked_dumps(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a folder for each published dump, with its tables."""
     folder = tmp_path_factory.mktemp("dumps")
     for packed in dumps.glob("*/*.xml.gz"):

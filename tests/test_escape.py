@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from support.command import run
 
 import so2docs
 from so2docs.escape import for_html, for_terminal
 
 BAD = "\x1b]0;owned\x07<script>alert(1)</script>&\u202e"
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
-    return subprocess.run(command, check=False, capture_output=True, encoding="utf-8", timeout=60)
 
 
 def assert_harmless(text: str) -> None:

@@ -2,11 +2,10 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.command import run
 from support.places import SAMPLES
 
 import so2docs
@@ -24,16 +23,6 @@ def dumps(tmp_path: Path) -> Path:
     (tmp_path / "coffee").mkdir()
     (tmp_path / "coffee" / "Posts.xml").write_bytes(PLAIN)
     return tmp_path
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "so2docs", "convert", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +45,7 @@ def test_goes_on_and_sums_up(dumps: Path) -> None:
     given = [dumps / "beer.stackexchange.com.xml.gz", dumps / "broken.gz", dumps / "coffee"]
     out = dumps / "out"
     report = dumps / "report.json"
-    done = run(*given, "--output-dir", out, "--report", report, "--jobs", "1")
+    done = run("convert", *given, "--output-dir", out, "--report", report, "--jobs", "1")
     assert done.returncode == 1
     assert "broken.gz: is a gzip file that is cut off" in done.stderr
     assert "2 of 3 dumps converted, 1 failed" in done.stderr
@@ -111,7 +100,10 @@ def test_site_field(dumps: Path) -> None:
 
 def test_site_field_of_one_dump(dumps: Path) -> None:
     output = dumps / "coffee.jsonl"
-    assert run(dumps / "coffee", output, "--site-field", "Site", "--jobs", "1").returncode == 0
+    assert (
+        run("convert", dumps / "coffee", output, "--site-field", "Site", "--jobs", "1").returncode
+        == 0
+    )
     assert {document["Site"] for document in so2docs.read(output)} == {"coffee"}
 
 
@@ -129,6 +121,6 @@ def test_same_output_twice(dumps: Path) -> None:
 
 @pytest.mark.parametrize("names", [("a.7z", "b.7z"), ("a", "b", "c")])
 def test_several_dumps_without_a_folder(names: tuple[str, ...]) -> None:
-    done = run(*names)
+    done = run("convert", *names)
     assert done.returncode == 2
     assert "--output-dir" in done.stderr

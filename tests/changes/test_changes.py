@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import run
 
 import so2docs
 from so2docs.errors import OptionError, OutputError, So2docsError
@@ -479,25 +480,22 @@ def test_nothing_is_overwritten(pair: tuple[Path, Path], tmp_path: Path) -> None
 def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = map(str, pair)
 
-    def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        command = [sys.executable, "-m", "so2docs", *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, cwd=tmp_path, check=False)
-
-    table = run("diff", old, new, "--summary")
+    table = run("diff", old, new, "--summary", cwd=tmp_path)
     assert table.returncode == 0
-    assert b"tags changed" in table.stdout
+    assert "tags changed" in table.stdout
     counts = json.loads(run("diff", old, new, "--json").stdout)
     piped = run("diff", old, new)
     assert piped.returncode == 0
-    assert b"tags changed" in piped.stderr
+    assert "tags changed" in piped.stderr
     lines = piped.stdout.splitlines()
     assert len(lines) == sum(counts["questions"][k] for k in ("added", "changed", "deleted"))
-    assert run("patch", old, "-", "made.jsonl.gz", stdin=piped.stdout).returncode == 0
+    given = {"stdin": piped.stdout.encode(), "cwd": tmp_path}
+    assert run("patch", old, "-", "made.jsonl.gz", **given).returncode == 0
     assert documents(tmp_path / "made.jsonl.gz") == documents(Path(new))
     missing = run("diff", "nowhere.jsonl", new)
     assert missing.returncode == 1
-    assert missing.stderr.startswith(b"so2docs: nowhere.jsonl: cannot be read")
-    refused = run("diff", old, new, "x.jsonl", "--format", "jsonl")
+    assert missing.stderr.startswith("so2docs: nowhere.jsonl: cannot be read")
+    refused = run("diff", old, new, "x.jsonl", "--format", "jsonl", cwd=tmp_path)
     assert refused.returncode == 2
     head = subprocess.run(
         f"{sys.executable} -m so2docs diff -q {old} {new} | head -1",
@@ -510,6 +508,7 @@ def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
     assert head.stderr == b""
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
     def peak(questions: int) -> int:
         """Of a comparison and a patch, in bytes."""

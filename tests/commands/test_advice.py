@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 import struct
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 
 import pytest
+from support.command import run
 from support.places import SAMPLES
 
 import so2docs
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
-    return subprocess.run(command, check=False, capture_output=True, encoding="utf-8", timeout=60)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.command import run, run_process
 
 import so2docs
 from so2docs import selftest as checks
@@ -15,18 +13,8 @@ from so2docs.commands.installation import installation
 from so2docs.posts import core
 
 
-def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "so2docs", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **variables},
-    )
-
-
 def test_the_self_test_passes_and_leaves_nothing(tmp_path: Path) -> None:
-    done = run("selftest", TMPDIR=str(tmp_path))
+    done = run_process("selftest", env={"TMPDIR": str(tmp_path)})
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert all(line.startswith("ok ") for line in lines)
@@ -82,7 +70,9 @@ def test_completion_of_a_shell(shell: str) -> None:
 
 def test_bash_completes_commands_options_and_values() -> None:
     def completed(words: str, at: int) -> list[str]:
-        found = run(_SO2DOCS_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(at))
+        found = run_process(
+            env={"_SO2DOCS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+        )
         return found.stdout.splitlines()
 
     assert "plain,convert" in completed("so2docs co", 1)

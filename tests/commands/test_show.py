@@ -3,13 +3,12 @@
 import gzip
 import json
 import os
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from click import unstyle
+from support.command import run, start
 from support.places import SAMPLES
 
 import so2docs
@@ -22,11 +21,6 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("show") / "questions.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", path, jobs=1)
     return path
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
-    return subprocess.run(command, check=False, capture_output=True, text=True, encoding="utf-8")
 
 
 def test_json_lines_for_a_pipe(output: Path) -> None:
@@ -208,10 +202,8 @@ def test_on_a_terminal(
     ours, theirs = pty.openpty()
     environment = {"PATH": os.environ["PATH"], "PAGER": str(pager), "PYTHONUTF8": "1"}
     environment |= {"LINES": "20", "COLUMNS": "80", "LESS": "-R", **settings}
-    with subprocess.Popen(
-        [sys.executable, "-m", "so2docs", "show", str(output), "1"],
-        stdin=theirs, stdout=theirs, stderr=theirs, env=environment,
-    ) as running:  # fmt: skip
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with start("show", output, 1, **streams, env=environment) as running:
         os.close(theirs)
         shown = b""
         with suppress(OSError):  # What Linux says at the end.

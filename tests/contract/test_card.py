@@ -5,12 +5,11 @@ import hashlib
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import run
 from support.places import SAMPLES
 
 import so2docs
@@ -84,8 +83,7 @@ def test_the_command_of_the_card_makes_the_same(tmp_path: Path, keywords: dict[s
     card = (tmp_path / "one/README.md").read_text()
     command = re.search(r"^\$ so2docs (.*)$", card, re.MULTILINE)
     assert command
-    words = [sys.executable, "-m", "so2docs", *command[1].split(), "-q"]
-    subprocess.run(words, cwd=tmp_path / "other", check=True)
+    assert run(*command[1].split(), "-q", cwd=tmp_path / "other").returncode == 0
     assert (tmp_path / "other/README.md").read_text() == card
     assert so2docs.verify(tmp_path / "other/q.jsonl.gz").validated
 
@@ -192,13 +190,13 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
-    command = [sys.executable, "-m", "so2docs"]
-    subprocess.run([*command, "convert", SAMPLES / "posts.xml", output, "-q", "--card"], check=True)
-    ran = subprocess.run([*command, "verify", output], capture_output=True, text=True, check=True)
+    assert run("convert", SAMPLES / "posts.xml", output, "-q", "--card").returncode == 0
+    ran = run("verify", output)
+    assert ran.returncode == 0
     assert "valid by its schema" in ran.stderr
     with output.open("ab") as file:
         file.write(b"\n")
-    ran = subprocess.run([*command, "verify", output], capture_output=True, text=True, check=False)
+    ran = run("verify", output)
     assert ran.returncode == 1
     assert ran.stderr.startswith(f"so2docs: {output}: has bytes")
     assert ran.stderr.count("\n") == 1

@@ -1,13 +1,12 @@
 """The published contract: every document and record of published dumps is as its schema says."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
+from support.command import run
 from support.places import SAMPLES
 
 import so2docs
@@ -39,9 +38,9 @@ def validator(options: dict[str, Any]) -> Any:
 
 @pytest.mark.long
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_every_document(way: dict[str, Any], unpacked: Path) -> None:
+def test_every_document(way: dict[str, Any], unpacked_dumps: Path) -> None:
     valid = validator(way)
-    for folder in sorted(unpacked.iterdir()):
+    for folder in sorted(unpacked_dumps.iterdir()):
         count = 0
         for document in so2docs.documents(folder / "Posts.xml", **way):
             valid.validate(document)
@@ -53,8 +52,8 @@ def test_every_document(way: dict[str, Any], unpacked: Path) -> None:
 @pytest.mark.parametrize(
     "way", [{}, {"attribution": True, "site": HOST}, {"without": "Comments.Text"}]
 )
-def test_every_document_with_tables(way: dict[str, Any], unpacked: Path) -> None:
-    for folder in sorted(unpacked.iterdir()):
+def test_every_document_with_tables(way: dict[str, Any], unpacked_dumps: Path) -> None:
+    for folder in sorted(unpacked_dumps.iterdir()):
         files = {"comments": "Comments", "links": "PostLinks", "votes": "Votes", "users": "Users"}
         nest = [name for name, file in files.items() if (folder / f"{file}.xml").exists()]
         if "comments" not in nest:
@@ -90,8 +89,7 @@ def test_what_is_no_document(change: dict[str, Any], problem: str) -> None:
 
 
 def test_the_command() -> None:
-    command = [sys.executable, "-m", "so2docs", "schema", "--with", "comments", "--site-field", "S"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run("schema", "--with", "comments", "--site-field", "S")
     found = json.loads(done.stdout)
     assert found["$id"] == "urn:so2docs:questions:1"
     assert found["properties"]["S"] == {"type": "string"}

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support.places import CHECKOUT, SAMPLES
 
 
@@ -29,6 +30,7 @@ def test_tables_are_measured() -> None:
     assert "comments nested" in said
 
 
+@pytest.mark.long
 def test_memory_in_each_order(tmp_path: Path) -> None:
     said = run("memory.py", "--size", "200kB", "--times", "2", "--folder", tmp_path)
     assert [line.split(" | ")[0] for line in said.splitlines()[2:]] == [

@@ -49,6 +49,7 @@ def test_every_page_is_listed() -> None:
         assert f"](docs/{page.name})" in readme, page
 
 
+@pytest.mark.long
 def test_python_of_the_readme_is_typed_for_its_users(tmp_path: Path) -> None:
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)

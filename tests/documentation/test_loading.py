@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 
+import pytest
 from support.places import CHECKOUT
 
 
+@pytest.mark.long
 def test_recipes() -> None:
     environment = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
     environment["PGHOST"] = str(CHECKOUT / "no-server")

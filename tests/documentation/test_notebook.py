@@ -29,6 +29,7 @@ names["figure"].savefig(sys.argv[1])
 """
 
 
+@pytest.mark.long
 def test_runs_from_top_to_bottom(tmp_path: Path) -> None:
     for package in ("pandas", "matplotlib"):
         pytest.importorskip(package, reason=f"the notebook needs {package}: so2docs[examples]")

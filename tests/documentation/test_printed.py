@@ -60,7 +60,10 @@ def run(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [page if page == "README.md" else pytest.param(page, marks=pytest.mark.long) for page in PAGES],
+)
 def test_blocks_run_in_order(page: str, folder: Path) -> None:
     if page in ("docs/sources.md", "docs/tutorials/many-sites.md"):  # Archives of whole sites.
         for archive in folder.glob("stackoverflow.com-*"):

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.command import run_process
 from support.dumps import END, START, answer, dump_of, left_by, question, row, write_dump
 from support.oracle import nest
-from support.places import CHECKOUT
 
 import so2docs
 
@@ -227,7 +227,6 @@ def test_an_attribute_of_hundreds_of_megabytes(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, dump, output],
         check=True,
-        cwd=CHECKOUT,
         capture_output=True,
         text=True,
     )
@@ -283,25 +282,16 @@ def test_names(kind: str, tmp_path: Path) -> None:
     except OSError as error:
         pytest.skip(f"this file system has no such names: {error}")
     output = path.with_suffix(".jsonl.gz")
-    command = [
-        sys.executable,
-        "-m",
-        "so2docs",
-        "convert",
-        path,
-        output,
-        "--report",
-        f"{output}.json",
-    ]
-    subprocess.run(command, check=True, cwd=CHECKOUT, capture_output=True)
+    command = ["convert", path, output, "--report", f"{output}.json"]
+    assert run_process(*command).returncode == 0
     names = {path.name, output.name, f"{output.name}.json", f".{output.name}.strays"}
     names.add(f".{output.name}.index")
     assert set(left_by(output)) == names
     path.write_bytes(b"<posts>")
-    done = subprocess.run([*command, "--force"], check=False, cwd=CHECKOUT, capture_output=True)
+    done = run_process(*command, "--force", errors="replace")
     assert done.returncode == 1
-    assert done.stderr.startswith(b"so2docs: ")
-    assert b"Traceback" not in done.stderr
+    assert done.stderr.startswith("so2docs: ")
+    assert "Traceback" not in done.stderr
 
 
 def test_a_path_too_long_for_the_index(tmp_path: Path) -> None:

@@ -1,13 +1,12 @@
 """Published dumps, whole: every document, every stray and every count as the oracle has them."""
 
-import gzip
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
 import pytest
+from support.dumps import strays_of, unpacked
 from support.oracle import AnswersBy, Oracle, nest
 
 import so2docs
@@ -38,19 +37,11 @@ def converted(
     return Converted(output, report, nest(real_dump, answers_by))
 
 
-def lines_of(path: Path) -> Iterator[bytes]:
-    if path.exists():
-        with gzip.open(path) as lines:
-            yield from lines
-
-
-def strays_of(output: Path) -> Path:
-    return output.with_name(f".{output.name}.strays")
-
-
-def assert_same_lines(found: Iterator[bytes], expected: list[bytes]) -> None:
+def assert_same_lines(found: bytes, expected: list[bytes]) -> None:
     """Line by line, as values first: their difference says more than that of two long lines."""
-    for found_line, expected_line in zip_longest(found, expected, fillvalue=b"null\n"):
+    for found_line, expected_line in zip_longest(
+        found.splitlines(True), expected, fillvalue=b"null\n"
+    ):
         if found_line != expected_line:
             assert json.loads(found_line) == json.loads(expected_line)
             assert found_line == expected_line
@@ -58,13 +49,13 @@ def assert_same_lines(found: Iterator[bytes], expected: list[bytes]) -> None:
 
 def test_every_document(converted: Converted) -> None:
     assert converted.oracle.documents
-    assert_same_lines(lines_of(converted.output), converted.oracle.document_lines())
+    assert_same_lines(unpacked(converted.output), converted.oracle.document_lines())
 
 
 def test_every_stray(converted: Converted) -> None:
     strays = strays_of(converted.output)
     assert strays.exists() == bool(converted.oracle.strays)
-    assert_same_lines(lines_of(strays), converted.oracle.stray_lines())
+    assert_same_lines(unpacked(strays), converted.oracle.stray_lines())
 
 
 def test_every_count(converted: Converted) -> None:

@@ -1,15 +1,14 @@
 """Every sample becomes its expected documents, byte for byte, whichever way it is converted."""
 
-import gzip
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.command import run
+from support.dumps import strays_of, unpacked
 from support.oracle import AnswersBy, nest
-from support.places import CHECKOUT, SAMPLES
+from support.places import SAMPLES
 
 import so2docs
 
@@ -33,7 +32,7 @@ class Way:
     def convert(self, dump: Path, output: Path, answers_by: AnswersBy = "id") -> None:
         if self.command:
             arguments = ["--jobs", str(self.jobs), "--answers-by", answers_by]
-            run_command("convert", str(dump), str(output), *arguments)
+            assert run("convert", dump, output, *arguments).returncode == 0
         else:
             so2docs.convert(
                 dump,
@@ -74,24 +73,6 @@ LAYOUTS: dict[str, Callable[[str], bytes]] = {
     "utf-16-le": lambda text: text.replace('"utf-8"', '"utf-16"').encode("utf-16"),
     "utf-16-be": lambda text: b"\xfe\xff" + text.replace('"utf-8"', '"utf-16"').encode("utf-16-be"),
 }
-
-
-def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "so2docs", *arguments]
-    done = subprocess.run(
-        command, check=False, cwd=CHECKOUT, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    return done
-
-
-def strays_of(output: Path) -> Path:
-    return output.with_name(f".{output.name}.strays")
-
-
-def unpacked(path: Path) -> bytes:
-    return gzip.decompress(path.read_bytes())
 
 
 @pytest.fixture(params=WAYS, ids=str)
@@ -222,7 +203,7 @@ def test_strays_of_an_earlier_conversion_do_not_stay(command: bool, tmp_path: Pa
     so2docs.convert(SAMPLES / "strays.xml", output, jobs=1)
     assert strays_of(output).exists()
     if command:
-        run_command("convert", str(SAMPLES / "posts.xml"), str(output), "--force")
+        assert run("convert", SAMPLES / "posts.xml", output, "--force").returncode == 0
     else:
         so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, force=True)
     assert unpacked(output) == (SAMPLES / "posts.jsonl").read_bytes()

@@ -9,25 +9,20 @@ import sys
 import time
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.dumps import row, write_dump
+from support.command import run
+from support.dumps import row, strays_of, unpacked, write_dump
 from support.oracle_tables import FILES, nest
-from support.places import DUMPS, NO_DUMPS, SAMPLES
-from support.table_sites import SITE, converted, expected, lines_of, strays_of
+from support.places import DUMPS, NO_DUMPS, SAMPLES, is_small
+from support.table_sites import SITE, converted, expected
 
 import so2docs
 
 CHECKOUT = SAMPLES.parent
 WAYS = [(1, None), (1, 700), (3, 700), (3, 5000), (2, None)]
 SETS = [("comments",), ("links",), ("votes",), ("users",), ("comments", "users"), tuple(FILES)]
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
-    return subprocess.run(
-        command, check=False, cwd=CHECKOUT, capture_output=True, text=True, timeout=120
-    )
 
 
 @pytest.fixture
@@ -95,8 +90,8 @@ def test_without_tables_nothing_changes(tmp_path: Path) -> None:
     so2docs.convert(SITE, outputs[1], jobs=1)
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
     oracle = nest(SITE, [])
-    assert lines_of(outputs[0]) == b"".join(oracle.document_lines())
-    assert b'"Comments"' not in lines_of(outputs[0])
+    assert unpacked(outputs[0]) == b"".join(oracle.document_lines())
+    assert b'"Comments"' not in unpacked(outputs[0])
 
 
 def test_tables_under_other_names(site: Path, tmp_path: Path) -> None:
@@ -154,7 +149,7 @@ def test_malformed_row_of_a_table(chunk_bytes: int | None, site: Path, tmp_path:
     )
     assert report.resumed
     assert report.tables["comments"].strays["malformed_comment"] == 1
-    assert b'{"reason":"malformed_comment","offset":' in lines_of(strays_of(output))
+    assert b'{"reason":"malformed_comment","offset":' in unpacked(strays_of(output))
 
 
 def test_cut_off_table(site: Path, tmp_path: Path) -> None:
@@ -210,7 +205,7 @@ def test_repaired_characters_of_tables_are_counted(site: Path, tmp_path: Path) -
     comments.write_bytes(comments.read_bytes().replace(b"With tea", b"With\x01 &#x0; tea"))
     report = so2docs.convert(site, tmp_path / "questions.jsonl.gz", jobs=1, nest=["comments"])
     assert report.repaired_characters == 2
-    assert "With\N{REPLACEMENT CHARACTER}".encode() in lines_of(tmp_path / "questions.jsonl.gz")
+    assert "With\N{REPLACEMENT CHARACTER}".encode() in unpacked(tmp_path / "questions.jsonl.gz")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -236,7 +231,7 @@ def test_no_attribute_has_the_name_of_what_is_nested(
         report = so2docs.convert(site, output, nest=names, core=core, force=True)  # type: ignore[arg-type]
         assert report.strays["reserved_attribute"] == 1
         oracle = nest(site, FILES if names else [])
-        assert [lines_of(output), lines_of(strays_of(output))] == expected(oracle)
+        assert [unpacked(output), unpacked(strays_of(output))] == expected(oracle)
 
 
 @pytest.mark.parametrize("core", ["python", "compiled"])
@@ -251,7 +246,7 @@ def test_no_attribute_has_the_name_of_the_site_field(core: str, site: Path, tmp_
         so2docs.convert(site, output, **options)  # type: ignore[arg-type]
     report = so2docs.convert(site, output, restart=True, **options)  # type: ignore[arg-type]
     assert report.strays["reserved_attribute"] == 1
-    assert all(line.count(b'"Site":') == 1 for line in lines_of(output).splitlines())
+    assert all(line.count(b'"Site":') == 1 for line in unpacked(output).splitlines())
 
 
 @pytest.mark.parametrize(
@@ -270,8 +265,8 @@ def test_no_attribute_of_a_row_has_the_name_of_what_it_gets(
     output = tmp_path / "questions.jsonl.gz"
     report = so2docs.convert(site, output, nest="all")
     assert report.tables[name].strays[reason] == 1
-    assert f'"{attribute}":"z"'.encode() not in lines_of(output)
-    assert f'"{attribute}":"z"'.encode() in lines_of(strays_of(output))
+    assert f'"{attribute}":"z"'.encode() not in unpacked(output)
+    assert f'"{attribute}":"z"'.encode() in unpacked(strays_of(output))
 
 
 def test_tables_can_be_added_to_a_kept_spill(tmp_path: Path) -> None:
@@ -281,7 +276,7 @@ def test_tables_can_be_added_to_a_kept_spill(tmp_path: Path) -> None:
         report = so2docs.convert(SITE, output, jobs=1, nest=names, keep_spill=True, force=True)
         assert report.resumed
         oracle = nest(SITE, FILES if names == ["all"] else names)
-        assert [lines_of(output), lines_of(strays_of(output))] == expected(oracle)
+        assert [unpacked(output), unpacked(strays_of(output))] == expected(oracle)
 
 
 def test_spill_of_other_tables_is_refused(site: Path, tmp_path: Path) -> None:
@@ -312,7 +307,7 @@ def test_a_byte_changed_in_what_tables_need_is_noticed(file: str, tmp_path: Path
             noticed += file in str(error) and "--restart" in str(error)
         else:  # What nobody reads.
             unread += 1
-            assert [lines_of(output), lines_of(strays_of(output))] == expected(nest(SITE, FILES))
+            assert [unpacked(output), unpacked(strays_of(output))] == expected(nest(SITE, FILES))
     assert noticed + unread == len(range(0, len(data), max(1, len(data) // 60)))
     assert noticed > unread
 
@@ -357,15 +352,17 @@ def test_killed_while_nesting(
     assert not output.exists()
     report = so2docs.convert(folder, output, jobs=1, nest="all")
     assert report.resumed
-    assert [lines_of(output), lines_of(strays_of(output))] == wanted
+    assert [unpacked(output), unpacked(strays_of(output))] == wanted
 
 
-def _dumps_with_tables() -> list[Path]:
-    return sorted([*DUMPS.glob("archives/*.7z"), *{p.parent for p in DUMPS.glob("*/Comments*")}])
+def _dumps_with_tables() -> list[Any]:
+    found = sorted([*DUMPS.glob("archives/*.7z"), *{p.parent for p in DUMPS.glob("*/Comments*")}])
+    long = pytest.mark.long
+    return [pytest.param(path, id=path.name, marks=[long] * (not is_small(path))) for path in found]
 
 
 @pytest.mark.skipif(not _dumps_with_tables(), reason=NO_DUMPS)
-@pytest.mark.parametrize("source", _dumps_with_tables(), ids=lambda source: source.name)
+@pytest.mark.parametrize("source", _dumps_with_tables())
 def test_published_dumps(source: Path, tmp_path: Path) -> None:
     folder = tmp_path / "dump"
     folder.mkdir()

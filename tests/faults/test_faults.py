@@ -40,6 +40,7 @@ def rounds(*options: str, before: str = "") -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("jobs", "count"), [("1", "1000" if LONG else "30"), ("2", "1000" if LONG else "40")]
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from support.command import run
 from support.places import SAMPLES
 
 import so2docs
@@ -435,14 +436,8 @@ def test_an_index_without_its_output_is_replaced_but_nothing_else(tmp_path: Path
 
 
 def test_standard_output_and_strays_have_no_index(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "so2docs", "convert", str(SAMPLES / "strays.xml"), "-"],
-        cwd=tmp_path,
-        capture_output=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(SAMPLES.parent)},
-    )
-    assert done.stdout.splitlines(True) == (SAMPLES / "strays.jsonl").read_bytes().splitlines(True)
+    done = run("convert", SAMPLES / "strays.xml", "-", cwd=tmp_path)
+    assert done.stdout.encode() == (SAMPLES / "strays.jsonl").read_bytes()
     assert not list(tmp_path.glob("*.index*"))
     so2docs.convert(SAMPLES / "strays.xml", tmp_path / NAMES[0], jobs=1, force=True)
     assert [path.name for path in tmp_path.glob("*.index*")] == [f".{NAMES[0]}.index"]

@@ -3,8 +3,6 @@
 import gzip
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -12,6 +10,7 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.command import run
 from support.dumps import answer, question, row, write_dump
 from support.filtering import filtered
 from support.formats_read_back import jsonl, parquet
@@ -376,8 +375,8 @@ def test_command_passes_every_filter_on(tmp_path: Path) -> None:
     arguments = ["--tag", "python", "--tag", "C#", "--min-score", "-5", "--min-answer-score", "-5"]
     arguments += ["--since", "2000-01-01", "--until", "2100-01-01", "--sample", "99.9%"]
     arguments += ["--limit", "1000", "--fields", "Id,Tags,Answers.Id", "--body", "html"]
-    command = [sys.executable, "-m", "so2docs", "convert", str(SAMPLES / "posts.xml"), "-", "-q"]
-    done = subprocess.run([*command, *arguments], check=True, capture_output=True, timeout=60)
+    command = ["convert", SAMPLES / "posts.xml", "-", "-q"]
+    done = run(*command, *arguments)
     wanted = filtered(
         nest(SAMPLES / "posts.xml").documents,
         tags=["python", "c#"],
@@ -388,11 +387,9 @@ def test_command_passes_every_filter_on(tmp_path: Path) -> None:
     )
     assert wanted
     assert_same([json.loads(line) for line in done.stdout.splitlines()], wanted)
-    done = subprocess.run(
-        [*command, "--fields", "Titel"], check=False, capture_output=True, timeout=60
-    )
+    done = run(*command, "--fields", "Titel")
     assert done.returncode == 2
-    assert b"did you mean Title?" in done.stderr
+    assert "did you mean Title?" in done.stderr
 
 
 def test_room_is_asked_for_what_is_kept() -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.dumps import strays_of, unpacked
 from support.filtering import filtered
 from support.formats_read_back import jsonl, mongodb, parquet
 from support.oracle_tables import FILES, nest
-from support.table_sites import SITE, lines_of, strays_of
+from support.table_sites import SITE
 
 import so2docs
 
@@ -87,7 +88,7 @@ def test_rows_that_are_left_out_are_filtered(tmp_path: Path) -> None:
 def test_strays_without_a_post_have_all_that_is_known(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl.gz"
     convert(output, ("comments",), without="Comments,Answers.Comments.Text")
-    strays = [json.loads(line) for line in lines_of(strays_of(output)).splitlines()]
+    strays = [json.loads(line) for line in unpacked(strays_of(output)).splitlines()]
     rows = {stray["row"].get("Id"): stray["row"] for stray in strays if "Text" in stray["row"]}
     assert rows[18]["Text"] == "On nothing at all."
 

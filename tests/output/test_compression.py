@@ -27,6 +27,7 @@ print(len(found))
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="moves memory by a setting of glibc")
 def test_same_bytes_at_any_address() -> None:
     command = [sys.executable, "-c", AT_MANY_ADDRESSES]

@@ -4,8 +4,6 @@ import io
 import json
 import shutil
 import struct
-import subprocess
-import sys
 from collections.abc import Callable, Generator, Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -16,12 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from support.command import run
+from support.dumps import unpacked
 from support.formats_read_back import (
     READERS,
     Document,
     jsonl,
     parquet,
-    unpacked,
     without_second_fractions,
 )
 from support.places import SAMPLES
@@ -402,9 +401,9 @@ def test_bad_values(output: str, options: dict[str, Any], problem: str, tmp_path
 
 
 def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "so2docs", "convert", str(SAMPLES / "posts.xml"), "-q"]
+    command = ["convert", SAMPLES / "posts.xml", "-q"]
     for options in (["-f", "parquet"], ["-f", "json"], ["-f", "ravendb", "--split", "2"], []):
-        subprocess.run([*command, *options], check=True, cwd=tmp_path, timeout=60)
+        assert run(*command, *options, cwd=tmp_path).returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         ".questions.jsonl.gz.index",
         "questions-00000.ravendbdump",
@@ -413,21 +412,13 @@ def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
         "questions.jsonl.gz",
         "questions.parquet",
     ]
-    refused = subprocess.run(
-        [*command, "q.parquet", "--compression", "gzip"],
-        check=False,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    refused = run(*command, "q.parquet", "--compression", "gzip", cwd=tmp_path)
     assert refused.returncode == 2
     assert refused.stderr.startswith("so2docs: --format parquet compresses inside")
 
 
 def test_json_array_to_standard_output() -> None:
-    command = [sys.executable, "-m", "so2docs", "convert", str(SAMPLES / "posts.xml"), "-", "-q"]
-    done = subprocess.run([*command, "-f", "json"], check=True, capture_output=True, timeout=60)
+    done = run("convert", SAMPLES / "posts.xml", "-", "-q", "-f", "json")
     assert json.loads(done.stdout) == expected_of("posts")
 
 

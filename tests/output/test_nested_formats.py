@@ -10,7 +10,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.formats_read_back import mongodb, parquet, unpacked
+from support.dumps import unpacked
+from support.formats_read_back import mongodb, parquet
 from support.oracle_tables import FILES, nest
 from support.table_sites import SITE, write_large_site
 

@@ -8,13 +8,12 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from support.command import start
 from support.dumps import some_rows, write_dump
-from support.places import CHECKOUT
 from support.processes import children
 
 LONG = bool(os.environ.get("SO2DOCS_LONG"))
@@ -22,13 +21,13 @@ ROUNDS = 40 if LONG else 2
 SECONDS = 40
 FORMS = {
     "stdout": ["-"],
+    "uncompressed": ["questions.jsonl"],
     "split": ["questions.jsonl.gz", "--split", "3"],
     "json": ["questions.json"],
     "ravendb": ["questions.ravendbdump"],
     "limit": ["questions.jsonl", "--limit", "11000"],
-    "uncompressed": ["questions.jsonl"],
 }
-CONVERT = [sys.executable, "-m", "so2docs", "convert", "--quiet", "--jobs", "2"]
+EVERY_TIME = ("stdout", "uncompressed")
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills processes")
 
@@ -44,17 +43,16 @@ def seconds(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
     """How long an undisturbed conversion takes."""
     begun = time.monotonic()
     folder = tmp_path_factory.mktemp("undisturbed")
-    start(dump, ["-"], folder, stdout=subprocess.DEVNULL).communicate(timeout=SECONDS)
+    converting(dump, ["-"], folder).communicate(timeout=SECONDS)
     return time.monotonic() - begun
 
 
-def start(
+def converting(
     dump: Path, arguments: list[str], folder: Path, stdout: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [*CONVERT, str(dump), *arguments],
+    return start(
+        *("convert", "--quiet", "--jobs", "2", dump, *arguments),
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         stdout=stdout,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -81,14 +79,17 @@ def wait_for_workers(running: subprocess.Popen[bytes]) -> list[int]:
 
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_a_reader_that_leaves_after_a_line(number: int, dump: Path, tmp_path: Path) -> None:
-    running = start(dump, ["-"], tmp_path, stdout=subprocess.PIPE)
+    running = converting(dump, ["-"], tmp_path, stdout=subprocess.PIPE)
     assert running.stdout is not None
     assert running.stdout.readline().startswith(b'{"Id"')
     running.stdout.close()
     assert end_of(running) == (1, "")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form",
+    [name if name in EVERY_TIME else pytest.param(name, marks=pytest.mark.long) for name in FORMS],
+)
 @pytest.mark.parametrize("number", range(ROUNDS // 2))
 @pytest.mark.parametrize(
     ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, 1)]
@@ -103,7 +104,7 @@ def test_stopped_at_any_moment(
     seconds: float,
 ) -> None:
     rng = random.Random(f"{form} {number} {sent}")
-    running = start(dump, FORMS[form], tmp_path)
+    running = converting(dump, FORMS[form], tmp_path)
     wait_for_workers(running)
     time.sleep(rng.uniform(0.2, 0.8) * seconds)
     if sent != signal.SIGKILL:
@@ -117,7 +118,7 @@ def test_stopped_at_any_moment(
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks Linux")
 def test_nothing_is_left_in_shared_memory(dump: Path, tmp_path: Path) -> None:
-    running = start(dump, ["-"], tmp_path)
+    running = converting(dump, ["-"], tmp_path)
     workers = wait_for_workers(running)
     time.sleep(0.2)
     maps = [Path(f"/proc/{pid}/maps").read_text() for pid in (running.pid, *workers)]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.command import run, start
 from support.dumps import END, dump_of, left_by, question, some_rows, write_dump
 from support.places import CHECKOUT
 
@@ -131,7 +132,7 @@ def test_full_while_a_map_is_made(tmp_path: Path, tmpfs: Callable[[int], Path]) 
 
     def run() -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", SITE_ON_A_SMALL_DISK, site, output, full]
-        return subprocess.run(command, check=False, cwd=CHECKOUT, capture_output=True, text=True)
+        return subprocess.run(command, check=False, capture_output=True, text=True)
 
     # The users' lines fit, and the map does not.
     full = tmpfs(1_300_000)
@@ -167,7 +168,6 @@ def test_files_that_may_not_grow(dump: Path, tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", LIMITED, dump, output, str(limit)],
             check=False,
-            cwd=CHECKOUT,
             capture_output=True,
             text=True,
         )
@@ -185,29 +185,15 @@ def test_a_full_device_as_output(dump: Path) -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")
     with open("/dev/full", "w") as full:
-        done = run_command(dump, "-", stdout=full)
+        done = start("convert", dump, "-", "-q", stdout=full, stderr=subprocess.PIPE, text=True)
+        said = done.communicate(timeout=60)[1]
     assert done.returncode == 1
-    assert done.stderr == (
-        "so2docs: -: the disk is full; free some room; the same command starts over\n"
-    )
-
-
-def run_command(
-    dump: Path, output: object, *options: object, **settings: object
-) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "so2docs", "convert", dump, output, "-q", *options]
-    return subprocess.run(  # type: ignore[call-overload, no-any-return]
-        [str(word) for word in command],
-        check=False,
-        cwd=CHECKOUT,
-        text=True,
-        **({"capture_output": True} if not settings else {"stderr": subprocess.PIPE} | settings),
-    )
+    assert said == ("so2docs: -: the disk is full; free some room; the same command starts over\n")
 
 
 def test_a_reader_that_has_enough(dump: Path) -> None:
     words = f"{sys.executable} -m so2docs convert {dump} - | head -1"
-    done = subprocess.run(words, shell=True, cwd=CHECKOUT, check=True, capture_output=True)
+    done = subprocess.run(words, shell=True, check=True, capture_output=True)
     assert done.stdout.count(b"\n") == 1
     assert done.stderr == b""
 
@@ -259,7 +245,7 @@ def test_folders_that_may_not_be_written(small: Path, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     for words, arguments in commands.items():
         command = [sys.executable, "-c", AS_NOBODY, "convert", small, *arguments]
-        done = subprocess.run(command, check=False, cwd=CHECKOUT, capture_output=True, text=True)
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
         assert (done.returncode, words in done.stderr) == (1, True), done.stderr
         assert "Traceback" not in done.stderr
     assert not (tmp_path / "q.jsonl.gz").exists()
@@ -285,13 +271,13 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
         tmp_path / "link.json": "small.xml; choose another --report",
         output: "questions.jsonl.gz; choose another --report",
     }.items():
-        done = run_command(small, output, "--report", report)
+        done = run("convert", small, output, "--report", report)
         assert (done.returncode, output.exists()) == (1, False)
         assert words in done.stderr
     assert small.read_bytes() == before
-    assert run_command(small, output, "--report", tmp_path / "r.json").returncode == 0
+    assert run("convert", small, output, "--report", tmp_path / "r.json").returncode == 0
     if os.path.exists("/dev/full"):
-        done = run_command(small, output, "--force", "--report", "/dev/full")
+        done = run("convert", small, output, "--force", "--report", "/dev/full")
         assert done.returncode == 1
         assert (
             "the report cannot be written (No space left on device); the output is" in done.stderr
@@ -421,24 +407,18 @@ def test_reports_and_pages_replace_only_their_own_kind(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     for report in (folder / "Votes.xml", folder / "Posts.xml", folder / "questions.jsonl"):
         before = report.read_bytes()
-        done = run_command(folder, output, "--report", report)
+        done = run("convert", folder, output, "--report", report)
         assert "exists and is no report; choose another --report" in done.stderr
         assert (done.returncode, report.read_bytes(), output.exists()) == (1, before, False)
     table = tmp_path / "v.json"
     shutil.move(folder / "Votes.xml", table)
-    done = run_command(folder, output, "--votes", table, "--report", table)
+    done = run("convert", folder, output, "--votes", table, "--report", table)
     assert "v.json: is " in done.stderr
     report = tmp_path / "r.json"
     for force in ([], ["--force"]):
-        assert run_command(folder, output, "--report", report, *force).returncode == 0
+        assert run("convert", folder, output, "--report", report, *force).returncode == 0
     before = output.read_bytes()
     for page in (output, folder / "Posts.xml"):
-        done = subprocess.run(
-            [sys.executable, "-m", "so2docs", "stats", output, "--html", page],
-            check=False,
-            cwd=CHECKOUT,
-            capture_output=True,
-            text=True,
-        )
+        done = run("stats", output, "--html", page)
         assert (done.returncode, "choose another --html" in done.stderr) == (1, True)
     assert output.read_bytes() == before

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.command import COMMAND
 from support.dumps import left_by, some_rows, write_dump
 from support.places import CHECKOUT
 from support.processes import children, members
@@ -70,10 +71,9 @@ def start(dump: Path, output: Path, *, command: bool = False) -> subprocess.Pope
 
 
 def _start(dump: Path, output: Path, command: bool) -> subprocess.Popen[str]:
-    how = ["-m", "so2docs", "convert", "--jobs", "2"] if command else ["-c", CONVERT]
+    how = [*COMMAND, "convert", "--jobs", "2"] if command else [sys.executable, "-c", CONVERT]
     return subprocess.Popen(
-        [sys.executable, *how, str(dump), str(output)],
-        cwd=CHECKOUT,
+        [*how, str(dump), str(output)],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,

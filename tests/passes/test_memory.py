@@ -46,6 +46,7 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [folder / "60000.xml", folder / "480000.xml"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_eight_times_the_rows_need_no_more_memory(dumps: list[Path], jobs: int) -> None:

@@ -45,6 +45,7 @@ def test_more_chunks_than_files_may_be_open(dump: Path, jobs: int, tmp_path: Pat
     assert (tmp_path / "found.gz").read_bytes() == (tmp_path / "wanted.gz").read_bytes()
 
 
+@pytest.mark.long
 def test_advice_where_more_workers_are_asked_for_than_files_may_be_open(
     dump: Path, tmp_path: Path
 ) -> None:

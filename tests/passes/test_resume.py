@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import run_process
 from support.dumps import END, answer, left_by, question, some_rows, write_dump
 from support.places import CHECKOUT
 
@@ -175,12 +176,8 @@ def test_a_sealed_file_with_a_changed_byte_is_written_again(
 def test_the_command_says_it(monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path) -> None:
     for quiet in ([], ["--quiet"]):
         stop_in(monkeypatch, dump, output, bucket=1)
-        done = subprocess.run(
-            [sys.executable, "-m", "so2docs", "convert", dump, output, *quiet],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        done = run_process("convert", dump, output, *quiet)
+        assert done.returncode == 0
         assert ("so2docs: resuming: all of the dump is already" in done.stderr) == (not quiet)
         output.unlink()
         output.with_name(".questions.jsonl.gz.strays").unlink()
@@ -306,6 +303,7 @@ def test_skip_malformed_may_be_added(tmp_path: Path, output: Path) -> None:
         convert(dump, output)
 
 
+@pytest.mark.long
 def test_a_byte_changed_anywhere_in_the_spill_is_noticed(
     monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path, expected: dict[str, bytes]
 ) -> None:

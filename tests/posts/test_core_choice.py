@@ -1,11 +1,10 @@
 """Which core runs, and who says so."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.places import CHECKOUT, SAMPLES
+from support.command import run
+from support.places import SAMPLES
 
 import so2docs
 from so2docs.options.choices import Core
@@ -15,11 +14,6 @@ needs_compiled = pytest.mark.skipif(
     core.built() == "python", reason="the compiled core is not built: no C compiler"
 )
 either = pytest.mark.parametrize("name", ["python", pytest.param("compiled", marks=needs_compiled)])
-
-
-def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "so2docs", *arguments]
-    return subprocess.run(command, check=False, cwd=CHECKOUT, capture_output=True, text=True)
 
 
 @either
@@ -54,7 +48,7 @@ def test_another_name_is_refused(tmp_path: Path) -> None:
     output = str(tmp_path / "questions.jsonl.gz")
     with pytest.raises(so2docs.OptionError, match="core is 'rust'"):
         so2docs.convert(SAMPLES / "posts.xml", output, core="rust")  # type: ignore[arg-type]
-    assert run_command("convert", "samples/posts.xml", output, "--core", "rust").returncode == 2
+    assert run("convert", SAMPLES / "posts.xml", output, "--core", "rust").returncode == 2
     assert list(tmp_path.iterdir()) == []
 
 
@@ -63,13 +57,13 @@ def test_the_report_says_which_core_ran(name: Core, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     report = so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, core=name)
     assert report.core == name
-    done = run_command("convert", "samples/posts.xml", str(output), "--core", name, "--force")
+    done = run("convert", SAMPLES / "posts.xml", output, "--core", name, "--force")
     assert f"{name} core)" in done.stderr
 
 
 def test_the_command_says_which_core_it_has() -> None:
     version = f"so2docs {so2docs.__version__} ({core.built()} core)\n"
-    assert run_command("--version").stdout == version
+    assert run("--version").stdout == version
 
 
 @either

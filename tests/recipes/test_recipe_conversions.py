@@ -65,8 +65,8 @@ class Site:
 
 
 @pytest.fixture(scope="module", params=SITES)
-def site(request: pytest.FixtureRequest, unpacked: Path) -> Site:
-    folder = unpacked / request.param
+def site(request: pytest.FixtureRequest, unpacked_dumps: Path) -> Site:
+    folder = unpacked_dumps / request.param
     tables = {"users"} if (folder / "Users.xml").exists() else set()
     questions = oracle_tables.nest(folder, tables).documents
     return Site(folder, HOSTS[request.param], questions)
@@ -129,12 +129,12 @@ class Stop(BaseException):
 
 @pytest.mark.parametrize("kind", ["jsonl.gz", "jsonl.zst", "json.gz", "parquet"])
 def test_resumed(
-    kind: str, unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, unpacked_dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def convert(folder: str, **options: Any) -> None:
         (tmp_path / folder).mkdir(exist_ok=True)
         output = tmp_path / folder / f"pairs.{kind}"
-        dump = unpacked / "beer.stackexchange.com"
+        dump = unpacked_dumps / "beer.stackexchange.com"
         so2docs.convert(dump, output, recipe="pairs", body="html", chunk_bytes=400_000, **options)
 
     def bytes_of(folder: str) -> dict[str, bytes]:
@@ -172,11 +172,11 @@ def read(path: Path) -> list[Row]:
     return json_array(path) if ".json." in path.name else jsonl(path)
 
 
-def test_same_bytes_for_any_jobs_and_chunks(unpacked: Path, tmp_path: Path) -> None:
+def test_same_bytes_for_any_jobs_and_chunks(unpacked_dumps: Path, tmp_path: Path) -> None:
     found = set()
     for number, (jobs, chunk_bytes) in enumerate([(1, None), (2, 100_000), (3, 20_000)]):
         output = tmp_path / f"{number}.jsonl.gz"
-        dump = unpacked / "beer.stackexchange.com"
+        dump = unpacked_dumps / "beer.stackexchange.com"
         so2docs.convert(
             dump, output, recipe="pairs", body="html", jobs=jobs, chunk_bytes=chunk_bytes
         )
@@ -184,8 +184,8 @@ def test_same_bytes_for_any_jobs_and_chunks(unpacked: Path, tmp_path: Path) -> N
     assert len(found) == 1
 
 
-def test_split(unpacked: Path, tmp_path: Path) -> None:
-    dump = unpacked / "beer.stackexchange.com"
+def test_split(unpacked_dumps: Path, tmp_path: Path) -> None:
+    dump = unpacked_dumps / "beer.stackexchange.com"
     so2docs.convert(dump, tmp_path / "whole.jsonl", recipe="qa", tags="taste")
     so2docs.convert(dump, tmp_path / "some.jsonl", recipe="qa", tags="taste", split=3)
     files = sorted(tmp_path.glob("some-*.jsonl"))
@@ -326,8 +326,8 @@ def test_retrieval_set_of_accepted_answers(site: Site, tmp_path: Path) -> None:
     assert set_of(tmp_path / "set") == oracle_recipes.beir_accepted(kept, str)
 
 
-def test_what_a_filter_leaves_out_is_not_relevant(unpacked: Path, tmp_path: Path) -> None:
-    dump = unpacked / "beer.stackexchange.com"
+def test_what_a_filter_leaves_out_is_not_relevant(unpacked_dumps: Path, tmp_path: Path) -> None:
+    dump = unpacked_dumps / "beer.stackexchange.com"
     so2docs.convert(dump, tmp_path / "all", recipe="beir")
     so2docs.convert(dump, tmp_path / "some", recipe="beir", sample="60%")
     corpus, queries, qrels = set_of(tmp_path / "some")
@@ -340,9 +340,9 @@ def test_what_a_filter_leaves_out_is_not_relevant(unpacked: Path, tmp_path: Path
 
 
 def test_a_retrieval_set_is_resumed(
-    unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unpacked_dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dump = unpacked / "beer.stackexchange.com"
+    dump = unpacked_dumps / "beer.stackexchange.com"
     so2docs.convert(dump, tmp_path / "expected", recipe="beir")
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", stopped_at_qrels(os.replace))

@@ -19,8 +19,8 @@ TABLES = {"comments", "links", "users"}
 
 
 @pytest.fixture(scope="module", params=["beer.stackexchange.com", "eosio.meta.stackexchange.com"])
-def questions(request: pytest.FixtureRequest, unpacked: Path) -> list[dict[str, Any]]:
-    return oracle_tables.nest(unpacked / request.param, TABLES).documents
+def questions(request: pytest.FixtureRequest, unpacked_dumps: Path) -> list[dict[str, Any]]:
+    return oracle_tables.nest(unpacked_dumps / request.param, TABLES).documents
 
 
 def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:

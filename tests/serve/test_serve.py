@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import start
 from support.places import SAMPLES
 from support.serve_site import ATTACKS, HOST, documents, hostile, make, served
 
@@ -367,13 +367,8 @@ def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
         assert [row["Id"] for row in found] == expected
 
 
-def serving(*arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "so2docs", "serve", *map(str, arguments)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-
-
 def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(tmp_path: Path) -> None:
-    process = serving(make(tmp_path), "--port", 0)
+    process = start("serve", make(tmp_path), "--port", 0, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
         line = process.stderr.readline()
@@ -408,7 +403,7 @@ def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(tmp_path: Pa
 def test_what_cannot_be_served(content: bytes | None, message: str, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "x.db").write_bytes(content)
-    process = serving(tmp_path / "x.db", "--port", 0)
+    process = start("serve", tmp_path / "x.db", "--port", 0, stderr=subprocess.PIPE, text=True)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 1
     assert message in said

@@ -15,6 +15,7 @@ from pathlib import Path
 import py7zr
 import pytest
 import zstandard
+from support.command import run_process, start
 from support.places import SAMPLES
 
 import so2docs
@@ -124,10 +125,6 @@ def given(tmp_path: Path) -> Callable[[bytes], Path]:
     return write
 
 
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "so2docs", "convert", *map(str, arguments)]
-
-
 @pytest.mark.parametrize("chunk_bytes", [None, 300])
 @pytest.mark.parametrize("form", FORMS)
 def test_same_bytes_from_any_form(
@@ -163,12 +160,10 @@ def test_folder(name: str, tmp_path: Path, output: Path, expected: dict[str, byt
 @pytest.mark.parametrize("form", ["plain", *STREAMED, "zip-deflate", "7z-bzip2", "utf-16"])
 def test_standard_input(form: str, output: Path, expected: dict[str, bytes]) -> None:
     forms = FORMS | {"plain": bytes, "utf-16": utf_16}
-    done = subprocess.run(
-        command("-", output, "--jobs", "1", "--quiet"),
+    done = run_process(
+        *("convert", "-", output, "--jobs", "1", "--quiet"),
         input=forms[form](PLAIN),
-        capture_output=True,
-        timeout=60,
-        check=False,
+        encoding=None,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert everything(output.parent) == expected
@@ -312,7 +307,7 @@ def test_two_dumps_in_one(given: Callable[[bytes], Path], output: Path) -> None:
 def test_named_pipe(tmp_path: Path, output: Path, expected: dict[str, bytes]) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen(command(pipe, output, "--jobs", "1", "--quiet")) as running:
+    with start("convert", pipe, output, "--jobs", "1", "--quiet") as running:
         pipe.write_bytes(gzip.compress(PLAIN))
         assert running.wait(timeout=60) == 0
     assert everything(output.parent) == expected
@@ -426,9 +421,8 @@ def test_goes_on_after_a_failure(bad_row: Path, output: Path) -> None:
 
 
 def test_interrupted_pipe_starts_over(output: Path) -> None:
-    with subprocess.Popen(
-        command("-", output, "--jobs", "1"), stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
+    streams = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start("convert", "-", output, "--jobs", "1", **streams) as running:
         assert running.stdin is not None
         assert running.stderr is not None
         running.stdin.write(PLAIN[:9000])
@@ -586,15 +580,13 @@ def test_what_is_no_encoding_of_text(
     ("arguments", "closed", "words"),
     [
         ("- '{}'", "<&-", "standard input: is closed; pipe a dump into it"),
-        ("samples/posts.xml -", ">&-", "standard output is closed; name a file instead of -"),
+        (f"{SAMPLES}/posts.xml -", ">&-", "standard output is closed; name a file instead of -"),
     ],
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
 def test_closed_standard_streams(arguments: str, closed: str, words: str, output: Path) -> None:
     line = f"{sys.executable} -m so2docs convert {arguments.format(output)} -j1 {closed}"
-    done = subprocess.run(
-        line, shell=True, check=False, cwd=SAMPLES.parent, stderr=subprocess.PIPE, text=True
-    )
+    done = subprocess.run(line, shell=True, check=False, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert words in done.stderr
     assert "Traceback" not in done.stderr

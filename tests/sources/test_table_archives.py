@@ -18,8 +18,10 @@ from pathlib import Path
 import py7zr
 import pytest
 import zstandard
+from support.command import run
+from support.dumps import strays_of, unpacked
 from support.oracle_tables import FILES
-from support.table_sites import SITE, converted, lines_of, strays_of
+from support.table_sites import SITE, converted
 
 import so2docs
 from so2docs.sources.kinds import POSTS, DumpFile
@@ -174,15 +176,14 @@ def test_given_files(pack: Pack, folder: Path, tmp_path: Path) -> None:
     (folder / "Comments.xml").write_bytes(b"<comments></comments>")
     output = tmp_path / "questions.jsonl.gz"
     so2docs.convert(folder / "Posts.xml", output, jobs=1, tables=tables)
-    assert [lines_of(output), lines_of(strays_of(output))] == WANTED
+    assert [unpacked(output), unpacked(strays_of(output))] == WANTED
 
 
 def test_given_archive_and_folder_by_command(folder: Path, tmp_path: Path) -> None:
     archive = in_one_7z(folder)
     output = tmp_path / "questions.jsonl"
-    command = [sys.executable, "-m", "so2docs", "convert", SITE / "Posts.xml", output, "--quiet"]
-    command += ["--comments", archive, "--votes", archive, "--users", SITE, "--links", SITE]
-    subprocess.run(command, check=True, timeout=60)
+    tables = ["--comments", archive, "--votes", archive, "--users", SITE, "--links", SITE]
+    assert run("convert", SITE / "Posts.xml", output, "--quiet", *tables).returncode == 0
     assert output.read_bytes() == WANTED[0]
 
 
@@ -199,7 +200,7 @@ def test_given_pipe(folder: Path, tmp_path: Path) -> None:
             # What can be read only once cannot be gone on with.
             assert not output.with_name(f"{output.name}.spill").exists()
         writer.join()
-    assert [lines_of(output), lines_of(strays_of(output))] == WANTED
+    assert [unpacked(output), unpacked(strays_of(output))] == WANTED
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -219,7 +220,7 @@ def test_missing_in_an_archive(
         so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", tables={name: archive})
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     so2docs.convert(folder, tmp_path / "questions.jsonl.gz", nest="all", jobs=1)
-    assert lines_of(tmp_path / "questions.jsonl.gz") == WANTED[0]
+    assert unpacked(tmp_path / "questions.jsonl.gz") == WANTED[0]
 
 
 def test_missing_beside_an_archive_of_one_table(folder: Path, tmp_path: Path) -> None:
@@ -260,8 +261,8 @@ def test_place_in_a_table_of_an_archive(folder: Path, tmp_path: Path) -> None:
     for name in ALL_FILES:
         (folder / name).write_bytes(files[name])
     so2docs.convert(folder / "Posts.xml", plain, jobs=1, nest="all", skip_malformed=True)
-    assert lines_of(output) == lines_of(plain)
-    assert lines_of(strays_of(output)) == lines_of(strays_of(plain))
+    assert unpacked(output) == unpacked(plain)
+    assert unpacked(strays_of(output)) == unpacked(strays_of(plain))
 
 
 @pytest.mark.parametrize("method", [py7zr.FILTER_BZIP2, py7zr.FILTER_LZMA2, py7zr.FILTER_COPY])
@@ -317,7 +318,7 @@ def test_several_sites(folder: Path, tmp_path: Path) -> None:
     done = so2docs.convert_all(sources, tmp_path / "out", nest="all", jobs=1)
     assert [conversion.error for conversion in done] == [None, None]
     for conversion in done:
-        assert lines_of(Path(conversion.output)) == WANTED[0]
+        assert unpacked(Path(conversion.output)) == WANTED[0]
 
 
 CONVERT = """
@@ -344,7 +345,7 @@ def test_killed_while_reading_an_archive(
     assert spill.exists(), "it was done before it could be killed"
     report = so2docs.convert(archive, output, jobs=1, nest="all")
     assert report.resumed
-    assert [lines_of(output), lines_of(strays_of(output))] == wanted
+    assert [unpacked(output), unpacked(strays_of(output))] == wanted
 
 
 def test_names() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import run, start
 from support.places import SAMPLES, real_dumps
 
 import so2docs
@@ -265,25 +266,20 @@ def test_look_ups_that_people_make_use_an_index(sql: str, name: str, tmp_path: P
     assert name in row[3]
 
 
-def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "so2docs", "sqlite", *map(str, arguments)]
-    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=cwd)
-
-
 def test_the_command(tmp_path: Path) -> None:
-    done = run(SITE, cwd=tmp_path)
+    done = run("sqlite", SITE, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert "questions            3\nanswers              3\n" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "questions.db",
         "questions.metadata.json",
     ]
-    again = run(SITE, cwd=tmp_path)
+    again = run("sqlite", SITE, cwd=tmp_path)
     assert again.returncode == 1
     assert "questions.db: exists; choose another database, or overwrite with --force" in (
         again.stderr
     )
-    forced = run(SITE, "questions.db", "--force", "--quiet", cwd=tmp_path)
+    forced = run("sqlite", SITE, "questions.db", "--force", "--quiet", cwd=tmp_path)
     assert (forced.returncode, forced.stderr) == (0, "")
 
 
@@ -313,7 +309,7 @@ def test_what_cannot_be_done(arguments: list[str], code: int, message: str, tmp_
     (tmp_path / "twice.jsonl").write_text('{"Id": 1}\n{"Id": 1}\n')
     (tmp_path / "rows.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:5000])
     before = {path.name for path in tmp_path.iterdir()}
-    done = run(*arguments, cwd=tmp_path)
+    done = run("sqlite", *arguments, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -358,8 +354,7 @@ def test_stopped_midway_it_leaves_nothing(
     with (tmp_path / "q.jsonl").open("w") as file:
         file.writelines(line.replace("0", str(n), 1) + "\n" for n in range(1, 60_001))
     before = {path.name for path in tmp_path.iterdir()}
-    command = [sys.executable, "-m", "so2docs", "sqlite", "q.jsonl", "q.db"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = start("sqlite", "q.jsonl", "q.db", cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     part = tmp_path / "q.db.part"
     while not part.exists() or (phase == "later" and part.stat().st_size < 50_000_000):
         assert process.poll() is None
@@ -392,6 +387,7 @@ so2docs.to_sqlite(documents(), sys.argv[1])
     assert not (tmp_path / "q.db.part").exists()
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_output(tmp_path: Path) -> None:
     script = """
 import sys

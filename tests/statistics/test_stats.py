@@ -3,8 +3,6 @@
 import json
 import re
 import statistics
-import subprocess
-import sys
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +11,7 @@ from xml.etree import ElementTree
 
 import py7zr
 import pytest
+from support.command import run, run_process
 from support.oracle import nest
 from support.oracle_tables import FILES
 from support.oracle_tables import nest as nest_tables
@@ -328,18 +327,6 @@ def test_page_escapes_what_documents_hold(tmp_path: Path) -> None:
     assert "\x1b" not in as_text(found)
 
 
-def run(*arguments: object, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "so2docs", *map(str, arguments)]
-    return subprocess.run(
-        command,
-        check=False,
-        capture_output=True,
-        text=True,
-        encoding=encoding,
-        env={"PYTHONIOENCODING": encoding, "PATH": ""},
-    )
-
-
 def test_command(output: Path, tmp_path: Path) -> None:
     found = so2docs.stats(output)
     done = run("stats", output)
@@ -357,7 +344,7 @@ def test_command(output: Path, tmp_path: Path) -> None:
 
 
 def test_command_on_a_terminal_with_few_characters(output: Path) -> None:
-    done = run("stats", output, encoding="ascii")
+    done = run_process("stats", output, env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert "####" in done.stdout
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+import zstandard
+
 START = b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n'
 END = b"</posts>"
 TABLES = {"Comments", "PostLinks", "Votes", "Users"}
@@ -75,4 +77,16 @@ def left_by(output: Path) -> dict[str, bytes]:
 
 
 def unpacked(path: Path) -> bytes:
-    return gzip.decompress(path.read_bytes()) if path.exists() else b""
+    """What a file holds, however it is compressed; nothing if it is not there."""
+    data = path.read_bytes() if path.exists() else b""
+    if data.startswith(b"\x1f\x8b"):
+        return gzip.decompress(data)
+    if data.startswith((b"\x28\xb5\x2f\xfd", b"\x5e\x2a\x4d\x18")):
+        reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
+        return reader.read()
+    return data
+
+
+def strays_of(output: Path) -> Path:
+    """The side file of an output."""
+    return output.with_name(f".{output.name}.strays")

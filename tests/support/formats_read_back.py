@@ -1,7 +1,5 @@
 """Readers of the output formats that share no code with the package, for the tests."""
 
-import gzip
-import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,26 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import zstandard
 
 from so2docs.options.choices import FormatName
+from support.dumps import unpacked
 
 Document = dict[str, Any]
 
 DATES = {"CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate"}
 LISTS = {"Answers", "Comments", "Links"}
-
-
-def unpacked(path: Path) -> bytes:
-    data = path.read_bytes()
-    if data.startswith(b"\x1f\x8b"):
-        return gzip.decompress(data)
-    if data.startswith((b"\x28\xb5\x2f\xfd", b"\x5e\x2a\x4d\x18")):
-        reader = zstandard.ZstdDecompressor().stream_reader(
-            io.BytesIO(data), read_across_frames=True
-        )
-        return reader.read()
-    return data
 
 
 def lines(path: Path) -> list[Any]:

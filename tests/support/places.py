@@ -10,13 +10,22 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 SAMPLES = CHECKOUT / "samples"
 DUMPS = Path(os.environ.get("SO2DOCS_DUMPS", CHECKOUT.parent / "shared" / "dumps"))
+SMALL = 300_000
+"""Bytes of a published dump, packed, that every run of the tests reads; larger ones are `long`."""
 NO_DUMPS = f"no published dumps in {DUMPS}: set SO2DOCS_DUMPS to a folder that has them"
+
+
+def is_small(source: Path) -> bool:
+    """Whether a published dump, or the folder of one, is among those that are read every time."""
+    files = [source] if source.is_file() else source.iterdir()
+    return sum(file.stat().st_size for file in files) < SMALL
 
 
 def real_dumps() -> Iterator[Any]:
     """Every published ``Posts.xml`` as a parameter, or one that says why there is none."""
     sources = sorted([*DUMPS.glob("**/Posts.xml.gz"), *DUMPS.glob("**/*.7z")])
     for source in sources:
-        yield pytest.param(source, id=source.stem if source.suffix == ".7z" else source.parent.name)
+        name = source.stem if source.suffix == ".7z" else source.parent.name
+        yield pytest.param(source, id=name, marks=[pytest.mark.long] * (not is_small(source)))
     if not sources:
         yield pytest.param(None, id="none", marks=pytest.mark.skip(NO_DUMPS))

@@ -1,11 +1,11 @@
 """Sites with tables: the sample, a larger one made of it, and what a conversion leaves of them."""
 
-import gzip
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import so2docs
+from support.dumps import strays_of, unpacked
 from support.oracle_tables import FILES, Tables, nest
 from support.places import SAMPLES
 
@@ -16,15 +16,7 @@ COPIES = int(os.environ.get("SO2DOCS_TABLE_COPIES", "150"))
 def converted(source: Path, output: Path, names: Sequence[str], **options: object) -> list[bytes]:
     """What a conversion leaves: its documents, and its strays or nothing."""
     so2docs.convert(source, output, nest=names, **options)  # type: ignore[arg-type]
-    return [lines_of(output), lines_of(strays_of(output))]
-
-
-def lines_of(path: Path) -> bytes:
-    return gzip.decompress(path.read_bytes()) if path.exists() else b""
-
-
-def strays_of(output: Path) -> Path:
-    return output.with_name(f".{output.name}.strays")
+    return [unpacked(output), unpacked(strays_of(output))]
 
 
 def expected(oracle: Tables) -> list[bytes]:

@@ -1,0 +1,95 @@
+"""The command as users run it: in this process, or in one of its own where that is the point."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from so2docs.cli import main
+
+COMMAND = [sys.executable, "-m", "so2docs"]
+Done = subprocess.CompletedProcess[str]
+
+
+def run(
+    *arguments: object,
+    cwd: Path | None = None,
+    stdin: bytes = b"",
+    env: dict[str, str] | None = None,
+) -> Done:
+    """Run the command to its end without another interpreter, which takes twenty times as long.
+
+    Args:
+        arguments: Of the command, each made a string.
+        cwd: The folder it runs in, if another.
+        stdin: What it finds on standard input.
+        env: Added to the environment.
+    """
+    words = [str(argument) for argument in arguments]
+    with (
+        _stream(stdin) as given,
+        _stream() as out,
+        _stream() as err,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        streams = {"stdin": given, "stdout": out, "stderr": err}
+        for name, value in {"argv": ["so2docs", *words], **streams}.items():
+            patch.setattr(sys, name, value)
+        for name, value in (env or {}).items():
+            patch.setenv(name, value)
+        if cwd is not None:
+            patch.chdir(cwd)
+        return Done(words, _code(words), _text(out), _text(err))
+
+
+def _code(words: list[str]) -> int:
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        main(words)
+    except SystemExit as end:
+        return int(end.code or 0)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    raise AssertionError("the command did not exit")
+
+
+@contextmanager
+def _stream(content: bytes = b"") -> Iterator[io.TextIOWrapper]:
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        with io.TextIOWrapper(file, encoding="utf-8", newline="\n") as stream:
+            yield stream
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    stream.buffer.seek(0)
+    return stream.buffer.read().decode()
+
+
+def run_process(*arguments: object, **settings: Any) -> subprocess.CompletedProcess[Any]:
+    """Run the command to its end in a process of its own.
+
+    Args:
+        arguments: Of the command, each made a string.
+        settings: As of `subprocess.run`; `env` is added to the environment.
+    """
+    settings = {"capture_output": True, "encoding": "utf-8", "timeout": 120, **settings}
+    settings["env"] = {**os.environ, **settings.get("env", {})}
+    return subprocess.run([*COMMAND, *map(str, arguments)], check=False, **settings)
+
+
+def start(*arguments: object, **settings: Any) -> subprocess.Popen[Any]:
+    """Start the command in a process of its own; settings as of `subprocess.Popen`."""
+    return subprocess.Popen([*COMMAND, *map(str, arguments)], **settings)
