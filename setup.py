@@ -2,6 +2,7 @@
 
 import sys
 import sysconfig
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -21,6 +22,8 @@ class StableWheel(bdist_wheel):
 
 
 setup(
+    # Written by `make man`, before wheels and source distributions are built.
+    data_files=[("share/man/man1", sorted(path.as_posix() for path in Path("man").glob("*.1")))],
     cmdclass={"bdist_wheel": StableWheel},
     ext_modules=[
         Extension(

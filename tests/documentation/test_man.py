@@ -1,0 +1,52 @@
+"""The man pages: each command and option, as its help says it."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+from support.help_text import commands
+from support.places import CHECKOUT
+
+from so2docs.cli import cli
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> dict[str, Path]:
+    """A page for each command, by its name."""
+    runpy.run_path(str(CHECKOUT / "packaging" / "man.py"))["write"](tmp_path / "man")
+    return {path.stem: path for path in (tmp_path / "man").iterdir()}
+
+
+def test_every_command_and_option_has_its_place(pages: dict[str, Path]) -> None:
+    assert pages.keys() == {"so2docs", *(f"so2docs-{name}" for name in commands())}
+    for name, command in cli.commands.items():
+        page = pages[f"so2docs-{name}"].read_text(encoding="utf-8").replace("\\-", "-")
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert re.search(rf"^\.B .*{option.opts[0]}\b", page, re.MULTILINE), (
+                    name,
+                    option.opts,
+                )
+        assert (".SH EXAMPLES\n.nf\n" in page) == bool(command.epilog), name
+
+
+@pytest.mark.skipif(not shutil.which("man"), reason="no man on this system")
+def test_nothing_of_the_help_is_lost(pages: dict[str, Path]) -> None:
+    """A line that begins with a point would be taken for a request to troff."""
+    for name, command in cli.commands.items():
+        done = subprocess.run(
+            ["man", "--warnings", "-E", "ascii", "-l", pages[f"so2docs-{name}"]],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"MANWIDTH": "1000", "PATH": "/usr/bin:/bin", "MAN_KEEP_FORMATTING": ""},
+        )
+        assert done.stderr == ""
+        shown = re.sub(r"\s|\x08", "", done.stdout)
+        assert re.sub(r"\s|\x08", "", command.help or "") in shown, name
