@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from so2docs import __version__
-from so2docs.cli import cli
+from so2docs.cli import COMMANDS, cli
 
 
 def write(folder: Path) -> None:
@@ -31,8 +31,9 @@ def write(folder: Path) -> None:
 def _contexts() -> Iterator[click.Context]:
     main = click.Context(cli, info_name="so2docs")
     yield main
-    for name, command in cli.commands.items():
-        yield click.Context(command, info_name=name, parent=main)
+    for name in COMMANDS:
+        if command := cli.get_command(main, name):
+            yield click.Context(command, info_name=name, parent=main)
 
 
 def _name(context: click.Context) -> str:
@@ -49,11 +50,16 @@ def _lines(context: click.Context) -> Iterator[str]:
     records = (option.get_help_record(context) for option in command.params)
     yield from _section("OPTIONS", (record for record in records if record))
     if isinstance(command, click.Group):
-        named = {f"{context.command_path}-{name}(1)": sub for name, sub in command.commands.items()}
-        yield from _section("COMMANDS", ((name, _summary(sub)) for name, sub in named.items()))
+        yield from _section("COMMANDS", _commands(context, command))
     examples = re.findall(r"^  (.+)", command.epilog or "", re.MULTILINE)
     if examples:
         yield "\n".join([".SH EXAMPLES\n.nf", *map(_plain, examples), ".fi"])
+
+
+def _commands(context: click.Context, group: click.Group) -> Iterator[tuple[str, str]]:
+    for name in group.list_commands(context):
+        if command := group.get_command(context, name):
+            yield f"{_name(context)}-{name}(1)", _summary(command)
 
 
 def _section(title: str, records: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 import pytest
-from support.help_text import commands
 from support.places import CHECKOUT
 
-from so2docs.cli import cli
+from so2docs.cli import COMMANDS, cli
+
+BY_NAME = {name: cli.get_command(click.Context(cli), name) for name in COMMANDS}
 
 
 @pytest.fixture
@@ -24,8 +25,8 @@ def pages(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_every_command_and_option_has_its_place(pages: dict[str, Path]) -> None:
-    assert pages.keys() == {"so2docs", *(f"so2docs-{name}" for name in commands())}
-    for name, command in cli.commands.items():
+    assert pages.keys() == {"so2docs", *(f"so2docs-{name}" for name in COMMANDS)}
+    for name, command in BY_NAME.items():
         page = pages[f"so2docs-{name}"].read_text(encoding="utf-8").replace("\\-", "-")
         for option in command.params:
             if isinstance(option, click.Option) and not option.hidden:
@@ -39,7 +40,7 @@ def test_every_command_and_option_has_its_place(pages: dict[str, Path]) -> None:
 @pytest.mark.skipif(not shutil.which("man"), reason="no man on this system")
 def test_nothing_of_the_help_is_lost(pages: dict[str, Path]) -> None:
     """A line that begins with a point would be taken for a request to troff."""
-    for name, command in cli.commands.items():
+    for name, command in BY_NAME.items():
         done = subprocess.run(
             ["man", "--warnings", "-E", "ascii", "-l", pages[f"so2docs-{name}"]],
             capture_output=True,

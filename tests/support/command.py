@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from so2docs.cli import main
+from so2docs import cli
 
 COMMAND = [sys.executable, "-m", "so2docs"]
 Done = subprocess.CompletedProcess[str]
@@ -49,18 +48,7 @@ def run(
             patch.setenv(name, value)
         if cwd is not None:
             patch.chdir(cwd)
-        return Done(words, _code(words), _text(out), _text(err))
-
-
-def _code(words: list[str]) -> int:
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        main(words)
-    except SystemExit as end:
-        return int(end.code or 0)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    raise AssertionError("the command did not exit")
+        return Done(words, cli.run(words), _text(out), _text(err))
 
 
 @contextmanager
