@@ -20,8 +20,9 @@ _DEFAULTS = {
     for field in fields(kind)
     if field.default is not MISSING
 }
-_DESCRIPTION = re.compile(r"^ {8}(\w+): .*(?:\n {9,}.*)*", re.MULTILINE)
-_GIVEN = re.compile(r"^ {8}keywords: .*(?:\n {9,}.*)*\n", re.MULTILINE)
+# Of docstrings without the indentation of the code, which Python 3.13 leaves out by itself.
+_DESCRIPTION = re.compile(r"^ {4}(\w+): .*(?:\n {5,}.*)*", re.MULTILINE)
+_GIVEN = re.compile(r"^ {4}keywords: .*(?:\n {5,}.*)*\n", re.MULTILINE)
 
 
 def spelled_out(door: Door) -> Door:
@@ -41,12 +42,12 @@ def spelled_out(door: Door) -> Door:
     ]
     door.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
     described = "\n".join(_descriptions()[name] for name in hints)
-    door.__doc__ = _GIVEN.sub(lambda found: f"{described}\n", door.__doc__ or "", count=1)
+    door.__doc__ = _GIVEN.sub(lambda found: f"{described}\n", inspect.getdoc(door) or "", count=1)
     return door
 
 
 def _descriptions() -> dict[str, str]:
     """What each keyword means, from the docstrings of the classes that have them."""
     classes = [kind for kind in vars(shared).values() if isinstance(kind, type)]
-    found = [_DESCRIPTION.finditer(kind.__doc__ or "") for kind in classes]
+    found = [_DESCRIPTION.finditer(inspect.getdoc(kind) or "") for kind in classes]
     return {one.group(1): one.group() for matches in found for one in matches}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 from support.places import SAMPLES
 
 import so2docs
+from so2docs.options import keywords
+from so2docs.options.keywords import ConvertKeywords
+from so2docs.options.signatures import spelled_out
 
 DOORS = (so2docs.convert, so2docs.convert_all, so2docs.documents)
 
@@ -26,6 +29,23 @@ def test_help_spells_every_keyword_out(door: Any) -> None:
     assert parameters["level"].default == 2 if "level" in parameters else True
     assert parameters["skip_malformed"].default is False
     assert parameters["tags"].annotation != inspect.Parameter.empty
+
+
+def test_docstrings_may_have_lost_the_indentation_of_the_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As those of Python 3.13 have, where the package could not be imported."""
+    kinds = [kind for kind in vars(keywords).values() if isinstance(kind, type)]
+    for kind in (kind for kind in kinds if kind.__module__ == keywords.__name__):
+        monkeypatch.setattr(kind, "__doc__", inspect.cleandoc(kind.__doc__ or ""))
+
+    def door(**given: Unpack[ConvertKeywords]) -> None:
+        pass
+
+    door.__doc__ = "Do.\n\nArgs:\n    keywords: All.\n\nRaises:\n    ValueError: Never.\n"
+    described = inspect.getdoc(spelled_out(door)) or ""
+    assert "\n    tags: " in described
+    assert "keywords: All." not in described
 
 
 def ids(**keywords: Any) -> list[int]:

@@ -230,11 +230,11 @@ def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.Mon
         ("s3://lake/2024", "s3://lake/2024"),
         ("hdfs:///lake", "hdfs:///lake"),
         ("/a/b:/c", "/a/b:/c"),
-        ("here", os.path.abspath("here")),
+        ("here", None),
     ],
 )
-def test_what_a_path_means_everywhere(given: str, expected: str) -> None:
-    assert plan.located(given) == expected
+def test_what_a_path_means_everywhere(given: str, expected: str | None) -> None:
+    assert plan.located(given) == (expected or os.path.abspath(given))
 
 
 @pytest.mark.spark
