@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from so2docs.nest import Belongings, Counts, Nest, Record, added
 from so2docs.options.choices import AnswersBy
-from so2docs.posts.posts import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
+from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
 
 Buffer = bytes | memoryview
 Block = tuple[Buffer, Buffer]

@@ -16,7 +16,7 @@ import orjson
 
 from so2docs.options.field_paths import Fields
 from so2docs.options.nested_fields import NestedFields, UserKey, UserKeys
-from so2docs.posts.posts import QUESTION, REJECTED_ANSWER
+from so2docs.posts.keys import QUESTION, REJECTED_ANSWER
 from so2docs.posts.table_rows import votes_of
 from so2docs.schema import COMMENT, OF_KIND, TABLES, VOTE, VOTE_TYPES, Table
 

@@ -40,30 +40,26 @@ ORDER = (
 """Folders, and modules that stand beside them: each imports only from lines below its own, and
 from its own."""
 
-LONG_STILL = {
-    "posts.posts": 290,
-    "posts.rows": 280,
-}
-"""Most lines of modules that are longer than they should be. The list only shrinks."""
-
 # What works on plain bytes and lists knows nothing of files, processes and passes.
 PURE = {
     "errors": set[str](),
     "schema": set[str](),
-    "posts.posts": {"schema"},
-    "merge": {"nest", "options.choices", "posts.posts"},
+    "posts.keys": set[str](),
+    "posts.posts": {"posts.keys", "schema"},
+    "posts.repair": set[str](),
+    "merge": {"nest", "options.choices", "posts.keys"},
     "nest": {
         "options.field_paths",
         "options.nested_fields",
-        "posts.posts",
+        "posts.keys",
         "posts.table_rows",
         "schema",
     },
     "options.nested_fields": {"options.field_paths", "schema"},
     "options.field_paths": {"errors", "schema"},
-    "posts.table_rows": {"posts.posts", "schema"},
-    "posts.repeats": {"posts.posts"},
-    "posts.rows": {"errors", "posts.posts"},
+    "posts.table_rows": {"posts.keys", "posts.posts", "schema"},
+    "posts.repeats": {"posts.keys"},
+    "posts.rows": {"errors", "posts.posts", "posts.repair"},
 }
 ONLY_USERS = {
     "lxml": {"posts.rows", "posts.bodies", "lookup.html_text"},
@@ -192,8 +188,7 @@ def test_the_users_of_each_library(library: str) -> None:
 
 def test_no_module_is_long() -> None:
     lines = {name: path.read_text(encoding="utf-8").count("\n") for name, path in MODULES.items()}
-    assert [name for name in lines if lines[name] > LONG_STILL.get(name, MOST_LINES)] == []
-    assert [name for name in LONG_STILL if lines[name] <= MOST_LINES] == [], "shorten the list"
+    assert [name for name in lines if lines[name] > MOST_LINES] == []
 
 
 def test_no_folder_is_full() -> None:

@@ -21,7 +21,7 @@ from so2docs.output import formats
 from so2docs.output.compression import compress_lines
 from so2docs.output.recording import recorded
 from so2docs.output.segments import Segment, store
-from so2docs.posts.posts import BUCKET_BITS
+from so2docs.posts.keys import BUCKET_BITS
 from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.users import Users, UserTable
 

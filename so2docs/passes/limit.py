@@ -6,7 +6,7 @@ from collections import Counter
 
 from so2docs.nest import FILTERED, Counts
 from so2docs.passes import bucket
-from so2docs.posts.posts import ANSWER, KEY, QUESTION
+from so2docs.posts.keys import ANSWER, KEY, QUESTION
 from so2docs.posts.table_rows import votes_of
 from so2docs.schema import OF_KIND, VOTE
 from so2docs.spill import Spill

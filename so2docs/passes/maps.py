@@ -12,7 +12,8 @@ from collections.abc import Mapping
 import orjson
 
 from so2docs.passes import strict
-from so2docs.posts.posts import integers, stray_line
+from so2docs.posts.keys import integers
+from so2docs.posts.posts import stray_line
 from so2docs.schema import TABLES
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter

@@ -28,7 +28,7 @@ from so2docs.passes.checkpoint import Checkpoint, Sealed
 from so2docs.passes.limit import Limit, left_out
 from so2docs.passes.splitting import cuts
 from so2docs.passes.workers import Workers
-from so2docs.posts.posts import ANSWER, BUCKET_BITS, KEY, QUESTION
+from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.progress import Notify, bar, silent
 from so2docs.report import Report
 from so2docs.spill import Spill

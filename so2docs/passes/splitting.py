@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from so2docs.posts.posts import BUCKET_BITS, KEY
+from so2docs.posts.keys import BUCKET_BITS, KEY
 from so2docs.spill import Spill
 from so2docs.store.blocks import BlockReader
 

@@ -234,7 +234,7 @@ static Verdict count_other_type(Posts *posts, int64_t type)
     return CANONICAL;
 }
 
-/* posts.KEY is little-endian on every machine. */
+/* keys.KEY is little-endian on every machine. */
 void set_integer(char *bytes, int64_t number)
 {
     for (int i = 0; i < 8; i++) {

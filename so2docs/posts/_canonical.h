@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEY_BYTES 32  /* posts.KEY: question id, post id, rank, size of the JSON << 4 | kind */
+#define KEY_BYTES 32  /* keys.KEY: question id, post id, rank, size of the JSON << 4 | kind */
 #define PAIR_BYTES 16 /* A key starts with question id and post id. */
 
 /* libxml2 refuses values of a gigabyte. A longer slice than this is left to it. */

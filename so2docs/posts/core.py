@@ -15,14 +15,8 @@ from typing import NamedTuple, get_args
 from so2docs.errors import OptionError
 from so2docs.options.choices import Core
 from so2docs.posts import rows
-from so2docs.posts.posts import (
-    BUCKET_BITS,
-    KEY,
-    Posts,
-    as_bytes,
-    integers,
-    new_bucket,
-)
+from so2docs.posts.keys import BUCKET_BITS, KEY, as_bytes, integers
+from so2docs.posts.posts import Posts, new_bucket
 from so2docs.posts.table_rows import FindQuestions
 from so2docs.schema import RESERVED, Table
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 import struct
-import sys
-from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,44 +19,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, PAIR_BYTES, QUESTION
 from so2docs.schema import NUMBERS, RESERVED
-
-BUCKET_BITS = 14
-"""A bucket holds 2^14 question ids: about 20 MB of JSON, what one worker sorts in memory."""
-
-QUESTION, ANSWER = 1, 2
-REJECTED_QUESTION, REJECTED_ANSWER = 3, 4
-"""Kinds of posts that a filter has rejected: their key stays, their JSON does not."""
 
 Shape = Callable[[dict[str, Any]], dict[str, Any]]
 """What a typed row becomes before it is JSON: another dictionary."""
-
-KEY = struct.Struct("<qqqq")
-"""question id, post id, rank, size of the JSON << 4 | kind.
-
-The rank orders answers by votes: the `AcceptedAnswerId` of a question, the `Score` of an answer, 0
-where there is none.
-"""
-
-
-def integers(data: bytes | bytearray) -> array[int]:
-    """The 64-bit integers of some keys, which are little-endian on every machine."""
-    found = array("q", bytes(data))
-    if sys.byteorder == "big":
-        found.byteswap()
-    return found
-
-
-def as_bytes(numbers: array[int]) -> bytes:
-    """Integers in the form of keys."""
-    if sys.byteorder == "big":
-        numbers = array("q", numbers)
-        numbers.byteswap()
-    return numbers.tobytes()
-
-
-PAIR_BYTES = 16
-"""A key starts with question id and post id, which the check for repeated ids takes."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64 = 1 << 63

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from so2docs.options.field_paths import Fields
 from so2docs.posts import bodies
-from so2docs.posts.posts import QUESTION, Shape
+from so2docs.posts.keys import QUESTION
+from so2docs.posts.posts import Shape
 from so2docs.posts.table_rows import TableShape
 from so2docs.schema import DATES, TABLES
 

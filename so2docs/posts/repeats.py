@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
-from so2docs.posts.posts import KEY, integers
+from so2docs.posts.keys import KEY, integers
 
 _PAGE_BITS = 12
 _PAGE = 1 << _PAGE_BITS

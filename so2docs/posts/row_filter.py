@@ -7,7 +7,7 @@ from typing import Any
 
 from so2docs.options.filters import FIRST_FABRICATED_ID, Filters, is_sampled
 from so2docs.posts import posts
-from so2docs.posts.posts import (
+from so2docs.posts.keys import (
     ANSWER,
     BUCKET_BITS,
     KEY,
@@ -15,12 +15,8 @@ from so2docs.posts.posts import (
     QUESTION,
     REJECTED_ANSWER,
     REJECTED_QUESTION,
-    Posts,
-    Shape,
-    new_bucket,
-    number,
-    tags,
 )
+from so2docs.posts.posts import Posts, Shape, new_bucket, number, tags
 
 Row = dict[str, Any]
 _Check = Callable[[Row], bool]

@@ -1,6 +1,6 @@
 """Rows of the tables beside `Posts.xml` -> records under a post.
 
-Pure functions over plain bytes and lists. A record is what a post is (`posts.KEY`): question id,
+Pure functions over plain bytes and lists. A record is what a post is (`keys.KEY`): question id,
 post id, rank, and the size of its JSON with a kind of its own. A comment or a link keeps its JSON,
 and its own `Id` as the rank; of votes only the counts are kept, one record for each post and type,
 without JSON: there are three times as many as all other rows together.
@@ -20,7 +20,8 @@ from typing import Any
 
 import orjson
 
-from so2docs.posts.posts import BUCKET_BITS, KEY, Posts, new_bucket, number, stray_line
+from so2docs.posts.keys import BUCKET_BITS, KEY
+from so2docs.posts.posts import Posts, new_bucket, number, stray_line
 from so2docs.schema import LINK, LINK_TYPES, TABLES, VOTE, Table
 
 Row = dict[str, Any]

@@ -21,7 +21,7 @@ from so2docs.output.paths import Names
 from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
-from so2docs.posts.posts import ANSWER, KEY, QUESTION
+from so2docs.posts.keys import ANSWER, KEY, QUESTION
 from so2docs.report import Report
 from so2docs.spark import folders
 from so2docs.spark.jobs import outcome

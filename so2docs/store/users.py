@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import orjson
 from isal.isal_zlib import crc32
 
-from so2docs.posts.posts import KEY, Posts
+from so2docs.posts.keys import KEY
+from so2docs.posts.posts import Posts
 from so2docs.posts.table_rows import Row, TableShape, reject
 from so2docs.schema import TABLES, USER_ATTRIBUTES
 from so2docs.store.blocks import BlockReader, BlockWriter, damaged

@@ -30,7 +30,8 @@ from support.twins import (
 )
 
 from so2docs.posts import core
-from so2docs.posts.posts import BUCKET_BITS, KEY, Posts, new_bucket
+from so2docs.posts.keys import BUCKET_BITS, KEY
+from so2docs.posts.posts import Posts, new_bucket
 from so2docs.schema import NUMBERS, TABLES
 from so2docs.sources.dump import open_dump, slices
 
@@ -371,13 +372,12 @@ def test_no_object_is_left_in_memory() -> None:
 
 
 LOOP = """
-from so2docs.posts import _core
-from so2docs.posts import posts
+from so2docs.posts import _core, keys, posts
 good = b'<row Id="1" PostTypeId="1" Body="%s" Tags="%s" />' % (b"x" * 30_000, b"y" * 30_000)
 for data in (good, good + b"<row/>"):
     for times in (10, 3000):
         for _ in range(times):
-            _core.add_rows(data, {}, bytearray(), posts.new_bucket, posts.BUCKET_BITS, b"")
+            _core.add_rows(data, {}, bytearray(), posts.new_bucket, keys.BUCKET_BITS, b"")
         print(open("/proc/self/statm").read().split()[1])
 """
 

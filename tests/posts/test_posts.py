@@ -9,6 +9,7 @@ from support.dumps import START
 from support.oracle import NUMBERS, nest
 
 from so2docs.posts import posts
+from so2docs.posts.keys import KEY
 from so2docs.schema import RESERVED
 
 VALUES = st.one_of(
@@ -39,7 +40,7 @@ def test_any_row(row: dict[str, str]) -> None:
     assert [json_row for _, json_row in made] == expected
     assert found.other_types.total() == sum(oracle.other_types.values())
     for keys, json_row in made:
-        question_id, post_id, rank, size_and_kind = posts.KEY.unpack(keys)
+        question_id, post_id, rank, size_and_kind = KEY.unpack(keys)
         is_question = json_row["PostTypeId"] == 1
         assert question_id == json_row["Id" if is_question else "ParentId"]
         assert post_id == json_row["Id"]

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from so2docs.posts import rows
-from so2docs.posts.posts import BUCKET_BITS, KEY, Posts
+from so2docs.posts.keys import BUCKET_BITS, KEY
+from so2docs.posts.posts import Posts
 from so2docs.posts.table_rows import Row, add_rows, add_votes, type_numbers, votes_of
 from so2docs.schema import COMMENT, TABLES, VOTE
 

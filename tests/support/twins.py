@@ -11,7 +11,8 @@ from pathlib import Path
 import orjson
 
 from so2docs.posts import core, posts, rows, table_rows
-from so2docs.posts.posts import KEY, Posts
+from so2docs.posts.keys import KEY
+from so2docs.posts.posts import Posts
 from so2docs.schema import RESERVED, TABLES, USER_ATTRIBUTES
 from so2docs.sources.dump import open_dump
 from support.places import SAMPLES
