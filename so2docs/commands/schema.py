@@ -10,6 +10,7 @@ import click
 from so2docs.contract.document_schema import schema_of
 from so2docs.options.choices import Core
 from so2docs.options.keywords import DocumentKeywords
+from so2docs.options.output_form import OutputForm
 from so2docs.options.request import ALL_TABLES, checked, options_of
 from so2docs.schema import TABLES
 
@@ -35,15 +36,25 @@ Example:
 @click.option("--fields", metavar="NAMES", help="Keep these fields, as convert does.")
 @click.option("--without", metavar="NAMES", help="Leave these fields out, as convert does.")
 @click.option("--site-field", metavar="NAME", help="With a field for the site.")
-def schema(site_field: str | None, **options: Any) -> None:
+@click.option(
+    "--format",
+    "-f",
+    "form",
+    type=click.Choice(["jsonl", "json", "mongodb"]),
+    default="jsonl",
+    show_default=True,
+    help="In this form: for MongoDB, documents have an _id, and dates are objects.",
+)
+def schema(site_field: str | None, form: str, **options: Any) -> None:
     """Print the JSON Schema (2020-12) of what convert writes with these options.
 
-    It is of each line of JSON lines, and of each member of the array of JSON. Its $id ends in the
+    It is of each line of JSON lines, and of each member of the array of JSON. For Elasticsearch, it
+    is of each second line. Its $id ends in the
     version of the contract.
     """
     given = checked(options, DocumentKeywords)
-    found = schema_of(options_of(given, core=_CORE))
+    site = None if site_field is None else (site_field, "")
+    found = schema_of(options_of(given, OutputForm(form), site, core=_CORE))
     if site_field is not None:
         found["properties"][site_field] = {"type": "string"}
-        found["required"].append(site_field)
     click.echo(json.dumps(found, indent=2, ensure_ascii=False))

@@ -12,12 +12,13 @@ from typing import Any
 
 from so2docs.errors import OptionError
 from so2docs.options.conversion import Options
-from so2docs.options.field_paths import COMMENT_USER, Fields
+from so2docs.options.field_paths import COMMENT_USER
 from so2docs.recipes.attribution import AUTHORS
 from so2docs.recipes.json_schema import INTEGER, TEXT, Schema, array
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     COMMENT_ATTRIBUTES,
+    DATES,
     LINK_ATTRIBUTES,
     NUMBERS,
     QUESTION_ATTRIBUTES,
@@ -31,6 +32,19 @@ VERSION = 1
 
 _NUMBERS = NUMBERS.union(*(table.numbers for table in TABLES.values()))
 _NUMBER: Schema = {"type": ["integer", "string"]}
+_DATE: Schema = {
+    "anyOf": [
+        {
+            "type": "object",
+            "properties": {"$date": TEXT},
+            "required": ["$date"],
+            "additionalProperties": False,
+        },
+        TEXT,
+    ]
+}
+"""In the form for MongoDB: what is none stays a text."""
+
 _UNKNOWN: Schema = {"type": ["integer", "string", "array"]}
 
 
@@ -58,6 +72,9 @@ def _question(options: Options) -> Schema:
     if options.is_attributed:
         properties |= {"Licenses": array(TEXT), "Authors": AUTHORS}
         found["required"] += ["Licenses", "Authors"]
+    if options.form.format == "mongodb":
+        properties["_id"] = TEXT if options.site_field else INTEGER
+        found["required"].append("_id")
     if options.site_field is not None:
         properties[options.site_field[0]] = {"const": options.site_field[1]}
         found["required"].append(options.site_field[0])
@@ -72,7 +89,7 @@ def _question(options: Options) -> Schema:
 
 def _post(options: Options, prefix: str, names: Sequence[str]) -> Schema:
     fields, tables = options.filters.fields, options.nest
-    found = _row(fields, prefix, names)
+    found = _row(options, prefix, names)
     found["required"] = [name for name in ("Id", "PostTypeId") if fields.has(prefix + name)]
     properties = found["properties"]
     for name in tables:
@@ -94,32 +111,35 @@ def _nested(table: str, options: Options, path: str) -> Schema:
     if table == "votes":
         return {"type": "object", "additionalProperties": INTEGER}
     if table == "links":
-        return array(_row(fields, path, LINK_ATTRIBUTES))
-    comment = _row(fields, path, COMMENT_ATTRIBUTES)
+        return array(_row(options, path, LINK_ATTRIBUTES))
+    comment = _row(options, path, COMMENT_ATTRIBUTES)
     if "users" in options.nest and fields.has(path + COMMENT_USER):
         comment["properties"][COMMENT_USER] = _user(options, f"{path}{COMMENT_USER}.")
     return array(comment)
 
 
 def _user(options: Options, path: str) -> Schema:
-    user = _row(options.filters.fields, path, USER_ATTRIBUTES)
+    user = _row(options, path, USER_ATTRIBUTES)
     if options.is_attributed:
         user["properties"]["Url"] = TEXT
     return user
 
 
-def _row(fields: Fields, path: str, names: Sequence[str]) -> Schema:
+def _row(options: Options, path: str, names: Sequence[str]) -> Schema:
+    fields = options.filters.fields
     kept = [name for name in names if fields.has(path + name)]
     return {
         "type": "object",
-        "properties": {name: _value(name) for name in kept},
+        "properties": {name: _value(name, options) for name in kept},
         "additionalProperties": _UNKNOWN,
     }
 
 
-def _value(name: str) -> Schema:
+def _value(name: str, options: Options) -> Schema:
     if name == "Tags":
         return array(TEXT)
     if name in ("Id", "PostTypeId", "ParentId", "PostId"):
         return INTEGER
+    if name in DATES and options.form.has_dates:
+        return _DATE
     return _NUMBER if name in _NUMBERS else TEXT

@@ -7,6 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from support.command import run
+from support.formats_read_back import jsonl
 from support.places import SAMPLES
 
 import so2docs
@@ -68,6 +69,29 @@ def test_samples(sample: Path) -> None:
     valid = validator({})
     for document in so2docs.documents(sample, skip_malformed=True):
         valid.validate(document)
+
+
+@pytest.mark.parametrize("site", [(), ("--site-field", "Site")])
+@pytest.mark.parametrize("source", ["posts.xml", "values.xml", "site"])
+def test_the_form_for_mongodb(source: str, site: tuple[str, ...], tmp_path: Path) -> None:
+    nest = ["--with", "all"] if source == "site" else []
+    command = [sys.executable, "-m", "so2docs"]
+    asked = [*nest, *site, "--format", "mongodb"]
+    printed = subprocess.run([*command, "schema", *asked], capture_output=True, check=True)
+    found = json.loads(printed.stdout)
+    jsonschema_rs.meta.validate(found)
+    valid = jsonschema_rs.validator_for(found)
+    output = tmp_path / "q.jsonl"
+    subprocess.run([*command, "convert", "-q", SAMPLES / source, output, *asked], check=True)
+    documents = jsonl(output)
+    for document in documents:
+        valid.validate(document)
+    assert documents
+    document = documents[0]
+    assert isinstance(document.get("CreationDate", {}), dict)
+    for change in ({"_id": None}, {"CreationDate": {"date": ""}}, {"Answers": [{"Id": 1}]}):
+        with pytest.raises(jsonschema_rs.ValidationError):
+            valid.validate(document | change)
 
 
 @pytest.mark.parametrize(

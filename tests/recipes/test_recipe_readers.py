@@ -1,0 +1,137 @@
+"""Recipes as they are written, card included, in the programs that data sets are made for."""
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.formats_read_back import jsonl
+
+import so2docs
+
+pytestmark = pytest.mark.readers
+RECIPES = ("preferences", "pairs", "qa", "thread")
+
+
+def _reader(name: str) -> Any:
+    """A package that `make test-datasets` installs, where it has to be there."""
+    if "SO2DOCS_READERS" in os.environ:
+        return importlib.import_module(name)
+    return pytest.importorskip(name, reason=f"{name} is installed by make test-datasets")
+
+
+@pytest.fixture(scope="module")
+def dump(unpacked: Path) -> Path:
+    return unpacked / "beer.stackexchange.com"
+
+
+@pytest.fixture
+def load_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    datasets = _reader("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    return datasets.load_dataset
+
+
+def converted(dump: Path, folder: Path, name: str, **options: Any) -> list[dict[str, Any]]:
+    """A folder with the output, and the records that are in it."""
+    folder.mkdir()
+    so2docs.convert(dump, folder / f"data.{name}", card=True, **options)
+    plain = {key: value for key, value in options.items() if key != "split_by"}
+    return list(so2docs.documents(dump, **plain))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", ["jsonl.gz", "jsonl.zst", "json", "parquet"])
+def test_hugging_face_loads_each_folder(
+    recipe: str, name: str, dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    records = converted(dump, tmp_path / "set", name, recipe=recipe, body="html")
+    found = load_dataset(str(tmp_path / "set"), split="train")
+    assert found.to_list() == records
+
+
+def test_hugging_face_loads_what_goes_by_date(
+    dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    options = {"recipe": "qa", "body": "html", "split_by": "year"}
+    records = converted(dump, tmp_path / "set", "jsonl.gz", **options)
+    found = load_dataset(str(tmp_path / "set"), split="train").to_list()
+    assert len(found) == len(records)
+    assert sorted(map(str, found)) == sorted(map(str, records))
+
+
+@pytest.mark.parametrize("name", ["jsonl.gz", "json", "parquet"])
+@pytest.mark.parametrize("nest", [(), ("comments", "links", "votes", "users")])
+def test_hugging_face_loads_documents(
+    name: str, nest: tuple[str, ...], dump: Path, tmp_path: Path, load_dataset: Any
+) -> None:
+    documents = converted(dump, tmp_path / "set", name, nest=nest)
+    found = load_dataset(str(tmp_path / "set"), split="train")
+    assert found["Id"][:] == [document["Id"] for document in documents]
+    assert found["Title"][:] == [document["Title"] for document in documents]
+    answers = [[answer["Id"] for answer in document["Answers"]] for document in documents]
+    assert [[answer["Id"] for answer in row] for row in found["Answers"]] == answers
+
+
+def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
+    readers = _reader("datatrove.pipeline.readers")
+    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="thread", body="text")
+    reader = readers.JsonlReader(str(tmp_path / "set"), glob_pattern="*.jsonl.gz")
+    found = list(reader.run())
+    assert [(one.id, one.text) for one in found] == [(r["id"], r["text"]) for r in records]
+    own = ("url", "site", "tags", "score", "licenses", "authors")
+    for one, record in zip(found, records, strict=True):
+        # The reader puts what it has no place for into the metadata, beside what stands there.
+        assert {name: one.metadata[name] for name in own} == record["metadata"]
+        assert (one.metadata["source"], one.metadata["created"]) == (
+            record["source"],
+            record["created"],
+        )
+
+
+def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    """Its standard preference form: `unpair_preference_dataset` is what trainers run on it."""
+    trl = _reader("trl")
+    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="pairs", body="html")
+    found = load_dataset(str(tmp_path / "set"), split="train")
+    assert not trl.is_conversational(found[0])
+    assert all(isinstance(found[0][name], str) for name in ("prompt", "chosen", "rejected"))
+    assert trl.maybe_extract_prompt(found[0])["prompt"] == records[0]["prompt"]
+    single = trl.unpair_preference_dataset(found.select_columns(["prompt", "chosen", "rejected"]))
+    assert sorted(single.column_names) == ["completion", "label", "prompt"]
+    wanted = [record[name] for name in ("chosen", "rejected") for record in records]
+    assert single["completion"][:] == wanted
+    assert sum(single["label"]) == len(records)
+
+
+def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    """Its standard prompt-completion form: two texts, and no messages."""
+    trl = _reader("trl")
+    converted(dump, tmp_path / "set", "parquet", recipe="qa", body="html")
+    found = load_dataset(str(tmp_path / "set"), split="train")
+    assert not trl.is_conversational(found[0])
+    for row in found:
+        assert row["prompt"]
+        assert isinstance(row["prompt"], str)
+        assert isinstance(row["completion"], str)
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_beir_loads_a_retrieval_set(accepted: bool, dump: Path, tmp_path: Path) -> None:
+    loader = _reader("beir.datasets.data_loader")
+    folder = tmp_path / "set"
+    so2docs.convert(dump, folder, recipe="beir", accepted=accepted)
+    corpus, queries, qrels = loader.GenericDataLoader(str(folder)).load(split="test")
+    entries = {
+        entry["_id"]: {"text": entry["text"], "title": entry["title"]}
+        for entry in jsonl(folder / "corpus.jsonl")
+    }
+    assert corpus == entries
+    assert queries == {query["_id"]: query["text"] for query in jsonl(folder / "queries.jsonl")}
+    assert set(qrels) == set(queries)
+    for query, relevant in qrels.items():
+        assert relevant
+        assert set(relevant) <= set(corpus)
+        assert query in queries
