@@ -10,7 +10,8 @@ from support.formats_read_back import jsonl
 
 import so2docs
 
-pytestmark = pytest.mark.readers
+# Warnings of the programs are not ours.
+pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
 RECIPES = ("preferences", "pairs", "qa", "thread")
 
 
@@ -19,6 +20,13 @@ def _reader(name: str) -> Any:
     if "SO2DOCS_READERS" in os.environ:
         return importlib.import_module(name)
     return pytest.importorskip(name, reason=f"{name} is installed by make test-datasets")
+
+
+def without_nulls(value: Any) -> Any:
+    """What has no value is null in a column, and not there in JSON."""
+    if isinstance(value, dict):
+        return {key: without_nulls(part) for key, part in value.items() if part is not None}
+    return [without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +57,7 @@ def test_hugging_face_loads_each_folder(
 ) -> None:
     records = converted(dump, tmp_path / "set", name, recipe=recipe, body="html")
     found = load_dataset(str(tmp_path / "set"), split="train")
-    assert found.to_list() == records
+    assert without_nulls(found.to_list()) == without_nulls(records)
 
 
 def test_hugging_face_loads_what_goes_by_date(
@@ -102,7 +110,7 @@ def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     single = trl.unpair_preference_dataset(found.select_columns(["prompt", "chosen", "rejected"]))
     assert sorted(single.column_names) == ["completion", "label", "prompt"]
     wanted = [record[name] for name in ("chosen", "rejected") for record in records]
-    assert single["completion"][:] == wanted
+    assert sorted(single["completion"]) == sorted(wanted)  # Of each thousand, one after the other.
     assert sum(single["label"]) == len(records)
 
 
