@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from so2docs.contract.features import dataset_info
 from so2docs.contract.manifest import Manifest, load, path_of
 from so2docs.errors import OptionError, OutputError
 from so2docs.options.conversion import Options
@@ -110,6 +111,9 @@ def text(manifests: list[Manifest]) -> str:
     for name, manifest in zip(names, manifests, strict=True):
         front += [f"- config_name: {json.dumps(name)}", "  data_files:", "  - split: train"]
         front += ["    path:", *(f"    - {json.dumps(file.name)}" for file in manifest.files)]
+    # Documents may have further attributes, and Parquet its own columns.
+    schemas = [None if one.counts["recipe"] is None else one.schema for one in manifests]
+    front += dataset_info(list(zip(names, counts, schemas, strict=True)))
     table = ["| output | records | questions | answers |", "|---|---:|---:|---:|"]
     for manifest, count in zip(manifests, counts, strict=True):
         found = manifest.counts

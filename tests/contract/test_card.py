@@ -58,6 +58,11 @@ def test_the_card(tmp_path: Path) -> None:
         "  - split: train",
         "    path:",
         '    - "questions.jsonl.gz"',
+        "dataset_info:",
+        '- config_name: "questions"',
+        "  splits:",
+        "  - name: train",
+        f"    num_examples: {so2docs.verify(output).documents}",
     ]
     assert sha256(output) in text
     assert sha256(SAMPLES / "posts.xml") in text
@@ -247,7 +252,7 @@ def test_several_outputs_share_a_card(tmp_path: Path) -> None:
         shutil.copy(SAMPLES / sample, dump)
     so2docs.convert_all(dumps, tmp_path / "out", card=True)
     lines, text = front_matter(tmp_path / "out" / "README.md")
-    assert [line for line in lines if "config_name" in line] == [
+    assert [line for line in lines if "config_name" in line] == 2 * [
         '- config_name: "bread"',
         '- config_name: "votes"',
     ]

@@ -75,14 +75,12 @@ def test_samples(sample: Path) -> None:
 @pytest.mark.parametrize("source", ["posts.xml", "values.xml", "site"])
 def test_the_form_for_mongodb(source: str, site: tuple[str, ...], tmp_path: Path) -> None:
     nest = ["--with", "all"] if source == "site" else []
-    command = [sys.executable, "-m", "so2docs"]
     asked = [*nest, *site, "--format", "mongodb"]
-    printed = subprocess.run([*command, "schema", *asked], capture_output=True, check=True)
-    found = json.loads(printed.stdout)
+    found = json.loads(run("schema", *asked).stdout)
     jsonschema_rs.meta.validate(found)
     valid = jsonschema_rs.validator_for(found)
     output = tmp_path / "q.jsonl"
-    subprocess.run([*command, "convert", "-q", SAMPLES / source, output, *asked], check=True)
+    run("convert", "-q", SAMPLES / source, output, *asked)
     documents = jsonl(output)
     for document in documents:
         valid.validate(document)
