@@ -89,10 +89,14 @@ def claim(
 
 
 def _another(found: Spill, differences: list[str]) -> SpillError:
+    advice = "run with --restart to start over, or choose another --work-dir"
+    if found.get("sealed"):
+        advice = (
+            "that one has written its output: end it as it began, or run with --restart --force"
+        )
     return SpillError(
         f"{found.folder}: was made for another conversion "
-        f"(different: {', '.join(sorted(differences))}); "
-        "run with --restart to start over, or choose another --work-dir"
+        f"(different: {', '.join(sorted(differences))}); {advice}"
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -48,6 +50,23 @@ def test_a_report_on_standard_output(tmp_path: Path) -> None:
     done = run("convert", SAMPLES / "posts.xml", "-", "--report", "-")
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot both go to standard output" in done.stderr
+
+
+def test_other_options_than_a_conversion_that_was_killed_at_its_end(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, so2docs; from so2docs.spill import Spill\n"
+        "Spill.remove = lambda self: os._exit(9)\n"
+        "so2docs.convert_all([sys.argv[1]], sys.argv[2], jobs=1)"
+    )
+    site, folder = SAMPLES / "site", tmp_path / "out"
+    killed = subprocess.run([sys.executable, "-c", script, site, folder], check=False)
+    assert killed.returncode == 9
+    command = ["convert", site, "--output-dir", folder, "--answers-by", "votes"]
+    refused = run(*command)
+    assert refused.returncode == 1
+    assert "(different: --answers-by); that one has written its output: end it" in refused.stderr
+    assert "or run with --restart --force" in refused.stderr
+    assert run(*command, "--restart", "--force").returncode == 0
 
 
 def test_an_unknown_field_is_told_in_a_line() -> None:
