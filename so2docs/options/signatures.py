@@ -41,8 +41,10 @@ def spelled_out(door: Door) -> Door:
         for name, hint in hints.items()
     ]
     door.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-    described = "\n".join(_descriptions()[name] for name in hints)
-    door.__doc__ = _GIVEN.sub(lambda found: f"{described}\n", inspect.getdoc(door) or "", count=1)
+    if door.__doc__:  # With -OO there is none.
+        described = "\n".join(_descriptions()[name] for name in hints)
+        text = inspect.getdoc(door) or ""
+        door.__doc__ = _GIVEN.sub(lambda found: f"{described}\n", text, count=1)
     return door
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Unpack
@@ -46,6 +48,12 @@ def test_docstrings_may_have_lost_the_indentation_of_the_code(
     described = inspect.getdoc(spelled_out(door)) or ""
     assert "\n    tags: " in described
     assert "keywords: All." not in described
+
+
+def test_there_may_be_no_docstrings() -> None:
+    command = [sys.executable, "-OO", "-c", "import so2docs; print(so2docs.convert.__doc__)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
 
 
 def ids(**keywords: Any) -> list[int]:
