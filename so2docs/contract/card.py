@@ -18,6 +18,7 @@ from so2docs.contract.features import dataset_info
 from so2docs.contract.manifest import Manifest, load, path_of
 from so2docs.errors import OptionError, OutputError
 from so2docs.options.conversion import Options
+from so2docs.options.fingerprint import Fingerprint
 from so2docs.output.paths import Names
 from so2docs.output.side_files import MANIFEST
 from so2docs.output.targets import Kind, check_own, write_text
@@ -150,7 +151,7 @@ def _size_category(count: int) -> str:
 
 def command(manifest: Manifest) -> str:
     """A command that writes the same output, from its options that are not the default."""
-    usual = Options().output_fingerprint()
+    usual = Fingerprint.of(Options()).by_option()
     if manifest.counts["recipe"] is not None:
         del usual["--body"]  # Which the recipe may say.
     words = ["so2docs", "convert", manifest.input[0].name, manifest.output]

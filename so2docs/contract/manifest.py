@@ -18,6 +18,7 @@ from so2docs._version import __version__
 from so2docs.contract.document_schema import schema_of
 from so2docs.errors import OptionError, OutputError
 from so2docs.options.conversion import Options
+from so2docs.options.fingerprint import Fingerprint
 from so2docs.output.paths import Names
 from so2docs.output.side_files import MANIFEST, side_file
 from so2docs.output.targets import write_text
@@ -102,7 +103,7 @@ class Manifest:
             FORMAT,
             __version__,
             os.path.basename(names.output),
-            json.loads(json.dumps(options.output_fingerprint())),
+            Fingerprint.of(options).by_option(),
             counts,
             [File.of(path) for path in dict.fromkeys(read)],
             [File.of(path) for path in names.earlier_files()],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, get_args
+from typing import get_args
 
 from so2docs.errors import OptionError
 from so2docs.options.choices import AnswersBy, BodyAs, Core
@@ -146,32 +146,3 @@ class Options:
         The rows of tables that belong to such posts are filtered too, and no strays.
         """
         return bool(self.nest) and self.filters.sample is not None
-
-    def spill_fingerprint(self) -> dict[str, Any]:
-        """Options that the first pass obeys, under the names of the command line."""
-        filters = self.filters.output_fingerprint()
-        filters.pop("--limit")
-        return {
-            "--skip-malformed": self.skip_malformed,
-            "--body": self.body,
-            "form of dates (--format mongodb)": self.form.has_dates,
-            "--sample together with --with": self.needs_all_keys,
-            "name of the --site-field": self.site_field and self.site_field[0],
-            "ids of users (--with users)": self.filters.fields.hidden(self.nest),
-            **filters,
-        }
-
-    def output_fingerprint(self) -> dict[str, Any]:
-        """Options under the names of the command line, for the spill to remember."""
-        return {
-            "--answers-by": self.answers_by,
-            "--level": self.level,
-            "--site-field": None if self.site_field is None else list(self.site_field),
-            "--limit": self.filters.limit,
-            "--recipe": None if self.recipe is None else self.recipe.fingerprint,
-            "--attribution": self.is_attributed,
-            "--site": self.host,
-            "--with": list(self.nest),
-            **self.form.output_fingerprint(),
-            **self.spill_fingerprint(),
-        }

@@ -77,27 +77,6 @@ class Filters:
             return 0.0
         return 1.0 if self.sample is None else self.sample / _WHOLE
 
-    def output_fingerprint(self) -> dict[str, Any]:
-        """Options under the names of the command line."""
-        kept = self.fields.kept
-        return {
-            "--tag": sorted(self.tags),
-            "--all-tags": self.all_tags,
-            "--min-score": self.min_score,
-            "--min-answer-score": self.min_answer_score,
-            "--min-answers": self.min_answers,
-            "--max-body": self.max_body,
-            "--drop-fabricated": self.drop_fabricated,
-            "--answered": self.answered,
-            "--accepted": self.accepted,
-            "--since": self.since,
-            "--until": self.until,
-            "--sample": self.sample,
-            "--limit": self.limit,
-            "--fields": None if kept is None else sorted(kept),
-            "--without": sorted(self.fields.left_out),
-        }
-
 
 def filters_of(**given: Unpack[FilterKeywords]) -> Filters:
     """The filters that some keywords ask for.

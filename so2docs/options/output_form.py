@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, get_args
+from typing import get_args
 
 from so2docs.errors import OptionError
 from so2docs.options.choices import (
@@ -75,16 +75,6 @@ class OutputForm:
     def has_dates(self) -> bool:
         """Whether the spill must have dates in the form of this format."""
         return FORMATS[self.format].dates
-
-    def output_fingerprint(self) -> dict[str, Any]:
-        """Options under the names of the command line."""
-        return {
-            "--format": self.format,
-            "--compression": self.compression,
-            "--index": self.index,
-            "--split": self.split_files if self.split_bytes is None else f"{self.split_bytes}B",
-            "--split-by": self.split_by,
-        }
 
 
 def form_of(

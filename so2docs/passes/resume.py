@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any
 
 from so2docs import spill
 from so2docs.errors import SpillError
+from so2docs.options.conversion import Options
+from so2docs.options.fingerprint import Fingerprint
 from so2docs.sources import storage
 from so2docs.sources.stream import AnyDump
 from so2docs.sources.tables import TableFile
@@ -17,48 +19,66 @@ from so2docs.spill import Spill
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096
 
-_NAMES = {
-    "size": "size of the dump",
-    "modified": "modification time of the dump",
-    "content": "content of the dump",
-    "format": "format of the spill (another version of so2docs)",
-}
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the blocks of a table were made from, and how it was cut.
+
+    Attributes:
+        format: Version of the spill.
+        size: Bytes of the file.
+        modified: Its modification time, in ns.
+        content: Hash of its bytes at 17 places.
+        chunk_bytes: Bytes of a chunk; 0 for pieces that grow with the stream.
+    """
+
+    format: int
+    size: int
+    modified: int
+    content: str
+    chunk_bytes: int
+
+    @classmethod
+    def of(cls, dump: AnyDump | TableFile, chunk_bytes: int) -> Source:
+        """Look at a file, as it is now."""
+        if dump.file is None:
+            # What can be read only once is like nothing else.
+            return cls(spill.FORMAT, 0, 0, os.urandom(16).hex(), chunk_bytes)
+        digest = blake2b(digest_size=16)
+        size, modified, _ = dump.identity
+        with storage.open_file(dump.file) as file:
+            for part in range(_SAMPLES + 1):
+                file.seek(max(0, size * part // _SAMPLES - _SAMPLE_BYTES))
+                digest.update(file.read(_SAMPLE_BYTES))
+        return cls(spill.FORMAT, size, modified, digest.hexdigest(), chunk_bytes)
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Source:
+        """What `to_json` returned."""
+        return cls(**values)
+
+    def differences(self, other: Source) -> list[str]:
+        """In what another file differs, in words."""
+        labels = {
+            "size of the dump": self.size == other.size,
+            "modification time of the dump": self.modified == other.modified,
+            "content of the dump": self.content == other.content,
+        }
+        return [label for label, is_same in labels.items() if not is_same]
 
 
-def fingerprint(dump: AnyDump | TableFile) -> dict[str, Any]:
-    """What tells a dump from another: size, time, and its bytes at 17 places."""
-    if dump.file is None:
-        # What can be read only once is like nothing else.
-        return {"format": spill.FORMAT, "size": 0, "modified": 0, "content": os.urandom(16).hex()}
-    digest = blake2b(digest_size=16)
-    size = dump.identity[0]
-    with storage.open_file(dump.file) as file:
-        for part in range(_SAMPLES + 1):
-            file.seek(max(0, size * part // _SAMPLES - _SAMPLE_BYTES))
-            digest.update(file.read(_SAMPLE_BYTES))
-    return {
-        "format": spill.FORMAT,
-        "size": size,
-        "modified": dump.identity[1],
-        "content": digest.hexdigest(),
-    }
-
-
-def claim(
-    found: Spill,
-    dump: AnyDump,
-    chunk_bytes: int,
-    options: dict[str, Any],
-    of_the_spill: Container[str] = frozenset({"--skip-malformed"}),
-) -> int:
+def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: Options) -> int:
     """Make sure that a spill was made from this dump with these options, or mark it so.
 
     Args:
         found: The spill, new or from an earlier session.
         dump: The dump to convert.
         chunk_bytes: Bytes of a chunk, where the spill is new.
-        options: What changes the output, by the name that users know.
-        of_the_spill: Names of those that change what the first pass makes.
+        options: How to convert.
 
     Returns:
         Bytes of a chunk.
@@ -66,26 +86,24 @@ def claim(
     Raises:
         SpillError: It was made from something else.
     """
-    source = fingerprint(dump)
-    made_from = found.get("source")
-    if made_from is None:
-        found.put_all({"source": source, "options": options, "chunk_bytes": chunk_bytes})
+    asked = Fingerprint.of(options)
+    now = Source.of(dump, chunk_bytes)
+    values = found.get("source")
+    if values is None:
+        found.put_all({"source": now.to_json(), "options": asked.to_json()})
         return chunk_bytes
     found.check()
-    differences = [label for name, label in _NAMES.items() if made_from.get(name) != source[name]]
-    before = found.get("options")
-    # Chunks without malformed rows are the same with and without --skip-malformed, and of a
-    # finished conversion only the first pass is used again.
-    free = {"--skip-malformed"} if options["--skip-malformed"] else set()
-    if found.get("finished"):
-        free |= {name for name in options if name not in of_the_spill}
-    differences += [
-        name for name in options if name not in free and before.get(name) != options[name]
-    ]
+    if values["format"] != spill.FORMAT:
+        raise _another(found, ["format of the spill (another version of so2docs)"])
+    before, asked_before = Source.from_json(values), Fingerprint.from_json(found.get("options"))
+    # Of a finished conversion, only the first pass is used again.
+    is_finished = bool(found.get("finished"))
+    differences = before.differences(now)
+    differences += asked_before.differences(asked, of_spill_only=is_finished)
     if differences:
         raise _another(found, differences)
-    found.put_all({"options": options, "finished": False})
-    return int(found.get("chunk_bytes"))
+    found.put_all({"options": asked.to_json(), "finished": False})
+    return before.chunk_bytes
 
 
 def _another(found: Spill, differences: list[str]) -> SpillError:
@@ -114,12 +132,12 @@ def claim_table(found: Spill, file: TableFile, chunk_bytes: int) -> int:
     Raises:
         SpillError: It was made from another file.
     """
-    source = fingerprint(file)
-    table = file.table
-    made_from = found.get(table.name)
-    if made_from is None:
-        found.put(table.name, {"source": source, "chunk_bytes": chunk_bytes})
+    now = Source.of(file, chunk_bytes)
+    values = found.get(file.table.name)
+    if values is None:
+        found.put(file.table.name, now.to_json())
         return chunk_bytes
-    if made_from["source"] != source:
-        raise _another(found, [table.file])
-    return int(made_from["chunk_bytes"])
+    before = Source.from_json(values)
+    if before.differences(now):
+        raise _another(found, [file.table.file])
+    return before.chunk_bytes

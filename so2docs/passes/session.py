@@ -50,13 +50,7 @@ class Session:
         self.names = names
         self.notify = notify
         wanted = options.chunk_bytes or dump.chunk_bytes
-        chunk_bytes = resume.claim(
-            spill,
-            dump,
-            wanted,
-            options.output_fingerprint(),
-            options.spill_fingerprint(),
-        )
+        chunk_bytes = resume.claim(spill, dump, wanted, options)
         self.posts = FirstPass(
             POSTS,
             dump.path,

@@ -1,5 +1,6 @@
 """Going on after an interruption: what is found is said, and nothing foreign or damaged is used."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -15,10 +16,14 @@ from support.dumps import END, answer, left_by, question, some_rows, write_dump
 from support.places import CHECKOUT
 
 import so2docs
+from so2docs.options.conversion import Options
+from so2docs.options.filters import Filters
+from so2docs.options.fingerprint import Fingerprint
 from so2docs.output.lock import output_lock
 from so2docs.passes import bucket as bucket_side
 from so2docs.passes import chunk as chunk_side
 from so2docs.passes.second_pass import SecondPass
+from so2docs.spill import FORMAT, Spill
 
 CHUNK_BYTES = 3000
 LONG = bool(os.environ.get("SO2DOCS_LONG"))
@@ -290,6 +295,32 @@ def test_changed_content_with_the_same_size_and_time_is_refused(
     os.utime(dump, ns=(status.st_atime_ns, status.st_mtime_ns))
     with pytest.raises(so2docs.SpillError, match=r"\(different: content of the dump\)"):
         convert(dump, output)
+
+
+def test_a_spill_of_another_version_is_refused(
+    monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path
+) -> None:
+    stop_in(monkeypatch, dump, output, chunk=2)
+    spill = Spill(spill_of(output))
+    spill.put_all({"source": {"format": FORMAT - 1}, "options": {"--level": 2}})
+    spill.close()
+    with pytest.raises(so2docs.SpillError, match=r"format of the spill \(another version of"):
+        convert(dump, output)
+    assert not convert(dump, output, restart=True)[1]
+
+
+def test_what_a_spill_remembers_of_options_comes_back() -> None:
+    options = Options(nest=("users",), site_field=("Site", "beer"), filters=Filters(tags=("a",)))
+    asked = Fingerprint.of(options)
+    before = Fingerprint.from_json(json.loads(json.dumps(asked.to_json())))
+    assert before == asked
+    assert before.differences(asked, of_spill_only=False) == []
+    other = Fingerprint.of(Options(level=3, body="text", skip_malformed=True))
+    found = {"--with", "--site-field", "--tag"}
+    found |= {"--level", "--body", "name of the --site-field"}
+    assert set(before.differences(other, of_spill_only=False)) == found
+    found -= {"--with", "--site-field", "--level"}
+    assert set(before.differences(other, of_spill_only=True)) == found
 
 
 def test_skip_malformed_may_be_added(tmp_path: Path, output: Path) -> None:
