@@ -68,8 +68,8 @@ ONLY_USERS = {
         "output.formats.columns",
         "output.formats.parquet",
         "output.formats.records",
+        "spark.frames",
         "spark.jobs",
-        "spark.ranges",
         "spark.rows",
     },
     "sqlite3": {

@@ -77,7 +77,7 @@ def spark(
     """Convert DUMPS (paths, URLs or quoted patterns) on Spark into a folder a site below OUTPUT.
 
     Each is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
-    one. A site is a task; a plain dump of more than 4 GB is many.
+    one. A site is a task; one of plain files of more than 4 GB is many.
 
     The part files of a folder hold the lines that convert writes for that dump; of every other
     format, each part file is whole. Sites that are finished are left as they are. Needs PySpark

@@ -1,32 +1,28 @@
-"""Giant dumps, seen from the driver: ranges to all executors, their blocks through Spark's shuffle.
+"""Giant dumps, seen from the driver: from the blocks of all executors to part files or documents.
 
-The first job parses every range and keeps the blocks on the disks of the executors (`persist`);
-what each chunk tells is combined, and says whether the dump is sound and which parts it has. The
-second shuffles the blocks by part and merges them. A lost executor costs the work that was lost
-with it.
+A lost executor costs the work that was lost with it.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from so2docs.errors import So2docsError
 from so2docs.options.conversion import Options
 from so2docs.passes.totals import add_posts
-from so2docs.posts import repeats
 from so2docs.report import Report
+from so2docs.schema import POSTS
 from so2docs.sources import storage
-from so2docs.spark import folders, parts, ranges, rows
-from so2docs.spark.jobs import RESULT, collected, numbers, pickled, run, spark_errors, task_rows
+from so2docs.spark import folders, parts, rows
+from so2docs.spark.jobs import RESULT, collected, pickled, run
 from so2docs.spark.looking import Found
 from so2docs.spark.parts import Giant, Written
 from so2docs.spark.plan import Site
-from so2docs.spark.ranges import RangeTask, Summary
+from so2docs.spark.report import total
+from so2docs.spark.spread import Chosen, Spread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,74 +31,16 @@ GIANT_BYTES = 4_000_000_000
 """A plain dump of more is spread. That is worth it for large ones only: 1.2 GB took 48 seconds of
 CPU with it, 0.8 GB in one task 28, both with starting Spark."""
 
-_SMALLEST_CHUNK = 32 * 1024 * 1024
-_MOST_CHUNKS = 800
-
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_BYTES = 8 * 1024 * 1024
 """Of blocks that a worker is handed at once; Spark's own default is 64 MB, or none before 4.1."""
 
-Chosen = tuple[Site, Found]
-
 
 def is_giant(found: Found, options: Options) -> bool:
-    """Whether a site is spread over all executors, which is possible for posts alone."""
-    is_plain = not (options.nest or options.recipe or options.is_attributed)
-    is_plain = is_plain and options.filters.limit is None
-    return found.dump is not None and found.size > GIANT_BYTES and is_plain
-
-
-class Spread:
-    """The blocks of giant dumps, and what their chunks tell.
-
-    Attributes:
-        frame: The rows of `ranges.COLUMNS`, kept until they are unpersisted.
-        summaries: Of each site, by its place among the given ones.
-        giants: The sites that can be merged, by the same.
-    """
-
-    def __init__(
-        self, spark: SparkSession, sites: Sequence[Chosen], options: list[Options]
-    ) -> None:
-        from pyspark import StorageLevel
-
-        dumps = {number: found.dump for number, (_, found) in enumerate(sites) if found.dump}
-        tasks = [
-            RangeTask(number, chunk, options[number])
-            for number, dump in dumps.items()
-            for chunk in dump.chunks(_chunk_bytes(dump.size, options[number]), (), Path())
-        ]
-
-        def spill(found: Iterator[Any]) -> Iterator[Any]:
-            for number in numbers(found):
-                yield from ranges.batches(tasks[number])
-
-        def summarize(found: Iterator[Any]) -> Iterator[Any]:
-            yield from pickled(ranges.summaries(found, dumps).items())
-
-        spilled = task_rows(spark, len(tasks)).mapInArrow(spill, ranges.COLUMNS)
-        with spark_errors():
-            self.frame = spilled.persist(StorageLevel.DISK_ONLY)
-        told = self.frame.where("crc IS NULL").repartition(len(sites), "site")
-        self.summaries: dict[int, Summary] = dict(collected(told.mapInArrow(summarize, RESULT)))
-        self.giants = {
-            number: Giant(
-                sites[number][0],
-                options[number],
-                repeats.owners(lambda: (), {}, add_posts(summary.tallies, Report("", ""))),
-                {part: order for order, part in enumerate(summary.parts)},
-            )
-            for number, summary in self.summaries.items()
-            if summary.error is None and not summary.is_repeated
-        }
-
-    def shuffled(self) -> DataFrame:
-        """The blocks of those sites by site and part."""
-        count = sum(len(giant.numbers) for giant in self.giants.values())
-        blocks = self.frame.where("crc IS NOT NULL")
-        blocks = blocks.where(blocks.site.isin(list(self.giants)))
-        blocks = blocks.repartition(max(1, count), "site", "part")
-        return blocks.sortWithinPartitions("site", "part", "chunk", "offset")
+    """Whether a site is spread over all executors: its files are plain, and parts stand alone."""
+    has_parts = options.recipe is None and not options.is_attributed
+    has_parts = has_parts and options.filters.limit is None
+    return bool(found.dumps) and found.size > GIANT_BYTES and has_parts
 
 
 def convert(
@@ -133,17 +71,16 @@ def convert(
         try:
             written: list[Written] = collected(spread.shuffled().mapInArrow(write, RESULT))
         finally:
-            spread.frame.unpersist()
+            spread.release()
     results: list[Report | So2docsError | None] = []
     for number, (site, found) in enumerate(sites):
-        summary = spread.summaries[number]
         of_site = [one for one in written if one.site == number]
-        errors = [one.error for one in of_site if one.error is not None]
-        error = summary.error or (errors[0] if errors else None)
-        if error is not None or summary.is_repeated:
+        errors = [spread.error(number), *(one.error for one in of_site)]
+        error = next((one for one in errors if one is not None), None)
+        if error is not None or number not in giants:
             results.append(error)
             continue
-        report = _report(site, found, summary, of_site)
+        report = _report(site, found, spread, number, of_site)
         report.first_pass_seconds = between - started
         report.seconds = time.perf_counter() - started
         report.second_pass_seconds = report.seconds - report.first_pass_seconds
@@ -163,33 +100,30 @@ def convert(
     return results
 
 
-def _chunk_bytes(size: int, options: Options) -> int:
-    return options.chunk_bytes or max(_SMALLEST_CHUNK, -(-size // _MOST_CHUNKS))
-
-
-def _report(site: Site, found: Found, summary: Summary, written: list[Written]) -> Report:
+def _report(
+    site: Site, found: Found, spread: Spread, number: int, written: list[Written]
+) -> Report:
     """What became of a dump; every row of it went somewhere."""
-    report = Report(site.path, site.folder, dump_bytes=found.size, core=summary.core)
-    if found.dump is not None:
-        report.dump = found.dump.path
-    add_posts(summary.tallies, report)
-    sizes: dict[str, int] = {}
-    strays = Counter(report.strays)
-    for one in written:
-        if one.report is not None:
-            report.questions += one.report.questions
-            report.answers += one.report.answers
-            report.filtered += one.report.filtered
-            report.fabricated += one.report.fabricated
-            strays.update(one.report.strays)
-            sizes |= one.files
-    report.strays = dict(sorted(strays.items()))
+    summaries = {table: spread.summary(number, table) for table in found.dumps}
+    first = Report(site.path, site.folder, files=0, dump_bytes=found.dumps[POSTS.name].size)
+    add_posts(summaries[POSTS.name].tallies, first)
+    for table, summary in summaries.items():
+        first.peak_memory_bytes = max(first.peak_memory_bytes, summary.peak)
+        if table != POSTS.name:
+            first.repaired_characters += summary.repaired
+            first.tables[table] = summary.counts(found.dumps[table].size)
+    report = total(
+        [first, *(one.report for one in written if one.report)],
+        found.dumps[POSTS.name].path,
+        site.folder,
+    )
+    report.core = summaries[POSTS.name].core
     report.check()
-    of_parts = [size for name, size in sizes.items() if name.startswith(folders.PART)]
+    sizes = [item for one in written for item in one.files.items()]
+    of_parts = [size for name, size in sizes if name.startswith(folders.PART)]
     report.files, report.output_bytes = len(of_parts), sum(of_parts)
     if len(of_parts) < len(sizes):
         report.strays_path = storage.join(site.folder, f"{folders.STRAYS}-*")
-    report.peak_memory_bytes = max([summary.peak, *(one.peak for one in written)])
     return report
 
 
@@ -215,10 +149,10 @@ def documents(
     if not sites:
         return None, []
     spread = Spread(spark, sites, options)
-    for summary in spread.summaries.values():
-        if summary.error is not None:
-            spread.frame.unpersist()
-            raise summary.error
+    for number in range(len(sites)):
+        if error := spread.error(number):
+            spread.release()
+            raise error
     giants: Mapping[int, Giant] = spread.giants
 
     def nest(found: Iterator[Any]) -> Iterator[Any]:
@@ -226,4 +160,4 @@ def documents(
             yield from rows.batches(giant.site.name, nested, giant.options, schema=schema)
 
     frame = spread.shuffled().mapInArrow(nest, rows.columns(options[0], schema=schema))
-    return frame, [sites[number] for number, one in spread.summaries.items() if one.is_repeated]
+    return frame, [one for number, one in enumerate(sites) if number not in giants]

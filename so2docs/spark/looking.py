@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from so2docs.errors import DumpError
-from so2docs.schema import TABLES
-from so2docs.sources import storage
+from so2docs.schema import POSTS, TABLES
+from so2docs.sources import kinds, storage
 from so2docs.sources.dump import Dump, open_dump
-from so2docs.sources.kinds import POSTS
 from so2docs.sources.opening import file_in_folder, inspect_file
 from so2docs.sources.tables import find_tables
 from so2docs.spark import folders
@@ -40,13 +40,13 @@ class Found:
 
     Attributes:
         size: Bytes of its posts and tables, about.
-        dump: Its posts, if they can be read in ranges.
+        dumps: Its posts and tables by name, if all of them can be read in ranges.
         is_finished: Whether its folder has all its files.
         is_begun: Whether there is anything in its folder.
     """
 
     size: int = 0
-    dump: Dump | None = None
+    dumps: Mapping[str, Dump] = field(default_factory=dict)
     is_finished: bool = False
     is_begun: bool = False
 
@@ -77,21 +77,24 @@ def look(task: LookTask) -> Found:
     if folders.SUCCESS in names and not task.force:
         return Found(is_finished=True)
     try:
-        dump, size = _look_at_site(site.path, task.nest)
+        dumps, size = _look_at_site(site.path, task.nest)
     except DumpError as error:
         folders.save_excerpt(site.folder, error)
         raise
-    return Found(size, dump, is_begun=bool(names))
+    return Found(size, dumps, is_begun=bool(names))
 
 
-def _look_at_site(path: str, nest: tuple[str, ...]) -> tuple[Dump | None, int]:
-    """The posts, if they can be read in ranges, and the bytes of all, about."""
+def _look_at_site(path: str, nest: tuple[str, ...]) -> tuple[dict[str, Dump], int]:
+    """Posts and tables, if all can be read in ranges, and the bytes of all, about."""
     posts = path
     if not storage.is_url(posts) and os.path.isdir(posts):
-        posts = file_in_folder(posts, POSTS)
+        posts = file_in_folder(posts, kinds.POSTS)
     dump, size = _look_at_posts(posts)
     tables = find_tables(path, nest, tables_by_url(path, nest))
-    return dump, size + sum(table.size for table in tables.values())
+    found = {POSTS.name: dump} | {name: table.dump for name, table in tables.items()}
+    dumps = {name: dump for name, dump in found.items() if dump is not None}
+    all_size = size + sum(table.size for table in tables.values())
+    return dumps if len(dumps) == len(found) else {}, all_size
 
 
 def _look_at_posts(path: str) -> tuple[Dump | None, int]:

@@ -7,6 +7,7 @@ on the disk of the executor, and the second pass of the plain command does the r
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,17 +19,23 @@ from so2docs.errors import So2docsError
 from so2docs.options.conversion import Options
 from so2docs.options.output_form import ending
 from so2docs.output.paths import Names
+from so2docs.passes.maps import map_users
 from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
-from so2docs.posts.keys import ANSWER, KEY, QUESTION
-from so2docs.report import Report
+from so2docs.posts.keys import ANSWER, QUESTION, integers
+from so2docs.posts.posts import Posts
+from so2docs.posts.table_rows import votes_of
+from so2docs.report import Report, TableCounts
+from so2docs.schema import TABLES, VOTE
 from so2docs.spark import folders
+from so2docs.spark.frames import OF_USERS, rows_of
 from so2docs.spark.jobs import outcome
 from so2docs.spark.plan import Site
 from so2docs.spill import Spill
-from so2docs.store.blocks import Block, BlockReader
+from so2docs.store.blocks import Block, BlockReader, BlockWriter
 from so2docs.store.tally import ChunkTally
+from so2docs.store.users import UserRecords
 
 _KEYLESS = "keyless"
 """Strays that the first pass has counted by their reasons."""
@@ -57,7 +64,7 @@ class Written:
 
     Attributes:
         site: Number of the site.
-        report: What became of them; None if there was an error.
+        report: What became of them; nothing if there was an error.
         files: The files that were written, with their bytes, by name.
         error: Why nothing was.
         peak: Most resident memory of the process so far, in bytes.
@@ -72,7 +79,7 @@ class Written:
 
 def write(batches: Iterable[Any], giants: Mapping[int, Giant]) -> Iterator[Written]:
     """Write the part file, and the side file, of each part of a partition."""
-    for number, part, spill in _spills(batches):
+    for number, part, spill in _spills(batches, giants):
         giant = giants[number]
         # Rows that belong to no question come before all parts.
         order = -1 if part is None else giant.numbers[part]
@@ -87,18 +94,22 @@ def documents(
     batches: Iterable[Any], giants: Mapping[int, Giant]
 ) -> Iterator[tuple[Giant, Iterator[tuple[int, bytes]]]]:
     """The documents of each range of question ids of a partition, with their site."""
-    for number, _, spill in _spills(batches):
+    for number, _, spill in _spills(batches, giants):
         second, report = _second_pass(spill, giants[number], Names("-", None))
         for nested in second.documents(report):
             yield giants[number], nested
 
 
-def _spills(batches: Iterable[Any]) -> Iterator[tuple[int, int | None, Spill]]:
+def _spills(
+    batches: Iterable[Any], giants: Mapping[int, Giant]
+) -> Iterator[tuple[int, int | None, Spill]]:
     """The spill of each part, with the numbers of site and part, until the next is asked for."""
-    for (site, part), of_part in groupby(_rows(batches), itemgetter("site", "part")):
+    for (site, part), of_part in groupby(rows_of(batches), itemgetter("site", "part")):
         with folders.temporary_folder() as folder, _closed(Spill(folder)) as spill:
             for chunk, rows in groupby(of_part, itemgetter("chunk")):
-                _add(spill, chunk, rows)
+                add = _add_users if chunk == OF_USERS and part is not None else _add
+                add(spill, chunk, rows)
+            spill.merge_only(TABLES[name].sequence for name in giants[site].options.nest)
             spill.index()
             yield site, part, spill
 
@@ -111,13 +122,6 @@ def _closed(spill: Spill) -> Iterator[Spill]:
         spill.close()
 
 
-def _rows(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    for batch in batches:
-        data = batch.column("data")
-        for number, row in enumerate(batch.drop_columns(["data"]).to_pylist()):
-            yield row | {"data": data[number].as_buffer()}
-
-
 def _add(spill: Spill, chunk: int, rows: Iterable[dict[str, Any]]) -> None:
     path, blocks, at = spill.new_file(chunk), list[Block](), 0
     with open(path, "wb") as file:
@@ -127,20 +131,41 @@ def _add(spill: Spill, chunk: int, rows: Iterable[dict[str, Any]]) -> None:
     spill.commit(chunk, path, blocks, ChunkTally())
 
 
+def _add_users(spill: Spill, chunk: int, rows: Iterable[dict[str, Any]]) -> None:
+    path = spill.new_file(chunk)
+    with BlockWriter(path) as writer:
+        users = UserRecords(Posts(), writer)
+        for row in rows:
+            data = bytes(row["data"])
+            users.add_compiled(data[: row["keys_size"]], data[row["keys_size"] :])
+        users.finish()
+    spill.commit(chunk, path, writer.blocks, ChunkTally())
+
+
 def _second_pass(spill: Spill, giant: Giant, names: Names) -> tuple[SecondPass, Report]:
-    """The second pass over a part, and a report that expects all of its posts."""
-    lines = _keyless(spill)
-    report = Report(giant.site.path, names.output, rows=sum(_posts(spill)) + lines)
+    """The second pass over a part, and a report that expects all of its rows."""
+    rows, lines = _rows_by_kind(spill), _keyless(spill)
+    report = Report(giant.site.path, names.output, rows=rows[QUESTION] + rows[ANSWER] + lines)
     report.strays = {_KEYLESS: lines} if lines else {}
-    return SecondPass(spill, giant.options, names, giant.first_question_of), report
+    nest = giant.options.nest
+    report.tables = {name: TableCounts(rows=rows[TABLES[name].kind]) for name in nest}
+    users = map_users(spill, chunks=1) if "users" in nest else None
+    second = SecondPass(spill, giant.options, names, giant.first_question_of, users=users)
+    return second, report
 
 
-def _posts(spill: Spill) -> Iterator[int]:
+def _rows_by_kind(spill: Spill) -> Counter[int]:
+    """Posts, comments and links of a part, and votes as they are counted."""
+    found: Counter[int] = Counter()
     with BlockReader() as reader:
         for bucket, _ in spill.buckets():
             for path, block in spill.blocks(bucket):
-                kinds = [key[3] & 15 for key in KEY.iter_unpack(reader.read_keys(path, block))]
-                yield kinds.count(QUESTION) + kinds.count(ANSWER)
+                numbers = integers(reader.read_keys(path, block))
+                kinds = Counter(size & 15 for size in numbers[3::4])
+                if kinds[VOTE]:
+                    kinds[VOTE] = sum(votes_of(rank)[1] for rank in numbers[2::4])
+                found += kinds
+    return found
 
 
 def _keyless(spill: Spill) -> int:
@@ -160,6 +185,10 @@ def _write(spill: Spill, giant: Giant, order: int) -> tuple[Report, dict[str, in
         if report.strays_path is not None:
             made[f"{folders.STRAYS}-{order + 1:05}"] = names.strays
         report.strays.pop(_KEYLESS, None)
+        # The first pass has counted those.
+        report.rows = 0
+        for counts in report.tables.values():
+            counts.rows = 0
         sizes = {name: os.path.getsize(path) for name, path in made.items()}
         folders.publish(giant.site.folder, made)
     return report, sizes

@@ -1,45 +1,65 @@
-"""Ranges of a giant dump, in executors: compressed blocks as rows of a data frame.
+"""Ranges of giant dumps and of their tables, in executors: blocks as rows of a data frame.
 
 `spill_chunk` does the work, into a temporary file; its blocks leave as they are, a row each with
-the part of the site that it belongs to, which is what Spark shuffles by. A row without a part tells
-about the whole chunk.
+the part of the site that it belongs to, which is what Spark shuffles by.
 
-Memory: what `spill_chunk` takes, and `_BATCH_BYTES`.
+Memory: what `spill_chunk` takes, and a batch of rows.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
-from so2docs.errors import ChangedDumpError, DumpError, So2docsError
+from so2docs.errors import ChangedDumpError, So2docsError
 from so2docs.options.conversion import Options
-from so2docs.passes.chunk import ChunkTask, spill_chunk
-from so2docs.passes.first_pass import complete_place
+from so2docs.passes.chunk import ChunkResult, ChunkTask, spill_chunk
 from so2docs.passes.worker import peak_memory
 from so2docs.posts import repeats
 from so2docs.posts.core import resolve
+from so2docs.posts.keys import KEY, as_bytes, integers
+from so2docs.schema import POSTS, TABLES, Table
 from so2docs.sources import storage
 from so2docs.sources.dump import Chunk, Dump, open_dump
+from so2docs.sources.kinds import DumpFile
 from so2docs.spark.folders import temporary_folder
+from so2docs.spark.frames import (
+    ASKED,
+    BLOCK,
+    PART_BITS,
+    QUESTIONS,
+    TOLD,
+    WANTED,
+    Row,
+    batches,
+    by_range,
+    pairs_in,
+    row,
+    rows_of,
+    user_rows,
+)
 from so2docs.spark.jobs import outcome
-from so2docs.spill import REJECTED
-from so2docs.store.blocks import Block
-from so2docs.store.tally import ChunkTally
+from so2docs.spark.summaries import Told
+from so2docs.spill import REJECTED, SEQUENCE_BITS
+from so2docs.store.blocks import Block, BlockReader
+from so2docs.store.id_runs import IdMapWriter
+from so2docs.store.users import CHECK_BYTES
 
-PART_BITS = 3
-"""A part holds 2^3 buckets, 131,072 question ids: 160 MB of JSON of a busy site, 50 MB of gzip."""
+Keys = tuple[Block, bytes]
+_USERS = TABLES["users"]
+_FIELDS = KEY.size // 8
+_NOT_COMPRESSED = 1 << 62
 
-_NAMES = ("site", "part", "chunk", *Block._fields, "data")
-_KINDS = {"data": "binary"}
-COLUMNS = ", ".join(f"{name} {_KINDS.get(name, 'bigint')}" for name in _NAMES)
-"""`part` and `bucket` are null of strays that belong to no question, all but the first three of
-what a chunk tells."""
-
-_BATCH_BYTES = 4 * 1024 * 1024
+# Inside a JSON string each quote has a backslash before it, so these are attributes.
+_USER_ID = re.compile(rb'"(?:Owner|LastEditor|)UserId":(-?[0-9]+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,81 +68,86 @@ class RangeTask:
 
     Attributes:
         site: Number of the site.
-        chunk: The range, in the dump that was looked at.
+        table: The table.
+        chunk: The range, in the file that was looked at.
         options: How to convert.
     """
 
     site: int
+    table: Table
     chunk: Chunk
     options: Options
 
+    @property
+    def number(self) -> int:
+        """Number of the chunk in the spill."""
+        return (self.table.sequence << SEQUENCE_BITS) + self.chunk.number
 
-@dataclass(slots=True)
-class Summary:
-    """What the chunks of a dump tell.
 
-    Attributes:
-        tallies: What stands in each chunk, in their order.
-        parts: Ranges of question ids with posts, in ascending order.
-        is_repeated: Whether a post id stands in several chunks.
-        error: The first thing wrong with the dump.
-        peak: Most resident memory of a worker, in bytes.
-        core: What turned rows into posts.
+def spilled(task: RangeTask, questions: Iterable[tuple[int, int]] = ()) -> Iterator[Any]:
+    """The rows of a range, in Arrow batches.
+
+    Args:
+        task: The range.
+        questions: Posts that the rows of a table belong to, each with its question.
     """
-
-    tallies: dict[int, ChunkTally] = field(default_factory=dict)
-    parts: list[int] = field(default_factory=list)
-    is_repeated: bool = False
-    error: So2docsError | None = None
-    peak: int = 0
-    core: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What one chunk tells: its tally, the bits of its ids, its parts, and how it was parsed."""
-
-    tally: ChunkTally
-    pages: repeats.Pages
-    parts: set[int]
-    peak: int
-    core: str
-
-
-def batches(task: RangeTask) -> Iterator[Any]:
-    """The rows of a range, in Arrow batches."""
-    with temporary_folder() as folder:
-        path = os.path.join(folder, "blocks")
-        result = outcome(lambda chunk: _spilled(chunk, path, task.options), task.chunk)
-        site, chunk = task.site, task.chunk.number
+    with temporary_folder() as folder, BlockReader() as reader:
+        path, posts = os.path.join(folder, "blocks"), _as_map(folder, questions)
+        result = outcome(lambda given: _spill(given, path, posts), task)
+        told: Told | So2docsError
         if isinstance(result, So2docsError):
-            told: _Told | So2docsError = result
+            told = result
         else:
-            told, blocks = result
-            yield from _of_blocks(site, chunk, path, blocks)
-        nothing = [None] * len(Block._fields)
-        yield _batch([(site, None, chunk, *nothing, pickle.dumps(told))])
+            keys = [(block, reader.read_keys(path, block)) for block in result.blocks]
+            told = _told(task, result, keys)
+            yield from batches(_block_rows(task, path, result.blocks))
+            yield from batches(_join_rows(task, path, result, keys, reader))
+        yield from batches([row(TOLD, task.site, None, task.number, pickle.dumps(told))])
 
 
-def _spilled(chunk: Chunk, path: str, options: Options) -> tuple[_Told, list[Block]]:
-    found = _same_dump(chunk.dump)
-    options = replace(options, core=resolve(options.core))
-    result = spill_chunk(ChunkTask(chunk._replace(dump=found), path, options))
-    found.check_unchanged()
-    # What was rejected only counts as seen, in the bits of the ids.
-    blocks = [block for block in result.blocks if block.bucket != REJECTED]
-    parts = {block.bucket >> PART_BITS for block in blocks if block.bucket is not None}
-    told = _Told(result.tally, result.pages, parts, peak_memory(), options.core)
-    return told, blocks
+def asked(task: RangeTask) -> Iterator[Any]:
+    """The posts that the rows of a range of a table belong to, in Arrow batches."""
+    ids: set[int] = set()
+    with temporary_folder() as folder, BlockReader() as reader:
+        path, nothing = os.path.join(folder, "blocks"), _as_map(folder, ())
+        result = outcome(lambda given: _spill(given, path, nothing, room=_NOT_COMPRESSED), task)
+        # What is wrong with it is found again when the rows are needed.
+        if not isinstance(result, So2docsError):
+            for block in result.blocks:
+                ids.update(integers(reader.read_keys(path, block))[1::_FIELDS])
+    # A chunk that asks for nothing is read, too.
+    found = by_range((post_id, 0) for post_id in sorted(ids)) or {0: b""}
+    site, chunk = task.site, task.number
+    yield from batches(row(ASKED, site, part, chunk, data) for part, data in found.items())
 
 
-def _same_dump(dump: Dump) -> Dump:
+def with_questions(found: Iterable[Any], tasks: Mapping[tuple[int, int], RangeTask]) -> Any:
+    """The rows of ranges of tables, in Arrow batches.
+
+    Args:
+        found: What `frames.find_questions` has found, sorted by site and chunk.
+        tasks: The ranges by site and chunk.
+    """
+    for key, of_range in groupby(rows_of(found), itemgetter("site", "chunk")):
+        yield from spilled(tasks[key], (pair for one in of_range for pair in pairs_in(one["data"])))
+
+
+def _spill(task: RangeTask, path: str, posts_map: str, *, room: int = 0) -> ChunkResult:
+    chunk = task.chunk._replace(dump=_same_dump(task))
+    options = replace(task.options, core=resolve(task.options.core))
+    result = spill_chunk(ChunkTask(chunk, path, options, task.table, posts_map, room))
+    chunk.dump.check_unchanged()
+    return result
+
+
+def _same_dump(task: RangeTask) -> Dump:
     """The dump as this machine has it, which may be a copy.
 
     Raises:
         ChangedDumpError: It is not the one that was looked at.
     """
-    found = open_dump(dump.path)
+    dump = task.chunk.dump
+    found = open_dump(dump.path, DumpFile(task.table.file, task.table.name))
     is_same = (found.size, found.start, found.end) == (dump.size, dump.start, dump.end)
     if not is_same or (storage.is_url(dump.path) and found.identity != dump.identity):
         raise ChangedDumpError(
@@ -131,58 +156,81 @@ def _same_dump(dump: Dump) -> Dump:
     return found
 
 
-def _of_blocks(site: int, chunk: int, path: str, blocks: list[Block]) -> Iterator[Any]:
-    rows: list[tuple[Any, ...]] = []
-    size = 0
+def _as_map(folder: str, pairs: Iterable[tuple[int, int]]) -> str:
+    """Path of a map of those pairs."""
+    path = os.path.join(folder, "posts.map")
+    known = dict(pairs)
+    with IdMapWriter(path) as found:
+        found.add(list(known), list(known.values()))
+        found.finish()
+    return path
+
+
+def _told(task: RangeTask, result: ChunkResult, keys: list[Keys]) -> Told:
+    numbers = {block.bucket for block in result.blocks} - {None, REJECTED}
+    parts = {number >> PART_BITS for number in numbers if number is not None}
+    pages, is_repeated = result.pages, False
+    if task.table == _USERS:
+        ids = [number for _, of_block in keys for number in integers(of_block)[::_FIELDS]]
+        is_repeated = len(set(ids)) < len(ids)
+        pages, _ = repeats.of_chunk(bytearray(as_bytes(array("q", sorted(ids * 2)))))
+    core = resolve(task.options.core)
+    return Told(result.tally, pages, is_repeated, parts, peak_memory(), core)
+
+
+def _part(block: Block) -> int | None:
+    return None if block.bucket is None else block.bucket >> PART_BITS
+
+
+def _block_rows(task: RangeTask, path: str, blocks: list[Block]) -> Iterator[Row]:
+    """The blocks that are merged: not what rejected posts and users have of their own."""
     with open(path, "rb") as file:
         for block in blocks:
+            if block.bucket == REJECTED or (block.bucket is None and not block.raw_size):
+                continue
             file.seek(block.offset)
             data = file.read(block.keys_size + block.json_size)
-            part = None if block.bucket is None else block.bucket >> PART_BITS
-            rows.append((site, part, chunk, *block, data))
-            size += len(data)
-            if size >= _BATCH_BYTES:
-                yield _batch(rows)
-                rows, size = [], 0
-    if rows:
-        yield _batch(rows)
+            yield row(BLOCK, task.site, _part(block), task.number, data, block=block)
 
 
-def _batch(rows: list[tuple[Any, ...]]) -> Any:
-    import pyarrow as pa
+def _join_rows(
+    task: RangeTask,
+    path: str,
+    result: ChunkResult,
+    keys: list[Keys],
+    reader: BlockReader,
+) -> Iterator[Row]:
+    """What other tables need to know of a range."""
+    site, number, nest = task.site, task.number, task.options.nest
+    if task.table == _USERS:
+        yield from user_rows(_users(path, keys), site, chunk=number)
+    elif _USERS.name in nest and task.table in (POSTS, TABLES["comments"]):
+        wanted = by_range(sorted(_wanted_users(path, result.blocks, reader)))
+        yield from (row(WANTED, site, part, number, data) for part, data in wanted.items())
+    if task.table == POSTS and set(nest) - {_USERS.name}:
+        questions = dict(result.tally.owners)
+        for _, of_block in keys:
+            numbers = integers(of_block)
+            for post_id, question_id in zip(numbers[1::_FIELDS], numbers[::_FIELDS], strict=True):
+                questions.setdefault(post_id, question_id)
+        for part, data in by_range(questions.items()).items():
+            yield row(QUESTIONS, site, part, number, data)
 
-    types = [pa.binary() if name in _KINDS else pa.int64() for name in _NAMES]
-    columns = zip(zip(*rows, strict=True), types, strict=True)
-    return pa.record_batch([pa.array(values, kind) for values, kind in columns], _NAMES)
+
+def _users(path: str, keys: list[Keys]) -> Iterator[tuple[int, bytes]]:
+    """Id and JSON of each user of a range."""
+    data = Path(path).read_bytes()
+    for _, of_block in keys:
+        for user_id, at, _, _ in KEY.iter_unpack(of_block):
+            yield user_id, data[at + CHECK_BYTES : data.index(b"\n", at)]
 
 
-def summaries(found: Iterator[Any], dumps: dict[int, Dump]) -> dict[int, Summary]:
-    """Combine what the chunks of some sites tell.
-
-    Args:
-        found: Arrow batches with their rows, in any order.
-        dumps: The dumps by the number of the site.
-    """
-    result: dict[int, Summary] = {}
-    seen: dict[int, repeats.SeenIds] = {}
-    errors: dict[int, dict[int, So2docsError]] = {}
-    for batch in found:
-        for row in batch.to_pylist():
-            site, told = row["site"], pickle.loads(row["data"])
-            summary = result.setdefault(site, Summary())
-            if isinstance(told, So2docsError):
-                errors.setdefault(site, {})[row["chunk"]] = told
-                continue
-            summary.tallies[row["chunk"]] = told.tally
-            summary.parts = sorted({*summary.parts, *told.parts})
-            summary.peak, summary.core = max(summary.peak, told.peak), told.core
-            seen.setdefault(site, repeats.SeenIds()).add(told.pages)
-    for site, summary in result.items():
-        summary.tallies = dict(sorted(summary.tallies.items()))
-        summary.is_repeated = site in seen and bool(seen[site].repeated)
-        if site in errors:
-            chunk, summary.error = min(errors[site].items())
-            before = [tally for number, tally in summary.tallies.items() if number < chunk]
-            if isinstance(summary.error, DumpError):
-                complete_place(summary.error, dumps[site], before)
-    return result
+def _wanted_users(path: str, blocks: list[Block], reader: BlockReader) -> set[tuple[int, int]]:
+    """The users of posts or comments, each with the part of the site that names them."""
+    found: set[tuple[int, int]] = set()
+    for block in blocks:
+        part = _part(block)
+        if part is not None and block.raw_size:
+            _, json = reader.read(path, block)
+            found.update((user_id, part) for user_id in set(map(int, _USER_ID.findall(json))))
+    return found

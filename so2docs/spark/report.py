@@ -10,6 +10,18 @@ from typing import Any
 from so2docs.errors import DumpError
 from so2docs.report import Report, TableCounts
 
+_SUMS = (
+    "rows",
+    "questions",
+    "answers",
+    "filtered",
+    "fabricated",
+    "repaired_characters",
+    "dump_bytes",
+    "output_bytes",
+    "files",
+)
+_MAXIMA = ("first_pass_seconds", "second_pass_seconds", "peak_memory_bytes", "jobs")
 _COUNTS = ("rows", "questions", "answers", "strays", "other types", "filtered")
 
 
@@ -44,29 +56,9 @@ class SparkReport:
             dump: What to call the dumps.
             output: What to call the folder.
         """
-        reports = list(self.sites.values())
-        return Report(
-            dump,
-            output,
-            rows=sum(report.rows for report in reports),
-            questions=sum(report.questions for report in reports),
-            answers=sum(report.answers for report in reports),
-            strays=_sum(report.strays for report in reports),
-            other_types=_sum(report.other_types for report in reports),
-            filtered=sum(report.filtered for report in reports),
-            fabricated=sum(report.fabricated for report in reports),
-            repaired_characters=sum(report.repaired_characters for report in reports),
-            dump_bytes=sum(report.dump_bytes for report in reports),
-            output_bytes=sum(report.output_bytes for report in reports),
-            tables=_tables(reports),
-            files=sum(report.files for report in reports),
-            seconds=self.seconds,
-            first_pass_seconds=max((report.first_pass_seconds for report in reports), default=0.0),
-            second_pass_seconds=max(
-                (report.second_pass_seconds for report in reports), default=0.0
-            ),
-            jobs=max((report.jobs for report in reports), default=1),
-        )
+        found = total(self.sites.values(), dump, output)
+        found.seconds = self.seconds
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
@@ -106,19 +98,33 @@ def _counts(report: Report) -> dict[str, int]:
     return dict(zip(_COUNTS, counts, strict=True))
 
 
-def _tables(reports: Iterable[Report]) -> dict[str, TableCounts]:
-    found: dict[str, TableCounts] = {}
+def total(reports: Iterable[Report], dump: str, output: str) -> Report:
+    """The sum of some reports; of times, memory and processes, the most.
+
+    Args:
+        reports: The reports.
+        dump: What to call the dumps.
+        output: What to call the outputs.
+    """
+    result = Report(dump, output, files=0)
+    strays: Counter[str] = Counter()
+    other_types: Counter[str] = Counter()
     for report in reports:
-        for name, table in report.tables.items():
-            total = found.setdefault(name, TableCounts())
-            total.rows += table.rows
-            total.bytes += table.bytes
-            total.add({"nested": table.nested, "filtered": table.filtered, **table.strays})
-    return found
-
-
-def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for some in counts:
-        found.update(some)
-    return dict(sorted(found.items()))
+        for name in _SUMS:
+            setattr(result, name, getattr(result, name) + getattr(report, name))
+        for name in _MAXIMA:
+            setattr(result, name, max(getattr(result, name), getattr(report, name)))
+        if report.records is not None:
+            result.recipe = report.recipe
+            result.records = (result.records or 0) + report.records
+            result.without_record = (result.without_record or 0) + (report.without_record or 0)
+        strays.update(report.strays)
+        other_types.update(report.other_types)
+        for table, counts in report.tables.items():
+            of_all = result.tables.setdefault(table, TableCounts())
+            of_all.rows += counts.rows
+            of_all.bytes += counts.bytes
+            of_all.add({"nested": counts.nested, "filtered": counts.filtered, **counts.strays})
+    result.strays = dict(sorted(strays.items()))
+    result.other_types = dict(sorted(other_types.items()))
+    return result

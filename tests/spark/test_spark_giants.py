@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,22 @@ from support.spark_runs import (
     assert_same_as_parquet,
     assert_same_as_plain,
     assert_same_counts,
+    assert_same_site,
     files_of,
     lines_of,
     sparse_dump,
+    wide_site,
 )
 
 import so2docs
 from so2docs import spark as on_spark
 from so2docs.options.conversion import Options
+from so2docs.schema import POSTS
 from so2docs.sources.dump import Chunk, open_dump
-from so2docs.spark import giants, ranges
+from so2docs.spark import giants, ranges, summaries
 from so2docs.spark.looking import Found
 from so2docs.spark.plan import Site
+from so2docs.spark.spread import Spread
 
 pytestmark = pytest.mark.spark
 
@@ -150,15 +155,79 @@ def test_one_giant_among_many_small_ones(
     assert list(report.sites) == ["giant", "posts", "strays", "votes"]
     for dump, name in zip(dumps, report.sites, strict=True):
         assert_same_as_plain(dump, out / name, tmp_path / f"plain-{name}")
-    found = on_spark.documents(session, dumps, schema=True).groupBy("Site").count().collect()
-    assert dict(map(tuple, found)) == {
+    rows = on_spark.documents(session, dumps, schema=True).groupBy("Site").count().collect()
+    assert dict(map(tuple, rows)) == {
         name: one.questions for name, one in report.sites.items() if one.questions
     }
-    chosen = [(Site("giant", str(giant)), Found(giant.stat().st_size, open_dump(str(giant))))]
-    spread = giants.Spread(session, chosen, [Options(chunk_bytes=50_000, core="python")])
-    tasks = spread.frame.select(spark_partition_id()).distinct().count()
-    assert tasks == len(spread.summaries[0].tallies) > 5
-    spread.frame.unpersist()
+    chosen = [
+        (
+            Site("giant", str(giant)),
+            Found(giant.stat().st_size, {POSTS.name: open_dump(str(giant))}),
+        )
+    ]
+    spread = Spread(session, chosen, [Options(chunk_bytes=50_000, core="python")])
+    blocks = spread.shuffled()
+    assert blocks.select("part").distinct().count() == len(spread.giants[0].numbers) > 20
+    tasks = blocks.select(spark_partition_id()).distinct().count()
+    assert tasks > 10
+    spread.release()
+
+
+TABLE_OPTIONS = [
+    {},
+    {"sample": "40%", "nest": ["comments", "votes"]},
+    {"min_answer_score": 2, "fields": "Id,OwnerUserId,Answers,Comments.UserId", "body": "text"},
+]
+
+
+@pytest.mark.parametrize("options", TABLE_OPTIONS, ids=lambda options: "-".join(options) or "all")
+def test_tables_find_their_posts_and_parts_their_users(
+    session: Any, tmp_path: Path, options: Any
+) -> None:
+    site, out = wide_site(tmp_path / "wide"), tmp_path / "out"
+    options = {"nest": "all", **options}
+    report = on_spark.convert(session, site, out, chunk_bytes=3_000, **options)
+    # In one task it would be one file.
+    assert report.sites["wide"].files > 10
+    found = report.sites["wide"]
+    assert_same_site(site / "Posts.xml", out / "wide", found, tmp_path / "plain", **options)
+
+
+def test_tables_in_columns_and_skewed(session: Any, tmp_path: Path) -> None:
+    site = wide_site(tmp_path / "wide")
+    # All comments and votes on one post, by one user, and all but one user in one range.
+    for name, attribute in (("Comments", "PostId"), ("Votes", "PostId"), ("Comments", "UserId")):
+        path = site / f"{name}.xml"
+        path.write_text(re.sub(rf'{attribute}="[0-9]+"', f'{attribute}="15"', path.read_text()))
+    assert_same_as_parquet(session, tmp_path, site, nest="all", chunk_bytes=3_000)
+
+
+def test_what_tables_repeat_is_left_to_one_task(session: Any, tmp_path: Path) -> None:
+    site, out = wide_site(tmp_path / "wide"), tmp_path / "out"
+    users = site / "Users.xml"
+    users.write_text(users.read_text().replace("</users>", '<row Id="15" /></users>'))
+    report = on_spark.convert(session, site, out, nest=["users"], chunk_bytes=3_000)
+    found = report.sites["wide"]
+    assert found.files == 1
+    assert_same_site(site, out / "wide", found, tmp_path / "plain", nest=["users"])
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_is_wrong_with_a_table(session: Any, tmp_path: Path, strict: bool) -> None:
+    site = wide_site(tmp_path / "wide")
+    comments = site / "Comments.xml"
+    text = comments.read_text()
+    if not strict:
+        at = text.rindex("<row")
+        comments.write_text(text[:at] + text[at:].replace("/>", ">", 1))
+    options: dict[str, Any] = {"nest": "all", "strict": strict, "chunk_bytes": 3_000}
+    with pytest.raises(so2docs.DumpError) as found:
+        on_spark.convert(session, site, tmp_path / "out", **options)
+    with pytest.raises(so2docs.DumpError) as plain:
+        so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1, **options)
+    assert type(found.value) is type(plain.value)
+    first, wanted = (str(one.value).partition("; a small dump")[0] for one in (found, plain))
+    assert first == wanted
 
 
 def test_typed_columns(session: Any, tmp_path: Path) -> None:
@@ -180,8 +249,8 @@ def test_workers_may_have_a_copy_of_the_dump_each(tmp_path: Path) -> None:
     assert "--restart" not in str(error)
 
 
-def _summary(dump: Any) -> ranges.Summary:
+def _summary(dump: Any) -> summaries.Summary:
     chunk = Chunk(0, dump, dump.start, dump.end)
-    batches = ranges.batches(ranges.RangeTask(0, chunk, Options(core="python")))
-    told = [batch.slice(batch.num_rows - 1) for batch in list(batches)[-1:]]
-    return ranges.summaries(iter(told), {0: dump})[0]
+    task = ranges.RangeTask(0, POSTS, chunk, Options(core="python"))
+    told = [batch.slice(batch.num_rows - 1) for batch in list(ranges.spilled(task))[-1:]]
+    return summaries.summarize(iter(told), {(0, POSTS.name): dump})[0, POSTS.name]

@@ -2,20 +2,18 @@
 
 import json
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dumps import answer, question, row, write_dump
 from support.oracle_tables import FILES, nest
 from support.places import SAMPLES
 from support.spark_runs import (
     assert_same_as_parquet,
-    assert_same_as_plain,
-    assert_same_counts,
+    assert_same_site,
     files_of,
     lines_of,
+    wide_site,
 )
 
 import so2docs
@@ -30,22 +28,6 @@ SETS = [
 ]
 
 
-def assert_same_tables(found: so2docs.Report, plain: so2docs.Report) -> None:
-    """Both reports count the same rows of posts and of tables."""
-    assert_same_counts(found, plain)
-    assert list(found.tables) == list(plain.tables)
-    for name, table in plain.tables.items():
-        # What the spill of a table takes depends on the size of the chunks.
-        rest = {"seconds": 0.0, "spill_bytes": 0}
-        assert asdict(found.tables[name]) | rest == asdict(table) | rest
-
-
-def assert_same(dump: Path, out: Path, found: so2docs.Report, plain: Path, **options: Any) -> None:
-    """Lines and counts are those of the plain command."""
-    assert_same_as_plain(dump, out, plain, **options)
-    assert_same_tables(found, so2docs.convert(dump, plain / "q.jsonl.gz", jobs=1, **options))
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize("names", SETS)
 def test_sample(session: Any, tmp_path: Path, names: tuple[str, ...]) -> None:
@@ -56,7 +38,7 @@ def test_sample(session: Any, tmp_path: Path, names: tuple[str, ...]) -> None:
         assert b"".join(lines_of(out / "site")) == b"".join(oracle.document_lines())
         strays = lines_of(out / "site", ".strays-*")
         assert sorted(strays) == sorted(oracle.stray_lines())
-        assert_same(
+        assert_same_site(
             SITE / "Posts.xml",
             out / "site",
             report.sites["site"],
@@ -80,7 +62,7 @@ def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
             session, sites, out, nest=has, site=False, chunk_bytes=500_000, answers_by="votes"
         )
         for folder in sites:
-            assert_same(
+            assert_same_site(
                 folder / "Posts.xml",
                 out / folder.name,
                 report.sites[folder.name],
@@ -88,43 +70,6 @@ def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
                 nest=has,
                 answers_by="votes",
             )
-
-
-def wide_site(folder: Path) -> Path:
-    """Posts, and what belongs to them, far apart over many parts; some of it to nobody."""
-    folder.mkdir()
-    ids = range(5, 2_000_000, 40_009)
-    posts = [question(one, OwnerUserId=one * 3, Title=f"t{one}") for one in ids]
-    posts += [
-        answer(one + 1, ids[number * 7 % len(ids)], Score=number % 5, LastEditorUserId=one)
-        for number, one in enumerate(ids)
-    ]
-    posts += [answer(77, 400_000), answer(ids[3] + 1, ids[9]), question(ids[4]), row(PostTypeId=1)]
-    comments = [
-        row(Id=9_000 - number, PostId=one + number % 3, Text=f'a "UserId":{one}', UserId=one * 2)
-        for number, one in enumerate(ids)
-    ]
-    comments += [row(Id=1, PostId=ids[0], Text=text) for text in "dcba"] + [
-        row(Id=3),
-        row(PostId=5),
-    ]
-    links = [row(Id=one, PostId=one + 1, RelatedPostId=5, LinkTypeId=3) for one in ids]
-    votes = [row(Id=one, PostId=one + one % 3, VoteTypeId=one % 4) for one in ids] * 3
-    users = [
-        row(Id=one * factor, Reputation=factor, DisplayName=f"u{one}-{factor}")
-        for factor in (3, 2, 1, 3)
-        for one in ids
-    ]
-    users += [row(Id="x", DisplayName="nobody"), row(Id=-1, DisplayName="Community")]
-    write_dump(folder / "Posts.xml", *posts)
-    for name, rows in (
-        ("comments", comments),
-        ("links", links),
-        ("votes", votes),
-        ("users", users),
-    ):
-        write_dump(folder / TABLES[name].file, *rows)
-    return folder
 
 
 @pytest.mark.spark
@@ -139,7 +84,7 @@ def wide_site(folder: Path) -> Path:
     ids=lambda options: "-".join(options) or "all",
 )
 def test_far_apart(session: Any, tmp_path: Path, options: Any) -> None:
-    site = wide_site(tmp_path / "wide")
+    site = wide_site(tmp_path / "wide", repeated=True)
     found = []
     for chunk_bytes in (None, 1500):
         out = tmp_path / str(chunk_bytes)
@@ -147,7 +92,7 @@ def test_far_apart(session: Any, tmp_path: Path, options: Any) -> None:
             session, site, out, nest="all", chunk_bytes=chunk_bytes, **options
         )
         plain = tmp_path / f"plain{chunk_bytes}"
-        assert_same(
+        assert_same_site(
             site / "Posts.xml", out / "wide", report.sites["wide"], plain, nest="all", **options
         )
         found.append(files_of(out))
@@ -156,7 +101,7 @@ def test_far_apart(session: Any, tmp_path: Path, options: Any) -> None:
 
 @pytest.mark.spark
 def test_documents(session: Any, tmp_path: Path) -> None:
-    site = wide_site(tmp_path / "wide")
+    site = wide_site(tmp_path / "wide", repeated=True)
     plain = list(so2docs.documents(site, nest="all"))
     frame = on_spark.documents(session, site, nest="all")
     rows = frame.orderBy("Id").collect()
@@ -175,7 +120,7 @@ CHOSEN = [
 def test_fields_of_tables_are_chosen(session: Any, tmp_path: Path, chosen: Any) -> None:
     out = tmp_path / "out"
     report = on_spark.convert(session, SITE, out, nest="all", **chosen)
-    assert_same(
+    assert_same_site(
         SITE / "Posts.xml",
         out / "site",
         report.sites["site"],
@@ -203,7 +148,7 @@ def test_packed_tables(session: Any, dumps: Path, tmp_path: Path) -> None:
     for dump in (sixteen, *published):
         name = dump.name.removesuffix(".7z")
         plain = tmp_path / f"plain-{name}"
-        assert_same(dump, out / name, report.sites[name], plain, nest="all")
+        assert_same_site(dump, out / name, report.sites[name], plain, nest="all")
 
 
 @pytest.mark.spark

@@ -2,11 +2,14 @@
 
 import gzip
 import random
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import so2docs
 from so2docs import spark as on_spark
+from so2docs.schema import TABLES
+from support.dumps import answer, question, row, write_dump
 from support.places import SAMPLES
 
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
@@ -55,6 +58,49 @@ def noisy_dump(path: Path, ids: range) -> Path:
     return path
 
 
+def wide_site(folder: Path, *, repeated: bool = False) -> Path:
+    """Posts, and what belongs to them, far apart over many parts; some of it to nobody.
+
+    Args:
+        folder: The folder to make.
+        repeated: Whether ids of posts and of users stand there several times.
+    """
+    folder.mkdir()
+    ids = range(5, 2_000_000, 40_009)
+    posts = [question(one, OwnerUserId=one * 3, Title=f"t{one}") for one in ids]
+    posts += [
+        answer(one + 1, ids[number * 7 % len(ids)], Score=number % 5, LastEditorUserId=one)
+        for number, one in enumerate(ids)
+    ]
+    posts += [answer(77, 400_000), row(PostTypeId=1)]
+    posts += [answer(ids[3] + 1, ids[9]), question(ids[4])] if repeated else []
+    comments = [
+        row(Id=9_000 - number, PostId=one + number % 3, Text=f'a "UserId":{one}', UserId=one * 2)
+        for number, one in enumerate(ids)
+    ]
+    comments += [row(Id=1, PostId=ids[0], Text=text) for text in "dcba"] + [
+        row(Id=3),
+        row(PostId=5),
+    ]
+    links = [row(Id=one, PostId=one + 1, RelatedPostId=5, LinkTypeId=3) for one in ids]
+    votes = [row(Id=one, PostId=one + one % 3, VoteTypeId=one % 4) for one in ids] * 3
+    places = [one * factor for factor in (3, 2, 1, 3) for one in ids]
+    users = [
+        row(Id=place, Reputation=number, DisplayName=f"u{place}-{number}")
+        for number, place in enumerate(places if repeated else dict.fromkeys(places))
+    ]
+    users += [row(Id="x", DisplayName="nobody"), row(Id=-1, DisplayName="Community")]
+    write_dump(folder / "Posts.xml", *posts)
+    for name, rows in (
+        ("comments", comments),
+        ("links", links),
+        ("votes", votes),
+        ("users", users),
+    ):
+        write_dump(folder / TABLES[name].file, *rows)
+    return folder
+
+
 COUNTED = (
     "rows",
     "questions",
@@ -83,6 +129,24 @@ def assert_same_as_plain(dump: Path, folder: Path, plain: Path, **options: Any) 
     assert not (folder / "_temporary").exists()
 
 
+def assert_same_tables(found: so2docs.Report, plain: so2docs.Report) -> None:
+    """Both reports count the same rows of posts and of tables."""
+    assert_same_counts(found, plain)
+    assert list(found.tables) == list(plain.tables)
+    for name, table in plain.tables.items():
+        # What the spill of a table takes depends on the size of the chunks.
+        rest = {"seconds": 0.0, "spill_bytes": 0}
+        assert asdict(found.tables[name]) | rest == asdict(table) | rest
+
+
+def assert_same_site(
+    dump: Path, out: Path, found: so2docs.Report, plain: Path, **options: Any
+) -> None:
+    """Lines and counts are those of the plain command."""
+    assert_same_as_plain(dump, out, plain, **options)
+    assert_same_tables(found, so2docs.convert(dump, plain / "q.jsonl.gz", jobs=1, **options))
+
+
 def assert_same_as_parquet(
     session: Any, folder: Path, dump: Path, frame: Any = None, **options: Any
 ) -> None:
@@ -94,7 +158,8 @@ def assert_same_as_parquet(
     parquet = session.read.parquet(str(file))
     assert frame.schema == parquet.schema
     rows, wanted = (
-        [row.asDict(recursive=True) for row in one.collect()] for one in (frame, parquet)
+        [row.asDict(recursive=True) for row in one.orderBy("Id").collect()]
+        for one in (frame, parquet)
     )
     assert rows == wanted
     assert rows
