@@ -5,8 +5,11 @@ Imports only what every Python has imported already.
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import sys
+import time
 
 EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
 
@@ -38,6 +41,7 @@ def raise_in_command() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGTERM) is _end:
         signal.signal(signal.SIGTERM, _terminate)
+        sys.unraisablehook = _raise_again
 
 
 def ignore() -> None:
@@ -56,6 +60,21 @@ def _end(number: int, frame: object) -> None:
         os.write(2, message)
     finally:
         os._exit(code)
+
+
+def _raise_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Where Python drops an exception, as in the end of a generator, a signal comes again."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        _thread.start_new_thread(_send_soon, (signal.SIGINT,))
+    elif unraisable.exc_type is Terminated:
+        _thread.start_new_thread(_send_soon, (signal.SIGTERM,))
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def _send_soon(number: signal.Signals) -> None:
+    time.sleep(0.001)  # Until the hook has returned.
+    signal.raise_signal(number)
 
 
 def _terminate(number: int, frame: object) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.dumps import some_rows, write_dump
 from support.places import SAMPLES
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="forks")
@@ -43,6 +44,26 @@ finally:
     print(seen // every, wrong)
 """
 """The command, copies of which get a signal when a module is found or run."""
+
+WITHIN_A_DESTRUCTOR = """
+import signal, sys
+
+number = int(sys.argv.pop(1))
+moments = iter([True])
+
+class Dropped:
+    def __del__(self):
+        signal.raise_signal(number)
+
+def drop(event, arguments):
+    if event == "open" and str(arguments[0]).endswith(".blocks") and next(moments, False):
+        Dropped()
+
+sys.addaudithook(drop)
+from so2docs.__main__ import main
+main()
+"""
+"""The command, which gets a signal where Python drops the exception that comes of it."""
 
 WHEN_ALL_IS_DONE = """
 import atexit, builtins, os, signal, sys
@@ -93,6 +114,23 @@ def test_ctrl_c_is_ignored_where_it_was() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Usage: so2docs convert" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_within_a_destructor(number: int, code: int, word: str, tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", *some_rows(5000))
+    command = ["convert", "--quiet", str(dump), str(tmp_path / "q.jsonl")]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHIN_A_DESTRUCTOR, str(number), *command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert done.stderr.strip() == f"so2docs: {word}; run the same command again to resume"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
