@@ -1,27 +1,26 @@
 """Posts of a bucket -> documents and strays. Pure functions over plain bytes and lists.
 
 The middle of the second pass: everything that belongs to a range of question ids is in memory, is
-sorted by (question id, post id), and each question is put before its answers. No JSON is parsed: a
-document is made by joining the bytes of its posts.
+gathered by question id, and each question is put before its answers. No JSON is parsed: a document
+is made by joining the bytes of its posts.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from so2docs.nest import Belongings, Counts, Nest, Record, added
+from so2docs.nest import Buffer, Counts, Nest, Post, Row, added
 from so2docs.options.choices import AnswersBy
 from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
+from so2docs.schema import COMMENT
 
-Buffer = bytes | memoryview
-Block = tuple[Buffer, Buffer]
+Block = tuple[bytes, bytes]
 """Keys and JSON objects of some posts, in the order of the dump."""
 
 _ANSWERS = b'"Answers":['
 _COMMA = b","
-_CLOSE = b"]"
 _EMPTY = len(b"{}")
 _KEPT = {QUESTION, ANSWER}
 """Kinds of posts that have not been counted as filtered by the first pass."""
@@ -72,38 +71,51 @@ class Document:
         return len(self.parts) == 1 and len(self.parts[0]) == 1
 
 
-_Post = Record
+@dataclass(slots=True)
+class Records:
+    """What belongs to a range of question ids.
+
+    Attributes:
+        posts: By question id, in the order of the dump.
+        rows: Those of other tables.
+    """
+
+    posts: dict[int, list[Post]] = field(default_factory=lambda: defaultdict(list))
+    rows: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
 
-def sorted_posts(blocks: Iterable[Block], ids: range) -> list[_Post]:
-    """Posts whose question id lies in `ids`, by question id, post id and place in the dump.
+def gather(blocks: Iterable[Block], ids: range) -> Records:
+    """Posts and rows of tables whose question id lies in `ids`.
 
     Args:
         blocks: All blocks of the bucket, in the order of the dump.
         ids: The question ids to keep.
     """
-    posts: list[_Post] = []
+    found = Records()
+    posts, rows = found.posts, found.rows
     low, high, order = ids.start, ids.stop, 0
     is_part = len(ids) < 1 << BUCKET_BITS
     for keys, json in blocks:
-        view, at = memoryview(json), 0
+        # Of a part, the rest of the block must not stay in memory.
+        view, at = json if is_part else memoryview(json), 0
         for question_id, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
             end = at + (size_and_kind >> 4)
             if low <= question_id < high:
-                # Of a part, the rest of the block must not stay in memory.
-                post = memoryview(bytes(view[at:end])) if is_part else view[at:end]
-                posts.append((question_id, post_id, order, rank, size_and_kind & 15, post))
+                kind = size_and_kind & 15
+                if kind >= COMMENT:
+                    rows[question_id].append((kind, post_id, rank, order, json[at:end]))
+                else:
+                    posts[question_id].append((post_id, order, rank, kind, view[at:end]))
             order += 1
             at = end
-    posts.sort()
-    return posts
+    return found
 
 
 class Nesting:
     """Nests the posts of one bucket; iterate over it, then look at `tally` and `strays`.
 
     Args:
-        posts: What `sorted_posts` returns.
+        records: What `gather` returns.
         answers_by: Order of the answers in a document.
         first_question_of: For post ids under several questions, the question id of the first one in
             the dump: the only one that stays.
@@ -115,7 +127,7 @@ class Nesting:
 
     def __init__(
         self,
-        posts: list[_Post],
+        records: Records,
         answers_by: AnswersBy = "id",
         first_question_of: Mapping[int, int] | None = None,
         *,
@@ -128,99 +140,110 @@ class Nesting:
         self.strays: list[bytes] = []
         self._limit = limit
         self._with_answers = with_answers
-        self._posts = posts
+        self._records = records
         self._by_votes = answers_by == "votes"
         self._first_question_of = first_question_of or {}
-        self._nested = nest
-        self._is_left_out = False
+        self._nest = nest
         fields = [extra] if extra else []
         fields += [_ANSWERS] if with_answers else []
-        self._open = b"".join(_COMMA + field for field in fields)
+        self._open = b"".join(b"," + field for field in fields)
 
     def __iter__(self) -> Iterator[Document]:
-        group: list[_Post] = []
-        for post in self._posts:
-            if group and group[0][0] != post[0]:
-                yield from self._nest(group)
-                group = []
-            group.append(post)
-        if group:
-            yield from self._nest(group)
-        if self._nested is not None:
-            self.tally.tables = added({}, self._nested.counts)
+        posts, rows = self._records.posts, self._records.rows
+        for question_id in sorted(posts.keys() | rows.keys()):
+            group = sorted(posts.get(question_id, ()))
+            nested, is_left_out = self._nested(question_id, group)
+            by_post = _by_post(rows[question_id]) if question_id in rows else {}
+            if nested:
+                yield self._document(nested, by_post)
+            if self._nest is not None and by_post:
+                others = by_post.keys() - {post_id for post_id, *_ in nested}
+                left = [row for post_id in others for row in by_post[post_id]]
+                self.strays += self._nest.reject(question_id, group, left, filtered=is_left_out)
+        if self._nest is not None:
+            self.tally.tables = added({}, self._nest.counts)
 
-    def _nest(self, group: list[_Post]) -> Iterator[Document]:
-        """The document of what belongs to one question id, unless the question is missing."""
-        if self._nested is None:
-            yield from self._nest_posts(group, None)
-            return
-        posts, taken = self._nested.take(group)
-        self._is_left_out = self.tally.questions == self._limit
-        if posts:
-            yield from self._nest_posts(posts, taken)
-        self.strays += self._nested.reject_left(taken, filtered=self._is_left_out)
-
-    def _nest_posts(self, group: list[_Post], taken: Belongings | None) -> Iterator[Document]:
-        question_id = group[0][0]
+    def _nested(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
+        """Question and answers of a document, or none; whether they were left out on purpose."""
         if self.tally.questions == self._limit:
-            self.tally.filtered += sum(post[4] in _KEPT for post in group)
-            return
-        is_alone = len(group) == 1 and not self._first_question_of and group[0][4] == QUESTION
-        found = (group[0], [], []) if is_alone else self._without_repeats(group)
-        question, answers, repeated = found
+            self.tally.filtered += sum(_kind(post) in _KEPT for post in group)
+            return [], True
+        if len(group) == 1 and not self._first_question_of and _kind(group[0]) == QUESTION:
+            return group, False
+        question, answers, repeated = self._parted(question_id, group)
+        if question is None or repeated:
+            self._reject(repeated, [] if question else answers)
         if question is None:
-            self._reject(repeated, answers)
-            return
-        if repeated:
-            self._reject(repeated, [])
-        if question[4] == REJECTED_QUESTION:
+            return [], False
+        if _kind(question) == REJECTED_QUESTION:
             self.tally.filtered += len(answers)
-            self._is_left_out = True
-            return
-        if self._by_votes and len(answers) > 1:
-            accepted = question[3]
-            answers.sort(key=lambda post: (post[1] != accepted, -post[3], post[1]))
-        if self._nested is not None and taken is not None:
-            question = self._nested.with_nested_rows(question, taken)
-            answers = [self._nested.with_nested_rows(answer, taken) for answer in answers]
+            return [], True
+        return [question, *answers], False
+
+    def _document(self, posts: list[Post], rows: Mapping[int, list[Row]]) -> Document:
+        question_id, _, accepted, _, _ = posts[0]
+        if self._by_votes and len(posts) > 2:
+            places = enumerate(posts)
+            order = sorted((n != accepted, -score, at) for at, (n, _, score, _, _) in places if at)
+            posts = [posts[0], *(posts[at] for *_, at in order)]
         self.tally.questions += 1
-        self.tally.answers += len(answers)
-        json = question[5]
-        size = len(json)
-        parts: list[Buffer] = [json[:-1]]
+        self.tally.answers += len(posts) - 1
+        jsons: list[Buffer] = [json for _, _, _, _, json in posts]
+        if self._nest is not None:
+            jsons = self._nest.complete(question_id, posts, rows)
+        size = len(jsons[0])
+        parts: list[Buffer] = [jsons[0][:-1]]
         if self._open:
             parts.append(self._open if size > _EMPTY else self._open[1:])
         if not self._with_answers:
-            yield Document(question_id, parts, size)
-            return
-        for post in answers:
-            parts += (post[5], _COMMA)
-            size += len(post[5])
-        if answers:
+            return Document(question_id, parts, size)
+        del jsons[0]
+        for json in jsons:
+            parts += (json, _COMMA)
+            size += len(json)
+        if jsons:
             parts.pop()
-        parts.append(_CLOSE)
-        yield Document(question_id, parts, size)
+        parts.append(b"]")
+        return Document(question_id, parts, size)
 
-    def _without_repeats(self, group: list[_Post]) -> tuple[_Post | None, list[_Post], list[_Post]]:
+    def _parted(
+        self, question_id: int, group: list[Post]
+    ) -> tuple[Post | None, list[Post], list[Post]]:
         """The question, the answers, and the posts whose id an earlier row of the dump has."""
-        question: _Post | None = None
-        answers: list[_Post] = []
-        repeated: list[_Post] = []
+        question: Post | None = None
+        answers: list[Post] = []
+        repeated: list[Post] = []
         previous_id: int | None = None
         for post in group:
-            if post[1] == previous_id or self._first_question_of.get(post[1], post[0]) != post[0]:
+            post_id, _, _, kind, _ = post
+            first = self._first_question_of.get(post_id, question_id)
+            if post_id == previous_id or first != question_id:
                 repeated.append(post)
-            elif post[4] == ANSWER:
+            elif kind == ANSWER:
                 answers.append(post)
-            elif post[4] in (QUESTION, REJECTED_QUESTION):
+            elif kind in (QUESTION, REJECTED_QUESTION):
                 question = post
-            previous_id = post[1]
+            previous_id = post_id
         return question, answers, repeated
 
-    def _reject(self, repeated: list[_Post], orphans: list[_Post]) -> None:
+    def _reject(self, repeated: list[Post], orphans: list[Post]) -> None:
         """Keep what no document holds, in the order of post id and dump."""
-        reasons = [(post, "repeated_id") for post in repeated if post[4] in _KEPT]
+        reasons = [(post, "repeated_id") for post in repeated if _kind(post) in _KEPT]
         reasons += [(post, "question_not_in_dump") for post in orphans]
-        for post, reason in sorted(reasons):
+        for (_, _, _, _, json), reason in sorted(reasons):
             self.tally.strays[reason] += 1
-            self.strays.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), bytes(post[5])))
+            self.strays.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), bytes(json)))
+
+
+def _kind(post: Post) -> int:
+    _, _, _, kind, _ = post
+    return kind
+
+
+def _by_post(rows: Iterable[Row]) -> dict[int, list[Row]]:
+    """Rows of tables by post id, each in the order in which they are nested."""
+    by_post: dict[int, list[Row]] = {}
+    for row in sorted(rows):
+        _, post_id, _, _, _ = row
+        by_post.setdefault(post_id, []).append(row)
+    return by_post

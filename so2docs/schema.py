@@ -106,8 +106,9 @@ TYPE_NAMES = {
 }
 """Post types besides questions and answers: table PostTypes of the Stack Exchange Data Explorer."""
 
-RESERVED = frozenset({"Answers", "Comments", "LastEditor", "Links", "Owner", "Votes"})
-"""Keys that documents give a post, nested or not: no attribute may have these names."""
+COMMENT_USER = "User"
+USER_IDS = {"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"}
+"""Attributes of a post by which users are found, and where those go; in a comment it is `User`."""
 
 COMMENT, LINK, VOTE = 5, 6, 7
 """Kinds of records, beside those of posts."""
@@ -202,7 +203,7 @@ TABLES = {
             1,
             COMMENT,
             "Comments",
-            "User",
+            COMMENT_USER,
         ),
         Table(
             "links",
@@ -238,3 +239,15 @@ TABLES = {
 """The others, which can be nested, by name, in the order in which they are read and nested."""
 
 OF_KIND = {table.kind: table for table in TABLES.values() if table.kind}
+
+NESTED = {
+    "Comments": COMMENT_ATTRIBUTES,
+    "Links": LINK_ATTRIBUTES,
+    "Votes": tuple(VOTE_TYPES.values()),
+    **dict.fromkeys(USER_IDS.values(), USER_ATTRIBUTES),
+}
+"""What is nested in a post, in the order in which it stands there: its key, its attributes."""
+
+ANSWERS = "Answers"
+RESERVED = frozenset({ANSWERS, *NESTED})
+"""Keys that documents give a post, nested or not: no attribute may have these names."""

@@ -50,7 +50,7 @@ def nested(
     for part in range(parts):
         ids = range(part * 10 // parts, (part + 1) * 10 // parts)
         blocks = [(bytes(b.keys), bytes(b.json)) for c in chunks for b in c.buckets.values()]
-        nesting = merge.Nesting(merge.sorted_posts(blocks, ids), answers_by, owners)
+        nesting = merge.Nesting(merge.gather(blocks, ids), answers_by, owners)
         for document in nesting:
             line = b"".join((*document.parts, b"}"))
             assert line.endswith(b"]}")

@@ -12,12 +12,12 @@ from typing import Any
 
 from so2docs.errors import OptionError
 from so2docs.options.conversion import Options
-from so2docs.options.field_paths import COMMENT_USER
 from so2docs.recipes.attribution import AUTHORS
 from so2docs.recipes.json_schema import INTEGER, TEXT, Schema, array
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     COMMENT_ATTRIBUTES,
+    COMMENT_USER,
     DATES,
     LINK_ATTRIBUTES,
     NUMBERS,

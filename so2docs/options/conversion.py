@@ -13,12 +13,11 @@ from so2docs.options.filters import Filters
 from so2docs.options.output_form import OutputForm
 from so2docs.recipes.attribution import FIELDS
 from so2docs.recipes.finding import RecipeChoice
-from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, RESERVED
+from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, NESTED, QUESTION_ATTRIBUTES, RESERVED
 
-KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, "Answers"}
+KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
 """Names that documents have already."""
 
-_NESTED_NAMES = ("Comments", "Links", "Votes", "Owner", "LastEditor")
 _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 
 
@@ -61,7 +60,7 @@ class Options:
             raise OptionError(f"chunk_bytes is {self.chunk_bytes}; it must be 1 or more")
         if self.strict and self.skip_malformed:
             raise OptionError("--strict and --skip-malformed contradict each other; give one")
-        known = ("", *KNOWN_NAMES, *(_NESTED_NAMES if self.nest else ()))
+        known = ("", *KNOWN_NAMES, *(NESTED if self.nest else ()))
         if self.site_field is not None and self.site_field[0] in known:
             raise OptionError(
                 f"site_field is {self.site_field[0]!r}; it must be a name that posts do not have"

@@ -13,50 +13,39 @@ from dataclasses import dataclass
 from so2docs.errors import OptionError
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
-    COMMENT_ATTRIBUTES,
-    LINK_ATTRIBUTES,
+    ANSWERS,
+    COMMENT_USER,
+    NESTED,
+    OF_KIND,
     QUESTION_ATTRIBUTES,
+    TABLES,
     USER_ATTRIBUTES,
-    VOTE_TYPES,
+    USER_IDS,
 )
 
-_ANSWERS = "Answers"
-_INSIDE = "Answers."
+_INSIDE = f"{ANSWERS}."
 _QUESTION = frozenset({*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES})
 
-USER_IDS = {"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"}
-"""Attributes of a post by which users are found, and where those go."""
-
-COMMENT_USER = "User"
-"""Where the user of a comment goes."""
-
-_USER_NAMES = tuple(f"{COMMENT_USER}.{name}" for name in USER_ATTRIBUTES)
-_NESTED = {
-    "Comments": (*COMMENT_ATTRIBUTES, COMMENT_USER, *_USER_NAMES),
-    "Links": LINK_ATTRIBUTES,
-    "Votes": tuple(VOTE_TYPES.values()),
-    **dict.fromkeys(USER_IDS.values(), USER_ATTRIBUTES),
-}
+_USER_OF_COMMENT = f"{TABLES['comments'].key}.{COMMENT_USER}"
 _NESTED_NAMES = tuple(
-    name for part, names in _NESTED.items() for name in (part, *(f"{part}.{n}" for n in names))
+    path
+    for key, names in {**NESTED, _USER_OF_COMMENT: USER_ATTRIBUTES}.items()
+    for path in (key, *(f"{key}.{name}" for name in names))
 )
-_PARTS_OF = {
-    "comments": ("Comments",),
-    "links": ("Links",),
-    "votes": ("Votes",),
-    "users": (*USER_IDS.values(), f"Comments.{COMMENT_USER}"),
+_PARTS_OF = {table.name: (table.key,) for table in OF_KIND.values()} | {
+    "users": (*USER_IDS.values(), _USER_OF_COMMENT)
 }
 _ALLOWED = (
     *QUESTION_ATTRIBUTES,
     *_NESTED_NAMES,
-    _ANSWERS,
+    ANSWERS,
     *(f"{_INSIDE}{name}" for name in (*ANSWER_ATTRIBUTES, *_NESTED_NAMES)),
 )
 
 
 _EXAMPLES = (
     "fields have the names of the dump's attributes, such as Title, Score or Answers.Body, and of "
-    f"{', '.join(_NESTED)}, such as Comments.Text"
+    f"{', '.join(NESTED)}, such as Comments.Text"
 )
 
 
@@ -75,12 +64,12 @@ class Fields:
     @property
     def has_whole_posts(self) -> bool:
         """Whether every attribute of the posts themselves stays."""
-        return self.kept is None and all(_part(name) in _NESTED for name in self.left_out)
+        return self.kept is None and all(_part(name) in NESTED for name in self.left_out)
 
     @property
     def has_answers(self) -> bool:
         """Whether documents have answers at all."""
-        return self.has(_ANSWERS)
+        return self.has(ANSWERS)
 
     def has(self, path: str) -> bool:
         """Whether documents have what such a name stands for, or anything of it."""
@@ -105,20 +94,17 @@ class Fields:
         return self.has(f"{_INSIDE}{name}")
 
     def hidden(self, nest: Sequence[str]) -> list[str]:
-        """Ids of users that documents do not have, but that are needed to find users.
+        """Ids of users that posts in documents do not have, but that are needed to find users.
 
         Args:
             nest: Names of the tables to nest.
         """
         if "users" not in nest:
             return []
-        pairs = list(USER_IDS.items())
-        if "comments" in nest:
-            pairs.append(("Comments.UserId", f"Comments.{COMMENT_USER}"))
         return [
             f"{place}{name}"
             for place in ("", _INSIDE)
-            for name, user in pairs
+            for name, user in USER_IDS.items()
             if self.has(f"{place}{user}") and not self.has(f"{place}{name}")
         ]
 
@@ -134,7 +120,7 @@ class Fields:
                 if table not in nest:
                     raise OptionError(f"{option} {name} needs --with {table}")
         for table in nest:
-            parts = [part for part in _PARTS_OF[table] if part in _NESTED or "comments" in nest]
+            parts = [part for part in _PARTS_OF[table] if part in NESTED or "comments" in nest]
             if not any(self.has(f"{place}{part}") for place in ("", _INSIDE) for part in parts):
                 hint = f"name {' or '.join(parts)}, or leave" if self.kept else "leave"
                 raise OptionError(

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from so2docs import merge
-from so2docs.merge import Buffer, Document, Tally
-from so2docs.nest import Nest
+from so2docs.merge import Document, Tally
+from so2docs.nest import Buffer, Nest
 from so2docs.options.choices import Compression
 from so2docs.options.conversion import Options
 from so2docs.output import formats
@@ -114,14 +114,14 @@ def parts(bucket: int, json_bytes: int, *, nested: bool = False) -> list[range]:
 
 @contextmanager
 def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
-    """Read the blocks of a bucket, sorted and ready to be nested."""
+    """Read the blocks of a bucket, ready to be nested."""
     options = task.options
     with BlockReader() as reader:
         blocks = (reader.read(path, block) for path, block in task.blocks)
-        posts = merge.sorted_posts(blocks, task.ids)
+        records = merge.gather(blocks, task.ids)
     with nullcontext() if task.users is None else Users(task.users) as users:
         yield merge.Nesting(
-            posts,
+            records,
             options.answers_by,
             task.first_question_of,
             extra=_extra(options),

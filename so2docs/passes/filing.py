@@ -100,7 +100,7 @@ class _Users(Filing):
 
     def __init__(self, table: Table, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, Posts(), writer)
-        shape = shape_of_table(options, table.name)
+        shape = shape_of_table(options)
         self._is_compiled = self._is_compiled and shape is None
         self._users = UserRecords(self.found, writer, shape)
 
@@ -130,7 +130,7 @@ class _Rows(Filing):
         super().__init__(options, Posts(), writer)
         self._table, self._find = table, known.find
         self._counts = table.kind == VOTE
-        self._shape = None if self._counts else shape_of_table(options, table.name)
+        self._shape = None if self._counts else shape_of_table(options)
         self._is_compiled = self._is_compiled and self._shape is None
         self.malformed = f"malformed_{table.row}"
 

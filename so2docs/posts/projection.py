@@ -7,22 +7,19 @@ no HTML as bodies are.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
-from so2docs.options.field_paths import Fields
+from so2docs.options.field_choice import FieldChoice
 from so2docs.posts import bodies
 from so2docs.posts.keys import QUESTION
 from so2docs.posts.posts import Shape
-from so2docs.posts.table_rows import TableShape
-from so2docs.schema import DATES, TABLES
+from so2docs.schema import ANSWERS, DATES
 
 if TYPE_CHECKING:
     from so2docs.options.conversion import Options
 
 Row = dict[str, Any]
 
-_MOST_NAMES = 4096
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?", re.ASCII)
 
 
@@ -47,64 +44,22 @@ def shape_of(options: Options) -> Shape | None:
     return all_steps
 
 
-def shape_of_table(options: Options, table: str) -> TableShape | None:
+def shape_of_table(options: Options) -> Shape | None:
     """What the options make of a row of a table; None if that is nothing.
 
-    Users are chosen from where they are put, since there are several such places.
+    Its fields are chosen when it is nested: only then is it known where.
     """
-    choose = None if table == "users" else _choice_of_table(options, TABLES[table].key)
-    if choose is None:
-        return (lambda row, place: _with_dates(row)) if options.form.has_dates else None
-    if not options.form.has_dates:
-        return choose
-    return lambda row, place: _with_dates(choose(row, place))
-
-
-def _choice_of_table(options: Options, key: str) -> TableShape | None:
-    """What stays of the rows that a post holds under a key."""
-    fields, hidden = options.filters.fields, options.filters.fields.hidden(options.nest)
-    places = {True: key, False: f"Answers.{key}"}
-    if all(fields.has_whole(path) for path in places.values()):
-        return None
-    # Of what is left out as a whole, enough stays to say which row it was.
-    kept = {
-        place: _Kept(fields, path, hidden, () if fields.has(path) else ("Id", "PostId"))
-        for place, path in places.items()
-    }
-
-    def choose(row: Row, place: bool | None) -> Row:
-        if place is None:  # It will be a stray, which has all that is known of it.
-            return row
-        names = kept[place]
-        return {name: value for name, value in row.items() if names[name]}
-
-    return choose
-
-
-class _Kept(dict[str, bool]):
-    """Whether what stands at a path has an attribute of this name."""
-
-    def __init__(
-        self, fields: Fields, path: str, hidden: Container[str], least: Container[str] = ()
-    ) -> None:
-        self._fields, self._path, self._hidden, self._least = fields, path, hidden, least
-
-    def __missing__(self, name: str) -> bool:
-        path = f"{self._path}.{name}" if self._path else name
-        kept = self._fields.has(path) or path in self._hidden or name in self._least
-        if len(self) < _MOST_NAMES:
-            self[name] = kept
-        return kept
+    return _with_dates if options.form.has_dates else None
 
 
 def _choice(options: Options) -> Shape:
     fields = options.filters.fields
-    hidden = fields.hidden(options.nest)
-    questions, answers = _Kept(fields, "", hidden), _Kept(fields, "Answers", hidden)
+    needed = fields.hidden(options.nest)
+    questions = FieldChoice(fields, also=needed)
+    answers = FieldChoice(fields, ANSWERS, needed)
 
     def choose(row: Row) -> Row:
-        kept = questions if row["PostTypeId"] == QUESTION else answers
-        return {name: value for name, value in row.items() if kept[name]}
+        return (questions if row["PostTypeId"] == QUESTION else answers).of(row)
 
     return choose
 

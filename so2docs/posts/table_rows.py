@@ -21,15 +21,12 @@ from typing import Any
 import orjson
 
 from so2docs.posts.keys import BUCKET_BITS, KEY
-from so2docs.posts.posts import Posts, new_bucket, number, stray_line
+from so2docs.posts.posts import Posts, Shape, new_bucket, number, stray_line
 from so2docs.schema import LINK, LINK_TYPES, TABLES, VOTE, Table
 
 Row = dict[str, Any]
 FindQuestions = Callable[[Iterable[int]], dict[int, int]]
 """Question ids of those of some post ids that are in the dump."""
-
-TableShape = Callable[[Row, bool | None], Row]
-"""What a typed row becomes before it is JSON, whether its post is a question, or not known."""
 
 _WORDS = {"Id": "id", "PostId": "post_id", "VoteTypeId": "vote_type_id"}
 _COUNT_BITS = 32
@@ -93,7 +90,7 @@ def add_rows(
     table: Table,
     rows: list[Row],
     questions: FindQuestions,
-    shape: TableShape | None = None,
+    shape: Shape | None = None,
 ) -> None:
     """Turn rows of comments or links into records.
 
@@ -114,9 +111,7 @@ def add_rows(
         if kind == LINK and "LinkTypeId" in row:
             link_type = row["LinkTypeId"]
             row["LinkType"] = LINK_TYPES.get(link_type, str(link_type))
-        if shape is not None:
-            row = shape(row, question_id == post_id if post_id in places else None)  # noqa: PLW2901
-        json = dumps(row)
+        json = dumps(row if shape is None else shape(row))
         bucket = buckets.get(question_id >> BUCKET_BITS)
         if bucket is None:
             bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()

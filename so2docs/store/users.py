@@ -14,8 +14,8 @@ import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.posts.keys import KEY
-from so2docs.posts.posts import Posts
-from so2docs.posts.table_rows import Row, TableShape, reject
+from so2docs.posts.posts import Posts, Shape
+from so2docs.posts.table_rows import Row, reject
 from so2docs.schema import TABLES, USER_ATTRIBUTES
 from so2docs.store.blocks import BlockReader, BlockWriter, damaged
 from so2docs.store.id_map import IdMap
@@ -39,7 +39,7 @@ class UserRecords:
         shape: What to make of each before it is JSON.
     """
 
-    def __init__(self, found: Posts, writer: BlockWriter, shape: TableShape | None = None) -> None:
+    def __init__(self, found: Posts, writer: BlockWriter, shape: Shape | None = None) -> None:
         self._shape = shape
         self._found = found
         self._writer = writer
@@ -51,9 +51,7 @@ class UserRecords:
         """Add the users of some rows."""
         for row in reject(self._found, TABLES["users"], rows):
             kept = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
-            if self._shape is not None:
-                kept = self._shape(kept, None)
-            self._add(row["Id"], orjson.dumps(kept))
+            self._add(row["Id"], orjson.dumps(kept if self._shape is None else self._shape(kept)))
         self._flush_if_full()
 
     def add_compiled(self, keys: bytes, jsons: bytes) -> None:
@@ -104,13 +102,12 @@ class UserTable:
 
 
 class Users:
-    """Reads users by id, each once."""
+    """Reads users by id."""
 
     def __init__(self, table: UserTable) -> None:
         self._files = table.files
         self._places = IdMap(table.places)
         self._reader = BlockReader()
-        self._known: dict[int, bytes | None] = {}
 
     def __enter__(self) -> Users:
         return self
@@ -121,10 +118,8 @@ class Users:
 
     def get(self, user_id: int) -> bytes | None:
         """The JSON object of a user; None if the table has no such user."""
-        if user_id not in self._known:
-            place = self._places.get(user_id)
-            self._known[user_id] = None if place is None else self.at(place)
-        return self._known[user_id]
+        place = self._places.get(user_id)
+        return None if place is None else self.at(place)
 
     def at(self, place: int) -> bytes:
         """The JSON object that starts at a place.

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import orjson
 
-from so2docs.merge import Buffer, Document
+from so2docs.merge import Document
+from so2docs.nest import Buffer
 from so2docs.options.field_paths import ALL_FIELDS, Fields
 from so2docs.options.output_form import OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 import orjson
 
-from so2docs.merge import Buffer, Document
-from so2docs.options.field_paths import COMMENT_USER, Fields
+from so2docs.merge import Document
+from so2docs.nest import Buffer
+from so2docs.options.field_paths import Fields
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format
@@ -25,11 +26,14 @@ from so2docs.output.journal import Journal
 from so2docs.output.segments import Segment
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
-    COMMENT_ATTRIBUTES,
-    LINK_ATTRIBUTES,
+    COMMENT,
+    COMMENT_USER,
+    NESTED,
     QUESTION_ATTRIBUTES,
     TABLES,
     USER_ATTRIBUTES,
+    USER_IDS,
+    VOTE,
     VOTE_COLUMNS,
 )
 
@@ -164,18 +168,15 @@ def _post(
 
     parts: list[Part] = []
     for name in tables:
-        key = TABLES[name].key
-        path = f"{prefix}{key}."
-        if not key or not has(path[:-1]):
+        table = TABLES[name]
+        path = f"{prefix}{table.key}."
+        if not table.kind or not has(path[:-1]):
             continue
-        if name == "comments":
-            comment = record(path, COMMENT_ATTRIBUTES, *user(f"{key}.{COMMENT_USER}"))
-            parts.append(Part(key, "list", comment))
-        elif name == "links":
-            parts.append(Part(key, "list", record(path, LINK_ATTRIBUTES)))
-        else:
-            parts.append(Part(key, "counts", record(path, VOTE_COLUMNS)))
-    own = record(prefix, names, *parts, *user("Owner"), *user("LastEditor"))
+        known = VOTE_COLUMNS if table.kind == VOTE else NESTED[table.key]
+        users = user(f"{table.key}.{COMMENT_USER}") if table.kind == COMMENT else []
+        held = record(path, known, *users)
+        parts.append(Part(table.key, "counts" if table.kind == VOTE else "list", held))
+    own = record(prefix, names, *parts, *(part for key in USER_IDS.values() for part in user(key)))
     return Record(own.names + added, own.parts, is_post=True)
 
 

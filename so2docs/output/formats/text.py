@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-from so2docs.merge import Buffer, Document
+from so2docs.merge import Document
+from so2docs.nest import Buffer
 from so2docs.options.output_form import OutputForm
 from so2docs.output.formats.base import Format
 from so2docs.output.journal import Journal

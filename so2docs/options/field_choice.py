@@ -1,0 +1,60 @@
+"""A choice of fields as a tree that grows with the names that turn up; for rows and whole posts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from so2docs.options.field_paths import Fields
+from so2docs.schema import NESTED
+
+Json = dict[str, Any]
+
+_MOST_NAMES = 4096
+
+
+class FieldChoice(dict[str, "bool | FieldChoice"]):
+    """What stays of what stands at a path: by name all of it, nothing, or a choice.
+
+    Args:
+        fields: The choice of fields.
+        path: The path; empty for a question.
+        also: Paths below it that stay whatever was chosen.
+    """
+
+    def __init__(self, fields: Fields, path: str = "", also: Collection[str] = ()) -> None:
+        self._fields, self._path, self._also = fields, path, also
+
+    def __missing__(self, name: str) -> bool | FieldChoice:
+        path = f"{self._path}.{name}" if self._path else name
+        stays: bool | FieldChoice = path in self._also or self._fields.has_whole(path)
+        if not stays and self._fields.has(path):
+            stays = FieldChoice(self._fields, path)
+        if len(self) < _MOST_NAMES:  # A dump has a few dozen; an attack has as many as it likes.
+            self[name] = stays
+        return stays
+
+    def of(self, json: Json) -> Json:
+        """What stays of an object, in the order of its members."""
+        kept = {}
+        for name, value in json.items():
+            stays = self[name]
+            if stays is True:
+                kept[name] = value
+            elif stays is not False:
+                lists = isinstance(value, list)
+                kept[name] = [stays.of(one) for one in value] if lists else stays.of(value)
+        return kept
+
+
+def choice_of_nested(fields: Fields, tables: Sequence[str], path: str) -> FieldChoice | None:
+    """What stays of complete posts; None if that is all that is nested in them.
+
+    Args:
+        fields: The choice of fields.
+        tables: Names of the tables that are nested.
+        path: Where the posts stand: nothing for questions, or `Answers`.
+    """
+    prefix = f"{path}." if path else ""
+    paths = [prefix + name for name in (*NESTED, *fields.hidden(tables))]
+    return None if all(map(fields.has_whole, paths)) else FieldChoice(fields, path)
