@@ -226,14 +226,7 @@ TABLES = {
             VOTE,
             "Votes",
         ),
-        Table(
-            "users",
-            "Users.xml",
-            "user",
-            frozenset({"Id", "Reputation"}),
-            ("Id",),
-            4,
-        ),
+        Table("users", "Users.xml", "user", frozenset({"Id", "Reputation"}), ("Id",), 4),
     )
 }
 """The others, which can be nested, by name, in the order in which they are read and nested."""
