@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Any, get_args
@@ -11,12 +10,10 @@ import click
 
 from so2docs.commands import EXAMPLES
 from so2docs.commands.document_options import document_options
-from so2docs.commands.terminal import say, shows_progress, tell
+from so2docs.commands.terminal import check_report, say, shows_progress, tell, write_report
 from so2docs.conversion import convert as convert_one
-from so2docs.errors import OutputError
 from so2docs.options.choices import SplitBy
 from so2docs.options.sites import site_of
-from so2docs.output.targets import REPORT, check_own, write_text
 from so2docs.schema import TABLES
 from so2docs.several import Conversion, convert_all, summary
 
@@ -122,17 +119,16 @@ def convert(
     options["tables"] = tables
     if report == "-" and "-" in paths[1:]:
         raise click.UsageError("OUTPUT and --report cannot both go to standard output")
-    if report is not None and report != "-":
-        check_own(report, REPORT, [*paths, *filter(None, tables.values())])
+    check_report(report, [*paths, *filter(None, tables.values())])
     if output_dir is not None:
         done = _convert_all(paths, output_dir, site_field, quiet, options)
-        _write_report(report, [conversion.as_dict() for conversion in done])
+        write_report(report, [conversion.as_dict() for conversion in done])
         return int(any(conversion.error is not None for conversion in done))
     dump, output = _dump_and_output(paths)
     if site_field is not None:
         options["site_field"] = site_field, site_of(dump)
     one = convert_one(dump, output, **options)
-    _write_report(report, one.as_dict())
+    write_report(report, one.as_dict())
     if not quiet:
         tell(one)
     return 0
@@ -155,21 +151,6 @@ def _convert_all(
     if not quiet:
         tell(f"\n{summary(done)}")
     return done
-
-
-def _write_report(path: str | None, report: object) -> None:
-    if path is None:
-        return
-    text = json.dumps(report, indent=2)
-    if path == "-":
-        click.echo(text)
-        return
-    try:
-        write_text(path, text + "\n")
-    except OSError as error:
-        raise OutputError(
-            f"{path}: the report cannot be written ({error.strerror}); the output is complete"
-        ) from error
 
 
 def _dump_and_output(paths: tuple[str, ...]) -> tuple[str, str | None]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from so2docs.commands.document_options import document_options
-from so2docs.commands.terminal import say, tell
+from so2docs.commands.terminal import check_report, say, tell, write_report
 from so2docs.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -60,7 +58,9 @@ Example:
 )
 @click.option("--force", is_flag=True, help="Convert finished sites again.")
 @document_options
-@click.option("--report", metavar="FILE", help="Write the report as JSON.")
+@click.option(
+    "--report", metavar="FILE", help="Write the report as JSON to FILE; - is standard output."
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
 def spark(
@@ -88,6 +88,7 @@ def spark(
     """
     from so2docs.spark import convert
 
+    check_report(report, dumps)
     source = dumps[0] if len(dumps) == 1 else list(dumps)
     session = start_session(master, conf, quiet=quiet)
     try:
@@ -98,9 +99,7 @@ def spark(
         raise type(end)(_RESUMES) from None
     finally:
         session.stop()
-    if report is not None:
-        text = json.dumps(done.as_dict(), indent=2)
-        Path(report).write_text(text + "\n", encoding="utf-8")
+    write_report(report, done.as_dict())
     if not quiet:
         tell(done)
     for error in done.failures.values():

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from so2docs.errors import DumpError, OptionError, So2docsError
+from so2docs.options.choices import FORMATS
 from so2docs.options.conversion import Options
 from so2docs.options.keywords import DocumentKeywords, FileKeywords
 from so2docs.options.output_form import ending
@@ -85,6 +86,12 @@ def convert(
     given = checked(keywords, FileKeywords)
     options = _options(given)
     has_site = plan.is_several(source) if site is None else site
+    if FORMATS[options.form.format].ids and plan.is_several(source) and not has_site:
+        raise OptionError(
+            f"--format {options.form.format} of several sites needs their names (site=True, not "
+            "--no-site): post ids are unique per site only, and documents of the same id would "
+            "replace each other"
+        )
     report = SparkReport()
     failures = _Failures(on_error, report.failures)
     looked = _look(spark, source, options, failures, folder=os.fspath(output_dir), force=force)

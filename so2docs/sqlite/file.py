@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from so2docs.errors import DiskFullError, OutputError
+from so2docs.output.targets import check_replaceable
 from so2docs.sqlite.sources import Source
 
 _CACHE_KIB = 128 * 1024
@@ -28,12 +29,8 @@ def part_of(path: str, sources: list[Source], *, force: bool) -> str:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise OutputError(f"{path}: the folder {folder} does not exist; make it first")
-    if os.path.isdir(path):
-        raise OutputError(f"{path}: is a folder; give the name of a file")
-    for source in sources:
-        both = os.path.exists(source.name) and os.path.exists(path)
-        if both and os.path.samefile(source.name, path):
-            raise OutputError(f"{path}: is the source itself; choose another database")
+    for name in (path, f"{path}.part"):
+        check_replaceable(name, [source.name for source in sources])
     if os.path.exists(path) and not force:
         raise OutputError(f"{path}: exists; choose another database, or overwrite with --force")
     part = f"{path}.part"

@@ -1,0 +1,35 @@
+"""What is refused before Spark is started."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import run
+from support.places import SAMPLES
+
+import so2docs
+
+
+@pytest.mark.parametrize("form", ["elasticsearch", "mongodb", "ravendb"])
+def test_several_sites_whose_documents_would_replace_each_other(form: Any, tmp_path: Path) -> None:
+    from so2docs.spark import convert
+
+    session: Any = None
+    with pytest.raises(so2docs.OptionError, match=f"--format {form} of several sites needs their"):
+        convert(
+            session,
+            [SAMPLES / "posts.xml", SAMPLES / "votes.xml"],
+            tmp_path,
+            format=form,
+            site=False,
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_in_the_place_of_something_else(tmp_path: Path) -> None:
+    precious = tmp_path / "thesis.txt"
+    precious.write_text("precious")
+    done = run("spark", SAMPLES / "posts.xml", tmp_path / "out", "--report", precious)
+    assert done.returncode == 1
+    assert "thesis.txt: exists and is no report; choose another --report" in done.stderr
+    assert precious.read_text() == "precious"

@@ -1,0 +1,25 @@
+"""Where a database may go is what every other file is held against."""
+
+import os
+from pathlib import Path
+
+import pytest
+from support.places import SAMPLES
+
+import so2docs
+
+
+def test_a_database_takes_no_place_of_what_is_none(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl"
+    so2docs.convert(SAMPLES / "posts.xml", output)
+    before = output.read_bytes()
+    os.symlink(output, tmp_path / "same.db")
+    os.link(output, tmp_path / "linked.db.part")
+    for name in ("same.db", "linked.db"):
+        with pytest.raises(so2docs.OutputError, match="choose another output"):
+            so2docs.to_sqlite(output, tmp_path / name, force=True)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.db")
+        with pytest.raises(so2docs.OutputError, match="is a device or a pipe"):
+            so2docs.to_sqlite(output, tmp_path / "pipe.db", force=True)
+    assert output.read_bytes() == before
