@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from so2docs.errors import DumpError, OptionError, So2docsError
@@ -14,6 +14,7 @@ from so2docs.options.conversion import Options
 from so2docs.options.keywords import DocumentKeywords, FileKeywords
 from so2docs.options.output_form import ending
 from so2docs.options.request import checked, options_of, output_form
+from so2docs.options.sites import host
 from so2docs.report import Report
 from so2docs.sources import storage
 from so2docs.spark import folders, giants, looking, plan, rows
@@ -101,7 +102,7 @@ def convert(
     for answer in run(spark, folders.begin, begun):
         _value(answer)
     spread = [item for item in left if giants.is_giant(item[1], options)]
-    own = _with_sites(options, spread, has_site=has_site)
+    own = _of_sites(options, spread, has_site=has_site)
     done: dict[Site, Report | So2docsError | None] = {
         one: result
         for (one, _), result in zip(spread, giants.convert(spark, spread, own), strict=True)
@@ -156,7 +157,7 @@ def documents(
     looked = _look(spark, source, options, _Failures("stop", {}))
     looked.sort(key=lambda item: -item[1].size)
     spread = [item for item in looked if giants.is_giant(item[1], options)]
-    chosen = _with_sites(options, spread, has_site=site or schema)
+    chosen = _of_sites(options, spread, has_site=site or schema)
     frame, repeated = giants.documents(spark, spread, chosen, schema=schema)
     small = [one for one, found in looked if (one, found) not in spread or (one, found) in repeated]
 
@@ -192,11 +193,24 @@ class _Failures:
         self.found[site.name] = result
 
 
-def _with_sites(
+def _of_sites(
     options: Options, sites: Sequence[tuple[Site, Any]], *, has_site: bool
 ) -> list[Options]:
     """The options of each site."""
-    return [rows.with_site(options, one.name) if has_site else options for one, _ in sites]
+    found = [rows.with_site(options, one.name) if has_site else options for one, _ in sites]
+    if not options.is_attributed:
+        return found
+    return [replace(own, host=_host(one)) for own, (one, _) in zip(found, sites, strict=True)]
+
+
+def _host(site: Site) -> str:
+    try:
+        return host(site.path, None)
+    except OptionError as error:
+        raise OptionError(
+            f"{site.path}: the host name of its site cannot be told; put the dump into a folder of "
+            "that name, such as beer.stackexchange.com/Posts.xml"
+        ) from error
 
 
 def _options(given: Mapping[str, Any]) -> Options:
@@ -231,4 +245,6 @@ def _look(
         failures.check(site, result)
         if isinstance(result, Found):
             looked.append((site, result))
+            if options.is_attributed:
+                _host(site)  # Before anything is converted.
     return looked

@@ -38,8 +38,7 @@ _BATCH_BYTES = 8 * 1024 * 1024
 
 def is_giant(found: Found, options: Options) -> bool:
     """Whether a site is spread over all executors: its files are plain, and parts stand alone."""
-    has_parts = options.recipe is None and not options.is_attributed
-    has_parts = has_parts and options.filters.limit is None
+    has_parts = options.recipe is None and options.filters.limit is None
     return bool(found.dumps) and found.size > GIANT_BYTES and has_parts
 
 

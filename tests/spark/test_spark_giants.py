@@ -81,6 +81,18 @@ def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path, options: Any) 
         assert_same_counts(report.sites[name], counts)
 
 
+def test_attribution_names_the_site_of_each(session: Any, tmp_path: Path) -> None:
+    name = "beer.stackexchange.com"
+    dump = sparse_dump(tmp_path / name / "Posts.xml", range(1, 800_000, 9_001))
+    report = on_spark.convert(session, dump, tmp_path / "out", attribution=True)
+    assert report.sites[name].files > 3
+    assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / "plain", attribution=True)
+    nobody = sparse_dump(tmp_path / "nobody" / "Posts.xml", range(1, 10))
+    with pytest.raises(so2docs.OptionError, match="put the dump into a folder of that name"):
+        on_spark.convert(session, [dump, nobody], tmp_path / "none", attribution=True)
+    assert not list((tmp_path / "none").glob("*/part-*"))
+
+
 @pytest.mark.parametrize("name", READERS)
 def test_every_part_file_is_whole(session: Any, tmp_path: Path, name: Any) -> None:
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(50_000, 800_000, 9_001))
