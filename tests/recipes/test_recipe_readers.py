@@ -30,8 +30,8 @@ def without_nulls(value: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def dump(unpacked: Path) -> Path:
-    return unpacked / "beer.stackexchange.com"
+def dump(unpacked_dumps: Path) -> Path:
+    return unpacked_dumps / "beer.stackexchange.com"
 
 
 @pytest.fixture
