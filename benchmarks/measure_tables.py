@@ -19,6 +19,7 @@ from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.session import Session
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
+from so2docs.posts import core
 from so2docs.sources.opening import open_source
 from so2docs.sources.tables import find_tables
 from so2docs.spill import Spill
@@ -48,7 +49,7 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     nest = tables_to_nest(tables, {})
     dump, others = open_source(folder), find_tables(folder, nest, {})
     output = str(Path(work_dir) / "questions.jsonl.gz")
-    options, names = Options(jobs=1, nest=nest), Names(output, work_dir)
+    options, names = Options(jobs=1, nest=nest, core=core.built()), Names(output, work_dir)
     spill = Spill(Path(work_dir) / "spill")
     session = Session(dump, spill, options, names, tables=others)
     report, clock, users = session.report, Clock(), None

@@ -231,6 +231,9 @@ TABLES = {
 }
 """The others, which can be nested, by name, in the order in which they are read and nested."""
 
+ALL_NUMBERS = NUMBERS.union(*(table.numbers for table in TABLES.values()))
+"""Attributes that are JSON numbers, in whatever table."""
+
 OF_KIND = {table.kind: table for table in TABLES.values() if table.kind}
 
 NESTED = {

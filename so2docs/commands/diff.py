@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import click
+
+from so2docs.commands.terminal import say, shows_progress, tell
 
 _EPILOG = """\b
 Example:
@@ -14,10 +15,6 @@ Example:
   so2docs diff old.jsonl.gz new.jsonl.gz --summary --ignore ViewCount
   so2docs diff old.jsonl.gz new.jsonl.gz bulk.ndjson --format elasticsearch
 """
-
-
-def _say(message: str) -> None:
-    click.echo(f"so2docs: {message}", err=True)
 
 
 @click.command(epilog=_EPILOG)
@@ -98,8 +95,8 @@ def diff(
         only=only,
         ignore=ignore,
         work_dir=work_dir,
-        progress=not quiet and sys.stderr.isatty(),
-        notify=None if quiet else _say,
+        progress=shows_progress(quiet),
+        notify=None if quiet else say,
         nest=nest,
         jobs=jobs,
     )
@@ -110,4 +107,4 @@ def diff(
     if as_json:
         click.echo(json.dumps(counted.as_dict(), indent=2))
     elif summary or not quiet:
-        click.echo(str(counted), err=not summary)
+        (click.echo if summary else tell)(str(counted))

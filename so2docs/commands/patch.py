@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
+
+from so2docs.commands.terminal import say, shows_progress, tell
 
 _EPILOG = """\b
 Example:
   so2docs patch 2024-04.jsonl.gz changes.jsonl.gz 2024-07.jsonl.gz
   so2docs diff old.jsonl.gz new.jsonl.gz | so2docs patch old.jsonl.gz - copy.jsonl.gz
 """
-
-
-def _say(message: str) -> None:
-    click.echo(f"so2docs: {message}", err=True)
 
 
 @click.command(epilog=_EPILOG)
@@ -37,8 +33,8 @@ def patch(old: str, changes: str, new: str, *, force: bool, quiet: bool, debug: 
         changes,
         new,
         force=force,
-        progress=not quiet and sys.stderr.isatty(),
-        notify=None if quiet else _say,
+        progress=shows_progress(quiet),
+        notify=None if quiet else say,
     )
     if not quiet:
-        click.echo(str(done), err=True)
+        tell(done)

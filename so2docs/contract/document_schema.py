@@ -15,12 +15,12 @@ from so2docs.options.conversion import Options
 from so2docs.recipes.attribution import AUTHORS
 from so2docs.recipes.json_schema import INTEGER, TEXT, Schema, array
 from so2docs.schema import (
+    ALL_NUMBERS,
     ANSWER_ATTRIBUTES,
     COMMENT_ATTRIBUTES,
     COMMENT_USER,
     DATES,
     LINK_ATTRIBUTES,
-    NUMBERS,
     QUESTION_ATTRIBUTES,
     TABLES,
     USER_ATTRIBUTES,
@@ -30,7 +30,6 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 VERSION = 1
 """Of the contract; a change that breaks readers makes it one more."""
 
-_NUMBERS = NUMBERS.union(*(table.numbers for table in TABLES.values()))
 _NUMBER: Schema = {"type": ["integer", "string"]}
 _DATE: Schema = {
     "anyOf": [
@@ -142,4 +141,4 @@ def _value(name: str, options: Options) -> Schema:
         return INTEGER
     if name in DATES and options.form.has_dates:
         return _DATE
-    return _NUMBER if name in _NUMBERS else TEXT
+    return _NUMBER if name in ALL_NUMBERS else TEXT

@@ -21,6 +21,19 @@ METADATA: dict[str, Schema] = {
 }
 """What `metadata` says of a question."""
 
+FIELDS = (
+    "Id",
+    "Title",
+    "Body",
+    "Score",
+    "Tags",
+    "AcceptedAnswerId",
+    "Answers.Id",
+    "Answers.Body",
+    "Answers.Score",
+)
+"""What most recipes read."""
+
 
 def score(post: Post) -> int:
     """Votes for a post less those against it; 0 where it has none."""

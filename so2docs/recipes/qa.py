@@ -62,17 +62,7 @@ RECIPE = Recipe(
     qa,
     SCHEMA,
     optional_tables=("users",),
-    fields=(
-        "Id",
-        "Title",
-        "Body",
-        "Score",
-        "Tags",
-        "AcceptedAnswerId",
-        "Answers.Id",
-        "Answers.Body",
-        "Answers.Score",
-    ),
+    fields=posts.FIELDS,
     body="markdown",
     attributed=True,
 )

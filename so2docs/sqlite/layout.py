@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from so2docs.schema import (
+    ALL_NUMBERS,
     ANSWER_ATTRIBUTES,
     COMMENT_ATTRIBUTES,
     LINK_ATTRIBUTES,
-    NUMBERS,
     QUESTION_ATTRIBUTES,
-    TABLES,
     USER_ATTRIBUTES,
 )
 
@@ -27,8 +26,7 @@ OTHER = "Other"
 ABOUT = "so2docs"
 """The table of what is known of the database itself: names and JSON values."""
 
-INTEGERS = NUMBERS.union(*(table.numbers for table in TABLES.values()))
-INTEGERS |= {"Position", "QuestionId", "Count", "Questions", "Row"}
+INTEGERS = ALL_NUMBERS | {"Position", "QuestionId", "Count", "Questions", "Row"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import orjson
 
-from so2docs.schema import DATES, NUMBERS, TABLES, VOTE_COLUMNS
+from so2docs.schema import ALL_NUMBERS, DATES, VOTE_COLUMNS
 
 OTHER = "Other"
 """Column for attributes that have none of their own, or a value that is not of its type.
@@ -20,7 +20,7 @@ OTHER = "Other"
 As the text of a JSON object: not all readers know maps (data set hubs do not), all know text.
 """
 
-_NUMBERS = NUMBERS.union(VOTE_COLUMNS, *(table.numbers for table in TABLES.values()))
+_NUMBERS = ALL_NUMBERS.union(VOTE_COLUMNS)
 _LISTS = {"Tags", "Licenses"}
 _NONE: set[str] = set()
 
