@@ -24,7 +24,7 @@ from so2docs.store.spill_files import INDEX, TEMPORARY, clear, is_ours
 from so2docs.store.tally import ChunkTally
 
 FORMAT = 7
-"""Version of what stands in the index and in the block files."""
+"""Version of the index and of the block files."""
 
 SEQUENCE_BITS = 32
 """Chunks of the posts count from 0, those of the table of sequence n from n << 32."""

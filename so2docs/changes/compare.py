@@ -14,7 +14,7 @@ OPERATIONS: tuple[Operation, ...] = ("added", "changed", "deleted")
 ANSWERS = "Answers"
 
 DOCUMENT_KEY = b',"document":'
-"""What stands before the document in a record; the document is the last key, byte for byte."""
+"""The start of a record; the document is its last key, byte for byte."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ _MOST_NAMES = 4096
 
 
 class FieldChoice(dict[str, "bool | FieldChoice"]):
-    """What stays of what stands at a path: by name all of it, nothing, or a choice.
+    """What stays of the objects at a path: by name all of it, nothing, or a choice.
 
     Args:
         fields: The choice of fields.

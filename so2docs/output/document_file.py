@@ -1,4 +1,4 @@
-"""One file of the output: its header, documents with what stands between them, its footer.
+"""One file of the output: its header, documents with their separators, its footer.
 
 Each of these is a segment of its own, so that none depends on its neighbours.
 """

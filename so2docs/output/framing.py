@@ -1,4 +1,4 @@
-"""What stands before and after the segments of a compressed file.
+"""Header and trailer of a compressed file, around its segments.
 
 A gzip stream (RFC 1952) is one member: raw deflate data (RFC 1951) of each segment ended on a byte
 boundary by a full flush, an empty final block, and the CRC-32 of all joined from those of the
@@ -20,12 +20,12 @@ _TRAILER = struct.Struct("<II")
 
 
 def start(compression: Compression) -> bytes:
-    """What stands before the first segment."""
+    """The bytes before the first segment."""
     return GZIP_HEADER if compression == "gzip" else b""
 
 
 def end(compression: Compression, journal: Journal, crc: int, raw_size: int) -> bytes:
-    """What stands after the last segment.
+    """The bytes after the last segment.
 
     Args:
         compression: Of the file.

@@ -12,6 +12,10 @@ from support.oracle_tables import FILES, nest
 from support.table_sites import SITE
 
 import so2docs
+from so2docs.nest import Nest
+from so2docs.options.field_paths import fields_of
+from so2docs.posts.keys import ANSWER
+from so2docs.schema import COMMENT
 
 ALL = tuple(FILES)
 COMPLETE = nest(SITE, FILES)
@@ -146,3 +150,18 @@ def test_rows_of_posts_are_read_as_ever_where_all_of_them_stays(tmp_path: Path) 
     nested_only = filters_of(without="Comments.UserId,Answers.Votes")
     assert not Options(filters=nested_only, nest=ALL).needs_rows
     assert Options(filters=filters_of(without="Body,Comments.UserId"), nest=ALL).needs_rows
+
+
+def test_a_stray_of_a_known_post_has_what_was_chosen() -> None:
+    orphan = (5, 0, 0, ANSWER, b"{}")
+    rows = [(COMMENT, post, 1, 0, b'{"Id":1,"PostId":%d,"Text":"t"}' % post) for post in (5, 6)]
+    for left_out, kept in (
+        ("Answers.Comments.Text", {"Id": 1, "PostId": 5}),
+        ("Answers.Comments", {"Id": 1, "PostId": 5}),
+        ("Comments", {"Id": 1, "PostId": 5, "Text": "t"}),
+    ):
+        nested = Nest(("comments",), fields=fields_of(None, left_out))
+        lines = nested.reject(4, [orphan], rows, filtered=False)
+        strays = [json.loads(line)["row"] for line in lines]
+        assert strays == [kept, {"Id": 1, "PostId": 6, "Text": "t"}]
+        assert nested.counts == {"comments": {"comment_without_post": 2}}

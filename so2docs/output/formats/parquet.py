@@ -150,7 +150,7 @@ def _post(
     Args:
         fields: The choice of fields.
         tables: Those that are nested.
-        prefix: What stands before the names of such posts' fields.
+        prefix: Path of such posts: nothing for questions, or `Answers.`.
         names: Attributes of such posts.
         added: What posts and users have besides.
     """

@@ -104,7 +104,7 @@ def write_struct(fields: Struct) -> bytearray:
 
 
 def write_list_header(out: bytearray, kind: int, size: int) -> None:
-    """Append what stands before the elements of a list."""
+    """Append the header of a list: the number and the type of its elements."""
     if size < 15:
         out.append(size << 4 | kind)
     else:
