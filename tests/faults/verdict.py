@@ -26,7 +26,7 @@ def check_messages(result: Result, *, lines: int = 1) -> None:
     said = [line for line in result.messages.splitlines() if line]  # Click ends ^C with one.
     if "Traceback" in result.messages:
         raise BrokenPromiseError(f"traceback: {said[-1]}")
-    if result.code < 0 and result.code not in (-9, -2, -15):
+    if result.code < 0 and result.code != -9:
         raise BrokenPromiseError(f"signal: ended by {-result.code} {result.messages}")
     if result.code == 0 and said:
         raise BrokenPromiseError(f"words: exit 0 and {result.messages}")
