@@ -112,6 +112,11 @@ def _another(found: Spill, differences: list[str]) -> SpillError:
         advice = (
             "that one has written its output: end it as it began, or run with --restart --force"
         )
+    elif all(what.endswith(" of the dump") for what in differences):
+        advice = (
+            "it holds what was read of another dump, or of this one before it changed: run with "
+            "--restart to convert the dump as it is, or choose another --work-dir"
+        )
     return SpillError(
         f"{found.folder}: was made for another conversion "
         f"(different: {', '.join(sorted(differences))}); {advice}"

@@ -286,6 +286,18 @@ def test_another_conversion_is_refused_by_name(
     assert not convert(dump, output, restart=True, **options)[1]
 
 
+def test_a_corrected_dump_is_told_what_the_spill_holds(tmp_path: Path, output: Path) -> None:
+    wrong = b'  <row Id="5" PostTypeId="1" Body="<" />\r\n'
+    dump = write_dump(tmp_path / "Posts.xml", *ROWS, wrong)
+    with pytest.raises(so2docs.DumpError):
+        convert(dump, output)
+    write_dump(dump, *ROWS)
+    advice = "before it changed: run with --restart to convert the dump as it is"
+    with pytest.raises(so2docs.SpillError, match=advice):
+        convert(dump, output)
+    convert(dump, output, restart=True)
+
+
 def test_changed_content_with_the_same_size_and_time_is_refused(
     monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path
 ) -> None:
