@@ -98,7 +98,9 @@ def spilled(task: RangeTask, questions: Iterable[tuple[int, int]] = ()) -> Itera
         if isinstance(result, So2docsError):
             told = result
         else:
-            keys = [(block, reader.read_keys(path, block)) for block in result.blocks]
+            # Only tables have a use for them.
+            blocks = result.blocks if task.options.nest else []
+            keys = [(block, reader.read_keys(path, block)) for block in blocks]
             told = _told(task, result, keys)
             yield from batches(_block_rows(task, path, result.blocks))
             yield from batches(_join_rows(task, path, result, keys, reader))
