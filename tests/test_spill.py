@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from so2docs.errors import DiskFullError, SpillError
-from so2docs.spill import Spill
+from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store import blocks
 from so2docs.store.blocks import BlockReader, BlockWriter
 from so2docs.store.tally import ChunkTally
@@ -96,10 +96,19 @@ def test_what_is_not_committed_is_removed(folder: Path) -> None:
     spill = Spill(folder)
     kept = fill(spill, 0, {1: (b"k" * 32, b"{}")})
     Path(spill.new_file(1)).write_bytes(b"half")
+    Path(spill.temporary(1)).write_bytes(b"half")
     before = spill.new_file(2)
     spill.start_run()
     assert sorted(folder.glob("*.blocks")) == [Path(kept)]
+    assert not Path(spill.temporary(1)).exists()
     assert spill.new_file(2) != before
+    spill.close()
+
+
+def test_chunks_of_a_table_and_of_the_posts_have_other_files(folder: Path) -> None:
+    spill = Spill(folder)
+    names = [Path(spill.new_file(table << SEQUENCE_BITS | 7)).name for table in range(3)]
+    assert names == ["000007-0.blocks", "table1-000007-0.blocks", "table2-000007-0.blocks"]
     spill.close()
 
 
