@@ -1,5 +1,6 @@
 """The tools that measure, on samples: they look into the passes, and must keep up with them."""
 
+import bz2
 import shutil
 import subprocess
 import sys
@@ -36,3 +37,10 @@ def test_memory_in_each_order(tmp_path: Path) -> None:
     assert [line.split(" | ")[0] for line in said.splitlines()[2:]] == [
         f"| {order}" for order in ("sorted", "grouped", "shuffled") for _ in range(2)
     ]
+
+
+def test_packed_dumps_are_measured(tmp_path: Path) -> None:
+    packed = tmp_path / "posts.xml.bz2"
+    packed.write_bytes(bz2.compress((SAMPLES / "posts.xml").read_bytes()))
+    lines = run("packed.py", packed).splitlines()
+    assert [line.split(",")[0] for line in lines[2:]] == ["| decompress"] * 2 + ["| convert"] * 2
