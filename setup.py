@@ -28,8 +28,12 @@ setup(
     ext_modules=[
         Extension(
             "so2docs.posts._core",
-            sources=[f"so2docs/posts/_{part}.c" for part in ("core", "canonical", "values")],
-            depends=[f"so2docs/posts/_{part}.h" for part in ("bytes", "canonical", "values")],
+            sources=[
+                f"so2docs/posts/_{part}.c" for part in ("core", "canonical", "join", "values")
+            ],
+            depends=[
+                f"so2docs/posts/_{part}.h" for part in ("bytes", "canonical", "join", "values")
+            ],
             # The parts call each other, not what another library happens to name alike.
             extra_compile_args=[] if sys.platform == "win32" else ["-fvisibility=hidden"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if HAS_STABLE_ABI else [],

@@ -21,6 +21,7 @@ from so2docs.output import formats
 from so2docs.output.compression import compress_lines
 from so2docs.output.recording import recorded
 from so2docs.output.segments import Segment, store
+from so2docs.passes.joined import JoinedNesting
 from so2docs.posts.keys import BUCKET_BITS
 from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.users import Users, UserTable
@@ -118,6 +119,15 @@ def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
     options = task.options
     with BlockReader() as reader:
         blocks = (reader.read(path, block) for path, block in task.blocks)
+        if _can_be_joined(task):
+            yield JoinedNesting(
+                list(blocks),
+                options.answers_by,
+                extra=_extra(options),
+                limit=task.limit,
+                with_answers=options.filters.fields.has_answers,
+            )
+            return
         records = merge.gather(blocks, task.ids)
     with nullcontext() if task.users is None else Users(task.users) as users:
         yield merge.Nesting(
@@ -129,6 +139,17 @@ def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
             with_answers=options.filters.fields.has_answers,
             nest=Nest(options.nest, users, options.filters.fields) if options.nest else None,
         )
+
+
+def _can_be_joined(task: BucketTask) -> bool:
+    """Whether the compiled core may nest the posts.
+
+    All of their bucket are then in memory until the last document, and none of them under several
+    questions or with rows of other tables.
+    """
+    is_whole = len(task.ids) == 1 << BUCKET_BITS
+    asks_more = bool(task.options.nest or task.first_question_of)
+    return task.options.core == "compiled" and is_whole and not asks_more
 
 
 def _extra(options: Options) -> bytes:

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "_canonical.h"
+#include "_join.h"
 
 /* Make a bytearray longer, once; where the new bytes start, to be filled before Python code runs. */
 static char *extend(PyObject *array, size_t more)
@@ -294,10 +295,37 @@ PyDoc_STRVAR(add_rows_doc,
     "    The number of rows, the `Id` of the last one, and the rows of other types by type; or None,\n"
     "    with nothing changed, if a row is not canonical.");
 
+PyDoc_STRVAR(sort_posts_doc,
+    "sort_posts(blocks)\n--\n\n"
+    "Sort the posts of a bucket, as `merge.gather` and `merge.Nesting` do.\n\n"
+    "Args:\n"
+    "    blocks: A list of tuples of keys and JSON, in the order of the dump.\n\n"
+    "Returns:\n"
+    "    Five native 64-bit integers for each post: question id, post id, place in the blocks\n"
+    "    (number << 40 | offset), rank, size << 4 | kind.");
+
+PyDoc_STRVAR(join_posts_doc,
+    "join_posts(blocks, posts, first, enough, opening, with_answers, by_votes)\n--\n\n"
+    "Join the posts of each question id, as `merge.Nesting` does.\n\n"
+    "Args:\n"
+    "    blocks: The blocks that were sorted.\n"
+    "    posts: What `sort_posts` returned.\n"
+    "    first: The post to start at, the first of its question id.\n"
+    "    enough: Bytes of posts to end after.\n"
+    "    opening: What stands between the fields of a question and its answers.\n"
+    "    with_answers: Whether documents have answers.\n"
+    "    by_votes: Whether these are ordered by votes, not by id.\n\n"
+    "Returns:\n"
+    "    For each question id: itself, the number of its posts, the bytes of those that are in\n"
+    "    its document, and this without its closing brace; or None, if there is no question, a\n"
+    "    repeated id, or a record of another kind.");
+
 static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, add_rows_doc},
     {"read_table", read_table, METH_VARARGS, read_table_doc},
     {"file_records", file_records, METH_VARARGS, file_records_doc},
+    {"sort_posts", sort_posts, METH_O, sort_posts_doc},
+    {"join_posts", join_posts, METH_VARARGS, join_posts_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -19,3 +19,13 @@ def file_records(
     new_bucket: Callable[[], Bucket],
     bucket_bits: int,
 ) -> None: ...
+def sort_posts(blocks: list[tuple[bytes, bytes]]) -> bytearray: ...
+def join_posts(
+    blocks: list[tuple[bytes, bytes]],
+    posts: bytearray,
+    first: int,
+    enough: int,
+    opening: bytes,
+    with_answers: bool,
+    by_votes: bool,
+) -> list[tuple[int, int, int, bytes | None]]: ...

@@ -45,6 +45,20 @@ class Added(NamedTuple):
     last_id: int | None
 
 
+class JoinedForm(NamedTuple):
+    """How documents are joined.
+
+    Attributes:
+        opening: What stands between the fields of a question and its answers.
+        with_answers: Whether documents have answers.
+        by_votes: Whether these are ordered by votes, not by id.
+    """
+
+    opening: bytes
+    with_answers: bool
+    by_votes: bool
+
+
 def resolve(wanted: Core) -> Core:
     """Decide between the cores.
 
@@ -138,6 +152,18 @@ def add_canonical_records(
     question_ids = array("q", map(places.get, post_ids, post_ids))
     _core.file_records(keys, json, as_bytes(question_ids), found.buckets, new_bucket, BUCKET_BITS)
     return added
+
+
+def sort_posts(blocks: list[tuple[bytes, bytes]]) -> bytearray:
+    """Sort the posts of a bucket by question id, post id and place; see `_core.sort_posts`."""
+    return _core.sort_posts(blocks)
+
+
+def join_posts(
+    blocks: list[tuple[bytes, bytes]], posts: bytearray, first: int, enough: int, form: JoinedForm
+) -> list[tuple[int, int, int, bytes | None]]:
+    """Join the posts of some question ids into documents; see `_core.join_posts`."""
+    return _core.join_posts(blocks, posts, first, enough, *form)
 
 
 def _read_table(
