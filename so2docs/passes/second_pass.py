@@ -23,10 +23,9 @@ from so2docs.output.paths import Names
 from so2docs.output.recording import recorded
 from so2docs.output.writer import Writer
 from so2docs.passes import bucket, strict
+from so2docs.passes.boundaries import Limit, cuts, left_out
 from so2docs.passes.bucket import BucketTask, WriteTask, WrittenBucket
 from so2docs.passes.checkpoint import Checkpoint, Sealed
-from so2docs.passes.limit import Limit, left_out
-from so2docs.passes.splitting import cuts
 from so2docs.passes.workers import Workers
 from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.progress import Notify, bar, silent

@@ -79,7 +79,7 @@ static int add_block(Entry *sorted, int64_t number, const Py_buffer *keys, Py_ss
     for (Py_ssize_t left = keys->len; left >= KEY_BYTES; left -= KEY_BYTES, key += KEY_BYTES) {
         Entry post = {key_integer(key), key_integer(key + 8), at, key_integer(key + 16),
                       key_integer(key + 24)};
-        if (post.size_and_kind < 0 || size_of(&post) < EMPTY || size_of(&post) > json_size) {
+        if (post.size_and_kind < 0 || size_of(&post) > json_size) {
             return -1;
         }
         json_size -= size_of(&post);
@@ -179,7 +179,7 @@ static int is_plain(Entry *group, Py_ssize_t count, const Form *form)
 {
     Py_ssize_t question = -1;
     for (Py_ssize_t i = 0; i < count; i++) {
-        if (i > 0 && group[i].post_id == group[i - 1].post_id) {
+        if (size_of(&group[i]) < EMPTY || (i > 0 && group[i].post_id == group[i - 1].post_id)) {
             return 0;
         }
         if (kind_of(&group[i]) == QUESTION && question < 0) {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from so2docs import merge
 from so2docs.passes import joined
 from so2docs.posts import core
-from so2docs.posts.posts import (
+from so2docs.posts.keys import (
     ANSWER,
     BUCKET_BITS,
     KEY,
@@ -29,7 +29,10 @@ FORM = core.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
 
 def as_block(posts: list[tuple[int, int, int, int, int]]) -> tuple[bytes, bytes]:
     """Keys and JSON of posts, of which some have no fields."""
-    jsons = [b"{%b}" % b",".join([b'"Id":%d' % post[1]] * post[4]) for post in posts]
+    jsons = [
+        b"" if post[3] > ANSWER else b"{%b}" % b",".join([b'"Id":%d' % post[1]] * post[4])
+        for post in posts
+    ]
     keys = [
         KEY.pack(question_id, post_id, rank, len(json) << 4 | kind)
         for (question_id, post_id, rank, kind, _), json in zip(posts, jsons, strict=True)
@@ -75,7 +78,6 @@ def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> N
     [
         (KEY.pack(1, 1, 0, 2 << 4 | 1), b"{"),
         (KEY.pack(1, 1, 0, 2 << 4 | 1), b"{}}"),
-        (KEY.pack(1, 1, 0, 1 << 4 | 1), b"{"),
         (KEY.pack(1, 1, 0, -1), b"{}"),
         (KEY.pack(1, 1, 0, 1 << 62), b"{}"),
         (KEY.pack(1, 1, 0, 2 << 4 | 1)[:-1], b"{}"),
@@ -94,6 +96,9 @@ def test_blocks_that_were_not_sorted() -> None:
     for others in ([], shorter, [(b"", b"")]):
         with pytest.raises(ValueError, match="not the blocks that were sorted"):
             core.join_posts(others, posts, 0, 1, FORM)
+    without_json = [(KEY.pack(1, 1, 0, QUESTION), b"")]
+    sorted_ = core.sort_posts(without_json)
+    assert core.join_posts(without_json, sorted_, 0, 1, FORM) == [(1, 1, 0, None)]
     for first in (-1, 3):
         with pytest.raises(ValueError, match="there are 2 posts"):
             core.join_posts(blocks, posts, first, 1, FORM)
