@@ -32,7 +32,8 @@ STEPS: list[tuple[Any, str, str]] = [
     (repeats, "of_chunk", "  repeated ids"),
     (bucket, "merge_bucket", "second pass"),
     (blocks.BlockReader, "read", "  blocks: read, checksum, zstd"),
-    (merge, "sorted_posts", "  keys and sort (and the blocks)"),
+    (merge, "gather", "  keys and blocks, without the compiled core"),
+    (core, "join_posts", "  compiled core: documents joined"),
     (base, "compress", "  compress segments"),
     (segments, "store", "  write segments, by several jobs"),
 ]

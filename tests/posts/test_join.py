@@ -22,7 +22,10 @@ pytestmark = pytest.mark.skipif(core.built() == "python", reason="no compiled co
 
 IDS = st.integers(0, 6)
 KINDS = (QUESTION, ANSWER, ANSWER, REJECTED_QUESTION, REJECTED_ANSWER)
-POST = st.tuples(IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS), st.integers(0, 2))
+QUESTIONS = (QUESTION, REJECTED_QUESTION)
+POST = st.tuples(IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS), st.integers(0, 2)).map(
+    lambda post: (post[1], *post[1:]) if post[3] in QUESTIONS else post
+)
 BLOCKS = st.lists(st.lists(POST, max_size=12), max_size=4)
 FORM = core.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
 
