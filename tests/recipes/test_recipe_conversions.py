@@ -97,6 +97,38 @@ def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
     assert report.without_record == len(site.questions) - len(ids)
     site.convert(tmp_path / "two.parquet", recipe=name, body="html", jobs=2, chunk_bytes=300_000)
     assert parquet(tmp_path / "two.parquet") == site.expected(name, str)
+    site.convert(tmp_path / "two.jsonl", recipe=name, jobs=2, chunk_bytes=300_000)
+    assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
+    site.convert(tmp_path / "one.parquet", recipe=name, body="html", jobs=1)
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_record_after_an_interruption(
+    name: str, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In parts that are small enough for several, of which the first is written before it."""
+    part_bytes = (site.folder / "Posts.xml").stat().st_size // 10
+    monkeypatch.setattr(buckets, "PART_BYTES_NESTED", part_bytes)
+    monkeypatch.setattr(buckets, "PART_BYTES", part_bytes)
+    usual = buckets.merge_bucket
+    for end, read in (("jsonl", jsonl), ("parquet", parquet)):
+        output = tmp_path / f"records.{end}"
+        calls: list[Any] = []
+
+        def ending(task: Any, calls: list[Any] = calls) -> Any:
+            calls.append(task)
+            if len(calls) > 2:
+                raise Stop
+            return usual(task)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(buckets, "merge_bucket", ending)
+            with pytest.raises(Stop):
+                site.convert(output, recipe=name, body="html", jobs=1)
+        report = site.convert(output, recipe=name, body="html", jobs=1)
+        assert report.resumed
+        assert read(output) == site.expected(name, str)
 
 
 @pytest.mark.parametrize(
