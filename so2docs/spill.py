@@ -83,7 +83,7 @@ class Spill:
         self.put_all({name: value})
 
     def close(self) -> None:
-        """Give the spill up for others to go on with."""
+        """Release the spill, so that others can resume it."""
         self._database.close()
 
     def remove(self) -> None:

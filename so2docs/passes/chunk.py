@@ -50,7 +50,7 @@ class ChunkResult:
     Attributes:
         task: What was asked for.
         blocks: The blocks.
-        tally: What stands in it.
+        tally: What was counted in it.
         pages: The ids of its posts.
     """
 

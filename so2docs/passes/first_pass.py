@@ -66,7 +66,7 @@ class FirstPass:
         return None if found is None else End(**found)
 
     def tallies(self) -> dict[int, ChunkTally]:
-        """What stands in the committed chunks, by their numbers in the spill."""
+        """Counts of the committed chunks, by their numbers in the spill."""
         return self.spill.tallies(self.table.sequence)
 
     def run(

@@ -1,4 +1,4 @@
-"""What a spill was made from: whether it belongs to the conversion that wants to go on with it."""
+"""What a spill was made from: whether it belongs to the conversion that wants to resume it."""
 
 from __future__ import annotations
 

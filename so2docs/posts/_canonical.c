@@ -147,7 +147,7 @@ static inline Meaning meaning_in_table(Name name, Table table)
     return IS_ALL(name, "User") ? RESERVED : TEXT;
 }
 
-/* Read a name and what stands before its value. */
+/* Read a name, the equals sign and the opening quote. */
 static inline Verdict read_name(Reader *in, Name *name)
 {
     name->at = in->at;

@@ -312,7 +312,7 @@ PyDoc_STRVAR(join_posts_doc,
     "    posts: What `sort_posts` returned.\n"
     "    first: The post to start at, the first of its question id.\n"
     "    enough: Bytes of posts to end after.\n"
-    "    opening: What stands between the fields of a question and its answers.\n"
+    "    opening: Bytes between the fields of a question and its answers.\n"
     "    with_answers: Whether documents have answers.\n"
     "    by_votes: Whether these are ordered by votes, not by id.\n\n"
     "Returns:\n"

@@ -169,7 +169,7 @@ static const char *json_of(const Blocks *held, const Entry *post)
 
 /* How documents are joined. */
 typedef struct {
-    const char *opening; /* What stands between the fields of a question and its answers. */
+    const char *opening; /* Bytes between the fields of a question and its answers. */
     Py_ssize_t opening_size;
     int with_answers, by_votes;
 } Form;

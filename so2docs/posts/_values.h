@@ -15,7 +15,7 @@ Verdict put_string(Reader *in, Buffer *out);
 /* Write a canonical number. */
 Verdict put_number(Reader *in, Buffer *out, int64_t *number);
 
-/* Write the text of `Tags` as a JSON array; `tags` is for what stands in between. */
+/* Write the text of `Tags` as a JSON array; `tags` is for the text before it is split. */
 Verdict put_tags(Reader *in, Buffer *out, Buffer *tags);
 
 #endif

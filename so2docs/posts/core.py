@@ -49,7 +49,7 @@ class JoinedForm(NamedTuple):
     """How documents are joined.
 
     Attributes:
-        opening: What stands between the fields of a question and its answers.
+        opening: Bytes between the fields of a question and its answers.
         with_answers: Whether documents have answers.
         by_votes: Whether these are ordered by votes, not by id.
     """
@@ -95,7 +95,7 @@ def add_canonical(data: bytes, frame: tuple[bytes, bytes], posts: Posts) -> Adde
     """Turn a slice into posts by the compiled core.
 
     Args:
-        data: What stands between two places where a row starts.
+        data: Whole rows, from one row's start to another's.
         frame: The root's start and closing tags.
         posts: Where they go.
 
@@ -118,7 +118,7 @@ def read_users(data: bytes, frame: tuple[bytes, bytes]) -> tuple[Added, bytes, b
     """Turn a slice of users into JSON by the compiled core.
 
     Args:
-        data: What stands between two places where a row starts.
+        data: Whole rows, from one row's start to another's.
         frame: The root's start and closing tags.
 
     Returns:
@@ -134,7 +134,7 @@ def add_canonical_records(
     """Turn a slice of comments, links or votes into records by the compiled core.
 
     Args:
-        data: What stands between two places where a row starts.
+        data: Whole rows, from one row's start to another's.
         frame: The root's start and closing tags.
         table: The table that it is of.
         found: Where the records go.

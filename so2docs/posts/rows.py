@@ -178,7 +178,7 @@ def parse(data: bytes, frame: tuple[bytes, bytes]) -> Iterator[Rows | Malformed]
     """Parse a slice of whole rows.
 
     Args:
-        data: What stands between two places where a row starts.
+        data: Whole rows, from one row's start to another's.
         frame: The root's start and closing tags.
 
     Yields:
@@ -206,7 +206,7 @@ def parse(data: bytes, frame: tuple[bytes, bytes]) -> Iterator[Rows | Malformed]
 
 
 def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Cut a slice where rows start; what stands before the first row is a piece unless blank."""
+    """Cut a slice where rows start; text before the first row is a part of its own unless blank."""
     starts = [found.start() for found in _ROW_START.finditer(data)]
     if not starts or data[: starts[0]].strip(_BLANK.encode()):
         starts.insert(0, 0)

@@ -125,7 +125,7 @@ class Bzip2:
                 while len(waiting) <= self._threads + 1 and (task := next(tasks, None)):
                     waiting.append(task)
             except (EOFError, OSError) as error:
-                # What stands before is handed on first.
+                # Bytes before the error are handed on first.
                 failure, tasks = error, iter(())
             if not waiting:
                 break

@@ -112,7 +112,7 @@ def open_zstd(reader: Reader, threads: int) -> Reader:
 
 
 class _Careful:
-    """A file read in small steps: what stands before an error is handed on before it is raised."""
+    """A file read in small steps: bytes before an error are handed on before it is raised."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -207,7 +207,7 @@ class Range:
 
 
 class Member:
-    """A member of a folder: what stands before it is passed over, its checksum is checked."""
+    """A member of a folder: the members before it are skipped, its checksum is checked."""
 
     def __init__(self, reader: Reader, before: int, size: int, crc: int | None) -> None:
         self._reader = reader

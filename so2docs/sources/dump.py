@@ -1,4 +1,4 @@
-"""A dump on disk: what stands around its rows, and how it is cut into ranges of whole rows.
+"""A dump on disk: where its rows start and end, and how it is cut into ranges of whole rows.
 
 First in the flow: nothing here looks inside a row. Only the head and the tail of the file are read
 before the passes start, so a dump that was cut off is noticed within milliseconds; memory is

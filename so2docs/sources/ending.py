@@ -2,7 +2,7 @@
 
 The root closes at the first closing tag that only comments, processing instructions and white space
 follow (XML 1.0, [27] Misc), up to the end of the dump. A closing tag that a row or another closing
-tag follows is part of what stands between rows; anything else after it is an error. Every byte is
+tag follows is part of the text between rows; anything else after it is an error. Every byte is
 looked at once, whatever the dump is made of.
 """
 

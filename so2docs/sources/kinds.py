@@ -78,7 +78,7 @@ class DumpFile:
         return []
 
     def prefix_of(self, name: str) -> str | None:
-        """What stands before the table in a file's name: `stackoverflow.com-`, or nothing.
+        """The prefix of the table in a file's name: `stackoverflow.com-`, or nothing.
 
         None if the name is not that of this table.
         """

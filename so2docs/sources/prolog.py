@@ -1,4 +1,4 @@
-"""What stands before the first row of a dump: declaration, comments, document type, root tag.
+"""The prolog of a dump, before its first row: declaration, comments, document type, root tag.
 
 The same code for a file and for a stream: it asks for bytes until the root's start tag is whole.
 """
@@ -72,7 +72,7 @@ def read_prolog(path: str, read: Callable[[int], bytes], wanted: DumpFile) -> Pr
         wanted: What it is to be.
 
     Raises:
-        MalformedDumpError: There is no root element, or what stands before it is not XML.
+        MalformedDumpError: There is no root element, or the prolog is not XML.
         DumpError: There is nothing at all, or it is the start of something else.
     """
     head, match = _find_root(path, read, wanted)

@@ -19,7 +19,7 @@ MOST_ROW_BYTES = 128 * 1024 * 1024
 
 
 class StreamedRows:
-    """What stands in a stream between the root's tags, handed on in pieces of whole rows.
+    """The rows of a stream, between the root's tags, handed on in chunks of whole rows.
 
     Args:
         path: Name of the dump, for messages.

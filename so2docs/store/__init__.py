@@ -1,1 +1,1 @@
-"""What stands on the disk between the passes: blocks, their index, maps from id to id."""
+"""Files on disk between the passes: blocks, their index, maps from id to id."""

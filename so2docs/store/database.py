@@ -1,7 +1,7 @@
 """An SQLite file that belongs to one process at a time, and says what is wrong in plain words.
 
 The file is opened in exclusive mode: its lock ends with the process that
-holds it, however that ends. SQLite has no checksums, so what stands in the file brings its own.
+holds it, however that ends. SQLite has no checksums, so its rows bring their own.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Database:
             run("COMMIT")
 
     def close(self) -> None:
-        """Give the file up for others to go on with."""
+        """Release the file, so that others can use it."""
         with suppress(sqlite3.Error):
             self._connection.close()
 

@@ -26,7 +26,7 @@ _BLOCK = 256
 WORD = 8
 _PAIR = 2 * WORD
 _END = struct.Struct("=8sQQI")
-"""Mark, number of pairs, number of blocks, checksum of what stands between the blocks and this."""
+"""Mark, number of pairs, number of blocks, checksum of the bytes between the blocks and this."""
 
 _MOST_KNOWN = 1 << 10
 """Blocks that a reader keeps in memory: 4 MB."""

@@ -1,4 +1,4 @@
-"""What stands in a chunk: the numbers that are committed with its blocks."""
+"""Counts of a chunk: the numbers that are committed with its blocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class ChunkTally:
-    """What stands in a chunk.
+    """Counts of a chunk.
 
     Attributes:
         rows: Rows, whatever became of them.

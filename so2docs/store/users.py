@@ -2,7 +2,7 @@
 
 A range of `Users.xml` becomes a file of short JSON objects, one a line with its checksum, with a
 block of keys at its end that says where each stands. From those keys a map is made, user id ->
-place, and a user is two small reads away. Only what stands in the documents is kept, 120 bytes a
+place, and a user is two small reads away. Only what the documents show is kept, 120 bytes a
 user, so that the table of Stack Overflow's 22 million users fits in the system's cache.
 """
 
