@@ -55,9 +55,9 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     report, clock, users = session.report, Clock(), None
     spill.start_run()
     with Workers(1) as workers:
-        owners = session.read_posts(workers)
+        first_questions = session.read_posts(workers)
         clock.step("posts", report.rows, spill.size_of(0), dump.size)
-        posts = maps.map_posts(spill, owners)
+        posts = maps.map_posts(spill, first_questions)
         clock.step("map of the posts", report.rows, Path(posts).stat().st_size, 0)
         for step in session.tables:
             end = step.run(workers, posts)
@@ -67,7 +67,7 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
             counts = report.tables[step.table.name]
             clock.step(step.table.name, counts.rows, counts.spill_bytes, counts.bytes)
         spill.index()
-        SecondPass(spill, options, names, owners, users=users).run(workers, report)
+        SecondPass(spill, options, names, first_questions, users=users).run(workers, report)
     clock.step("nesting and writing", report.rows, report.output_bytes, 0)
     print(report)
     spill.remove()

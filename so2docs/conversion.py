@@ -29,7 +29,7 @@ from so2docs.posts.core import resolve
 from so2docs.progress import silent
 from so2docs.report import Report
 from so2docs.sources import storage
-from so2docs.sources.opening import STANDARD_INPUT, Given, open_source
+from so2docs.sources.opening import STANDARD_INPUT, DumpLike, open_source
 from so2docs.sources.stream import AnyDump
 from so2docs.sources.tables import find_tables, tables_beside
 from so2docs.store.disk import disk_errors
@@ -37,7 +37,7 @@ from so2docs.store.disk import disk_errors
 
 @spelled_out
 def convert(
-    source: Given,
+    source: DumpLike,
     output: str | os.PathLike[str] | None = None,
     *,
     site_field: tuple[str, str] | None = None,
@@ -91,7 +91,7 @@ def convert(
     return report
 
 
-def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]) -> Report:
+def _run(source: DumpLike, options: Options, names: Names, given: Mapping[str, Any]) -> Report:
     """Both passes, on the spill of this output."""
     force, notify = given.get("force", False), given.get("notify") or silent
     with disk_errors(), opened(source, options, names) as dump:
@@ -128,7 +128,7 @@ def _run(source: Given, options: Options, names: Names, given: Mapping[str, Any]
 
 
 def options_for(
-    source: Given,
+    source: DumpLike,
     given: Mapping[str, Any],
     form: OutputForm | None = None,
     site_field: tuple[str, str] | None = None,
@@ -159,7 +159,7 @@ def work_folder(given: Mapping[str, Any]) -> str | None:
     return None if (folder := given.get("work_dir")) is None else os.fspath(folder)
 
 
-def opened(source: Given, options: Options, names: Names) -> closing[AnyDump]:
+def opened(source: DumpLike, options: Options, names: Names) -> closing[AnyDump]:
     """A dump that is closed at the end."""
     return closing(open_source(source, threads=options.threads, work_dir=names.work_folder))
 
@@ -168,7 +168,7 @@ class Documents:
     """An iterator over nested questions; `report` is complete when it has ended."""
 
     def __init__(
-        self, source: Given, work_dir: str | None, options: Options, tables: Tables | None = None
+        self, source: DumpLike, work_dir: str | None, options: Options, tables: Tables | None = None
     ) -> None:
         self._report: Report | None = None
         self._iterator = self._documents(source, Names("-", work_dir), options, tables or {})
@@ -197,7 +197,7 @@ class Documents:
         self._iterator.close()
 
     def _documents(
-        self, source: Given, names: Names, options: Options, tables: Tables
+        self, source: DumpLike, names: Names, options: Options, tables: Tables
     ) -> Generator[dict[str, Any], None, None]:
         with nested(source, names, options, tables) as session:
             for _, line in chain.from_iterable(session.documents()):
@@ -206,7 +206,7 @@ class Documents:
 
 
 @contextmanager
-def nested(source: Given, names: Names, options: Options, tables: Tables) -> Iterator[Session]:
+def nested(source: DumpLike, names: Names, options: Options, tables: Tables) -> Iterator[Session]:
     """A session whose documents are to be iterated over, not written; its spill goes with it."""
     with disk_errors(), opened(source, options, names) as dump:
         others = find_tables(source, options.nest, tables)
@@ -221,7 +221,7 @@ def nested(source: Given, names: Names, options: Options, tables: Tables) -> Ite
 
 
 @spelled_out
-def documents(source: Given, **keywords: Unpack[IteratorKeywords]) -> Documents:
+def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documents:
     """Nest the questions of a dump without writing an output.
 
     >>> with so2docs.documents("Posts.xml", tags="python") as questions:

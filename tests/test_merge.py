@@ -40,17 +40,17 @@ def nested(
     chunks = [as_posts(rows[a:b]) for a, b in pairwise(edges)]
     seen, within = repeats.SeenIds(), {}
     for number, chunk in enumerate(chunks):
-        pages, owners = repeats.of_chunk(chunk.pairs)
+        pages, first_questions = repeats.of_chunk(chunk.pairs)
         seen.add(pages)
-        if owners:
-            within[number] = owners
+        if first_questions:
+            within[number] = first_questions
     keys = [(n, bytes(b.keys)) for n, c in enumerate(chunks) for b in c.buckets.values()]
-    owners = repeats.owners(lambda: keys, seen.repeated, within, at_once=2)
+    first_questions = repeats.first_questions(lambda: keys, seen.repeated, within, at_once=2)
     documents, strays, tally = [], [], merge.Tally()
     for part in range(parts):
         ids = range(part * 10 // parts, (part + 1) * 10 // parts)
         blocks = [(bytes(b.keys), bytes(b.json)) for c in chunks for b in c.buckets.values()]
-        nesting = merge.Nesting(merge.gather(blocks, ids), answers_by, owners)
+        nesting = merge.Nesting(merge.gather(blocks, ids), answers_by, first_questions)
         for document in nesting:
             line = b"".join((*document.parts, b"}"))
             assert line.endswith(b"]}")

@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from so2docs.options.choices import AnswersBy, BodyAs, Compression, Core, FormatName, SplitBy
 from so2docs.progress import Notify
-from so2docs.recipes.finding import Given
+from so2docs.recipes.finding import RecipeLike
 
 Tables = Mapping[str, str | os.PathLike[str] | None]
 """Files of tables by the tables' names; None where none was given."""
@@ -87,7 +87,7 @@ class DocumentKeywords(FilterKeywords, total=False):
         chunk_bytes: Bytes of the dump that one task of the first pass takes.
     """
 
-    recipe: Given | None
+    recipe: RecipeLike | None
     best: bool
     attribution: bool
     body: BodyAs | None

@@ -93,7 +93,7 @@ class DocumentFile:
         path: Its name.
         label: What of that is its own.
         form: The form of the output.
-        shape: The format of the documents.
+        format_: The format of the documents.
         resume: A checkpoint of an earlier session, if it is as that says.
 
     Raises:
@@ -105,20 +105,20 @@ class DocumentFile:
         path: str,
         label: str,
         form: OutputForm,
-        shape: Format,
+        format_: Format,
         *,
         resume: Unfinished | None = None,
     ) -> None:
         self.label = label
-        self._format = shape
+        self._format = format_
         self._is_begun = bool(resume and resume.is_begun)
-        self._between_bytes = len(shape.segment(shape.between).data)
+        self._between_bytes = len(format_.segment(format_.between).data)
         self._output = Output(
             path,
             form.compression,
             resume.output if resume else None,
             indexed=form.is_indexed,
-            logs=shape.logs,
+            logs=format_.logs,
         )
 
     def append(self, segment: Segment) -> None:

@@ -89,7 +89,7 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
                 steps.flush()
     tally.filtered = found.filtered
     tally.strays, tally.other_types = dict(found.stray_reasons), dict(found.other_types)
-    pages, tally.owners = repeats.of_chunk(found.pairs)
+    pages, tally.first_questions = repeats.of_chunk(found.pairs)
     return ChunkResult(task, writer.blocks, tally, pages)
 
 

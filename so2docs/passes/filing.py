@@ -13,8 +13,8 @@ from so2docs.options.conversion import Options
 from so2docs.posts import core, posts, table_rows
 from so2docs.posts.core import Added
 from so2docs.posts.posts import Posts
-from so2docs.posts.projection import shape_of, shape_of_table
-from so2docs.posts.row_filter import Selection
+from so2docs.posts.projection import projection_of, projection_of_table
+from so2docs.posts.row_filter import RowFilter
 from so2docs.posts.table_rows import Row
 from so2docs.schema import POSTS, VOTE, Table
 from so2docs.sources.prolog import Frame
@@ -79,17 +79,17 @@ class _Posts(Filing):
     def __init__(self, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, Posts(reserved=options.reserved), writer)
         self._is_compiled = self._is_compiled and not options.needs_rows
-        self._shape = shape_of(options)
-        self._selection = None
+        self._projection = projection_of(options)
+        self._filter = None
         if options.filters.select:
             keys = options.needs_all_keys
-            self._selection = Selection(options.filters, self._shape, all_keys=keys)
+            self._filter = RowFilter(options.filters, self._projection, all_keys=keys)
 
     def add(self, rows: list[Row]) -> None:
-        if self._selection is None:
-            posts.add(self.found, rows, self._shape)
+        if self._filter is None:
+            posts.add(self.found, rows, self._projection)
         else:
-            self._selection.add(self.found, rows)
+            self._filter.add(self.found, rows)
 
     def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
         return core.add_canonical(data, frame, self.found) if self._is_compiled else None
@@ -100,9 +100,9 @@ class _Users(Filing):
 
     def __init__(self, table: Table, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, Posts(), writer)
-        shape = shape_of_table(options)
-        self._is_compiled = self._is_compiled and shape is None
-        self._users = UserRecords(self.found, writer, shape)
+        projection = projection_of_table(options)
+        self._is_compiled = self._is_compiled and projection is None
+        self._users = UserRecords(self.found, writer, projection)
 
     def add(self, rows: list[Row]) -> None:
         self._users.add(rows)
@@ -130,15 +130,15 @@ class _Rows(Filing):
         super().__init__(options, Posts(), writer)
         self._table, self._find = table, known.find
         self._counts = table.kind == VOTE
-        self._shape = None if self._counts else shape_of_table(options)
-        self._is_compiled = self._is_compiled and self._shape is None
+        self._projection = None if self._counts else projection_of_table(options)
+        self._is_compiled = self._is_compiled and self._projection is None
         self.malformed = f"malformed_{table.row}"
 
     def add(self, rows: list[Row]) -> None:
         if self._counts:
             table_rows.add_votes(self.found, rows, self._find)
         else:
-            table_rows.add_rows(self.found, self._table, rows, self._find, self._shape)
+            table_rows.add_rows(self.found, self._table, rows, self._find, self._projection)
 
     def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
         if not self._is_compiled:

@@ -25,12 +25,12 @@ _FIELDS = 4
 _POSTS_ARE_MAPPED = "posts are mapped"
 
 
-def map_posts(spill: Spill, owners: Mapping[int, int]) -> str:
+def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
     """Map every post that was spilled to its question; a question to itself.
 
     Args:
         spill: Has all posts.
-        owners: For post ids that stand under several questions, the one that stays.
+        first_questions: For post ids that stand under several questions, the one that stays.
 
     Returns:
         Path of the map.
@@ -39,7 +39,7 @@ def map_posts(spill: Spill, owners: Mapping[int, int]) -> str:
     if not spill.get(_POSTS_ARE_MAPPED):
         with IdMapWriter(path) as posts:
             # What comes first stays.
-            posts.add(list(owners), list(owners.values()))
+            posts.add(list(first_questions), list(first_questions.values()))
             for _, keys in spill.all_keys():
                 fields = integers(keys)
                 posts.add(fields[1::_FIELDS], fields[::_FIELDS])

@@ -186,7 +186,7 @@ class Session:
         end = self.posts.run(workers, seen=seen)
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
         within = totals.add_posts(self.posts.tallies(), self.report)
-        return repeats.owners(self.spill.all_keys, seen.repeated, within)
+        return repeats.first_questions(self.spill.all_keys, seen.repeated, within)
 
     def share_spilled(self, done: Collection[int]) -> str:
         """How much of the posts stands in the chunks of `done`."""

@@ -30,7 +30,9 @@ def add_posts(tallies: Mapping[int, ChunkTally], report: Report) -> dict[int, di
     report.other_types = {
         TYPE_NAMES.get(kind, f"PostTypeId {kind}"): types[kind] for kind in sorted(types, key=str)
     }
-    return {chunk: tally.owners for chunk, tally in tallies.items() if tally.owners}
+    return {
+        chunk: tally.first_questions for chunk, tally in tallies.items() if tally.first_questions
+    }
 
 
 def add_table(step: FirstPass, end: End, report: Report) -> None:

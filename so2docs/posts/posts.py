@@ -22,7 +22,7 @@ import orjson
 from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, PAIR_BYTES, QUESTION
 from so2docs.schema import NUMBERS, RESERVED
 
-Shape = Callable[[dict[str, Any]], dict[str, Any]]
+Projection = Callable[[dict[str, Any]], dict[str, Any]]
 """What a typed row becomes before it is JSON: another dictionary."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -150,13 +150,13 @@ def malformed_line(offset: int, raw: bytes, reason: str = "malformed_row") -> by
     return orjson.dumps({"reason": reason, "offset": offset, "text": text}) + b"\n"
 
 
-def add(posts: Posts, rows: list[dict[str, Any]], shape: Shape | None = None) -> None:
+def add(posts: Posts, rows: list[dict[str, Any]], projection: Projection | None = None) -> None:
     """Turn rows into posts.
 
     Args:
         posts: Where they go.
         rows: Attributes of the rows, in the order of the dump; they are changed in place.
-        shape: What to make of each before it is JSON.
+        projection: What to make of each before it is JSON.
     """
     buckets, pairs, pack, dumps = posts.buckets, posts.pairs, KEY.pack, orjson.dumps
     reserved = posts.reserved
@@ -169,7 +169,7 @@ def add(posts: Posts, rows: list[dict[str, Any]], shape: Shape | None = None) ->
         )
         kind = row.get("PostTypeId")
         if kind not in _NESTED or is_reserved:
-            _add_carefully(posts, row, shape)
+            _add_carefully(posts, row, projection)
             continue
         values = values_of(row)
         digits = "".join(values)
@@ -185,11 +185,11 @@ def add(posts: Posts, rows: list[dict[str, Any]], shape: Shape | None = None) ->
                 question_id, rank, kind = post_id, row.get("AcceptedAnswerId", 0), QUESTION
             else:
                 question_id, rank, kind = row["ParentId"], row.get("Score", 0), ANSWER
-            json = dumps(row if shape is None else shape(row), None, _STRICT_INTEGER)
+            json = dumps(row if projection is None else projection(row), None, _STRICT_INTEGER)
             key = pack(question_id, post_id, rank, len(json) << 4 | kind)
         except (ValueError, KeyError, TypeError, struct.error):
             row.update(zip(number_names, values, strict=True))
-            _add_carefully(posts, row, shape)
+            _add_carefully(posts, row, projection)
             continue
         number = question_id >> BUCKET_BITS
         if number != last_bucket:
@@ -202,7 +202,7 @@ def add(posts: Posts, rows: list[dict[str, Any]], shape: Shape | None = None) ->
         pairs += key[:PAIR_BYTES]
 
 
-def _add_carefully(posts: Posts, row: dict[str, Any], shape: Shape | None) -> None:
+def _add_carefully(posts: Posts, row: dict[str, Any], projection: Projection | None) -> None:
     """Add one row, whatever its attributes hold."""
     as_typed = typed(row)
     try:
@@ -215,7 +215,7 @@ def _add_carefully(posts: Posts, row: dict[str, Any], shape: Shape | None) -> No
         posts.other_types[as_typed["PostTypeId"]] += 1
         return
     question_id, post_id, rank = key
-    json = orjson.dumps(as_typed if shape is None else shape(as_typed))
+    json = orjson.dumps(as_typed if projection is None else projection(as_typed))
     record = KEY.pack(question_id, post_id, rank, len(json) << 4 | as_typed["PostTypeId"])
     bucket = posts.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
     bucket.keys.extend(record)

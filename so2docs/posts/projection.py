@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from so2docs.options.field_choice import FieldChoice
 from so2docs.posts import bodies
 from so2docs.posts.keys import QUESTION
-from so2docs.posts.posts import Shape
+from so2docs.posts.posts import Projection
 from so2docs.schema import ANSWERS, DATES
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ Row = dict[str, Any]
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?", re.ASCII)
 
 
-def shape_of(options: Options) -> Shape | None:
+def projection_of(options: Options) -> Projection | None:
     """What the options make of a row; None if that is nothing."""
-    steps: list[Shape] = []
+    steps: list[Projection] = []
     if not options.filters.fields.has_whole_posts:
         steps.append(_choice(options))
     body = bodies.converter(options.body)
@@ -44,7 +44,7 @@ def shape_of(options: Options) -> Shape | None:
     return all_steps
 
 
-def shape_of_table(options: Options) -> Shape | None:
+def projection_of_table(options: Options) -> Projection | None:
     """What the options make of a row of a table; None if that is nothing.
 
     Its fields are chosen when it is nested: only then is it known where.
@@ -52,7 +52,7 @@ def shape_of_table(options: Options) -> Shape | None:
     return _with_dates if options.form.has_dates else None
 
 
-def _choice(options: Options) -> Shape:
+def _choice(options: Options) -> Projection:
     fields = options.filters.fields
     needed = fields.hidden(options.nest)
     questions = FieldChoice(fields, also=needed)

@@ -51,12 +51,12 @@ def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
     both = integers(pairs)
     ids = sorted(set(both[1::2]))
     first: dict[int, int] = {}
-    owners: dict[int, int] = {}
+    first_questions: dict[int, int] = {}
     if 2 * len(ids) < len(both):
         for question_id, post_id in zip(both[::2], both[1::2], strict=True):
             if first.setdefault(post_id, question_id) != question_id:
-                owners[post_id] = first[post_id]
-    return _as_pages(ids), owners
+                first_questions[post_id] = first[post_id]
+    return _as_pages(ids), first_questions
 
 
 def pairs(keys: bytes) -> bytearray:
@@ -98,7 +98,7 @@ def ids_of(pages: Pages) -> Iterator[int]:
             left ^= lowest
 
 
-def owners(
+def first_questions(
     all_keys: Callable[[], Iterable[tuple[int, bytes]]],
     repeated: Pages,
     within: Mapping[int, Mapping[int, int]],

@@ -16,7 +16,7 @@ from so2docs.posts.keys import (
     REJECTED_ANSWER,
     REJECTED_QUESTION,
 )
-from so2docs.posts.posts import Posts, Shape, new_bucket, number, tags
+from so2docs.posts.posts import Posts, Projection, new_bucket, number, tags
 
 Row = dict[str, Any]
 _Check = Callable[[Row], bool]
@@ -24,20 +24,22 @@ _Ids = tuple[int, int, int]
 """Kind, question id and post id."""
 
 
-class Selection:
+class RowFilter:
     """Makes posts of the rows that pass; of the others, only the keys go to the posts.
 
     Args:
         filters: What rows have to pass.
-        shape: What to make of those that do before they are JSON.
+        projection: What to make of those that do before they are JSON.
         all_keys: Whether the keys of posts that are not sampled go to the buckets too.
     """
 
-    def __init__(self, filters: Filters, shape: Shape | None, *, all_keys: bool = False) -> None:
+    def __init__(
+        self, filters: Filters, projection: Projection | None, *, all_keys: bool = False
+    ) -> None:
         self._all_keys = all_keys
         self._sample = filters.sample
         self._drops_fabricated = filters.drop_fabricated
-        self._shape = shape
+        self._projection = projection
         self._checks = {QUESTION: _question_checks(filters), ANSWER: _answer_checks(filters)}
         for checks in self._checks.values():
             checks.extend(_post_checks(filters))
@@ -64,10 +66,10 @@ class Selection:
                 continue
             # Keys have to stand in the order of the dump: of repeated ids, the first one counts.
             if kept:
-                posts.add(found, kept, self._shape)
+                posts.add(found, kept, self._projection)
                 kept = []
             _reject(ids, found, in_bucket=sampled or self._all_keys)
-        posts.add(found, kept, self._shape)
+        posts.add(found, kept, self._projection)
 
     def _is_sampled(self, question_id: int) -> bool:
         return self._sample is None or is_sampled(question_id, self._sample)

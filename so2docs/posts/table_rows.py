@@ -21,7 +21,7 @@ from typing import Any
 import orjson
 
 from so2docs.posts.keys import BUCKET_BITS, KEY
-from so2docs.posts.posts import Posts, Shape, new_bucket, number, stray_line
+from so2docs.posts.posts import Posts, Projection, new_bucket, number, stray_line
 from so2docs.schema import LINK, LINK_TYPES, TABLES, VOTE, Table
 
 Row = dict[str, Any]
@@ -90,7 +90,7 @@ def add_rows(
     table: Table,
     rows: list[Row],
     questions: FindQuestions,
-    shape: Shape | None = None,
+    projection: Projection | None = None,
 ) -> None:
     """Turn rows of comments or links into records.
 
@@ -99,7 +99,7 @@ def add_rows(
         table: The table that they are from.
         rows: Attributes of the rows, in the order of the table; they are changed in place.
         questions: Where the posts belong.
-        shape: What to make of each before it is JSON.
+        projection: What to make of each before it is JSON.
     """
     usable: list[Row] = reject(found, table, rows)
     places = questions({row["PostId"] for row in usable})
@@ -111,7 +111,7 @@ def add_rows(
         if kind == LINK and "LinkTypeId" in row:
             link_type = row["LinkTypeId"]
             row["LinkType"] = LINK_TYPES.get(link_type, str(link_type))
-        json = dumps(row if shape is None else shape(row))
+        json = dumps(row if projection is None else projection(row))
         bucket = buckets.get(question_id >> BUCKET_BITS)
         if bucket is None:
             bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()

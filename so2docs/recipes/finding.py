@@ -20,7 +20,7 @@ RECIPES: dict[str, Recipe] = {
 }
 """Those that come with the package, by name."""
 
-Given = str | Recipe | Callable[..., Any]
+RecipeLike = str | Recipe | Callable[..., Any]
 """A name, `package.module:name`, or what that names."""
 
 
@@ -55,7 +55,7 @@ class RecipeChoice:
         return f"{name} {hashlib.sha256(source).hexdigest()[:12]}"
 
 
-def choice_of(given: Given, *, accepted: bool = False, best: bool = False) -> RecipeChoice:
+def choice_of(given: RecipeLike, *, accepted: bool = False, best: bool = False) -> RecipeChoice:
     """The choice that an option asks for.
 
     Args:

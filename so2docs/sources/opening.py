@@ -22,7 +22,7 @@ from so2docs.sources.stream import AnyDump, StreamDump
 
 STANDARD_INPUT = "-"
 
-Given = str | os.PathLike[str] | BinaryIO
+DumpLike = str | os.PathLike[str] | BinaryIO
 """What a user may give: a path, `-` for standard input, or an open binary file."""
 
 
@@ -82,7 +82,7 @@ def inspect_file(path: str) -> FileFacts:
     return FileFacts(path, is_plain=is_plain, kind=kind, identity=identity)
 
 
-def open_source(given: Given, *, threads: int = 1, work_dir: str | None = None) -> AnyDump:
+def open_source(given: DumpLike, *, threads: int = 1, work_dir: str | None = None) -> AnyDump:
     """Find out what a source is, and read the start of the dump in it.
 
     Args:

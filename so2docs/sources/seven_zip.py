@@ -3,7 +3,7 @@
 py7zr reads the list of members. What the archives of Stack Exchange are compressed by (bzip2, and
 the defaults of 7-Zip, LZMA and LZMA2) is decompressed here, bzip2 by several threads; py7zr's own
 decompressors do the rest. The members of a solid archive are one stream: those before the
-wanted one has to be decompressed too.
+wanted one have to be decompressed, too.
 
 Format: 7zFormat.txt and Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
 """

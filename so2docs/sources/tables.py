@@ -19,8 +19,8 @@ from so2docs.sources.dump import Dump, open_dump
 from so2docs.sources.kinds import POSTS, DumpFile, listed
 from so2docs.sources.opening import (
     STANDARD_INPUT,
+    DumpLike,
     FileFacts,
-    Given,
     file_in_folder,
     inspect_file,
     names_in_folder,
@@ -96,7 +96,7 @@ class TableFile:
         return dump
 
 
-def find_tables(source: Given, nest: tuple[str, ...], tables: Tables) -> dict[str, TableFile]:
+def find_tables(source: DumpLike, nest: tuple[str, ...], tables: Tables) -> dict[str, TableFile]:
     """Find every table to nest, in the order in which they are read.
 
     Args:
@@ -118,7 +118,7 @@ def find_tables(source: Given, nest: tuple[str, ...], tables: Tables) -> dict[st
     return found
 
 
-def tables_beside(source: Given, names: Iterable[str]) -> list[str]:
+def tables_beside(source: DumpLike, names: Iterable[str]) -> list[str]:
     """Those of some tables that stand with the posts or beside them."""
     found = []
     for name in names:
@@ -146,7 +146,7 @@ def _found(table: Table, path: str) -> TableFile:
     return TableFile(table, path, facts, None, size)
 
 
-def _located(source: Given, table: Table) -> str:
+def _located(source: DumpLike, table: Table) -> str:
     """The file that a table is in: that of the posts, if it is an archive, or one beside it."""
     if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
         if found := _beside(table, ".", [""]):

@@ -210,7 +210,7 @@ def _join_rows(
         wanted = by_range(sorted(_wanted_users(path, result.blocks, reader)))
         yield from (row(WANTED, site, part, number, data) for part, data in wanted.items())
     if task.table == POSTS and set(nest) - {_USERS.name}:
-        questions = dict(result.tally.owners)
+        questions = dict(result.tally.first_questions)
         for _, of_block in keys:
             numbers = integers(of_block)
             for post_id, question_id in zip(numbers[1::_FIELDS], numbers[::_FIELDS], strict=True):

@@ -166,7 +166,7 @@ class Spread:
     def _first_questions(self, site: int) -> dict[int, int]:
         """The questions of post ids that stand under several."""
         within = add_posts(self.summary(site, POSTS.name).tallies, Report("", ""))
-        return repeats.owners(lambda: (), {}, within)
+        return repeats.first_questions(lambda: (), {}, within)
 
     def _parts(self, site: int) -> list[int]:
         return sorted(

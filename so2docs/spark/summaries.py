@@ -29,7 +29,7 @@ class Told:
     """What one chunk tells.
 
     Attributes:
-        tally: What stands in it.
+        tally: What was counted in it.
         pages: The bits of the ids of posts or users.
         is_repeated: Whether an id of a user stands in it twice.
         parts: Parts of the site that its blocks belong to.
@@ -51,7 +51,7 @@ class Summary:
 
     Attributes:
         table: The table.
-        tallies: What stands in each chunk, in their order.
+        tallies: Counts of each chunk, in their order.
         parts: Parts of the site with rows of it.
         is_repeated: Whether the id of a post stands in several chunks, or that of a user twice.
         error: The first thing wrong with the file.

@@ -25,7 +25,7 @@ from so2docs.sqlite.file import connect, explained, part_of
 from so2docs.sqlite.layout import ABOUT, FORMAT, LAYOUTS, listed, table_sql, texts_sql
 from so2docs.sqlite.metadata import write_metadata
 from so2docs.sqlite.rows import Rows, Search
-from so2docs.sqlite.sources import Given, Source, source_of
+from so2docs.sqlite.sources import PathLike, Source, source_of
 
 _BATCH = 2_000
 _MADE_AT_THE_END = ("tags", "question_tags")
@@ -59,8 +59,8 @@ class Database:
 
 
 def to_sqlite(
-    source: Given | Sequence[Given] | Iterable[dict[str, Any]],
-    database: Given | None = None,
+    source: PathLike | Sequence[PathLike] | Iterable[dict[str, Any]],
+    database: PathLike | None = None,
     *,
     search: Search = "all",
     site_field: str | None = None,

@@ -19,7 +19,7 @@ from so2docs.output.paths import Names
 from so2docs.progress import bar
 from so2docs.sources.kinds import kind_of
 
-Given = str | os.PathLike[str]
+PathLike = str | os.PathLike[str]
 
 _HEAD_BYTES = 64 * 1024
 _HOST = re.compile(r"(?:[a-z0-9-]+\.)+(?:com|net|org)", re.IGNORECASE)
@@ -100,7 +100,7 @@ class Source:
             nested.close()
 
 
-def source_of(given: Given | Iterable[dict[str, Any]]) -> Source:
+def source_of(given: PathLike | Iterable[dict[str, Any]]) -> Source:
     """What was given.
 
     Raises:

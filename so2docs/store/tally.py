@@ -17,7 +17,7 @@ class ChunkTally:
         repaired: Characters replaced by U+FFFD.
         strays: Rows without a usable key, by reason.
         other_types: Posts that are neither questions nor answers, by type.
-        owners: Post ids under several questions, each with the first of them.
+        first_questions: Post ids under several questions, each with the first of them.
         filtered: Rows that a filter has rejected.
     """
 
@@ -27,7 +27,7 @@ class ChunkTally:
     repaired: int = 0
     strays: dict[str, int] = field(default_factory=dict)
     other_types: dict[int, int] = field(default_factory=dict)
-    owners: dict[int, int] = field(default_factory=dict)
+    first_questions: dict[int, int] = field(default_factory=dict)
     filtered: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class ChunkTally:
         """What `to_json` returned, before or after it was JSON."""
         found = cls(**values)
         found.other_types = _by_number(found.other_types)
-        found.owners = _by_number(found.owners)
+        found.first_questions = _by_number(found.first_questions)
         return found
 
 

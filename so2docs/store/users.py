@@ -14,7 +14,7 @@ import orjson
 from isal.isal_zlib import crc32
 
 from so2docs.posts.keys import KEY
-from so2docs.posts.posts import Posts, Shape
+from so2docs.posts.posts import Posts, Projection
 from so2docs.posts.table_rows import Row, reject
 from so2docs.schema import TABLES, USER_ATTRIBUTES
 from so2docs.store.blocks import BlockReader, BlockWriter, damaged
@@ -36,11 +36,13 @@ class UserRecords:
     Args:
         found: Gets the strays.
         writer: Gets the lines, and the keys in the end.
-        shape: What to make of each before it is JSON.
+        projection: What to make of each before it is JSON.
     """
 
-    def __init__(self, found: Posts, writer: BlockWriter, shape: Shape | None = None) -> None:
-        self._shape = shape
+    def __init__(
+        self, found: Posts, writer: BlockWriter, projection: Projection | None = None
+    ) -> None:
+        self._projection = projection
         self._found = found
         self._writer = writer
         self._lines = bytearray()
@@ -51,7 +53,10 @@ class UserRecords:
         """Add the users of some rows."""
         for row in reject(self._found, TABLES["users"], rows):
             kept = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
-            self._add(row["Id"], orjson.dumps(kept if self._shape is None else self._shape(kept)))
+            self._add(
+                row["Id"],
+                orjson.dumps(kept if self._projection is None else self._projection(kept)),
+            )
         self._flush_if_full()
 
     def add_compiled(self, keys: bytes, jsons: bytes) -> None:

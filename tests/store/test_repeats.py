@@ -33,13 +33,13 @@ def test_pairs_of_keys(pairs: list[tuple[int, int]]) -> None:
 def test_owners_are_the_first_questions(chunks: list[list[tuple[int, int]]], at_once: int) -> None:
     seen, within = repeats.SeenIds(), {}
     for number, pairs in enumerate(chunks):
-        pages, owners = repeats.of_chunk(packed(pairs))
+        pages, first_questions = repeats.of_chunk(packed(pairs))
         seen.add(pages)
-        if owners:
-            within[number] = owners
+        if first_questions:
+            within[number] = first_questions
     # The blocks of a chunk stand by bucket, not in the order of the dump.
     keys = [(number, keys_of(sorted(pairs))) for number, pairs in enumerate(chunks)]
-    found = repeats.owners(lambda: keys, seen.repeated, within, at_once)
+    found = repeats.first_questions(lambda: keys, seen.repeated, within, at_once)
     first: dict[int, int] = {}
     several: set[int] = set()
     for question_id, post_id in [pair for pairs in chunks for pair in pairs]:
@@ -60,7 +60,9 @@ def test_a_dump_that_repeats_all_its_ids_takes_bounded_memory() -> None:
         try:
             seen.add(pages)
             seen.add(dict(pages))
-            assert not repeats.owners(lambda: [(0, keys), (1, keys)], seen.repeated, {}, at_once)
+            assert not repeats.first_questions(
+                lambda: [(0, keys), (1, keys)], seen.repeated, {}, at_once
+            )
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
