@@ -60,12 +60,12 @@ def test_samples(session: Any, tmp_path: Path, chunk_bytes: int | None, answers_
 
 
 @pytest.mark.spark
-def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
-    pattern = unpacked / "*" / "Posts.xml"
+def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path) -> None:
+    pattern = unpacked_dumps / "*" / "Posts.xml"
     report = on_spark.convert(session, pattern, tmp_path / "out", site=False, chunk_bytes=500_000)
     assert report.sites
     for name in report.sites:
-        dump = unpacked / name / "Posts.xml"
+        dump = unpacked_dumps / name / "Posts.xml"
         assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name)
 
 

@@ -70,12 +70,12 @@ def test_same_files_for_any_chunks_and_many_parts_in_order(session: Any, tmp_pat
     ],
     ids=lambda options: "-".join(options) or "all",
 )
-def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path, options: Any) -> None:
-    pattern, out = unpacked / "*" / "Posts.xml", tmp_path / "out"
+def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path, options: Any) -> None:
+    pattern, out = unpacked_dumps / "*" / "Posts.xml", tmp_path / "out"
     report = on_spark.convert(session, pattern, out, site=False, chunk_bytes=500_000, **options)
     assert report.sites
     for name in report.sites:
-        dump = unpacked / name / "Posts.xml"
+        dump = unpacked_dumps / name / "Posts.xml"
         assert_same_as_plain(dump, out / name, tmp_path / name, **options)
         counts = so2docs.convert(dump, tmp_path / name / "q.jsonl.gz", jobs=1, **options)
         assert_same_counts(report.sites[name], counts)

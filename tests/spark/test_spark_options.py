@@ -36,8 +36,10 @@ FILTERS: list[dict[str, Any]] = [
 
 @pytest.mark.spark
 @pytest.mark.parametrize("options", FILTERS, ids="-".join)
-def test_filters(session: Any, unpacked: Path, tmp_path: Path, options: Any) -> None:
-    several = [path for path in sorted(unpacked.glob("*/Posts.xml")) if path.stat().st_size < 3e6]
+def test_filters(session: Any, unpacked_dumps: Path, tmp_path: Path, options: Any) -> None:
+    several = [
+        path for path in sorted(unpacked_dumps.glob("*/Posts.xml")) if path.stat().st_size < 3e6
+    ]
     assert several
     report = on_spark.convert(session, several, tmp_path / "out", site=False, **options)
     for dump in several:

@@ -48,11 +48,11 @@ def test_sample(session: Any, tmp_path: Path, names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.spark
-def test_real_dumps(session: Any, unpacked: Path, tmp_path: Path) -> None:
+def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path) -> None:
     for has in (set(TABLES), {"comments", "links", "users"}, {"comments"}):
         sites = [
             folder
-            for folder in sorted(unpacked.iterdir())
+            for folder in sorted(unpacked_dumps.iterdir())
             if {name for name in TABLES if (folder / TABLES[name].file).exists()} == has
         ]
         if not sites:
