@@ -144,12 +144,13 @@ def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
 def _can_be_joined(task: BucketTask) -> bool:
     """Whether the compiled core may nest the posts.
 
-    All of their bucket are then in memory until the last document, and none of them under several
-    questions or with rows of other tables.
+    All of their bucket are then in memory until the last document, none of them is under several
+    questions or with rows of other tables, and nobody looks at the question apart from its answers.
     """
     is_whole = len(task.ids) == 1 << BUCKET_BITS
-    asks_more = bool(task.options.nest or task.first_question_of)
-    return task.options.core == "compiled" and is_whole and not asks_more
+    options = task.options
+    asks_more = options.nest or task.first_question_of or options.form.split_by
+    return options.core == "compiled" and is_whole and not asks_more
 
 
 def _extra(options: Options) -> bytes:

@@ -251,8 +251,10 @@ def test_folders_that_may_not_be_written(small: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "q.jsonl.gz").exists()
 
 
+# Who is nobody may not read where Python is installed: all is imported before.
 AS_NOBODY = """
 import os
+import so2docs.cli, so2docs.commands.convert, so2docs.conversion, traceback
 from so2docs.__main__ import main
 if not os.geteuid():
     os.setuid(65534)
