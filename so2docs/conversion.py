@@ -111,8 +111,7 @@ def _run(source: DumpLike, options: Options, names: Names, given: Mapping[str, A
                 report = session.run(force=force)
                 if options.recipe is not None and options.recipe.recipe.files:
                     retrieval_set.finish(names.output, report)
-                if given.get("card"):
-                    card.write_card(names, options, report, filter(None, read))
+                card.describe(names, options, report, filter(None, read), given)
             with disk_errors():  # The lock went first: what a kill leaves then is still a spill.
                 if given.get("keep_spill"):
                     spill.put_all({"finished": True, "sealed": None, "checkpoint": None})

@@ -87,6 +87,7 @@ class Report:
         resumed: Whether an interrupted conversion was continued.
         core: Which core turned rows into posts, `compiled` or `python`.
         tables: What became of the rows of the tables that were asked for, by table.
+        manifest: What `so2docs.verify` needs; None unless it was asked for.
     """
 
     dump: str
@@ -120,6 +121,7 @@ class Report:
     resumed: bool = False
     core: str = "python"
     tables: dict[str, TableCounts] = field(default_factory=dict)
+    manifest: dict[str, Any] | None = None
 
     def check(self) -> None:
         """Raise `AccountingError` unless every row of the dump went somewhere."""

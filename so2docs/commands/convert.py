@@ -72,7 +72,10 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".x
 @click.option("--votes", metavar="FILE", help="Nest the counts of the votes of this Votes.xml.")
 @click.option("--users", metavar="FILE", help="Name users from this Users.xml.")
 @click.option(
-    "--report", metavar="FILE", help="Write the report as JSON to FILE; - is standard output."
+    "--report",
+    metavar="FILE",
+    help="Write the report as JSON to FILE; - is standard output. `so2docs verify` checks OUTPUT "
+    "by it; OUTPUT is read once more, for its SHA-256.",
 )
 @click.option(
     "--card",
@@ -111,6 +114,7 @@ def convert(
     """
     options["progress"] = shows_progress(quiet)
     options["notify"] = None if quiet else say
+    options["manifest"] = report is not None
     if ":" in (options["recipe"] or ""):
         sys.path.insert(0, os.getcwd())  # As `python -m` does: a recipe of one's own stands there.
     tables = {name: options.pop(name) for name in TABLES}

@@ -12,23 +12,31 @@ from so2docs.commands.terminal import say, shows_progress, tell
 Example:
   so2docs convert beer.stackexchange.com.7z questions.jsonl.gz --card
   so2docs verify questions.jsonl.gz
+  so2docs convert beer.stackexchange.com.7z beer.jsonl.gz --report beer.json
+  so2docs verify beer.jsonl.gz --report beer.json
 """
 )
 @click.argument("output", type=click.Path())
+@click.option(
+    "--report",
+    metavar="FILE",
+    help="The report that convert wrote to FILE.  [default: the manifest beside OUTPUT]",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def verify(output: str, *, quiet: bool, debug: bool) -> None:
-    """Check OUTPUT against the manifest that convert --card wrote beside it.
+def verify(output: str, *, report: str | None, quiet: bool, debug: bool) -> None:
+    """Check OUTPUT against the manifest that convert --card wrote beside it, or against a report.
 
     Size and SHA-256 of each file, the number of documents and answers, and each document against
-    its JSON Schema, which needs jsonschema-rs (pip install 'so2docs[verify]'). Of Parquet, size and
-    SHA-256 alone. OUTPUT is the name that convert was given, also where it was split.
+    its JSON Schema, which needs jsonschema-rs (pip install 'so2docs[verify]'). Of formats other
+    than jsonl and json, size and SHA-256 alone. OUTPUT is the name that convert was given, also
+    where it was split, in whatever folder it stands; what went to standard output may have any.
 
     Exit codes: 0 all is as the manifest says, 1 something is not: the first difference is told.
     """
     from so2docs.contract.verify import verify as check
 
     # What was not checked is said even to those who want it quiet.
-    found = check(output, notify=say, progress=shows_progress(quiet))
+    found = check(output, report=report, notify=say, progress=shows_progress(quiet))
     if not quiet:
         tell(found)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from so2docs.contract.features import dataset_info
-from so2docs.contract.manifest import Manifest, load, path_of
+from so2docs.contract.manifest import DESCRIBED, Manifest, load, path_of
 from so2docs.errors import OptionError, OutputError
 from so2docs.options.conversion import Options
 from so2docs.options.fingerprint import Fingerprint
@@ -26,7 +27,6 @@ from so2docs.report import Report
 
 CARD = Kind("card of so2docs", "output, or overwrite with --force", (b"---\n# Written by so2docs",))
 _MANIFEST = Kind("manifest", "output", (b'{\n  "format": ',))
-_FORMATS = ("jsonl", "json", "parquet")
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 _MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
 _WHOLE = 2**64
@@ -69,8 +69,8 @@ def check_card(names: Names, options: Options, read: Iterable[str | None], *, fo
         raise OptionError(
             "--card reads the dump once more, for its SHA-256; give a file or a folder with one"
         )
-    if options.form.format not in _FORMATS:
-        raise OptionError(f"--card is for {', '.join(_FORMATS)}, not for {options.form.format}")
+    if options.form.format not in DESCRIBED:
+        raise OptionError(f"--card is for {', '.join(DESCRIBED)}, not for {options.form.format}")
     if options.recipe is not None and options.recipe.recipe.files:
         raise OptionError(f"--card is not for recipe {options.recipe.spec}, a folder of its own")
     folder = os.path.dirname(names.output)
@@ -81,19 +81,31 @@ def check_card(names: Names, options: Options, read: Iterable[str | None], *, fo
     _manifests(folder)
 
 
-def write_card(names: Names, options: Options, report: Report, read: Iterable[str]) -> None:
-    """Write manifest and card of a conversion that is done; input and output are read once more.
+def describe(
+    names: Names, options: Options, report: Report, read: Iterable[str], given: Mapping[str, Any]
+) -> None:
+    """Describe a conversion that is done, as its keywords ask for: in its report, and in a card.
+
+    Its output is read once more, and with `card` its input.
 
     Raises:
-        OutputError: They cannot be written, or a file is gone.
+        OutputError: Something cannot be written, or a file is gone.
     """
+    has_card = given.get("card", False)
+    of_recipe = () if options.recipe is None else options.recipe.recipe.files
+    if not (has_card or given.get("manifest")) or of_recipe:
+        return
     folder = os.path.dirname(names.output)
     try:
-        Manifest.of(names, options, report, read).save(names.output)
-        write_text(os.path.join(folder, "README.md"), text(_manifests(folder)))
+        manifest = Manifest.of(names, options, report, read, hashes_input=has_card)
+        report.manifest = asdict(manifest)
+        if has_card:
+            manifest.save(names.output)
+            write_text(os.path.join(folder, "README.md"), text(_manifests(folder)))
     except OSError as error:
+        what = "card" if has_card else "manifest"
         raise OutputError(
-            f"{error.filename}: the card cannot be written ({error.strerror}); the output is whole"
+            f"{error.filename}: the {what} cannot be made ({error.strerror}); the output is whole"
         ) from error
 
 

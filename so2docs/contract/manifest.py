@@ -1,4 +1,4 @@
-"""The manifest beside an output: what it was made of and by what, for programs.
+"""The manifest beside an output or in its report: what it was made of and by what, for programs.
 
 The same conversion writes the same bytes: nothing in it is of the machine or of the day.
 """
@@ -27,6 +27,9 @@ from so2docs.report import Report
 FORMAT = 1
 """Of manifests; a change that breaks readers makes it one more."""
 
+DESCRIBED = ("jsonl", "json", "parquet")
+"""Formats whose documents the schema describes."""
+
 _COUNTS = (
     *("rows", "questions", "answers", "strays", "other_types", "filtered"),
     *("recipe", "records", "without_record", "repaired_characters"),
@@ -40,11 +43,11 @@ _OF_FORM = {
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file, by its name alone, with its bytes and their SHA-256 in hexadecimal."""
+    """A file, by its name alone, with its bytes and, if known, their SHA-256 in hexadecimal."""
 
     name: str
     bytes: int
-    sha256: str
+    sha256: str | None
 
     @classmethod
     def of(cls, path: str) -> File:
@@ -57,6 +60,15 @@ class File:
             found = hashlib.file_digest(file, "sha256")
             return cls(os.path.basename(path), file.tell(), found.hexdigest())
 
+    @classmethod
+    def without_hash(cls, path: str) -> File:
+        """A file that is not read.
+
+        Raises:
+            OSError: It is gone.
+        """
+        return cls(os.path.basename(path), os.path.getsize(path), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -65,12 +77,13 @@ class Manifest:
     Attributes:
         format: Version of the manifest's form.
         so2docs: Version of the program.
-        output: Name of the output, which it stands beside.
+        output: Name of the output; `-` is standard output, of which no hash is known.
         options: What was asked for, under the names of the command line.
         counts: Those of the report, without what depends on the machine.
         input: The dump and the tables.
         files: The files of the output, in order.
-        schema: JSON Schema of each document; None for a recipe that does not say it.
+        schema: JSON Schema of each document; None for a recipe that does not say it, and for
+            formats that are another program's.
     """
 
     format: int
@@ -83,8 +96,23 @@ class Manifest:
     schema: dict[str, Any] | None
 
     @classmethod
-    def of(cls, names: Names, options: Options, report: Report, read: Iterable[str]) -> Manifest:
-        """The manifest of a conversion that is done; reads its input and its output once more.
+    def of(
+        cls,
+        names: Names,
+        options: Options,
+        report: Report,
+        read: Iterable[str],
+        *,
+        hashes_input: bool,
+    ) -> Manifest:
+        """The manifest of a conversion that is done; reads its output once more, and its input.
+
+        Args:
+            names: Where it wrote.
+            options: What was asked for.
+            report: What it did.
+            read: Files that it read.
+            hashes_input: Whether they are read again, for their hashes.
 
         Raises:
             OSError: A file cannot be read.
@@ -95,19 +123,20 @@ class Manifest:
             name: {key: table[key] for key in _TABLE_COUNTS}
             for name, table in whole["tables"].items()
         }
-        try:
-            schema = schema_of(options)
-        except OptionError:  # A function of one's own, which has none.
-            schema = None
+        if names.output == "-":
+            files = [File("-", report.output_bytes, None)]
+        else:
+            files = [File.of(path) for path in names.earlier_files()]
+        of_input = File.of if hashes_input else File.without_hash
         return cls(
             FORMAT,
             __version__,
             os.path.basename(names.output),
             Fingerprint.of(options).by_option(),
             counts,
-            [File.of(path) for path in dict.fromkeys(read)],
-            [File.of(path) for path in names.earlier_files()],
-            schema,
+            [of_input(path) for path in dict.fromkeys(read) if os.path.isfile(path)],
+            files,
+            _schema(options),
         )
 
     def save(self, output: str) -> None:
@@ -125,22 +154,59 @@ def path_of(output: str) -> str:
     return side_file(output, MANIFEST)
 
 
+def _schema(options: Options) -> dict[str, Any] | None:
+    try:
+        return schema_of(options) if options.form.format in DESCRIBED else None
+    except OptionError:  # A function of one's own, which has none.
+        return None
+
+
 def load(path: str) -> Manifest:
     """Read a manifest.
 
     Raises:
         OutputError: There is none, it cannot be read, or it is damaged.
     """
-    advice = "convert the dump again with --card"
+    advice = "convert the dump again with --card, or name its report with --report"
+    return _checked(_read(path, "manifest", advice), path, "manifest", advice)
+
+
+def load_from_report(path: str, output: str) -> Manifest:
+    """Read the manifest of an output in a report, of one conversion or of several.
+
+    Raises:
+        OutputError: There is none, it cannot be read, or it is damaged.
+    """
+    advice = "convert the dump again with --report"
+    values, name = _read(path, "report", advice), os.path.basename(output)
+    try:
+        reports = [one["report"] or {} for one in values] if isinstance(values, list) else [values]
+        found = [report["manifest"] for report in reports if report.get("manifest") is not None]
+        names = [manifest["output"] for manifest in found]
+    except (KeyError, TypeError, AttributeError):
+        raise OutputError(f"{path}: is damaged, or no report; {advice}") from None
+    for manifest in found:
+        if manifest["output"] in (name, "-"):
+            return _checked(manifest, path, "report", advice)
+    if len(names) == 1:
+        raise OutputError(f"{path}: is the report of {names[0]}, not of {name}; choose another one")
+    raise OutputError(f"{path}: the report has no manifest of {name}; {advice}")
+
+
+def _read(path: str, what: str, advice: str) -> Any:
     try:
         with open(path, "rb") as file:
-            values = orjson.loads(file.read())
+            return orjson.loads(file.read())
     except OSError as error:
         raise OutputError(
-            f"{path}: the manifest cannot be read ({error.strerror}); {advice}"
+            f"{path}: the {what} cannot be read ({error.strerror}); {advice}"
         ) from error
     except orjson.JSONDecodeError as error:
-        raise OutputError(f"{path}: the manifest is damaged ({error}); {advice}") from None
+        raise OutputError(f"{path}: the {what} is damaged ({error}); {advice}") from None
+
+
+def _checked(values: Any, path: str, what: str, advice: str) -> Manifest:
+    """The manifest that these values are."""
     try:
         if values["format"] != FORMAT:
             raise OutputError(f"{path}: is of another version of so2docs; {advice}")
@@ -158,7 +224,7 @@ def load(path: str) -> Manifest:
     except (KeyError, TypeError, AttributeError):
         is_whole = False
     if not is_whole:
-        raise OutputError(f"{path}: is damaged, or no manifest; {advice}")
+        raise OutputError(f"{path}: is damaged, or no {what}; {advice}")
     return found
 
 

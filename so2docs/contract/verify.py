@@ -1,4 +1,4 @@
-"""`so2docs verify`: an output against its manifest."""
+"""`so2docs verify`: an output against its manifest, which stands beside it or in its report."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Any
 
 import orjson
 
-from so2docs.contract.manifest import File, Manifest, load, path_of
+from so2docs.contract.manifest import File, Manifest, load, load_from_report, path_of
 from so2docs.errors import OutputError
 from so2docs.lookup.reading import lines_of
 from so2docs.progress import Notify, bar, silent
 
-_AGAIN = "convert the dump again with --card, or get the output again"
+_AGAIN = "convert the dump again with --card or --report, or get the output again"
+_READ = ("jsonl", "json")
+"""Formats whose documents are read."""
+
 Check = Callable[[Any], object]
 
 
@@ -26,32 +29,42 @@ class Verified:
     Attributes:
         output: Its name.
         files: Files whose size and SHA-256 fit.
-        documents: Documents or records that were counted; None for Parquet, whose hash has to do.
+        documents: Documents or records that were counted; None for Parquet and formats of other
+            programs, whose hash has to do.
         validated: Whether each of them was held against the JSON Schema.
+        hashed: Whether the SHA-256 was known: not that of standard output.
     """
 
     output: str
     files: int
     documents: int | None
     validated: bool
+    hashed: bool = True
 
     def __str__(self) -> str:
-        files = f"{self.files:,} file{'s'[: self.files > 1]} with the SHA-256 of the manifest"
+        what = "SHA-256" if self.hashed else "size"
+        files = f"{self.files:,} file{'s'[: self.files > 1]} with the {what} of the manifest"
         counted = "" if self.documents is None else f", {self.documents:,} documents"
         return f"{self.output}: {files}{counted}{', valid by its schema' * self.validated}"
 
 
 def verify(
-    output: str | os.PathLike[str], *, notify: Notify | None = None, progress: bool = False
+    output: str | os.PathLike[str],
+    *,
+    report: str | os.PathLike[str] | None = None,
+    notify: Notify | None = None,
+    progress: bool = False,
 ) -> Verified:
-    """Check an output against the manifest that `card` wrote beside it.
+    """Check an output against the manifest that `card` wrote beside it, or that of a report.
 
     Size and SHA-256 of each file; the number of documents and of answers; and each document against
-    the JSON Schema in the manifest, which needs jsonschema-rs (the extra `verify`). Of Parquet,
-    only the first. One document is in memory.
+    the JSON Schema in the manifest, which needs jsonschema-rs (the extra `verify`). Of formats
+    other than `jsonl` and `json`, only the first. One document is in memory.
 
     Args:
-        output: Name of the output, as `convert` was given it.
+        output: Name of the output, as `convert` was given it, in any folder. What went to standard
+            output may have any name; of it, the SHA-256 is not known.
+        report: File with the report, as `--report` writes it, or that of several conversions.
         notify: Takes a message if documents cannot be held against the schema.
         progress: Show a progress bar.
 
@@ -62,13 +75,16 @@ def verify(
         OutputError: Something is not as the manifest says, or there is none; the first difference.
     """
     name = os.fspath(output)
-    manifest = load(path_of(name))
-    paths = [os.path.join(os.path.dirname(name), file.name) for file in manifest.files]
+    said = path_of(name) if report is None else os.fspath(report)
+    manifest = load(said) if report is None else load_from_report(said, name)
+    is_named = manifest.output != "-"
+    names = [file.name for file in manifest.files] if is_named else [os.path.basename(name)]
+    paths = [os.path.join(os.path.dirname(name), of_file) for of_file in names]
     for path, file in zip(paths, manifest.files, strict=True):
         _check_file(path, file)
-    if manifest.options.get("--format") == "parquet":
-        return Verified(name, len(paths), None, validated=False)
-    check = _validator(manifest, path_of(name), notify or silent)
+    if manifest.options.get("--format") not in _READ:
+        return Verified(name, len(paths), None, validated=False, hashed=is_named)
+    check = _validator(manifest, said, notify or silent)
     total = sum(file.bytes for file in manifest.files)
     documents = answers = 0
     with bar("verifying", total, shown=progress) as shown:
@@ -79,7 +95,7 @@ def verify(
                 answers += len(document.get("Answers", ()))
             shown.update(file.bytes)
     _check_counts(name, manifest, documents, answers)
-    return Verified(name, len(paths), documents, validated=check is not None)
+    return Verified(name, len(paths), documents, check is not None, is_named)
 
 
 def _check_file(path: str, said: File) -> None:
@@ -89,7 +105,7 @@ def _check_file(path: str, said: File) -> None:
         raise OutputError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from error
     for what in ("bytes", "sha256"):
         one, other = getattr(found, what), getattr(said, what)
-        if one != other:
+        if one != other and other is not None:
             raise OutputError(f"{path}: has {what} {one}, its manifest says {other}; {_AGAIN}")
 
 

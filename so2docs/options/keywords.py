@@ -167,6 +167,9 @@ class ConvertKeywords(FileKeywords, LocalKeywords, total=False):
         card: Write a manifest, `.OUTPUT.manifest`, and a `README.md` that Hugging Face reads beside
             the output, with counts, options and SHA-256 of input and output, which are read once
             more for that. With `force`, the place of any other `README.md` is taken.
+        manifest: Put a manifest into the report (`Report.manifest`): options, schema, and size and
+            SHA-256 of the files of the output, which are read once more for that. Saved as JSON,
+            such a report is what `verify` takes. The output of recipe `beir` has none.
         notify: Takes messages such as how much an interrupted conversion had done.
     """
 
@@ -176,4 +179,5 @@ class ConvertKeywords(FileKeywords, LocalKeywords, total=False):
     restart: bool
     keep_spill: bool
     card: bool
+    manifest: bool
     notify: Notify | None

@@ -1,0 +1,184 @@
+"""`--report` and `so2docs verify`: an output is checked by the report of its conversion."""
+
+import gzip
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import run
+from support.places import SAMPLES
+
+import so2docs
+
+POSTS, SITE = SAMPLES / "posts.xml", SAMPLES / "site"
+
+
+def convert(folder: Path, name: str = "q.jsonl.gz", **keywords: Any) -> tuple[Path, Path]:
+    """An output and the file with its report."""
+    output = folder / name
+    report = so2docs.convert(POSTS, output, manifest=True, **keywords)
+    return output, save(folder, report)
+
+
+def save(folder: Path, report: so2docs.Report) -> Path:
+    path = folder / "report.json"
+    path.write_text(json.dumps(report.as_dict()))
+    return path
+
+
+def edit(report: Path, **values: Any) -> None:
+    whole = json.loads(report.read_text())
+    report.write_text(json.dumps({**whole, "manifest": {**whole["manifest"], **values}}))
+
+
+def of_file(path: Path) -> dict[str, Any]:
+    data = path.read_bytes()
+    return {"name": path.name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords", "is_read"),
+    [
+        ("q.jsonl.gz", {"tags": "bread", "min_score": -3}, True),
+        ("q.jsonl.zst", {"split": 3}, True),
+        ("q.json", {"split_by": "month"}, True),
+        ("q.parquet", {}, False),
+        ("q.ravendbdump", {}, False),
+        ("q.jsonl", {"recipe": "qa", "site": "a.example"}, True),
+    ],
+    ids=str,
+)
+def test_what_is_whole_is_verified(
+    tmp_path: Path, name: str, keywords: dict[str, Any], is_read: bool
+) -> None:
+    output, report = convert(tmp_path, name, **keywords)
+    said = json.loads(report.read_text())
+    found = so2docs.verify(output, report=report)
+    documents = said["questions"] if said["records"] is None else said["records"]
+    assert documents
+    assert found == so2docs.Verified(
+        str(output), said["files"], documents if is_read else None, validated=is_read
+    )
+    written = sorted(path for path in tmp_path.glob("q*") if path.is_file())
+    assert said["manifest"]["files"] == list(map(of_file, written))
+    assert not list(tmp_path.glob(".*.manifest")) + list(tmp_path.glob("README.md"))
+
+
+def test_other_bytes_are_noticed_in_each_of_several_files(tmp_path: Path) -> None:
+    output, report = convert(tmp_path, split_by="month")
+    files = sorted(tmp_path.glob("q-*"))
+    assert len(files) == 2
+    assert so2docs.verify(output, report=report).files == len(files)
+    for file in files:
+        whole = file.read_bytes()
+        file.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
+        with pytest.raises(so2docs.OutputError, match=f"{file.name}: has sha256 .* --report"):
+            so2docs.verify(output, report=report)
+        file.unlink()
+        with pytest.raises(so2docs.OutputError, match=f"{file.name}: cannot be read"):
+            so2docs.verify(output, report=report)
+        file.write_bytes(whole)
+    assert so2docs.verify(output, report=report).documents == 8
+
+
+def test_another_document_and_another_schema_are_noticed(tmp_path: Path) -> None:
+    output, report = convert(tmp_path)
+    lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
+    output.write_bytes(gzip.compress(b"".join(lines[:-1])))
+    edit(report, files=[of_file(output)])
+    said = f"has {len(lines) - 1} questions, its manifest says {len(lines)}"
+    with pytest.raises(so2docs.OutputError, match=said):
+        so2docs.verify(output, report=report)
+    output, report = convert(tmp_path, force=True)
+    schema = json.loads(report.read_text())["manifest"]["schema"]
+    edit(report, schema={**schema, "required": ["Price"]})
+    with pytest.raises(so2docs.OutputError, match=r"line 1, the document: .*Price"):
+        so2docs.verify(output, report=report)
+
+
+def test_the_report_of_another_output(tmp_path: Path) -> None:
+    output, report = convert(tmp_path)
+    other = tmp_path / "other.jsonl.gz"
+    shutil.copy(output, other)
+    with pytest.raises(so2docs.OutputError, match=r"is the report of q\.jsonl\.gz, not of other"):
+        so2docs.verify(other, report=report)
+    (tmp_path / "moved").mkdir()
+    moved = tmp_path / "moved" / output.name
+    output.rename(moved)
+    assert so2docs.verify(moved, report=report).validated
+
+
+def test_reports_that_cannot_tell(tmp_path: Path) -> None:
+    output, report = convert(tmp_path)
+    whole = report.read_text()
+    for text in ("[3]", '"text"', "[{}]", '{"manifest": 3}', whole[:-5], '{"manifest": {}}'):
+        report.write_text(text)
+        with pytest.raises(so2docs.OutputError, match=r"report\.json: .* again with --report"):
+            so2docs.verify(output, report=report)
+    edit_of = {"format": 2}, {"files": []}, {"files": [{**of_file(output), "name": "../x"}]}
+    for values in edit_of:
+        report.write_text(whole)
+        edit(report, **values)
+        with pytest.raises(so2docs.OutputError, match=r"report\.json: is .* again with --report"):
+            so2docs.verify(output, report=report)
+    save(tmp_path, so2docs.convert(POSTS, output, force=True))
+    with pytest.raises(so2docs.OutputError, match=r"has no manifest of q\.jsonl\.gz"):
+        so2docs.verify(output, report=report)
+    with pytest.raises(so2docs.OutputError, match=r"the manifest cannot be read .* --report"):
+        so2docs.verify(output)
+
+
+def test_standard_output_by_size_counts_and_schema(tmp_path: Path) -> None:
+    command = ("convert", POSTS, "-", "-q", "--report", "r.json")
+    ran = run(*command, cwd=tmp_path)
+    saved = tmp_path / "saved.jsonl"
+    saved.write_text(ran.stdout, encoding="utf-8")
+    assert ran.returncode == 0
+    verified = run("verify", saved, "--report", tmp_path / "r.json")
+    assert "1 file with the size of the manifest, 8 documents, valid" in verified.stderr
+    saved.write_text(ran.stdout.replace('"Id":', '"id":', 1), encoding="utf-8")
+    verified = run("verify", saved, "--report", tmp_path / "r.json")
+    assert verified.returncode == 1
+    assert "line 1, the document: is not as the schema says" in verified.stderr
+    saved.write_text(ran.stdout[:-1], encoding="utf-8")
+    verified = run("verify", saved, "--report", tmp_path / "r.json")
+    assert f"saved.jsonl: has bytes {len(ran.stdout.encode()) - 1}, its" in verified.stderr
+
+
+def test_the_report_of_several_dumps_and_what_was_read_once(tmp_path: Path) -> None:
+    shutil.copy(POSTS, tmp_path / "bread.xml")
+    shutil.copy(SAMPLES / "votes.xml", tmp_path / "votes.xml")
+    options = ("--output-dir", "out", "--report", "r.json", "-q")
+    assert run("convert", "bread.xml", "votes.xml", *options, cwd=tmp_path).returncode == 0
+    for name in ("bread", "votes"):
+        output = tmp_path / "out" / f"{name}.jsonl.gz"
+        assert so2docs.verify(output, report=tmp_path / "r.json").validated
+    with pytest.raises(so2docs.OutputError, match="has no manifest of third"):
+        so2docs.verify(tmp_path / "out" / "third", report=tmp_path / "r.json")
+    with POSTS.open("rb") as dump:
+        report = so2docs.convert(dump, tmp_path / "q.jsonl", manifest=True)
+    assert report.manifest is not None
+    assert report.manifest["input"] == []
+    assert so2docs.verify(tmp_path / "q.jsonl", report=save(tmp_path, report)).validated
+
+
+def test_a_card_says_the_same_as_the_report(tmp_path: Path) -> None:
+    report = so2docs.convert(SITE, tmp_path / "q.jsonl.gz", nest="all", card=True)
+    assert report.manifest == json.loads((tmp_path / ".q.jsonl.gz.manifest").read_text())
+    plain = so2docs.convert(
+        SITE, tmp_path / "q.jsonl.gz", nest="all", manifest=True, force=True
+    ).manifest
+    assert plain is not None
+    assert plain["input"] == [{**file, "sha256": None} for file in report.manifest["input"]]
+    assert {**plain, "input": []} == {**report.manifest, "input": []}
+
+
+def test_a_retrieval_set_has_no_manifest(tmp_path: Path) -> None:
+    links = {"links": SITE / "PostLinks.xml"}
+    report = so2docs.convert(
+        SITE / "Posts.xml", tmp_path / "beir", recipe="beir", tables=links, manifest=True
+    )
+    assert report.manifest is None
