@@ -13,7 +13,7 @@ import so2docs
 from so2docs.commands import EXAMPLES
 from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say
-from so2docs.errors import OptionError, So2docsError
+from so2docs.errors import OptionError, So2docsError, naming_flags
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
@@ -80,6 +80,7 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
         raise click.UsageError("name a command; so2docs --help lists them", context)
 
 
+@naming_flags()
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line.
 

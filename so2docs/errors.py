@@ -1,15 +1,81 @@
 """Everything that can go wrong, said so that the reader knows what, where and what to do next.
 
-One base class, `So2docsError`, whose text is the one line that the command line prints.
+One base class, `So2docsError`, whose text is the one line that the command line prints. Messages
+name options as flags, as `--min-score`; whoever calls the library reads `min_score=` instead.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 RESUMES = "run the same command again to resume"
 STARTS_OVER = "the same command starts over"
+
+_SWITCHES = {
+    *("accepted", "all-tags", "answered", "attribution", "best", "card", "drop-fabricated"),
+    *("force", "keep-spill", "restart", "skip-malformed", "strict"),
+}
+_VALUED = {
+    *(
+        "answers-by",
+        "body",
+        "compression",
+        "core",
+        "deleted",
+        "fields",
+        "format",
+        "ignore",
+        "index",
+    ),
+    *("jobs", "level", "limit", "max-body", "min-answer-score", "min-answers", "min-score", "only"),
+    *("output-dir", "recipe", "sample", "since", "site", "site-field", "spill-budget", "split"),
+    *("split-by", "tag", "until", "with", "without", "work-dir"),
+}
+_KEYWORDS = {"tag": "tags", "with": "nest"}  # Where they have other names.
+_OTHERS = {"no-site": "site=False", "report": "manifest=True"}
+_FLAG = re.compile(
+    r"`[^`]*`|(?<![\w/.=-])--(?P<name>[a-z]+(?:-[a-z]+)*)(?![\w-]|\.\w)"
+    # What follows is its value, and no word of the sentence.
+    r"(?: (?P<value>[A-Z]\w*(?:[.,]\w+)*|\d[\w:.+-]*\w|\d|[\w.]+:\w+|[a-z]+(?:\.[a-z]+){2,}"
+    r"|(?:jsonl?|elasticsearch|mongodb|ravendb|parquet|gzip|zstd|none|html|text|markdown|changes"
+    r"|comments|links|votes|users|all|preferences|pairs|qa|thread|beir|python|compiled|id|year|month"
+    r"|added,changed)(?![\w-])))?"
+)
+_names_flags = ContextVar("_names_flags", default=False)
+
+
+@contextmanager
+def naming_flags() -> Iterator[None]:
+    """Let errors name options as users of the command give them."""
+    token = _names_flags.set(True)
+    try:
+        yield
+    finally:
+        _names_flags.reset(token)
+
+
+def named(text: str) -> str:
+    """A text that names flags, with keywords in their place unless it is for the command."""
+    return text if _names_flags.get() else _FLAG.sub(_keyword, text)
+
+
+def _keyword(found: re.Match[str]) -> str:
+    name, value = found["name"], found["value"]
+    rest = "" if value is None else f" {value}"
+    if name in _VALUED:
+        is_plain = value is None or value.isdigit() or value in ("FILE", "NAME")
+        shown = (value or "") if is_plain else repr(value)
+        return f"{_KEYWORDS.get(name, name.replace('-', '_'))}={shown}"
+    if name in _SWITCHES:
+        return f"{name.replace('-', '_')}=True{rest}"
+    if name in ("comments", "links", "votes", "users"):
+        return f"tables={{{name!r}: {value}}}"
+    return _OTHERS[name] + rest if name in _OTHERS else found[0]
 
 
 class So2docsError(Exception):
@@ -27,6 +93,9 @@ class So2docsError(Exception):
         self.resumes = True
 
     def __str__(self) -> str:
+        return named(self._text())
+
+    def _text(self) -> str:
         text = super().__str__()
         if self.retry is None:
             return text
@@ -99,7 +168,7 @@ class DumpError(So2docsError):
         self.excerpt = excerpt
         self.excerpt_path: str | None = None
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         where = "" if self.place is None else f" {self.place}"
         saved = (
             ""
@@ -148,7 +217,7 @@ class OutputError(So2docsError):
 class DocumentNotFoundError(So2docsError, KeyError):
     """An output has no question with this id."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         # A KeyError would show its text in quotes.
         return str(self.args[0])
 

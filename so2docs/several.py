@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from so2docs.conversion import convert, work_folder
-from so2docs.errors import OptionError, So2docsError
+from so2docs.errors import OptionError, So2docsError, named
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.output_form import ending
@@ -44,7 +44,8 @@ class Conversion:
             text = str(self.error)
             return text if text.startswith(self.source) else f"{self.source}: {text}"
         if self.report is None:
-            return f"{self.output}: exists, left as it is; --force converts {self.source} again"
+            advice = named(f"--force converts {self.source} again")
+            return f"{self.output}: exists, left as it is; {advice}"
         report = self.report
         counts = f"{report.questions:,} questions, {report.answers:,} answers"
         return f"{self.source}: {counts} -> {self.output}"

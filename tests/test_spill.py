@@ -201,7 +201,7 @@ def test_what_is_ours_is_removed_and_nothing_else(folder: Path) -> None:
     (folder / "thesis.txt").touch()
     spill.remove()
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
-    with pytest.raises(SpillError, match="is no spill, and not empty; choose another --work-dir"):
+    with pytest.raises(SpillError, match="is no spill, and not empty; choose another work_dir="):
         Spill(folder)
 
 

@@ -56,7 +56,7 @@ class Framing:
         if self.site_field not in document:
             raise OptionError(
                 f"question {change.question_id} has no field {self.site_field}; "
-                "name the one that convert --site-field added, or none"
+                "name the one that --site-field of convert added, or none"
             )
         return f"{document[self.site_field]}/{change.question_id}"
 

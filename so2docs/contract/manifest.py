@@ -167,7 +167,7 @@ def load(path: str) -> Manifest:
     Raises:
         OutputError: There is none, it cannot be read, or it is damaged.
     """
-    advice = "convert the dump again with --card, or name its report with --report"
+    advice = "convert the dump again with --card, or give its report"
     return _checked(_read(path, "manifest", advice), path, "manifest", advice)
 
 

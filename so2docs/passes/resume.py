@@ -110,7 +110,7 @@ def _another(found: Spill, differences: list[str]) -> SpillError:
     advice = "run with --restart to start over, or choose another --work-dir"
     if found.get("sealed"):
         advice = (
-            "that one has written its output: end it as it began, or run with --restart --force"
+            "that one has written its output: end it as it began, or run with --restart and --force"
         )
     elif all(what.endswith(" of the dump") for what in differences):
         advice = (

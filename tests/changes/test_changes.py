@@ -264,7 +264,7 @@ def test_documents_and_the_ids_of_those_deleted_give_the_new_state(
         del state[json.loads(line)["Id"]]
     assert state == documents(new)
     for only in (None, "added,deleted"):
-        with pytest.raises(OptionError, match="--deleted FILE"):
+        with pytest.raises(OptionError, match="deleted=FILE"):
             so2docs.diff(old, new, only=only).write(tmp_path / "x.jsonl", format="jsonl")
     so2docs.diff(old, new, only="added,changed").write(tmp_path / "x.jsonl", format="jsonl")
     assert (tmp_path / "x.jsonl").read_bytes() == (tmp_path / "new.only.jsonl").read_bytes()
@@ -360,7 +360,7 @@ OTHER_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"without": "Answers.Score"}, "only the old one has Answers.Score"),
     ({"body": "markdown"}, "bodies have the same words in another markup"),
     ({"body": "text"}, "bodies have the same words in another markup"),
-    ({"site_field": ("Site", "beer")}, "only the new one has Site, as with --site-field Site"),
+    ({"site_field": ("Site", "beer")}, "only the new one has Site, as with site_field='Site'"),
     ({"answers_by": "votes"}, "the same answers are in another order"),
 ]
 
@@ -382,7 +382,7 @@ def test_tables_of_one_side_only_are_refused(tmp_path: Path) -> None:
     )
     so2docs.convert(posts, tmp_path / "old.jsonl")
     so2docs.convert(posts, tmp_path / "new.jsonl", nest=["comments"])
-    with pytest.raises(OptionError, match="only the new one has Comments, which --with comments"):
+    with pytest.raises(OptionError, match="only the new one has Comments, which nest='comments'"):
         list(so2docs.diff(tmp_path / "old.jsonl", tmp_path / "new.jsonl"))
 
 

@@ -65,7 +65,7 @@ def test_other_options_than_a_conversion_that_was_killed_at_its_end(tmp_path: Pa
     refused = run(*command)
     assert refused.returncode == 1
     assert "(different: --answers-by); that one has written its output: end it" in refused.stderr
-    assert "or run with --restart --force" in refused.stderr
+    assert "or run with --restart and --force" in refused.stderr
     assert run(*command, "--restart", "--force").returncode == 0
 
 

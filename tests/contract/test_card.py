@@ -177,7 +177,7 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
     whole = manifest_of(output).read_bytes()
     for size in range(0, len(whole) - 2, 97):
         manifest_of(output).write_bytes(whole[:size])
-        with pytest.raises(so2docs.OutputError, match="convert the dump again with --card"):
+        with pytest.raises(so2docs.OutputError, match="convert the dump again with card=True"):
             so2docs.verify(output)
     values = json.loads(whole)
     for key in values:
@@ -186,7 +186,7 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
             so2docs.verify(output)
     for name, value in [("files", [{"name": "../x", "bytes": 1, "sha256": ""}]), ("format", 2)]:
         manifest_of(output).write_text(json.dumps({**values, name: value}))
-        with pytest.raises(so2docs.OutputError, match="convert the dump again with --card"):
+        with pytest.raises(so2docs.OutputError, match="convert the dump again with card=True"):
             so2docs.verify(output)
     manifest_of(output).unlink()
     with pytest.raises(so2docs.OutputError, match="No such file"):
@@ -237,7 +237,7 @@ def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
 )
 def test_what_has_no_card(tmp_path: Path, name: str, keywords: dict[str, Any]) -> None:
     output = name if name == "-" else tmp_path / name
-    with pytest.raises(so2docs.OptionError, match="--card"):
+    with pytest.raises(so2docs.OptionError, match="card=True"):
         so2docs.convert(SAMPLES / "posts.xml", output, card=True, **keywords)
     with (
         (SAMPLES / "posts.xml").open("rb") as dump,
@@ -282,7 +282,7 @@ def test_a_card_that_cannot_be_written_is_written_by_the_same_command(
 def test_other_filters_are_not_compared(tmp_path: Path) -> None:
     one = convert(tmp_path, "one.jsonl.gz", min_score=1)
     other = convert(tmp_path, "other.jsonl.gz", level=5)
-    with pytest.raises(so2docs.OptionError, match="with other --min-score; convert both"):
+    with pytest.raises(so2docs.OptionError, match="with other min_score=; convert both"):
         list(so2docs.diff(one, other))
     so2docs.convert(SAMPLES / "posts.xml", one, force=True)  # The manifest is of another output.
     assert list(so2docs.diff(one, other)) == []

@@ -125,7 +125,7 @@ def test_nothing_between_rows_is_lost(name: str, chunk_bytes: int | None, tmp_pa
     assert error.place.line == 8 + is_half
     assert error.place.last_id == 1 + is_half
     assert "is not well-formed XML" in str(error)
-    assert "leave such rows out with --skip-malformed" in str(error)
+    assert "leave such rows out with skip_malformed=True" in str(error)
     check_excerpt(error, tmp_path)
 
 
@@ -219,7 +219,7 @@ def test_strict_names_the_stray(reason: str, chunk_bytes: int | None, tmp_path: 
     error = failure(dump, tmp_path, strict=True, chunk_bytes=chunk_bytes)
     assert isinstance(error, so2docs.StrictError)
     assert f"has a stray, {reason}" in str(error)
-    assert "without --strict, it would be converted and counted in the report" in str(error)
+    assert "without strict=True, it would be converted and counted in the report" in str(error)
     if reason in ("question_not_in_dump", "repeated_id"):
         post_id = 9 if reason == "question_not_in_dump" else 1
         assert f"post {post_id} (strict" in str(error)
@@ -248,7 +248,9 @@ def test_strict_takes_a_sound_dump(tmp_path: Path) -> None:
 
 
 def test_strict_and_skip_malformed_contradict(tmp_path: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match="--strict and --skip-malformed contradict each"):
+    with pytest.raises(
+        so2docs.OptionError, match="strict=True and skip_malformed=True contradict each"
+    ):
         so2docs.convert(tmp_path / "Posts.xml", strict=True, skip_malformed=True)
 
 

@@ -296,7 +296,7 @@ def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"all_tags": True}, "--all-tags needs --tag"),
+        ({"all_tags": True}, "all_tags=True needs tags="),
         ({"tags": ["a b"]}, "must be one tag"),
         ({"tags": "<a>"}, "must be one tag"),
         ({"since": "yesterday"}, "a date such as 2020-01-31"),
@@ -309,12 +309,12 @@ def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
         ({"limit": 0}, "it must be 1 or more"),
         ({"fields": "id"}, r"no field 'id'; did you mean Id\?"),
         ({"fields": "Answers.Boddy"}, r"did you mean Answers\.Body\?"),
-        ({"fields": " , "}, "--fields is empty"),
-        ({"fields": "Id", "without": "Body"}, "--fields and --without contradict each other"),
-        ({"without": "Answers", "min_answer_score": 1}, "--min-answer-score contradicts"),
+        ({"fields": " , "}, "fields= is empty"),
+        ({"fields": "Id", "without": "Body"}, "fields= and without= contradict each other"),
+        ({"without": "Answers", "min_answer_score": 1}, "min_answer_score= contradicts"),
         ({"body": "pdf"}, "must be one of: html, text, markdown"),
-        ({"body": "text", "fields": "Id,Title"}, "--body text contradicts"),
-        ({"limit": 5, "split": 3}, "--split by number of files contradicts --limit"),
+        ({"body": "text", "fields": "Id,Title"}, "body='text' contradicts"),
+        ({"limit": 5, "split": 3}, "split= by number of files contradicts limit="),
     ],
 )
 def test_bad_values(options: dict[str, Any], problem: str, tmp_path: Path) -> None:
@@ -336,12 +336,12 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
     assert_same(again("jsonl", min_score=1, limit=1), filtered(complete, min_score=1, limit=1))
     assert again("elasticsearch", min_score=1, format="elasticsearch") == []
     others: list[tuple[dict[str, Any], str]] = [
-        ({}, "--min-score"),
-        ({"min_score": 2}, "--min-score"),
-        ({"min_score": 1, "fields": "Id"}, "--fields"),
-        ({"min_score": 1, "body": "text"}, "--body"),
+        ({}, "min_score="),
+        ({"min_score": 2}, "min_score="),
+        ({"min_score": 1, "fields": "Id"}, "fields="),
+        ({"min_score": 1, "body": "text"}, "body="),
         ({"min_score": 1, "format": "mongodb"}, "form of dates"),
-        ({"min_score": 1, "sample": "1%"}, "--sample"),
+        ({"min_score": 1, "sample": "1%"}, "sample="),
     ]
     for other, what in others:
         with pytest.raises(so2docs.SpillError, match=what):
@@ -404,7 +404,7 @@ def test_room_is_asked_for_what_is_kept() -> None:
 def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:
     found, report = convert(SAMPLES / "strays.xml", tmp_path / "kept.jsonl")
     assert report.strays["answer_without_parent_id"] == report.fabricated == 1
-    assert "made up              1 (ids above 1,000,000,000; --drop-fabricated" in str(report)
+    assert "made up              1 (ids above 1,000,000,000; drop_fabricated=True" in str(report)
     dropped, left = convert(
         SAMPLES / "strays.xml", tmp_path / "dropped.jsonl", drop_fabricated=True
     )

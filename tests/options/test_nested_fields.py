@@ -106,13 +106,13 @@ def test_documents_take_names_in_a_list() -> None:
 @pytest.mark.parametrize(
     ("names", "options", "problem"),
     [
-        ((), {"fields": "Id,Comments.Text"}, "--fields Comments.Text needs --with comments"),
-        ((), {"without": "Answers.Owner.Id"}, "--without Answers.Owner.Id needs --with users"),
-        (("users",), {"without": "Comments.User.Id"}, "needs --with comments"),
-        (("comments",), {"without": "Comments.User"}, "needs --with users"),
+        ((), {"fields": "Id,Comments.Text"}, "fields='Comments.Text' needs nest='comments'"),
+        ((), {"without": "Answers.Owner.Id"}, "without='Answers.Owner.Id' needs nest='users'"),
+        (("users",), {"without": "Comments.User.Id"}, "needs nest='comments'"),
+        (("comments",), {"without": "Comments.User"}, "needs nest='users'"),
         (ALL, {"fields": "Id,Comments,Links,Owner"}, "nothing of the votes .*name Votes, or leave"),
         (("users",), {"fields": "Id"}, "nothing of the users .*: name Owner or LastEditor, or"),
-        (ALL, {"without": "Links,Answers.Links"}, "nothing of the links to nest: leave --with"),
+        (ALL, {"without": "Links,Answers.Links"}, "of the links to nest: leave nest='links' out"),
         (("votes",), {"without": "Votes,Answers"}, "nothing of the votes"),
         (ALL, {"without": "Comment.Text"}, r"did you mean Comments\.Text\?"),
         (ALL, {"without": "Votes.Up"}, r"no field 'Votes\.Up'; did you mean Votes\.UpMod\?"),
@@ -137,9 +137,9 @@ def test_kept_spill_is_used_again_only_where_it_has_what_is_needed(tmp_path: Pat
     assert jsonl(output) == filtered(
         nest(SITE, ["comments", "votes"]).documents, without="OwnerUserId"
     )
-    with pytest.raises(so2docs.SpillError, match=r"different: ids of users \(--with users\)"):
+    with pytest.raises(so2docs.SpillError, match=r"different: ids of users \(nest='users'\)"):
         convert(output, ("comments", "users"), **options)
-    with pytest.raises(so2docs.SpillError, match="--without"):
+    with pytest.raises(so2docs.SpillError, match="without="):
         convert(output, ("comments",), **options | {"without": "Comments.Text"})
 
 

@@ -367,14 +367,14 @@ def test_strays_beside_any_format(tmp_path: Path) -> None:
     [
         ("q.jsonl.gz", {"format": "xml"}, "must be one of: jsonl, json, elasticsearch"),
         ("q.jsonl.gz", {"compression": "bz2"}, "must be one of: gzip, zstd, none"),
-        ("q.jsonl.gz", {"compression": "zstd"}, "--compression zstd contradicts the name"),
-        ("q.jsonl.gz", {"format": "parquet"}, "--format parquet contradicts the name"),
-        ("q.parquet", {"format": "json"}, "--format json contradicts the name"),
-        ("q.parquet", {"format": "jsonl"}, "--format jsonl contradicts the name"),
-        ("q.parquet", {"compression": "gzip"}, "--compression gzip contradicts it"),
-        ("q.jsonl", {"compression": "gzip"}, "--compression gzip contradicts the name .*none"),
-        ("q.jsonl.gz", {"compression": "none"}, "--compression none contradicts the name .*gzip"),
-        ("q.json", {"format": "jsonl"}, "--format jsonl contradicts the name"),
+        ("q.jsonl.gz", {"compression": "zstd"}, "compression='zstd' contradicts the name"),
+        ("q.jsonl.gz", {"format": "parquet"}, "format='parquet' contradicts the name"),
+        ("q.parquet", {"format": "json"}, "format='json' contradicts the name"),
+        ("q.parquet", {"format": "jsonl"}, "format='jsonl' contradicts the name"),
+        ("q.parquet", {"compression": "gzip"}, "compression='gzip' contradicts it"),
+        ("q.jsonl", {"compression": "gzip"}, "compression='gzip' contradicts the name .*none"),
+        ("q.jsonl.gz", {"compression": "none"}, "compression='none' contradicts the name .*gzip"),
+        ("q.json", {"format": "jsonl"}, "format='jsonl' contradicts the name"),
         ("q.csv", {}, r"nothing that ends in .csv; choose .* \.jsonl \.ndjson \.json \.ravendb"),
         ("q.csv", {"format": "jsonl"}, "nothing that ends in .csv"),
         ("q.db", {}, "nothing that ends in .db"),
@@ -382,13 +382,13 @@ def test_strays_beside_any_format(tmp_path: Path) -> None:
         ("q.jsonl.bz2", {}, "nothing that ends in .bz2"),
         ("q.tar.gz", {}, "nothing that ends in .tar"),
         ("q.parquet.zst", {}, "the name .*zst contradicts it"),
-        ("q.jsonl.gz", {"index": "a"}, "--index is for --format elasticsearch"),
+        ("q.jsonl.gz", {"index": "a"}, "index= is for format='elasticsearch'"),
         ("q.jsonl", {"format": "elasticsearch", "index": "A b"}, "Elasticsearch allows"),
         ("q.jsonl.gz", {"split": "many"}, "a size such as 500MB or 1GB, or a number of files"),
         ("q.jsonl.gz", {"split": 0}, "must be 1 to 10,000"),
         ("q.jsonl.gz", {"split": "10kB"}, "must be allowed 100,000 bytes"),
-        ("-", {"split": 2}, "--split cannot go to standard output"),
-        ("-", {"format": "parquet"}, "--format parquet cannot go to standard output"),
+        ("-", {"split": 2}, "split= cannot go to standard output"),
+        ("-", {"format": "parquet"}, "format='parquet' cannot go to standard output"),
         ("q.jsonl.gz", {"level": 10}, "must be 0 to 9 for gzip"),
         ("q.jsonl.zst", {"level": 20}, "must be 0 to 19 for zstd"),
     ],
@@ -426,7 +426,7 @@ def test_an_empty_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     with pytest.raises(so2docs.OptionError, match="OUTPUT is empty"):
         so2docs.convert(SAMPLES / "posts.xml", "")
-    with pytest.raises(so2docs.OptionError, match="--output-dir is empty"):
+    with pytest.raises(so2docs.OptionError, match="output_dir= is empty"):
         so2docs.convert_all([SAMPLES / "posts.xml"], "")
     assert list(tmp_path.iterdir()) == []
 
@@ -451,7 +451,7 @@ def test_ids_of_several_sites_differ(tmp_path: Path) -> None:
     for dump in dumps:
         shutil.copy(SAMPLES / "posts.xml", dump)
     for name, end, id_of in cases:
-        with pytest.raises(so2docs.OptionError, match="needs --site-field NAME: post ids are uniq"):
+        with pytest.raises(so2docs.OptionError, match="needs site_field=NAME: post ids are uniq"):
             so2docs.convert_all(dumps, tmp_path / name, format=name, jobs=1)
         so2docs.convert_all(dumps, tmp_path / name, format=name, site_field="Site", jobs=1)
         found: list[str] = []

@@ -65,7 +65,7 @@ def test_a_shortage_is_found_before_the_start(
         convert(dump, full / "questions.jsonl.gz")
     assert "about 1." in str(caught.value)
     assert "MB are needed for the spill and the output of a dump of 1." in str(caught.value)
-    assert "free some, or put the spill elsewhere with --work-dir" in str(caught.value)
+    assert "free some, or put the spill elsewhere with work_dir=" in str(caught.value)
     with pytest.raises(so2docs.DiskFullError, match=f"{full}.*: about .* for the spill of a dump"):
         convert(dump, tmp_path / "questions.jsonl.gz", work_dir=full)
     with pytest.raises(so2docs.DiskFullError, match=f"{full}: .* for the output of a dump"):

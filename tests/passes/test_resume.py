@@ -268,8 +268,8 @@ def test_a_byte_changed_anywhere_in_the_journal_is_noticed(
 
 
 DIFFERENT: dict[str, Callable[[Path], dict[str, object]]] = {
-    "--answers-by": lambda dump: {"answers_by": "votes"},
-    "--level": lambda dump: {"level": 6},
+    "answers_by=": lambda dump: {"answers_by": "votes"},
+    "level=": lambda dump: {"level": 6},
     "modification time of the dump": lambda dump: os.utime(dump, (1, 1)) or {},  # type: ignore[func-returns-value]
     "size of the dump": lambda dump: dump.write_bytes(dump.read_bytes() + b"\n") and {},
 }
@@ -292,7 +292,7 @@ def test_a_corrected_dump_is_told_what_the_spill_holds(tmp_path: Path, output: P
     with pytest.raises(so2docs.DumpError):
         convert(dump, output)
     write_dump(dump, *ROWS)
-    advice = "before it changed: run with --restart to convert the dump as it is"
+    advice = "before it changed: run with restart=True to convert the dump as it is"
     with pytest.raises(so2docs.SpillError, match=advice):
         convert(dump, output)
     convert(dump, output, restart=True)
@@ -418,7 +418,7 @@ def test_a_foreign_index(
     if kind == "empty":
         convert(dump, output)
     else:
-        with pytest.raises(so2docs.SpillError, match="run the command again with --restart"):
+        with pytest.raises(so2docs.SpillError, match="run the command again with restart=True"):
             convert(dump, output)
         convert(dump, output, restart=True)
     assert left_by(output) == expected

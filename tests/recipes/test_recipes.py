@@ -154,7 +154,7 @@ def test_the_host_of_a_site(site: str, host: str | None) -> None:
     if host is not None:
         assert attribution.host_of(site) == host
         return
-    with pytest.raises(so2docs.OptionError, match="give it, as in --site beer"):
+    with pytest.raises(so2docs.OptionError, match="give it, as in site='beer"):
         attribution.host_of(site)
 
 

@@ -213,7 +213,7 @@ def test_missing_in_an_archive(
     archive = pack(folder / "tea.7z", files)
     # A whole site's archive is of that site: what lies beside it may be of another.
     shutil.copy(SITE / FILES[name], folder)
-    problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*--{name} FILE"
+    problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*'{name}': FILE"
     with pytest.raises(so2docs.ArchiveError, match=problem):
         so2docs.convert(archive, tmp_path / "questions.jsonl.gz", nest="all")
     with pytest.raises(so2docs.ArchiveError, match=rf"has no {FILES[name]} in it; it holds"):
@@ -235,7 +235,7 @@ def test_several_files_of_a_table(folder: Path, tmp_path: Path) -> None:
     shutil.copy(SITE / "Posts.xml", folder)
     for end in (".gz", ".bz2"):
         (folder / f"Votes.xml{end}").write_bytes(b"")
-    with pytest.raises(so2docs.ArchiveError, match=r"holds several files of the votes: .*--votes"):
+    with pytest.raises(so2docs.ArchiveError, match=r"several files of the votes: .*'votes': FILE"):
         so2docs.convert(folder / "Posts.xml", tmp_path / "questions.jsonl.gz", nest=["votes"])
 
 

@@ -258,7 +258,7 @@ def test_workers_may_have_a_copy_of_the_dump_each(tmp_path: Path) -> None:
     error = _summary(looked_at).error
     assert isinstance(error, so2docs.ChangedDumpError)
     assert "run the same command again" in str(error)
-    assert "--restart" not in str(error)
+    assert "restart=" not in str(error)
 
 
 def _summary(dump: Any) -> summaries.Summary:
