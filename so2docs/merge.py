@@ -90,6 +90,9 @@ def gather(blocks: Iterable[Block], ids: range) -> Records:
     Args:
         blocks: All blocks of the bucket, in the order of the dump.
         ids: The question ids to keep.
+
+    Raises:
+        ValueError, struct.error: Keys and JSON of a block do not belong together.
     """
     found = Records()
     posts, rows = found.posts, found.rows
@@ -106,8 +109,9 @@ def gather(blocks: Iterable[Block], ids: range) -> Records:
                     rows[question_id].append((kind, post_id, rank, order, json[at:end]))
                 else:
                     posts[question_id].append((post_id, order, rank, kind, view[at:end]))
-            order += 1
-            at = end
+            order, at = order + 1, end
+        if at != len(json):
+            raise ValueError("keys and JSON do not belong together")
     return found
 
 
@@ -197,11 +201,10 @@ class Nesting:
             parts.append(self._open if size > _EMPTY else self._open[1:])
         if not self._with_answers:
             return Document(question_id, parts, size)
-        del jsons[0]
-        for json in jsons:
+        for json in jsons[1:]:
             parts += (json, _COMMA)
             size += len(json)
-        if jsons:
+        if len(jsons) > 1:
             parts.pop()
         parts.append(b"]")
         return Document(question_id, parts, size)
@@ -236,14 +239,12 @@ class Nesting:
 
 
 def _kind(post: Post) -> int:
-    _, _, _, kind, _ = post
-    return kind
+    return post[3]
 
 
 def _by_post(rows: Iterable[Row]) -> dict[int, list[Row]]:
     """Rows of tables by post id, each in the order in which they are nested."""
     by_post: dict[int, list[Row]] = {}
     for row in sorted(rows):
-        _, post_id, _, _, _ = row
-        by_post.setdefault(post_id, []).append(row)
+        by_post.setdefault(row[1], []).append(row)
     return by_post

@@ -23,7 +23,7 @@ from so2docs.output.recording import recorded
 from so2docs.output.segments import Segment, store
 from so2docs.passes.joined import JoinedNesting
 from so2docs.posts.keys import BUCKET_BITS
-from so2docs.store.blocks import Block, BlockReader
+from so2docs.store.blocks import Block, BlockReader, belonging
 from so2docs.store.users import Users, UserTable
 
 PART_BYTES = 32 * 1024 * 1024
@@ -115,20 +115,27 @@ def parts(bucket: int, json_bytes: int, *, nested: bool = False) -> list[range]:
 
 @contextmanager
 def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
-    """Read the blocks of a bucket, ready to be nested."""
+    """Read the blocks of a bucket, ready to be nested.
+
+    Raises:
+        SpillError: A block is damaged.
+    """
     options = task.options
     with BlockReader() as reader:
         blocks = (reader.read(path, block) for path, block in task.blocks)
         if _can_be_joined(task):
-            yield JoinedNesting(
-                list(blocks),
-                options.answers_by,
-                extra=_extra(options),
-                limit=task.limit,
-                with_answers=options.filters.fields.has_answers,
-            )
+            with belonging(task.blocks):
+                joined = JoinedNesting(
+                    list(blocks),
+                    options.answers_by,
+                    extra=_extra(options),
+                    limit=task.limit,
+                    with_answers=options.filters.fields.has_answers,
+                )
+            yield joined
             return
-        records = merge.gather(blocks, task.ids)
+        with belonging(task.blocks):
+            records = merge.gather(blocks, task.ids)
     with nullcontext() if task.users is None else Users(task.users) as users:
         yield merge.Nesting(
             records,

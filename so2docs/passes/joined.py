@@ -24,6 +24,9 @@ class JoinedNesting(Nesting):
     Args:
         blocks: All blocks of the bucket, in the order of the dump.
         answers_by: As for `merge.Nesting`, like the others.
+
+    Raises:
+        ValueError: Keys and JSON of a block do not belong together.
     """
 
     def __init__(
@@ -37,9 +40,10 @@ class JoinedNesting(Nesting):
     ) -> None:
         super().__init__(Records(), answers_by, extra=extra, limit=limit, with_answers=with_answers)
         self._blocks = blocks
+        self._posts = core.sort_posts(blocks)
 
     def __iter__(self) -> Iterator[Document]:
-        posts = core.sort_posts(self._blocks)
+        posts = self._posts
         form = core.JoinedForm(self._open, self._with_answers, self._by_votes)
         at, end = 0, len(posts) // _POST.size
         while at < end:

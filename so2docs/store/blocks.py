@@ -7,6 +7,9 @@ Every block is checked when it is read, so that a damaged disk never becomes a w
 from __future__ import annotations
 
 import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import zstandard
@@ -150,3 +153,17 @@ class BlockReader:
 def damaged(path: str, offset: int) -> SpillError:
     """The error for bytes that are not those that were written."""
     return SpillError(f"{path}: the spill is damaged at byte {offset:,}; {_AGAIN}")
+
+
+@contextmanager
+def belonging(blocks: list[tuple[str, Block]]) -> Iterator[None]:
+    """Say that the spill is damaged where keys and JSON of a block do not belong together.
+
+    Args:
+        blocks: Those that are looked into, each with its file.
+    """
+    try:
+        yield
+    except (ValueError, struct.error) as error:
+        folder = os.path.dirname(blocks[0][0])
+        raise SpillError(f"{folder}: the spill is damaged ({error}); {_AGAIN}") from error

@@ -1,0 +1,37 @@
+"""A range of question ids merged from its blocks."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from so2docs.errors import SpillError
+from so2docs.options.conversion import Options
+from so2docs.passes.bucket import BucketTask, merge_bucket
+from so2docs.posts import core as cores
+from so2docs.posts.keys import BUCKET_BITS, KEY, QUESTION
+from so2docs.store.blocks import BlockWriter
+
+JSON = b'{"Id":1}'
+BLOCKS = {
+    "less-json": (KEY.pack(1, 1, 0, len(JSON) << 4 | QUESTION), JSON[1:]),
+    "more-json": (KEY.pack(1, 1, 0, len(JSON) << 4 | QUESTION), JSON + b"}"),
+    "less-than-nothing": (KEY.pack(1, 1, 0, -len(JSON) << 4 | QUESTION), JSON),
+    "half-a-key": (KEY.pack(1, 1, 0, len(JSON) << 4 | QUESTION)[:-8], JSON),
+}
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_block_that_checksums_let_pass(kind: str, core: Any, tmp_path: Path) -> None:
+    """Four billion to one against: two flips of the same sum."""
+    if core == "compiled" and cores.built() == "python":
+        pytest.skip("no compiled core")
+    path = tmp_path / "q.spill" / "000000-1.blocks"
+    path.parent.mkdir()
+    with BlockWriter(str(path)) as writer:
+        writer.write(0, *map(bytearray, BLOCKS[kind]))
+    blocks = [(str(path), block) for block in writer.blocks]
+    task = BucketTask(range(1 << BUCKET_BITS), blocks, {}, Options(core=core))
+    with pytest.raises(SpillError, match=r"q\.spill: the spill is damaged \(.*--restart$"):
+        merge_bucket(task)
