@@ -84,3 +84,8 @@ class Command:
             if not name.startswith("so2docs-"):
                 found[f"work/{name}"] = data
         return {**found, "stdout": (self.notes / "stdout").read_bytes()}
+
+    def remove(self, files: Files) -> None:
+        """Remove those of the files that are outputs."""
+        for name in files:
+            (self.place / "out" / name).unlink(missing_ok=True)

@@ -77,14 +77,16 @@ class Rounds:
             theirs, _ = self.undisturbed(plan.scenario, fault.rival_options(plan.scenario))
             if rival is not None and rival.code == 0 and self.command.files() == theirs:
                 return True
+            was_first = rival is not None and rival.code == 0
             if fault.kind == "close":
                 check_left(result)
+            elif was_first and plan.scenario.form == "several" and result.code == 0:
+                # What the other finds it leaves as it is, which is no failure of several.
+                self._take_away(theirs)
             elif self._is_done(result, expected):
                 return True
-            elif rival is not None and rival.code == 0:
-                # It was first; the spill of the other is kept for when its output is gone.
-                check_files(self.command.files(), theirs, but=".spill/")
-                return True
+            elif was_first:
+                self._take_away(theirs)
             elif fault.kind in ("freeze", "rival") and not self._is_damaged:
                 raise BrokenPromiseError(f"{fault.kind}: exit {result.code}: {result.messages}")
         for what in plan.damages:
@@ -93,6 +95,12 @@ class Rounds:
                 self.damaged.append(f"{what.kind} of {path.relative_to(self.place)}")
                 self.happened[f"{what.kind} of {kind_of(path)}"] += 1
         return False
+
+    def _take_away(self, theirs: Files) -> None:
+        """Remove what a rival wrote first: the spill of the other is kept for when that is gone."""
+        check_files(self.command.files(), theirs, but=".spill/")
+        self.command.remove(theirs)
+        self.happened["output of a rival removed"] += 1
 
     def _finish(self, plan: Plan, expected: Files) -> None:
         """Run the command again; where it refuses what is damaged, as it advises."""

@@ -66,6 +66,13 @@ def test_a_rival_with_other_options_is_refused_or_wins(seed: str, other: str) ->
     assert f"rival with {other}" in done.stdout
 
 
+def test_a_spill_is_kept_for_when_the_output_of_a_rival_is_gone() -> None:
+    """The second of several was left with a spill, and written by a rival; then it is removed."""
+    done = rounds("--seed", "70080", "--rounds", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 output of a rival removed" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("check", "words"),
     [
