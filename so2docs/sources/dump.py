@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from so2docs.errors import ChangedDumpError, DumpError
+from so2docs.errors import ChangedDumpError, DumpError, Place
 from so2docs.sources import storage
 from so2docs.sources.ending import ROW_START, check_misc, empty_root_error, find_in_file
 from so2docs.sources.kinds import POSTS, DumpFile
@@ -167,7 +167,8 @@ def _inspect(path: str, file: BinaryIO, wanted: DumpFile) -> Dump:
     start, frame = prolog.start, prolog.frame
     if prolog.is_empty:
         file.seek(start)
-        check_misc(b"", file.read, empty_root_error(path, start))
+        place = Place(start, prolog.first_line, row=wanted.row)
+        check_misc(b"", file.read, empty_root_error(path, place))
         return Dump(path, found, start, start, prolog.first_line, frame)
     end = find_in_file(path, file, start=start, size=found[0], frame=frame, wanted=wanted)
     return Dump(path, found, start, end, prolog.first_line, frame)

@@ -85,7 +85,7 @@ class Ending:
             later = None if _UNCLOSED.match(data, after) else self._later.search(data, after)
             if later is None:
                 if is_all:
-                    raise self.content_after(found.end())
+                    raise self.content_after(data, found.end())
                 return found.start(), False
             at = later.start()
         return (len(data) if is_all else max(at, len(data) - self._overlap, 0)), False
@@ -95,12 +95,15 @@ class Ending:
         found = self._tag.match(data)
         return found.end() if found else 0
 
-    def content_after(self, offset: int | None = None) -> MalformedDumpError:
-        """The error for what follows the closing tag, which ends at `offset`."""
+    def content_after(self, data: bytes, end: int) -> MalformedDumpError:
+        """The error for what follows the closing tag, which ends there in `data`.
+
+        Its place counts bytes, and lines from 0, from the start of `data`.
+        """
         return MalformedDumpError(
             self._path,
             f"has content after its closing {self.name}",
-            None if offset is None else Place(offset, row=self._wanted.row),
+            Place(end, data.count(b"\n", 0, end), row=self._wanted.row),
             advice="are these two files in one? convert them one by one",
         )
 
@@ -117,9 +120,8 @@ class Ending:
         )
 
 
-def empty_root_error(path: str, offset: int | None = None) -> MalformedDumpError:
-    """The error for what follows a root that is one empty tag, which ends at `offset`."""
-    place = None if offset is None else Place(offset)
+def empty_root_error(path: str, place: Place) -> MalformedDumpError:
+    """The error for what follows a root that is one empty tag, which ends at `place`."""
     return MalformedDumpError(path, "has content after its empty root element", place)
 
 
@@ -172,6 +174,7 @@ def find_in_file(
     """
     ending = Ending(path, frame, wanted)
     content = _end_of_content(file, start, size)
+    is_counted = size <= _MOST_COUNTED
     window = _WINDOW
     while True:
         begin = max(start, content - window)
@@ -179,8 +182,13 @@ def find_in_file(
         try:
             at, is_closed = ending.find(tail, is_all=True)
         except MalformedDumpError as error:
-            if error.place is not None:
-                error.place.offset += begin
+            if begin > start and window < HEAD_LIMIT:  # The tag may stand in a long comment.
+                window = HEAD_LIMIT
+                continue
+            end = error.place.offset if error.place else 0
+            last = last_good_row(tail[: tail.rfind(b"<", 0, end)], frame)
+            line = _line_at(file, begin + end) if is_counted else None
+            error.place = Place(begin + end, line, last and last[0], wanted.row)
             raise
         if is_closed:
             return begin + at
@@ -189,7 +197,7 @@ def find_in_file(
             break
         window *= 4
     last_id, row_start = last if last is not None else (None, max(0, len(tail) - _WINDOW))
-    line = _line_at(file, size) if size <= _MOST_COUNTED else None
+    line = _line_at(file, size) if is_counted else None
     place = Place(size, line, last_id, wanted.row)
     raise ending.cut_off(place, frame[0] + b"\n" + tail[row_start:])
 

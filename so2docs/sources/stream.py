@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from so2docs.errors import ArchiveError, DumpError, Place
+from so2docs.errors import DumpError, Place, TruncatedDumpError
 from so2docs.sources.dump import PIECE_END, PIECES, Chunk, Dump, identity
 from so2docs.sources.ending import last_good_row
 from so2docs.sources.prolog import read_prolog
@@ -112,13 +112,22 @@ class StreamDump:
                         yield Chunk(number, piece, 0, length)
                 offset += length
                 number += 1
-            self._rows.check_rest()
+            self._check_rest(offset)
         except DumpError as error:
             error.place = error.place or Place(offset, 0)
             self._error = error
             return
         self.size = offset + len(self.frame[1])
         self._end = End(self.size, self.source.repaired(), number)
+
+    def _check_rest(self, offset: int) -> None:
+        """Read what follows the rows, which end at `offset`."""
+        try:
+            self._rows.check_rest()
+        except DumpError as error:
+            if error.place is not None:
+                error.place.offset += offset
+            raise
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
         """Write a piece, and describe it as a dump of its own."""
@@ -150,8 +159,9 @@ class StreamDump:
                 length += len(data)
                 tail = (tail + data)[-_EXCERPT_BYTES:]
         last_id, start = last_good_row(tail, self.frame) or (None, -_EXCERPT_BYTES // 16)
-        error.place = Place(offset + length, lines, last_id)
-        if not isinstance(error, ArchiveError):
+        beyond = error.place or Place(0, 0)
+        error.place = Place(offset + length + beyond.offset, lines + (beyond.line or 0), last_id)
+        if isinstance(error, TruncatedDumpError):
             error.excerpt = self.frame[0] + b"\n" + tail[start:]
 
     def progress_total(self, size: int, done: Collection[int]) -> tuple[int | None, int]:

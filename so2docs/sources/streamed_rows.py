@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 
-from so2docs.errors import MalformedDumpError
+from so2docs.errors import MalformedDumpError, Place
 from so2docs.sources.ending import MISC_LIMIT, ROW_START, Ending, check_misc, empty_root_error
 from so2docs.sources.kinds import DumpFile
 from so2docs.sources.prolog import Prolog
@@ -52,7 +52,7 @@ class StreamedRows:
         Raises:
             TruncatedDumpError: The stream ends before the root closes.
             MalformedDumpError: Content follows the root, or no row starts for longer than any row
-                is.
+                is. A place counts from the end of what was handed on.
         """
         copied = 0
         while True:
@@ -98,9 +98,13 @@ class StreamedRows:
             raise self._ending.cut_off()
 
     def check_rest(self) -> None:
-        """Read the stream to its end, and raise unless only comments follow the root."""
+        """Read the stream to its end, and raise unless only comments follow the root.
+
+        Raises:
+            MalformedDumpError: Its place counts from the end of what was handed on.
+        """
         if self._is_empty:
-            check_misc(self._data, self._read, empty_root_error(self._path))
+            check_misc(self._data, self._read, empty_root_error(self._path, Place(0, 0)))
         else:
-            rest = self._data[self._ending.after(self._data) :]
-            check_misc(rest, self._read, self._ending.content_after())
+            end = self._ending.after(self._data)
+            check_misc(self._data[end:], self._read, self._ending.content_after(self._data, end))
