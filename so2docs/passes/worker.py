@@ -65,6 +65,13 @@ def _receive(pipe: BinaryIO, tasks: SimpleQueue[Any]) -> None:
             tasks.put(pickle.load(pipe))
     except (EOFError, OSError, pickle.UnpicklingError):
         os._exit(0)
+    except BaseException as error:  # What the task needs cannot be imported; the rest is lost.
+        tasks.put((_fail, error))
+        tasks.put((os._exit, 1))
+
+
+def _fail(error: BaseException) -> None:
+    raise error
 
 
 def _answer(function: Callable[[Any], Any], task: Any) -> bytes:

@@ -201,3 +201,30 @@ def unsendable(task: int) -> object:
 def test_a_result_that_cannot_be_sent_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="pickle"), Workers(2) as workers:
         list(workers.run(unsendable, range(3)))
+
+
+THAT_WORKERS_CANNOT_IMPORT = """
+import sys, types
+from so2docs.passes.workers import Workers
+def function(task): return task
+function.__module__ = "only_here"
+sys.modules["only_here"] = types.ModuleType("only_here")
+sys.modules["only_here"].function = function
+try:
+    with Workers(2) as workers:
+        list(workers.run(function, range(5)))
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def test_a_task_that_cannot_be_imported_is_an_error() -> None:
+    """As when the package is replaced while it works; and nobody waits for an answer."""
+    done = subprocess.run(
+        [sys.executable, "-c", THAT_WORKERS_CANNOT_IMPORT],
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("No module named 'only_here'\n", "")
