@@ -122,7 +122,7 @@ class BlockReader:
         json = self.bytes_at(path, block.offset + block.keys_size, block.json_size)
         if crc32(json) != block.crc:
             raise damaged(path, block.offset)
-        return keys, self._decompress(json) if block.packed else json
+        return keys, self._unpacked(path, block, json)
 
     def read_keys(self, path: str, block: Block) -> bytes:
         """Keys of a block only.
@@ -133,7 +133,15 @@ class BlockReader:
         keys = self.bytes_at(path, block.offset, block.keys_size)
         if crc32(keys) != block.keys_crc:
             raise damaged(path, block.offset)
-        return self._decompress(keys) if block.packed else keys
+        return self._unpacked(path, block, keys)
+
+    def _unpacked(self, path: str, block: Block, data: bytes) -> bytes:
+        if not block.packed:
+            return data
+        try:
+            return self._decompress(data)
+        except zstandard.ZstdError as error:  # Of damage that the checksum let pass.
+            raise damaged(path, block.offset) from error
 
     def bytes_at(self, path: str, offset: int, size: int) -> bytes:
         """Bytes of a chunk's file, fewer where it ends."""

@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
+from isal.isal_zlib import crc32
 
 from so2docs.errors import SpillError
 from so2docs.options.conversion import Options
 from so2docs.passes.bucket import BucketTask, merge_bucket
 from so2docs.posts import core as cores
 from so2docs.posts.keys import BUCKET_BITS, KEY, QUESTION
-from so2docs.store.blocks import BlockWriter
+from so2docs.store.blocks import Block, BlockReader, BlockWriter
 
 JSON = b'{"Id":1}'
 BLOCKS = {
@@ -29,9 +31,23 @@ def test_a_block_that_checksums_let_pass(kind: str, core: Any, tmp_path: Path) -
         pytest.skip("no compiled core")
     path = tmp_path / "q.spill" / "000000-1.blocks"
     path.parent.mkdir()
-    with BlockWriter(str(path)) as writer:
+    with BlockWriter(str(path), room=1000) as writer:
         writer.write(0, *map(bytearray, BLOCKS[kind]))
     blocks = [(str(path), block) for block in writer.blocks]
     task = BucketTask(range(1 << BUCKET_BITS), blocks, {}, Options(core=core))
-    with pytest.raises(SpillError, match=r"q\.spill: the spill is damaged \(.*--restart$"):
+    with pytest.raises(
+        SpillError, match=r"q\.spill: the spill is damaged \(.*; run the command again with "
+    ):
         merge_bucket(task)
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_compressed_bytes_that_checksums_let_pass(half: int, tmp_path: Path) -> None:
+    path = str(tmp_path / "000000-1.blocks")
+    kept = [zstandard.compress(data) for data in (KEY.pack(1, 1, 0, QUESTION), JSON)]
+    kept[half] = b"x" + kept[half][1:]
+    Path(path).write_bytes(b"".join(kept))
+    keys, json = kept
+    block = Block(0, 0, len(keys), len(json), len(JSON), crc32(json), crc32(keys), 1)
+    with BlockReader() as reader, pytest.raises(SpillError, match=r"damaged at byte 0; run the "):
+        reader.read(path, block)
