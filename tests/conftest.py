@@ -3,6 +3,7 @@
 import gzip
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 from support.places import CHECKOUT, DUMPS, NO_DUMPS, SAMPLES, real_dumps
 
 from so2docs.posts import core as cores
+
+# What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
