@@ -52,8 +52,8 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".x
 @click.option(
     "--spill-budget",
     metavar="SIZE",
-    help="Keep this much of the spill uncompressed, which is faster.  [default: half of the free "
-    "memory, or of the disk to spare]",
+    help="Keep this much of the spill uncompressed, which is faster.  [default: an eighth of the "
+    "free memory, or half of the disk to spare]",
 )
 @click.option(
     "--work-dir",

@@ -13,8 +13,11 @@ from pathlib import Path
 
 from so2docs.store.blocks import Block
 
-_SHARE = 2
-"""Half of the memory that is available, and half of the disk that nothing else needs."""
+_MEMORY_SHARE, _DISK_SHARE = 8, 2
+"""An eighth of the memory that is available, and half of the disk that nothing else needs.
+
+More fills the cache of the system, which also holds dump and output, and waits for the disk: 20 GB
+on 24 GiB of memory took 224 s with half of it, and 176 s with an eighth (3 GB)."""
 
 _SMALL = 64 * 1024
 """Bytes more than those of the dump that a chunk may take, if it is a small one."""
@@ -28,7 +31,7 @@ def default_budget(spare_disk: int) -> int:
     Args:
         spare_disk: Free bytes that are left if all of the spill is compressed.
     """
-    return max(0, min(available_memory(), spare_disk) // _SHARE)
+    return max(0, min(available_memory() // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
 
 
 def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
