@@ -7,10 +7,16 @@ import re
 from pathlib import Path
 
 from so2docs.errors import OptionError
-from so2docs.recipes.attribution import checked_host, host_of
 
 _EXTENSION = re.compile(r"\.(?:7z|zip|gz|bz2|xz|zst|xml)$", re.IGNORECASE)
 _TABLE = re.compile(r"(?:^|[-_.])posts$", re.IGNORECASE)
+_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}", re.IGNORECASE)
+_PUBLISHED = re.compile(
+    r"(?:[a-z0-9-]+\.)*"
+    r"(?:stackexchange\.com|stackoverflow\.com|superuser\.com|serverfault\.com|askubuntu\.com"
+    r"|stackapps\.com|mathoverflow\.net)",
+    re.IGNORECASE,
+)
 
 
 def site_of(source: str | os.PathLike[str]) -> str:
@@ -35,6 +41,23 @@ def site_of(source: str | os.PathLike[str]) -> str:
     return _TABLE.sub("", name) or path.resolve().parent.name
 
 
+def published_host(site: str | None) -> str | None:
+    """The host name that the name of an archive or a folder is; None if it is no published one."""
+    return site.lower() if site and _PUBLISHED.fullmatch(site) else None
+
+
+def checked_host(host: str) -> str:
+    """A host name that was given, without what may stand around it in an address.
+
+    Raises:
+        OptionError: It is none.
+    """
+    name = re.sub(r"^https?://|/+$", "", host.strip())
+    if not _HOST.fullmatch(name):
+        raise OptionError(f"site is {host!r}; it must be a host such as beer.stackexchange.com")
+    return name.lower()
+
+
 def host(source: object, given: str | None) -> str:
     """The host name of the site that a dump is of.
 
@@ -47,9 +70,13 @@ def host(source: object, given: str | None) -> str:
     """
     if given is not None:
         return checked_host(given)
+    site = None
     if isinstance(source, str | os.PathLike) and source != "-":
-        return host_of(site_of(source))
+        site = site_of(source)
+    if found := published_host(site):
+        return found
+    reason = ": the dump has no name" if site is None else f" from {site!r}"
     raise OptionError(
-        "the host name of the site cannot be told: the dump has no name; "
+        f"the host name of the site cannot be told{reason}; "
         "give it, as in --site beer.stackexchange.com"
     )

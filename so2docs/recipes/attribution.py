@@ -6,11 +6,10 @@ profiles (https://stackoverflow.com/help/licensing, which also has the dates of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from so2docs.errors import OptionError, RecipeError
+from so2docs.errors import RecipeError
 from so2docs.recipes.json_schema import TEXT, Schema, array
 
 Row = dict[str, Any]
@@ -31,40 +30,6 @@ AUTHORS: Schema = array(
         "required": ["DisplayName"],
     }
 )
-
-_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}", re.IGNORECASE)
-_SITE = re.compile(
-    r"(?:[a-z0-9-]+\.)*"
-    r"(?:stackexchange\.com|stackoverflow\.com|superuser\.com|serverfault\.com|askubuntu\.com"
-    r"|stackapps\.com|mathoverflow\.net)",
-    re.IGNORECASE,
-)
-
-
-def host_of(site: str) -> str:
-    """The host name that the name of an archive or a folder is.
-
-    Raises:
-        OptionError: It is none of a Stack Exchange site.
-    """
-    if not _SITE.fullmatch(site):
-        raise OptionError(
-            f"the host name of the site cannot be told from {site!r}; "
-            "give it, as in --site beer.stackexchange.com"
-        )
-    return site.lower()
-
-
-def checked_host(host: str) -> str:
-    """A host name that was given, without what may stand around it in an address.
-
-    Raises:
-        OptionError: It is none.
-    """
-    name = re.sub(r"^https?://|/+$", "", host.strip())
-    if not _HOST.fullmatch(name):
-        raise OptionError(f"site is {host!r}; it must be a host such as beer.stackexchange.com")
-    return name.lower()
 
 
 def license_at(date: str) -> str:

@@ -19,6 +19,7 @@ import orjson
 
 from so2docs._version import __version__
 from so2docs.errors import OptionError
+from so2docs.options.sites import checked_host, published_host
 from so2docs.schema import TABLES
 from so2docs.sqlite import finish
 from so2docs.sqlite.file import connect, explained, part_of
@@ -101,6 +102,7 @@ def to_sqlite(
     if search not in get_args(Search):
         raise OptionError(f"search is {search!r}; it must be one of: titles, all, none")
     _check_site_field(site_field)
+    site = None if site is None else checked_host(site)
     sources = [source_of(one) for one in _each(source)]
     if not sources:
         raise OptionError("there is nothing to make a database of; give an output or a dump")
@@ -148,11 +150,13 @@ class _Building:
                 rows.add(document)
             self._insert(rows)
         sites = sorted(rows.sites) if self.site_field is not None else [None]
-        host = site or source.host
         return {
             "source": source.identity(),
             "shape": sorted(rows.shape),
-            "sites": [{"name": name, "host": host or finish.host_of(name)} for name in sites],
+            "sites": [
+                {"name": name, "host": site or published_host(name) or source.host}
+                for name in sites
+            ],
         }
 
     def _insert(self, rows: Rows) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from typing import Any
 
@@ -15,14 +14,8 @@ _TEXTS_AT_ONCE = 20_000
 _HASH_BYTES = 64 * 1024 * 1024
 _SCORE_STEPS = ((None, -1), (0, 0), (1, 1), (2, 2), (3, 4), (5, 9), (10, 24), (25, 99), (100, None))
 _MOST_TAGS = 30
-_HOST = re.compile(r"(?:[a-z0-9-]+\.)+(?:com|net|org)", re.IGNORECASE)
 
 Connection = sqlite3.Connection
-
-
-def host_of(site: str | None) -> str | None:
-    """The address that a site's name is, as names of published dumps are."""
-    return site if site and _HOST.fullmatch(site) else None
 
 
 def index(

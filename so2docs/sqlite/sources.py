@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import zstandard
 from so2docs.conversion import documents
 from so2docs.errors import OptionError, OutputError
 from so2docs.lookup.reading import read
-from so2docs.options.sites import site_of
+from so2docs.options.sites import published_host, site_of
 from so2docs.output.paths import Names
 from so2docs.progress import bar
 from so2docs.sources.kinds import kind_of
@@ -22,7 +21,6 @@ from so2docs.sources.kinds import kind_of
 PathLike = str | os.PathLike[str]
 
 _HEAD_BYTES = 64 * 1024
-_HOST = re.compile(r"(?:[a-z0-9-]+\.)+(?:com|net|org)", re.IGNORECASE)
 _NOT_READ = {
     b"SQLite format 3\x00": "is a database already",
     b"PAR1": "is Parquet",
@@ -54,7 +52,7 @@ class Source:
     @property
     def host(self) -> str | None:
         """The site's address, if the name says it, as names of published dumps do."""
-        return self.stem if _HOST.fullmatch(self.stem) else None
+        return published_host(self.stem)
 
     def identity(self) -> dict[str, Any]:
         """By what it is known again: name, bytes, and time of the last change."""

@@ -9,6 +9,7 @@ import pytest
 from support import oracle_recipes, oracle_tables
 
 import so2docs
+from so2docs.options import sites
 from so2docs.recipes import attribution, pairs
 from so2docs.recipes.finding import choice_of
 from so2docs.recipes.records import RecordMaker
@@ -151,19 +152,20 @@ def test_a_recipe_that_fails(function: Any, problem: str) -> None:
     ],
 )
 def test_the_host_of_a_site(site: str, host: str | None) -> None:
+    source = f"{site}/Posts.xml"
     if host is not None:
-        assert attribution.host_of(site) == host
+        assert sites.host(source, None) == host
         return
     with pytest.raises(so2docs.OptionError, match="give it, as in site='beer"):
-        attribution.host_of(site)
+        sites.host(source, None)
 
 
 @pytest.mark.parametrize("given", ["Beer.StackExchange.com", "https://beer.stackexchange.com/"])
 def test_a_host_that_is_given(given: str) -> None:
-    assert attribution.checked_host(given) == "beer.stackexchange.com"
+    assert sites.checked_host(given) == "beer.stackexchange.com"
 
 
 @pytest.mark.parametrize("given", ["", "beer", "a b.com", 'x.com"><script>', "x.com/users"])
 def test_what_is_no_host(given: str) -> None:
     with pytest.raises(so2docs.OptionError, match="must be a host such as"):
-        attribution.checked_host(given)
+        sites.checked_host(given)

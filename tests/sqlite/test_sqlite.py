@@ -217,6 +217,15 @@ def test_several_sites(tmp_path: Path) -> None:
     assert found == [("site.stackexchange.com", 1)]
 
 
+def test_the_address_of_the_site_is_a_host(tmp_path: Path) -> None:
+    path = tmp_path / "q.db"
+    so2docs.to_sqlite(SAMPLES / "posts.xml", path, site="https://Beer.stackexchange.com/")
+    assert [site.host for site in read_about(str(path)).sites] == ["beer.stackexchange.com"]
+    with pytest.raises(so2docs.OptionError, match="must be a host such as"):
+        so2docs.to_sqlite(SAMPLES / "posts.xml", tmp_path / "bad.db", site="x.com/users")
+    assert not (tmp_path / "bad.db").exists()
+
+
 def test_a_site_that_the_documents_do_not_tell_is_that_of_the_name(tmp_path: Path) -> None:
     outputs = [tmp_path / "tea.stackexchange.com.jsonl", tmp_path / "rain.jsonl"]
     for output in outputs:
