@@ -8,46 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import zstandard
-from isal import igzip
-
 from so2docs.conversion import convert
 from so2docs.errors import DiskFullError, OutputError
 from so2docs.lookup.collection import Collection, Notify
 from so2docs.lookup.collection import open as open_output
-from so2docs.output.compression import GZIP_HEADER, ZSTD_MAGIC
+from so2docs.lookup.file_kinds import is_output, start_of
 from so2docs.store.disk import is_full
-
-_HEAD_BYTES = 4096
-_ARCHIVES = (b"7z\xbc\xaf\x27\x1c", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00")
-_SPACE = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
-
-
-def is_dump(path: str) -> bool:
-    """Whether a path is of a dump, in any form; what is not is taken for an output.
-
-    Raises:
-        OutputError: It cannot be read.
-    """
-    if os.path.isdir(path):
-        return True
-    try:
-        with open(path, "rb") as file:
-            head = file.read(_HEAD_BYTES)
-            if head.startswith(GZIP_HEADER[:2]):
-                file.seek(0)
-                packed: Any = igzip
-                head = packed.open(file).read(_HEAD_BYTES)
-            elif head.startswith(ZSTD_MAGIC):
-                file.seek(0)
-                head = zstandard.ZstdDecompressor().stream_reader(file).read(_HEAD_BYTES)
-    except (EOFError, zstandard.ZstdError):
-        return False
-    except OSError as error:
-        if error.strerror is None:  # What igzip says of a damaged file.
-            return False
-        raise OutputError(f"{path}: cannot be read: {error.strerror}") from error
-    return head.startswith(_ARCHIVES) or head.lstrip(_SPACE).startswith(b"<")
 
 
 @contextmanager
@@ -67,7 +33,7 @@ def opened(
     Raises:
         So2docsError: As `convert` and `open` do.
     """
-    if not is_dump(path):
+    if not os.path.isdir(path) and is_output(path, start_of(path)):
         with open_output(path, notify=notify, progress=progress) as found:
             yield found
         return

@@ -13,18 +13,11 @@ import orjson
 from isal import isal_zlib
 
 from so2docs.errors import OutputError
+from so2docs.lookup.file_kinds import not_read_back
 from so2docs.lookup.index_cuts import cuts, start_of_segments
 from so2docs.output.compression import GZIP_HEADER
 from so2docs.output.index import Builder
 from so2docs.progress import bar
-
-_OTHER_FORMS = (
-    (b"PAR1", "Parquet", "DuckDB, pandas or pyarrow"),
-    (b"[", "a JSON array", "jq or json.load"),
-    (b'{"BuildVersion"', "an import file of RavenDB", "RavenDB"),
-    (b'{"index"', "bulk lines for Elasticsearch", "Elasticsearch or OpenSearch"),
-)
-"""First bytes of the other formats, what they are, and what reads them."""
 
 
 def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:
@@ -74,10 +67,9 @@ def _id(name: str, raw: bytes, start: int, offset: int) -> int:
 
 def _problem(raw: bytes, offset: int) -> str:
     """Why documents cannot be looked up in what such bytes are of."""
-    if not offset or offset == len(GZIP_HEADER):
-        for start, form, reader in _OTHER_FORMS:
-            if raw.startswith(start):
-                return f"is {form}, and only JSON lines can be looked up; read it with {reader}"
+    if (not offset or offset == len(GZIP_HEADER)) and (found := not_read_back(raw)):
+        what, reader = found
+        return f"is {what}, and only JSON lines can be looked up; read it with {reader}"
     line = raw.partition(b"\n")[0]
     if line.startswith(b"{") and b'"Title":' in line and not line.startswith(b'{"Id":'):
         return "its documents have no Id (left out by --fields or --without?); convert with it"

@@ -20,7 +20,13 @@ from isal import isal_zlib
 from so2docs.errors import OutputError
 from so2docs.lookup.reading import MOST_LINE_BYTES
 from so2docs.output import seekable
-from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, SEGMENT_BYTES, ZSTD_MAGIC
+from so2docs.output.compression import (
+    GZIP_HEADER,
+    LAST_BLOCK,
+    SEGMENT_BYTES,
+    ZSTD_MAGIC,
+    compression_of,
+)
 
 _MARK = b"\x00\x00\xff\xff"
 _EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
@@ -44,7 +50,7 @@ class Cut(NamedTuple):
 def start_of_segments(file: BinaryIO) -> int:
     """Where the first segment starts, if there is any."""
     file.seek(0)
-    return len(GZIP_HEADER) if file.read(2) == GZIP_HEADER[:2] else 0
+    return len(GZIP_HEADER) if compression_of(file.read(2)) == "gzip" else 0
 
 
 def cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
@@ -59,10 +65,10 @@ def cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
         OutputError: It is damaged, or is a compressed file that so2docs did not write.
     """
     file.seek(0)
-    start = file.read(4)
-    if start[:2] == GZIP_HEADER[:2]:
+    compression = compression_of(file.read(2))
+    if compression == "gzip":
         yield from _gzip_cuts(name, file, size)
-    elif start == ZSTD_MAGIC or seekable.is_table(start):
+    elif compression == "zstd":
         yield from _zstd_cuts(name, file, size)
     else:
         yield from _plain_cuts(file)

@@ -13,9 +13,9 @@ import zstandard
 from isal import igzip
 
 from so2docs.errors import OutputError
+from so2docs.output.compression import compression_of
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_ZSTD_MAGICS = (b"\x28\xb5", b"\x5e\x2a")  # of a frame, and of one to skip
+_START_BYTES = 2
 _READ_BYTES = 256 * 1024
 _END = b"\0the end\0"
 _END_FRAME = zstandard.compress(_END)
@@ -62,13 +62,14 @@ def lines_of(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
 
 def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     if isinstance(file, BufferedReader):  # A pipe, perhaps.
-        start = file.peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)]
+        start = file.peek(_START_BYTES)
     else:
-        start = file.read(len(_GZIP_MAGIC))
+        start = file.read(_START_BYTES)
         file.seek(-len(start), os.SEEK_CUR)
+    compression = compression_of(start)
     opened: Any = igzip
-    source: Any = opened.open(file) if start == _GZIP_MAGIC else file
-    blocks = _zstd_blocks(file) if start in _ZSTD_MAGICS else _blocks(source)
+    source: Any = opened.open(file) if compression == "gzip" else file
+    blocks = _zstd_blocks(file) if compression == "zstd" else _blocks(source)
     number = 1
     try:
         for line in _whole_lines(blocks):

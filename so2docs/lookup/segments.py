@@ -11,8 +11,7 @@ import zstandard
 from isal import isal_zlib
 
 from so2docs.errors import OutputError
-from so2docs.options.choices import Compression
-from so2docs.output.compression import GZIP_HEADER, LAST_BLOCK, ZSTD_MAGIC
+from so2docs.output.compression import LAST_BLOCK, compression_of
 from so2docs.output.index import Entry
 
 # Typed as an instance by the stubs of isal.
@@ -54,8 +53,7 @@ class SegmentReader:
         self.path = path
         try:
             self.file = open(path, "rb")  # noqa: SIM115
-            start = self.file.read(4)
-            self._is_gzip, self._is_zstd = start[:2] == GZIP_HEADER[:2], start == ZSTD_MAGIC
+            self.compression = compression_of(self.file.read(2))
         except OSError as error:
             raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from error
         self.identity = _identity(os.fstat(self.file.fileno()))
@@ -93,18 +91,13 @@ class SegmentReader:
         return data
 
     def _unpacked(self, data: bytes, raw_size: int) -> bytes:
-        if self._is_gzip:
+        if self.compression == "gzip":
             return bytes(isal_zlib.decompressobj(-15).decompress(data + LAST_BLOCK, raw_size + 1))
-        if not self._is_zstd:
+        if self.compression == "none":
             return data
         if zstandard.frame_content_size(data) > raw_size:
             raise zstandard.ZstdError("more than the index says")
         return zstandard.ZstdDecompressor().decompress(data, raw_size)
-
-    @property
-    def compression(self) -> Compression:
-        """How the file is compressed."""
-        return "gzip" if self._is_gzip else "zstd" if self._is_zstd else "none"
 
     def stored(self, entry: Entry) -> bytes:
         """The bytes of a segment as they stand in the file."""

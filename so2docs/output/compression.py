@@ -22,6 +22,11 @@ SEGMENT_BYTES = 1024 * 1024
 GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 LAST_BLOCK = b"\x03\x00"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_STARTS: dict[bytes, Compression] = {
+    GZIP_HEADER[:2]: "gzip",
+    ZSTD_MAGIC[:2]: "zstd",
+    b"\x5e\x2a": "zstd",  # A frame to skip: the table of an output without documents.
+}
 _ISAL_LEVELS = 3
 _NOWHERE = b"\0"
 
@@ -46,6 +51,11 @@ def compress(
         frame = zstandard.ZstdCompressor(level=level, write_checksum=True).compress(raw)
         return Segment(frame, len(raw), crc, first_id, documents)
     return Segment(_deflated(raw, level), len(raw), crc, first_id, documents)
+
+
+def compression_of(start: bytes) -> Compression:
+    """How a file of lines is compressed that starts with these bytes, of which two tell."""
+    return _STARTS.get(start[:2], "none")
 
 
 def _deflated(raw: bytes, level: int) -> bytes:

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import os
-import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import zstandard
-
 from so2docs.conversion import documents
 from so2docs.errors import OptionError, OutputError
+from so2docs.lookup.file_kinds import is_output, not_read_back, start_of
 from so2docs.lookup.reading import read
 from so2docs.options.sites import published_host, site_of
 from so2docs.output.paths import Names
 from so2docs.progress import bar
-from so2docs.sources.kinds import kind_of
 
 PathLike = str | os.PathLike[str]
-
-_HEAD_BYTES = 64 * 1024
-_NOT_READ = {
-    b"SQLite format 3\x00": "is a database already",
-    b"PAR1": "is Parquet",
-    b"[": "is a JSON array",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,32 +100,10 @@ def source_of(given: PathLike | Iterable[dict[str, Any]]) -> Source:
     if name == "-" or os.path.isdir(name) or not os.path.isfile(name):
         # A folder, a pipe or an address; if it is nothing, the error is that of any dump.
         return Source(name)
-    try:
-        with open(name, "rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except OSError as error:
-        raise OutputError(f"{name}: cannot be read: {error.strerror or error}") from error
-    start = _unpacked(head)
-    for magic, what in _NOT_READ.items():
-        if start.startswith(magic):
-            raise OutputError(
-                f"{name}: {what}; give an output of JSON lines (.jsonl, .jsonl.gz, .jsonl.zst), or "
-                "the dump"
-            )
-    return Source(name, is_output=start[:1] == b"{" or (not start and ".jsonl" in name))
-
-
-def _unpacked(head: bytes) -> bytes:
-    """The start of a file, decompressed if it is gzip or zstd, without white space."""
-    kind = kind_of(head)
-    unpack: Callable[[bytes], bytes] | None = None
-    if kind is not None and kind.name == "a gzip file":
-        unpack = zlib.decompressobj(31).decompress
-    elif kind is not None and kind.name == "a zstd file":
-        unpack = zstandard.ZstdDecompressor().decompressobj().decompress
-    if unpack is not None:
-        try:
-            head = unpack(head)
-        except (zlib.error, zstandard.ZstdError):
-            return b""  # A dump's reader says what is wrong.
-    return head.lstrip()
+    start = start_of(name)
+    if found := not_read_back(start):
+        raise OutputError(
+            f"{name}: is {found[0]}; give an output of JSON lines (.jsonl, .jsonl.gz, .jsonl.zst), "
+            "or the dump"
+        )
+    return Source(name, is_output=is_output(name, start))
