@@ -66,18 +66,106 @@ def bar(
     if not shown:
         yield _NoBar()
         return
+    with _tqdm(description, total=total or None, initial=done, unit=unit, unit_scale=True) as made:
+        yield _Tqdm(made)
+        _fill(made)
+
+
+class Progress:
+    """One bar for all steps of some work, so that there is one time left for all of them.
+
+    Work is counted in any unit that is the same for all steps; what a step counts in is its own.
+    """
+
+    def __init__(self, *, shown: bool = False) -> None:
+        self._shown = shown
+        self._total = 0
+        self._made: Any = None
+        self._scale = 1.0
+
+    def plan(self, work: float) -> None:
+        """Say how much work is left: what is left of the bar stands for it."""
+        if work <= 0:
+            return
+        if self._made is None:
+            self._total = int(work)
+        else:
+            self._scale = (self._made.total - self._made.n) / work
+
+    @contextmanager
+    def step(
+        self, description: str, work: float | None, total: int | None, done: int = 0
+    ) -> Iterator[Bar]:
+        """A step of the work; a bar of its own where nobody knows yet how much there is.
+
+        Args:
+            description: What is being done.
+            work: How much of the work this step is; None for all that is left.
+            total: Bytes, or other units, in all; None or 0 if that is not known.
+            done: What an earlier session did of them.
+        """
+        if not self._total or not self._shown:
+            with bar(description, total, done, shown=self._shown) as own:
+                yield own
+            return
+        if self._made is None:
+            # Work is no bytes, and has no rate.
+            form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
+            self._made = _tqdm(
+                f"{description}: ", total=self._total, bar_format=form, smoothing=0.1
+            )
+        made = self._made
+        made.set_description(f"{_subject.get()}{description}")
+        left = made.total - made.n
+        share = _Share(made, left if work is None else work * self._scale, total or 1, done)
+        yield share
+        share.update(share.total - share.done)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: object, *exception: object) -> None:
+        if self._made is not None:
+            if kind is None:
+                _fill(self._made)
+            self._made.close()
+
+
+class _Share:
+    """A step's share of a bar."""
+
+    def __init__(self, made: Any, share: float, total: int, done: int) -> None:
+        self.made = made
+        self.start = made.n
+        self.share = share
+        self.total = total
+        self.done = 0
+        before = self._to(done)
+        # What an earlier session did took this one no time.
+        made.initial += before
+        made.last_print_n += before
+        made.n += before
+
+    def _to(self, done: int) -> int:
+        """How far the bar has to go until so much is done."""
+        self.done = min(done, self.total)
+        reached = self.start + int(self.share * self.done / self.total)
+        left: int = min(reached, self.made.total) - self.made.n
+        return max(0, left)
+
+    def update(self, n: int) -> None:
+        self.made.update(self._to(self.done + n))
+
+
+def _tqdm(description: str, **options: Any) -> Any:
+    """A bar of tqdm, of the notebook in a notebook."""
     from tqdm.auto import tqdm
 
-    with tqdm(
-        desc=f"{_subject.get()}{description}",
-        total=total or None,
-        initial=done,
-        unit=unit,
-        unit_scale=True,
-        mininterval=0.2,
-    ) as made:
-        yield _Tqdm(made)
-        # What no task counts, such as a closing tag, or what a limit made needless.
-        made.total = made.total or made.n
-        made.update(made.total - made.n)
-        made.refresh()
+    return tqdm(desc=f"{_subject.get()}{description}", mininterval=0.2, **options)
+
+
+def _fill(made: Any) -> None:
+    """Count what no task counts, such as a closing tag, or what a limit made needless."""
+    made.total = made.total or made.n
+    made.update(made.total - made.n)
+    made.refresh()

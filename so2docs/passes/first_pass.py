@@ -17,7 +17,7 @@ from so2docs.passes import strict
 from so2docs.passes.chunk import ChunkResult, ChunkTask, spill_chunk
 from so2docs.passes.workers import Workers
 from so2docs.posts import repeats
-from so2docs.progress import bar
+from so2docs.progress import Progress
 from so2docs.schema import POSTS, Table
 from so2docs.sources.dump import Dump
 from so2docs.sources.source import End
@@ -38,6 +38,8 @@ class FirstPass:
         spill: Where its rows go.
         options: How to convert.
         chunk_bytes: Bytes of a chunk; 0 for pieces that grow with the stream.
+        progress: Told how far it is.
+        work: What of that work reading the table is; 0 if that is not known.
     """
 
     def __init__(
@@ -49,6 +51,8 @@ class FirstPass:
         spill: Spill,
         options: Options,
         chunk_bytes: int,
+        progress: Progress,
+        work: int,
     ) -> None:
         self.table = table
         self.name = name
@@ -56,8 +60,11 @@ class FirstPass:
         self.spill = spill
         self.options = options
         self.chunk_bytes = chunk_bytes
+        self.progress = progress
+        self.work = work
         self.first_chunk = table.sequence << SEQUENCE_BITS
         self.seconds = 0.0
+        self.label = "reading" if table == POSTS else f"reading {table.name}"
 
     @property
     def end(self) -> End | None:
@@ -89,6 +96,9 @@ class FirstPass:
                 self.read(dump, workers, posts_map, seen or repeats.SeenIds())
                 end = dump.ended(self.chunk_bytes)
             self.spill.put(f"end of {self.table.name}", asdict(end))
+        else:
+            with self.progress.step(self.label, self.work, 1, 1):
+                pass
         if self.options.strict:
             strict.check_decoded(self.name, end.repaired)
         self.seconds = time.perf_counter() - begun
@@ -98,8 +108,7 @@ class FirstPass:
         """Spill the chunks of an open table."""
         done = {number - self.first_chunk for number in self.tallies()}
         total, before = dump.progress_total(self.chunk_bytes, done)
-        label = "reading" if self.table == POSTS else f"reading {self.table.name}"
-        with bar(label, total, before, shown=self.options.progress) as shown:
+        with self.progress.step(self.label, self.work, total, before) as shown:
             try:
                 for result in workers.run(spill_chunk, self.tasks(dump, done, posts_map)):
                     self.commit(result)

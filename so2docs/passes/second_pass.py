@@ -28,7 +28,7 @@ from so2docs.passes.bucket import BucketTask, WriteTask, WrittenBucket
 from so2docs.passes.checkpoint import Checkpoint, Sealed
 from so2docs.passes.workers import Workers
 from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
-from so2docs.progress import Notify, bar, silent
+from so2docs.progress import Notify, Progress, silent
 from so2docs.report import Report
 from so2docs.spill import Spill
 from so2docs.store.blocks import BlockReader
@@ -50,6 +50,7 @@ class SecondPass:
         *,
         users: UserTable | None = None,
         notify: Notify = silent,
+        progress: Progress | None = None,
     ) -> None:
         self.spill = spill
         self.options = options
@@ -57,6 +58,7 @@ class SecondPass:
         self.first_question_of = first_question_of
         self.users = users
         self.notify = notify
+        self.progress = progress or Progress()
         self.buckets = spill.buckets()
         self.cuts: tuple[int, ...] = ()
 
@@ -67,11 +69,11 @@ class SecondPass:
         state = saved or Checkpoint()
         limit = Limit(self.options.filters.limit, state.questions)
         self.cuts = cuts(self.spill, self.buckets, self.options.form.split_files or 1)
-        scale = report.dump_bytes / (sum(size for _, size in self.buckets) or 1)
+        sizes, before = dict(self.buckets), self.bytes_before(state)
         with (
             Writer(names, self.options, self.cuts, state.output) as output,
             Output(names.strays, names.strays_compression, state.strays) as strays,
-            bar("writing", report.dump_bytes, shown=self.options.progress) as shown,
+            self.progress.step("writing", None, sum(sizes.values()), before) as shown,
         ):
             if saved is None:
                 self.write_keyless_strays(strays)
@@ -80,7 +82,6 @@ class SecondPass:
                     strict.check_lines(report.dump, [result.first_stray])
                 for segment in result.segments:
                     output.append(segment)
-                    shown.update(int(segment.raw_size * scale))
                 for segment in result.strays:
                     strays.append(segment)
                 segments.remove(result.segments, result.strays)
@@ -88,6 +89,8 @@ class SecondPass:
                 state.next_id = result.ids.stop
                 state.output, state.strays = output.checkpoint(), strays.checkpoint()
                 self.spill.put("checkpoint", state.to_json())
+                ids = result.ids
+                shown.update(sizes[ids.start >> BUCKET_BITS] * len(ids) >> BUCKET_BITS)
             self.leave_out(state)
             return self.seal(state, report, output, strays)
 
@@ -121,10 +124,14 @@ class SecondPass:
                 self.notify(f"{path}.part is not as it was left; writing again from the spill")
                 return None
         size = sum(size for _, size in self.buckets) or 1
-        first_left = (state.next_id or 0) >> BUCKET_BITS
-        done = sum(size for number, size in self.buckets if number < first_left)
+        done = self.bytes_before(state)
         self.notify(f"resuming: {100 * done // size} % of the documents are written")
         return state
+
+    def bytes_before(self, state: Checkpoint) -> int:
+        """JSON of the buckets that are written."""
+        first_left = (state.next_id or 0) >> BUCKET_BITS
+        return sum(size for number, size in self.buckets if number < first_left)
 
     def documents(self, report: Report) -> Iterator[Iterator[tuple[int, bytes]]]:
         """Nest every bucket in this process: question id and JSON of each document of a range."""

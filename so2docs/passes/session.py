@@ -18,7 +18,7 @@ from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
 from so2docs.posts import repeats
-from so2docs.progress import Notify, silent
+from so2docs.progress import Notify, Progress, silent
 from so2docs.report import Report
 from so2docs.schema import POSTS
 from so2docs.sources.dump import Dump
@@ -29,6 +29,11 @@ from so2docs.store.budget import default_budget
 from so2docs.store.disk import check_room
 
 _WORTH_A_PROCESS = 32 * 1024 * 1024
+
+_STREAM_WORK = 2
+_WRITING_WORK: Mapping[str, float] = {"parquet": 8.0}
+"""What a byte costs that is read from a stream, and one that is written, about, where one read from
+a plain file costs 1: only the bar goes by it."""
 
 
 class Session:
@@ -49,6 +54,7 @@ class Session:
         self.options = options
         self.names = names
         self.notify = notify
+        self.progress = Progress(shown=options.progress)
         wanted = options.chunk_bytes or dump.chunk_bytes
         chunk_bytes = resume.claim(spill, dump, wanted, options)
         self.posts = FirstPass(
@@ -58,6 +64,8 @@ class Session:
             spill=spill,
             options=options,
             chunk_bytes=chunk_bytes,
+            progress=self.progress,
+            work=dump.size * (1 if isinstance(dump, Dump) else _STREAM_WORK),
         )
         files = list((tables or {}).values())
         self.tables = [self._table(file) for file in files]
@@ -88,6 +96,8 @@ class Session:
             chunk_bytes=resume.claim_table(
                 self.spill, file, options.chunk_bytes or file.chunk_bytes
             ),
+            progress=self.progress,
+            work=file.size * (_STREAM_WORK if file.dump is None else 1),
         )
 
     def run(self, *, force: bool) -> Report:
@@ -111,9 +121,10 @@ class Session:
         self.spill.put("sealed", None)
         self.spill.start_run()
         self.allow_uncompressed(spare)
-        with Workers(self.jobs) as workers:
+        writing = _WRITING_WORK.get(self.options.form.format, 1.0)
+        with Workers(self.jobs) as workers, self.progress:
             begun = time.perf_counter()
-            second = self.read(workers)
+            second = self.read(workers, writing)
             report.spill_bytes = self.spill.size()
             _, report.spill_compressed_bytes = self.spill.block_sizes()
             between = time.perf_counter()
@@ -166,7 +177,7 @@ class Session:
         """
         self.spill.start_run()
         self.allow_uncompressed(disk_usage(self.spill.folder).free)
-        with Workers(self.jobs) as workers:
+        with Workers(self.jobs) as workers, self.progress:
             second = self.read(workers)
         yield from second.documents(self.report)
 
@@ -196,9 +207,18 @@ class Session:
         is_part = self.posts.end is None and whole and before < whole
         return f"{100 * before // whole} %" if whole and is_part else "all"
 
-    def read(self, workers: Workers) -> SecondPass:
-        """The first pass over the posts, then the tables; what is left to do then."""
+    def read(self, workers: Workers, writing: float = 0) -> SecondPass:
+        """The first pass over the posts, then the tables; what is left to do then.
+
+        Args:
+            workers: Where it happens.
+            writing: What writing a byte of these costs, if they are to be written.
+        """
+        after_posts = sum(step.work for step in self.tables) + writing * self.table_bytes
+        if self.posts.work:
+            self.progress.plan(self.posts.work + after_posts + writing * self.dump.size)
         first_question_of = self.read_posts(workers)
+        self.progress.plan(after_posts + writing * self.report.dump_bytes)  # No guess any more.
         users = None
         posts_map = maps.map_posts(self.spill, first_question_of) if self.tables else ""
         for step in self.tables:
@@ -215,4 +235,5 @@ class Session:
             first_question_of,
             users=users,
             notify=self.notify,
+            progress=self.progress,
         )

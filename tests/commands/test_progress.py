@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import shutil
 import zipfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import tqdm.auto
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.progress import bar
+from so2docs.progress import Progress, bar
 
 
 @pytest.fixture
@@ -74,8 +75,9 @@ def test_of_an_archive_only_what_is_read_counts(form: str, bars: list[Any], tmp_
                 packed.write(file, file.name)
     nest = ["comments", "users"]
     so2docs.convert(archive, tmp_path / "q.jsonl", nest=nest, jobs=1, progress=True)
-    totals = [total for description, _, total in bars if description.startswith("reading")]
-    assert sorted(totals) == sorted(file.stat().st_size for file in files)
+    xml = sum(file.stat().st_size for file in files)
+    # From a stream, reading counts as twice what writing does.
+    assert [total for _, _, total in bars] == [3 * xml]
     check(bars)
 
 
@@ -84,7 +86,37 @@ def test_bars_name_the_dump_among_several(bars: list[Any], tmp_path: Path) -> No
         shutil.copy(SAMPLES / "posts.xml", tmp_path / f"{site}.xml")
     dumps = sorted(tmp_path.glob("*.xml"))
     so2docs.convert_all(dumps, tmp_path / "out", jobs=1, progress=True)
-    assert [description.split(":")[0] for description, _, _ in bars] == ["beer"] * 2 + ["chess"] * 2
+    assert [description for description, _, _ in bars] == ["beer: writing: ", "chess: writing: "]
+
+
+def test_one_bar_and_one_time_left_for_all_that_a_conversion_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def shown(**options: Any) -> list[str]:
+        told = StringIO()
+        monkeypatch.setattr("sys.stderr", told)
+        so2docs.convert(site, tmp_path / "q.jsonl", nest="all", progress=True, jobs=1, **options)
+        lines = told.getvalue().split("\r")
+        assert lines[-1].startswith("writing: 100%")
+        assert lines[-1].endswith(" 00:00 left\n")
+        return [line for line in lines if line]
+
+    site = tmp_path / "site"
+    shutil.copytree(SAMPLES / "site", site)
+    lines = shown(chunk_bytes=1000, keep_spill=True)
+    shares = [int(line.split("%")[0].split()[-1]) for line in lines]
+    steps = [line.split(":")[0] for line in lines]
+    assert shares == sorted(shares)
+    assert list(dict.fromkeys(steps)) == [
+        "reading",
+        *(f"reading {name}" for name in ("comments", "links", "votes", "users")),
+        "writing",
+    ]
+    before = next(share for step, share in zip(steps, shares, strict=True) if step == "writing")
+    assert 40 < before < 60
+    # What an earlier session did counts as done, and took no time of this one.
+    again = shown(force=True)
+    assert int(again[-2].split("%")[0].split()[-1]) >= before
 
 
 def test_a_bar_that_failed_is_left_as_it_was(bars: list[Any]) -> None:
@@ -95,7 +127,26 @@ def test_a_bar_that_failed_is_left_as_it_was(bars: list[Any]) -> None:
         shown.update(300)
     with bar("unknown", 0) as shown:
         shown.update(7)
-    assert [(done, total) for _, done, total in bars] == [(30, 100), (100, 100), (7, 7)]
+    with Progress(shown=True) as progress:
+        with progress.step("of a pipe", 0, None) as shown:
+            shown.update(7)
+        progress.plan(30)
+        with progress.step("a third", 10, 2) as shown:
+            shown.update(1)
+        progress.plan(40)
+        with progress.step("half of the rest", 20, 5, 5):
+            pass
+        with progress.step("what is left", None, 0):
+            pass
+    with suppress(ValueError), Progress(shown=True) as progress:
+        progress.plan(100)
+        with progress.step("failing", 50, 10) as shown:
+            shown.update(4)
+            raise ValueError
+    found = [(done, total) for _, done, total in bars]
+    assert found.pop() == (20, 100)
+    assert found[3:] == [(7, 7), (30, 30)]
+    assert found[:3] == [(30, 100), (100, 100), (7, 7)]
 
 
 def test_summary_counts_strays_of_tables(tmp_path: Path) -> None:
