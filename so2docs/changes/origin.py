@@ -19,6 +19,7 @@ from so2docs.lookup.collection import Collection
 from so2docs.options.choices import Compression
 from so2docs.output.compression import compress
 from so2docs.output.index import Entry, tail_crc
+from so2docs.sources.storage import unreadable
 
 VERSION = 1
 
@@ -49,7 +50,7 @@ class Identity:
                 size = file.seek(0, os.SEEK_END)
                 return cls(size, tail_crc(file, size))
         except OSError as error:
-            raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from error
+            raise OutputError(f"{path}: {unreadable(path, error)}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from so2docs.output.paths import Names
 from so2docs.output.side_files import MANIFEST, side_file
 from so2docs.output.targets import write_text
 from so2docs.report import Report
+from so2docs.sources.storage import unreadable
 
 FORMAT = 1
 """Of manifests; a change that breaks readers makes it one more."""
@@ -198,6 +199,8 @@ def _read(path: str, what: str, advice: str) -> Any:
         with open(path, "rb") as file:
             return orjson.loads(file.read())
     except OSError as error:
+        if what == "report":
+            raise OutputError(f"{path}: {unreadable(path, error)}") from error
         raise OutputError(
             f"{path}: the {what} cannot be read ({error.strerror}); {advice}"
         ) from error

@@ -14,6 +14,7 @@ from so2docs.contract.manifest import File, Manifest, load, load_from_report, pa
 from so2docs.errors import OutputError
 from so2docs.lookup.reading import lines_of
 from so2docs.progress import Notify, bar, silent
+from so2docs.sources.storage import unreadable
 
 _AGAIN = "convert the dump again with --card or --report, or get the output again"
 _READ = ("jsonl", "json")
@@ -76,6 +77,11 @@ def verify(
     """
     name = os.fspath(output)
     said = path_of(name) if report is None else os.fspath(report)
+    if report is None and not os.path.exists(said):
+        try:
+            os.stat(name)
+        except OSError as error:
+            raise OutputError(f"{name}: {unreadable(name, error)}") from error
     manifest = load(said) if report is None else load_from_report(said, name)
     is_named = manifest.output != "-"
     names = [file.name for file in manifest.files] if is_named else [os.path.basename(name)]

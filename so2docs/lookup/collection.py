@@ -22,6 +22,7 @@ from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.index import Entry, Index, UnfitIndexError, UnusableIndexError
 from so2docs.progress import bar
+from so2docs.sources.storage import unreadable
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
@@ -71,7 +72,7 @@ class Collection:
         try:
             data = build(self.path, self._reader.file, progress=progress)
         except OSError as error:
-            raise OutputError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+            raise OutputError(f"{self.path}: {unreadable(self.path, error)}") from error
         if self._reader.is_replaced():
             raise replaced(self.path)
         if not index.save(self.path, data):
@@ -138,8 +139,7 @@ class Collection:
     def question_of(self, answer_id: int, *, progress: bool = False) -> int | None:
         """The id of the question that an answer is nested in; None if there is no such answer.
 
-        Looks through the documents, from where a question of this id would be towards the first
-        one, since an answer is younger than its question; then through the rest.
+        Looks from where a question of this id would be towards the first one, then at the rest.
 
         Args:
             answer_id: Its `Id`.

@@ -14,6 +14,7 @@ from isal import igzip
 
 from so2docs.errors import OutputError
 from so2docs.output.compression import compression_of
+from so2docs.sources.storage import unreadable
 
 _START_BYTES = 2
 _READ_BYTES = 256 * 1024
@@ -55,7 +56,7 @@ def lines_of(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
     try:
         file = open(name, "rb")  # noqa: SIM115
     except OSError as error:
-        raise OutputError(f"{name}: cannot be read: {error.strerror or error}") from error
+        raise OutputError(f"{name}: {unreadable(name, error)}") from error
     with file:
         yield from _lines(file, name)
 

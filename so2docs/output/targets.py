@@ -64,8 +64,10 @@ def check_own(path: str, kind: Kind, read: Iterable[str] = ()) -> None:
     """
     advice = f"choose another {kind.option}"
     folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise OutputError(f"{path}: the folder {folder} does not exist; make it first")
     target = path if os.path.exists(path) else folder
-    if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
+    if os.path.isdir(path) or not os.access(target, os.W_OK):
         raise OutputError(f"{path}: the {kind.name} cannot be written there; {advice}")
     for taken in read:
         if os.path.realpath(path) == os.path.realpath(taken) or is_same(path, taken):

@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from so2docs.errors import OptionError, OutputError, So2docsError
 from so2docs.serve.app import application
 from so2docs.serve.store import Store
+from so2docs.sources.storage import unreadable
 from so2docs.sqlite.about import read_about
 from so2docs.sqlite.build import to_sqlite
 from so2docs.sqlite.sources import source_of
@@ -68,7 +69,7 @@ def _database_of(path: str, notify: Notify, *, progress: bool, site: str | None)
     except IsADirectoryError:
         pass
     except OSError as error:
-        raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise OutputError(f"{path}: {unreadable(path, error)}") from error
     source = source_of(path)
     database = str(Path(os.path.dirname(path) or ".", f"{source.stem}.db"))
     exists = os.path.exists(database)

@@ -158,7 +158,7 @@ def open_dump(path: str, wanted: DumpFile = POSTS) -> Dump:
         with storage.open_file(path) as file:
             return _inspect(path, file, wanted)
     except OSError as error:
-        raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
+        raise DumpError(path, storage.unreadable(path, error)) from error
 
 
 def _inspect(path: str, file: BinaryIO, wanted: DumpFile) -> Dump:

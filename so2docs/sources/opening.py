@@ -76,7 +76,7 @@ def inspect_file(path: str) -> FileFacts:
             head = file.read(HEAD_BYTES)
             identity = storage.identity(path, file)
     except OSError as error:
-        raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
+        raise DumpError(path, storage.unreadable(path, error)) from error
     kind = kind_of(head)
     is_plain = kind is None and encoding_of(path, head) is None
     return FileFacts(path, is_plain=is_plain, kind=kind, identity=identity)
@@ -139,7 +139,7 @@ def open_path(
     try:
         file = storage.open_file(path)
     except OSError as error:
-        raise DumpError(path, f"cannot be read: {error.strerror or error}") from error
+        raise DumpError(path, storage.unreadable(path, error)) from error
     source = Source(name or path, file, wanted, closers=[file.close])
     if facts.is_file:
         source.file, source.identity = path, storage.identity(path, file)

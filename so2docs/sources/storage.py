@@ -10,6 +10,7 @@ import glob
 import os
 import shutil
 import zlib
+from difflib import get_close_matches
 from typing import Any, BinaryIO, cast
 
 from so2docs.errors import DumpError, OptionError
@@ -18,6 +19,7 @@ Identity = tuple[int, int, int]
 """Size in bytes, modification time and inode, or what a store has instead: to notice a change."""
 
 _READ_AHEAD = 1024 * 1024
+_SHOWN = 5
 
 
 def is_url(path: str) -> bool:
@@ -147,4 +149,66 @@ def check_exists(path: str) -> None:
         if not is_url(path):
             os.stat(path)
     except OSError as error:
-        raise DumpError(path, f"cannot be read: {error.strerror}") from error
+        raise DumpError(path, unreadable(path, error)) from error
+
+
+def unreadable(path: str, error: Exception) -> str:
+    """What is wrong with a path that could not be read, and what to do next.
+
+    Args:
+        path: The file or folder, or its URL.
+        error: What the system, or the driver of the store, says.
+    """
+    said = getattr(error, "strerror", None) or error
+    return f"cannot be read: {said}; {_advice(path, error)}"
+
+
+def _advice(path: str, error: Exception) -> str:
+    if is_url(path):
+        return "check the URL, and that its store lets you in"
+    if not path:
+        return "the name is empty, as an unset variable is; give a file"
+    if path.startswith("~"):
+        return "the shell puts your home folder in the place of ~ only where it is not quoted"
+    if isinstance(error, FileNotFoundError):
+        return _nearest(path)
+    kinds: dict[type[Exception], str] = {
+        NotADirectoryError: f"{_existing(path)} is a file, and no folder",
+        PermissionError: "ask its owner to let you read it",
+        IsADirectoryError: "name a file in it",
+    }
+    return kinds.get(type(error), "see to its disk, and try again")
+
+
+def _nearest(path: str) -> str:
+    """What stands where the path leads, as far as it leads anywhere."""
+    if os.path.islink(path):
+        return f"it is a link to {os.readlink(path)}, which is gone"
+    folder, name = os.path.split(path.rstrip("/"))
+    found = _existing(path)
+    if found != (folder or "."):
+        missing = os.path.relpath(path, found).split(os.sep)[0]
+        return f"there is no {missing} in {_called(found)}"
+    try:
+        names = sorted(one for one in os.listdir(found) if not one.startswith("."))
+    except OSError:
+        return f"check the name in {_called(found)}"
+    by_case = {one.lower(): one for one in reversed(names)}
+    if near := get_close_matches(name.lower(), by_case, n=3, cutoff=0.75):
+        alike = " or ".join(os.path.join(folder, by_case[one]) for one in near)
+        return f"did you mean {alike}?"
+    if not names:
+        return f"there is nothing in {_called(found)}"
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f"{_called(found)} holds {', '.join(names[:_SHOWN])}{more}"
+
+
+def _existing(path: str) -> str:
+    """The part of a path that exists."""
+    while path and not os.path.exists(path):
+        path = os.path.dirname(path.rstrip("/"))
+    return path or "."
+
+
+def _called(folder: str) -> str:
+    return "this folder" if folder == "." else folder

@@ -97,3 +97,51 @@ def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr, done.stderr
         if done.returncode:
             assert done.stderr.startswith("so2docs: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("convert postz.xml", "did you mean posts.xml or Posts2.xml?"),
+        ("convert site/post.xml", "; site holds Comments.xml, Users.xml"),
+        ("convert no/where/Posts.xml", "there is no no in this folder"),
+        ("convert site/no/Posts.xml", "there is no no in site"),
+        ("convert empty/Posts.xml", "there is nothing in empty"),
+        ("convert posts.xml/Posts.xml", "posts.xml is a file, and no folder"),
+        ("convert ~/Posts.xml", "only where it is not quoted"),
+        ("convert gone.xml", "it is a link to away.xml, which is gone"),
+        ("convert posts.xml o.jsonl --comments Coments.xml", "did you mean Comments.xml?"),
+        ("convert posts.xml o.jsonl --report no/r.json", "the folder no does not exist; make it"),
+        ("convert posts.xml no/o.jsonl", "the folder no does not exist; make it first"),
+        ("convert posts.xml o.jsonl --work-dir no", "does not exist; make it first"),
+        ("show q.json.gz 1", "did you mean q.jsonl.gz?"),
+        ("stats q.json.gz", "did you mean q.jsonl.gz?"),
+        ("verify q.json.gz", "did you mean q.jsonl.gz?"),
+        ("verify q.jsonl.gz --report r.jsno", "did you mean r.json?"),
+        ("diff q.json.gz q.jsonl.gz c.jsonl", "did you mean q.jsonl.gz?"),
+        ("patch q.jsonl.gz q.json.gz o.jsonl", "did you mean q.jsonl.gz?"),
+        ("sqlite q.json.gz o.db", "did you mean q.jsonl.gz?"),
+        ("serve q.json.gz", "did you mean q.jsonl.gz?"),
+    ],
+)
+def test_a_path_that_leads_nowhere(arguments: str, words: str, somewhere: Path) -> None:
+    done = run(*arguments.split(), cwd=somewhere)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def somewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with files whose names are easily mistyped."""
+    folder = tmp_path_factory.mktemp("somewhere")
+    (folder / "site").mkdir()
+    (folder / "empty").mkdir()
+    (folder / "gone.xml").symlink_to("away.xml")
+    for name in ("posts.xml", "Posts2.xml"):
+        (folder / name).write_bytes((SAMPLES / "posts.xml").read_bytes())
+    for name in ("Comments.xml", "site/Comments.xml", "site/Users.xml"):
+        (folder / name).write_bytes((SAMPLES / "site" / Path(name).name).read_bytes())
+    so2docs.convert(folder / "posts.xml", folder / "q.jsonl.gz", jobs=1)
+    (folder / "r.json").write_text("{}")
+    return folder

@@ -101,7 +101,10 @@ def test_force_overwrites(folder: Path) -> None:
 def test_a_missing_dump_is_one_line_and_exit_1(folder: Path) -> None:
     done = run_process("convert", "Nope.xml", cwd=folder)
     assert done.returncode == 1
-    assert done.stderr == "so2docs: Nope.xml: cannot be read: No such file or directory\n"
+    assert done.stderr == (
+        "so2docs: Nope.xml: cannot be read: No such file or directory; "
+        "this folder holds Posts.xml\n"
+    )
 
 
 def test_a_truncated_dump_says_where_and_leaves_no_output(folder: Path) -> None:

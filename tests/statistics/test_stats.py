@@ -355,7 +355,7 @@ def test_command_on_a_terminal_with_few_characters(output: Path) -> None:
         (["nowhere.jsonl.gz"], "nowhere.jsonl.gz: cannot be read"),
         (
             ["{output}", "--html", "no/such/folder/page.html"],
-            "page.html: the page cannot be written there",
+            "page.html: the folder no/such/folder does not exist; make it first",
         ),
     ],
 )
