@@ -239,5 +239,7 @@ class _Segments:
 
     def _end(self, period: str) -> None:
         held = self._held.pop(period)
-        found = self._format.segment(b"".join(held.parts), held.first_id, held.count)
+        raw = b"".join(held.parts)
+        held.parts.clear()  # They would be there a second time while the segment is made.
+        found = self._format.segment(raw, held.first_id, held.count)
         self.done.append(replace(found, period=period) if period else found)

@@ -330,6 +330,17 @@ def test_parquet_row_groups_and_footer(tmp_path: Path) -> None:
     assert len(parquet(output)) == 20
 
 
+def test_a_bucket_is_one_row_group(tmp_path: Path) -> None:
+    body = "a" * 500_000
+    rows = (f'<row Id="{number}" PostTypeId="1" Body="{body}" />' for number in range(1, 51))
+    (tmp_path / "Posts.xml").write_text("<posts>\n" + "\n".join(rows) + "\n</posts>")
+    output = tmp_path / "questions.parquet"
+    so2docs.convert(tmp_path / "Posts.xml", output, jobs=1)
+    assert pq.read_metadata(output).num_row_groups == 1
+    needed = {field.name for field in pq.read_schema(output) if not field.nullable}
+    assert needed == {"Id", "Answers"}
+
+
 def test_thrift_writes_what_it_read() -> None:
     sink = io.BytesIO()
     table = pa.table({"a": [1, None, 3], "b": [["x"], [], None], "c": [1.5, 2.5, None]})
