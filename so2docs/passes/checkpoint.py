@@ -75,8 +75,8 @@ class Checkpoint:
         self.filtered += posts
         self.tables = added(self.tables, tables)
 
-    def complete(self, report: Report) -> None:
-        """Complete the report, and check that every row went somewhere."""
+    def add_to(self, report: Report) -> None:
+        """Complete the report."""
         report.questions, report.answers = self.questions, self.answers
         report.filtered += self.filtered
         if report.recipe is not None:
@@ -85,7 +85,6 @@ class Checkpoint:
         report.strays = dict(sorted(strays.items()))
         for name, counts in self.tables.items():
             report.tables[name].add(counts)
-        report.check()
 
 
 @dataclass(slots=True)

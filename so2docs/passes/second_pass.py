@@ -154,7 +154,8 @@ class SecondPass:
     def complete(self, state: Checkpoint, report: Report) -> None:
         """Complete the report, and check that every row went somewhere."""
         report.fabricated = self.fabricated()
-        state.complete(report)
+        state.add_to(report)
+        report.check()
 
     def fabricated(self) -> int:
         """Made-up questions and answers, by their ids, but for those that a filter left out.

@@ -196,7 +196,9 @@ class Session:
             self.notify(f"resuming: {self.share_spilled(done)} of the dump is already spilled")
         end = self.posts.run(workers, seen=seen)
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
-        within = totals.add_posts(self.posts.tallies(), self.report)
+        tallies = self.posts.tallies()
+        totals.add_posts(tallies, self.report)
+        within = totals.within_chunks(tallies)
         return repeats.first_questions(self.spill.all_keys, seen.repeated, within)
 
     def share_spilled(self, done: Collection[int]) -> str:

@@ -7,17 +7,13 @@ from collections.abc import Mapping
 
 from so2docs.passes.first_pass import FirstPass
 from so2docs.report import Report, TableCounts
-from so2docs.schema import TYPE_NAMES
+from so2docs.schema import TYPE_NAMES, Table
 from so2docs.sources.source import End
 from so2docs.store.tally import ChunkTally
 
 
-def add_posts(tallies: Mapping[int, ChunkTally], report: Report) -> dict[int, dict[int, int]]:
-    """Add the chunks of the posts to a report.
-
-    Returns:
-        By chunk, what `repeats.of_chunk` says of ids under several questions of that chunk.
-    """
+def add_posts(tallies: Mapping[int, ChunkTally], report: Report) -> None:
+    """Add the chunks of the posts to a report."""
     strays: Counter[str] = Counter()
     types: Counter[int] = Counter()
     for tally in tallies.values():
@@ -30,6 +26,10 @@ def add_posts(tallies: Mapping[int, ChunkTally], report: Report) -> dict[int, di
     report.other_types = {
         TYPE_NAMES.get(kind, f"PostTypeId {kind}"): types[kind] for kind in sorted(types, key=str)
     }
+
+
+def within_chunks(tallies: Mapping[int, ChunkTally]) -> dict[int, dict[int, int]]:
+    """By chunk, what `repeats.of_chunk` says of ids under several questions of that chunk."""
     return {
         chunk: tally.first_questions for chunk, tally in tallies.items() if tally.first_questions
     }
@@ -37,15 +37,33 @@ def add_posts(tallies: Mapping[int, ChunkTally], report: Report) -> dict[int, di
 
 def add_table(step: FirstPass, end: End, report: Report) -> None:
     """Add another table that was read to a report."""
-    strays: Counter[str] = Counter()
-    counts = TableCounts(bytes=end.size, seconds=step.seconds)
+    counts = add_table_chunks(step.table, step.tallies(), end.size, report)
+    counts.seconds = step.seconds
+    counts.spill_bytes = step.spill.size_of(step.table.sequence)
     report.repaired_characters += end.repaired
-    for tally in step.tallies().values():
+
+
+def add_table_chunks(
+    table: Table, tallies: Mapping[int, ChunkTally], size: int, report: Report
+) -> TableCounts:
+    """Add the chunks of another table to a report.
+
+    Args:
+        table: Which.
+        tallies: What was counted in its chunks.
+        size: Bytes of the table.
+        report: Gets the counts.
+
+    Returns:
+        What became of its rows, as far as the chunks tell.
+    """
+    strays: Counter[str] = Counter()
+    counts = report.tables[table.name] = TableCounts(bytes=size)
+    for tally in tallies.values():
         counts.rows += tally.rows
         report.repaired_characters += tally.repaired
         strays.update(tally.strays)
     counts.strays = dict(sorted((+strays).items()))
-    counts.spill_bytes = step.spill.size_of(step.table.sequence)
-    if not step.table.kind:  # The merge counts no users.
+    if not table.kind:  # The merge counts no users.
         counts.nested = counts.rows - strays.total()
-    report.tables[step.table.name] = counts
+    return counts

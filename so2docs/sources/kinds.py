@@ -119,7 +119,7 @@ class Kind:
 
     Attributes:
         name: For messages, with an article.
-        ratio: Bytes of a dump for each byte, about, where the form does not say.
+        ratio: Bytes of a dump for each byte, about.
         refused: What to do with a file that this program does not unpack.
         is_archive: Whether there may be several files in it.
     """
@@ -140,9 +140,9 @@ _KINDS: dict[bytes, Kind] = {
     b"BZh": Kind("a bzip2 file", 5.5),
     b"\xfd7zXZ\x00": Kind("an xz file", 5.5),
     b"\x28\xb5\x2f\xfd": Kind("a zstd file", 4.5),
-    b"7z\xbc\xaf\x27\x1c": Kind("a 7z archive", is_archive=True),
-    b"PK\x03\x04": Kind("a zip archive", is_archive=True),
-    b"PK\x05\x06": Kind("a zip archive", is_archive=True),
+    b"7z\xbc\xaf\x27\x1c": Kind("a 7z archive", 4.0, is_archive=True),
+    b"PK\x03\x04": Kind("a zip archive", 4.0, is_archive=True),
+    b"PK\x05\x06": Kind("a zip archive", 4.0, is_archive=True),
     b"Rar!\x1a\x07": Kind("a rar archive", refused=_UNPACK),
     b"LZIP": Kind("an lzip file", refused=_UNPACK),
     b"\x1f\x9d": Kind("a file of compress (.Z)", refused=_UNPACK),

@@ -46,7 +46,7 @@ class FileFacts:
 
     @property
     def expected(self) -> int:
-        """Bytes of XML in it, about, unless it is an archive."""
+        """Bytes of XML in it, about; of an archive, in all that it holds."""
         return int(self.identity[0] * (self.kind.ratio if self.kind else 1))
 
     def members(self) -> dict[str, int] | None:
@@ -170,6 +170,8 @@ def file_in_folder(path: str, wanted: DumpFile) -> str:
 
 def names_in_folder(path: str) -> list[str]:
     """Names of the files in a folder."""
+    if storage.is_url(path):
+        return storage.listed(path)
     return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
 
 

@@ -108,7 +108,7 @@ def convert(
         for (one, _), result in zip(spread, giants.convert(spark, spread, own), strict=True)
     }
     tasks = [
-        SiteTask(one, {**given, "split": PART_BYTES}, options.nest, has_site)
+        SiteTask(one, {**given, "split": PART_BYTES}, has_site)
         # The longest first, so that none is left for the end.
         for one, _ in sorted(left, key=lambda item: -item[1].size)
         if done.get(one) is None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from so2docs.errors import So2docsError
 from so2docs.options.conversion import Options
-from so2docs.passes.totals import add_posts
+from so2docs.passes.totals import add_posts, add_table_chunks
 from so2docs.report import Report
 from so2docs.schema import POSTS
 from so2docs.sources import storage
@@ -20,7 +20,6 @@ from so2docs.spark import folders, parts, rows
 from so2docs.spark.jobs import RESULT, collected, pickled, run
 from so2docs.spark.looking import Found
 from so2docs.spark.parts import Giant, Written
-from so2docs.spark.plan import Site
 from so2docs.spark.report import total
 from so2docs.spark.spread import Chosen, Spread
 
@@ -71,28 +70,20 @@ def convert(
             written: list[Written] = collected(spread.shuffled().mapInArrow(write, RESULT))
         finally:
             spread.release()
+    seconds = between - started, time.perf_counter() - between
     results: list[Report | So2docsError | None] = []
-    for number, (site, found) in enumerate(sites):
+    ends = []
+    for number, (site, _) in enumerate(sites):
         of_site = [one for one in written if one.site == number]
         errors = [spread.error(number), *(one.error for one in of_site)]
-        error = next((one for one in errors if one is not None), None)
-        if error is not None or number not in giants:
-            results.append(error)
-            continue
-        report = _report(site, found, spread, number, of_site)
-        report.first_pass_seconds = between - started
-        report.seconds = time.perf_counter() - started
-        report.second_pass_seconds = report.seconds - report.first_pass_seconds
-        results.append(report)
-    ends = [
-        folders.End(
-            site.folder,
-            {name for one in written if one.site == number for name in one.files},
-            result if isinstance(result, So2docsError) else None,
-        )
-        for number, ((site, _), result) in enumerate(zip(sites, results, strict=True))
-        if result is not None
-    ]
+        result: Report | So2docsError | None = next(filter(None, errors), None)
+        if result is None and number in giants:
+            result = _report(spread, number, of_site, seconds)
+        results.append(result)
+        if result is not None:
+            names = {name for one in of_site for name in one.files}
+            error = result if isinstance(result, So2docsError) else None
+            ends.append(folders.End(site.folder, names, error))
     for ended in run(spark, folders.end, ends):
         if isinstance(ended, So2docsError):
             raise ended
@@ -100,29 +91,31 @@ def convert(
 
 
 def _report(
-    site: Site, found: Found, spread: Spread, number: int, written: list[Written]
+    spread: Spread, number: int, written: list[Written], seconds: tuple[float, float]
 ) -> Report:
     """What became of a dump; every row of it went somewhere."""
-    summaries = {table: spread.summary(number, table) for table in found.dumps}
-    first = Report(site.path, site.folder, files=0, dump_bytes=found.dumps[POSTS.name].size)
-    add_posts(summaries[POSTS.name].tallies, first)
-    for table, summary in summaries.items():
+    site, found = spread.sites[number]
+    posts = found.dumps[POSTS.name]
+    first = Report(site.path, site.folder, files=0, dump_bytes=posts.size)
+    for table, dump in found.dumps.items():
+        summary = spread.summary(number, table)
         first.peak_memory_bytes = max(first.peak_memory_bytes, summary.peak)
-        if table != POSTS.name:
-            first.repaired_characters += summary.repaired
-            first.tables[table] = summary.counts(found.dumps[table].size)
-    report = total(
-        [first, *(one.report for one in written if one.report)],
-        found.dumps[POSTS.name].path,
-        site.folder,
-    )
-    report.core = summaries[POSTS.name].core
+        if table == POSTS.name:
+            first.core = summary.core
+            add_posts(summary.tallies, first)
+        else:
+            add_table_chunks(summary.table, summary.tallies, dump.size, first)
+    parts = [one.report for one in written if one.report]
+    report = total([first, *parts], posts.path, site.folder)
+    report.core = first.core
     report.check()
     sizes = [item for one in written for item in one.files.items()]
     of_parts = [size for name, size in sizes if name.startswith(folders.PART)]
     report.files, report.output_bytes = len(of_parts), sum(of_parts)
     if len(of_parts) < len(sizes):
         report.strays_path = storage.join(site.folder, f"{folders.STRAYS}-*")
+    report.first_pass_seconds, report.second_pass_seconds = seconds
+    report.seconds = sum(seconds)
     return report
 
 

@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from so2docs.errors import DumpError
-from so2docs.schema import POSTS, TABLES
+from so2docs.schema import POSTS
 from so2docs.sources import kinds, storage
 from so2docs.sources.dump import Dump, open_dump
 from so2docs.sources.opening import file_in_folder, inspect_file
 from so2docs.sources.tables import find_tables
 from so2docs.spark import folders
 from so2docs.spark.plan import Site
-
-_RATIO = 4.0
-"""Bytes of a dump for each of an archive, at least; only says what to begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,35 +83,13 @@ def look(task: LookTask) -> Found:
 
 def _look_at_site(path: str, nest: tuple[str, ...]) -> tuple[dict[str, Dump], int]:
     """Posts and tables, if all can be read in ranges, and the bytes of all, about."""
-    posts = path
-    if not storage.is_url(posts) and os.path.isdir(posts):
-        posts = file_in_folder(posts, kinds.POSTS)
-    dump, size = _look_at_posts(posts)
-    tables = find_tables(path, nest, tables_by_url(path, nest))
+    posts = file_in_folder(path, kinds.POSTS) if os.path.isdir(path) else path
+    facts = inspect_file(posts)
+    # Of a pipe, `open_dump` says that it is no file.
+    dump = open_dump(posts) if facts.is_plain or not facts.is_file else None
+    tables = find_tables(path, nest, {})
     found = {POSTS.name: dump} | {name: table.dump for name, table in tables.items()}
     dumps = {name: dump for name, dump in found.items() if dump is not None}
-    all_size = size + sum(table.size for table in tables.values())
-    return dumps if len(dumps) == len(found) else {}, all_size
-
-
-def _look_at_posts(path: str) -> tuple[Dump | None, int]:
-    facts = inspect_file(path)
-    if facts.is_plain or not facts.is_file:  # Of a pipe, it says that it is no file.
-        dump = open_dump(path)
-        return dump, dump.size
-    return None, int(facts.identity[0] * (max(facts.kind.ratio, _RATIO) if facts.kind else 1))
-
-
-def tables_by_url(path: str, nest: tuple[str, ...]) -> dict[str, str]:
-    """The tables beside a dump that is given by a URL, where nobody else looks for them."""
-    if not nest or not storage.is_url(path):
-        return {}
-    kind = inspect_file(path).kind
-    if kind is not None and kind.is_archive:
-        return {}
-    folder = path.rpartition("/")[0]
-    by_name = {name.lower(): name for name in storage.listed(folder)}
-    files = {name: TABLES[name].file for name in nest}
-    return {
-        name: storage.join(folder, by_name.get(file.lower(), file)) for name, file in files.items()
-    }
+    size = dump.size if dump else facts.expected
+    size += sum(table.size for table in tables.values())
+    return dumps if len(dumps) == len(found) else {}, size

@@ -7,7 +7,6 @@ on the disk of the executor, and the second pass of the plain command does the r
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,26 +18,25 @@ from so2docs.errors import So2docsError
 from so2docs.options.conversion import Options
 from so2docs.options.output_form import ending
 from so2docs.output.paths import Names
+from so2docs.passes.checkpoint import Checkpoint
 from so2docs.passes.maps import map_users
 from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
-from so2docs.posts.keys import ANSWER, QUESTION, integers
 from so2docs.posts.posts import Posts
-from so2docs.posts.table_rows import votes_of
 from so2docs.report import Report, TableCounts
-from so2docs.schema import TABLES, VOTE
+from so2docs.schema import TABLES
 from so2docs.spark import folders
 from so2docs.spark.frames import OF_USERS, rows_of
 from so2docs.spark.jobs import outcome
 from so2docs.spark.plan import Site
 from so2docs.spill import Spill
-from so2docs.store.blocks import Block, BlockReader, BlockWriter
+from so2docs.store.blocks import Block, BlockWriter
 from so2docs.store.tally import ChunkTally
 from so2docs.store.users import UserRecords
 
 _KEYLESS = "keyless"
-"""Strays that the first pass has counted by their reasons."""
+"""Stands for strays that the first pass has counted by their reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +65,12 @@ class Written:
         report: What became of them; nothing if there was an error.
         files: The files that were written, with their bytes, by name.
         error: Why nothing was.
-        peak: Most resident memory of the process so far, in bytes.
     """
 
     site: int
     report: Report | None = None
     files: dict[str, int] = field(default_factory=dict)
     error: So2docsError | None = None
-    peak: int = 0
 
 
 def write(batches: Iterable[Any], giants: Mapping[int, Giant]) -> Iterator[Written]:
@@ -87,7 +83,7 @@ def write(batches: Iterable[Any], giants: Mapping[int, Giant]) -> Iterator[Writt
         if isinstance(result, So2docsError):
             yield Written(number, error=result)
         else:
-            yield Written(number, *result, peak=peak_memory())
+            yield Written(number, *result)
 
 
 def documents(
@@ -142,35 +138,21 @@ def _add_users(spill: Spill, chunk: int, rows: Iterable[dict[str, Any]]) -> None
     spill.commit(chunk, path, writer.blocks, ChunkTally())
 
 
+class _PartPass(SecondPass):
+    """The second pass over a part: that every row went somewhere is checked of the whole site."""
+
+    def complete(self, state: Checkpoint, report: Report) -> None:
+        """Complete the report."""
+        report.fabricated = self.fabricated()
+        state.add_to(report)
+
+
 def _second_pass(spill: Spill, giant: Giant, names: Names) -> tuple[SecondPass, Report]:
-    """The second pass over a part, and a report that expects all of its rows."""
-    rows, lines = _rows_by_kind(spill), _keyless(spill)
-    report = Report(giant.site.path, names.output, rows=rows[QUESTION] + rows[ANSWER] + lines)
-    report.strays = {_KEYLESS: lines} if lines else {}
+    """The second pass over a part, and its report."""
     nest = giant.options.nest
-    report.tables = {name: TableCounts(rows=rows[TABLES[name].kind]) for name in nest}
+    report = Report(giant.site.path, names.output, tables={name: TableCounts() for name in nest})
     users = map_users(spill, chunks=1) if "users" in nest else None
-    second = SecondPass(spill, giant.options, names, giant.first_question_of, users=users)
-    return second, report
-
-
-def _rows_by_kind(spill: Spill) -> Counter[int]:
-    """Posts, comments and links of a part, and votes as they are counted."""
-    found: Counter[int] = Counter()
-    with BlockReader() as reader:
-        for bucket, _ in spill.buckets():
-            for path, block in spill.blocks(bucket):
-                numbers = integers(reader.read_keys(path, block))
-                kinds = Counter(size & 15 for size in numbers[3::4])
-                if kinds[VOTE]:
-                    kinds[VOTE] = sum(votes_of(rank)[1] for rank in numbers[2::4])
-                found += kinds
-    return found
-
-
-def _keyless(spill: Spill) -> int:
-    with BlockReader() as reader:
-        return sum(reader.read(path, block)[1].count(b"\n") for path, block in spill.blocks(None))
+    return _PartPass(spill, giant.options, names, giant.first_question_of, users=users), report
 
 
 def _write(spill: Spill, giant: Giant, order: int) -> tuple[Report, dict[str, int]]:
@@ -179,16 +161,15 @@ def _write(spill: Spill, giant: Giant, order: int) -> tuple[Report, dict[str, in
     with folders.draft(giant.site.folder) as draft:
         names = Names(os.path.join(draft, name), None, form)
         second, report = _second_pass(spill, giant, names)
+        if spill.blocks(None):
+            report.strays = {_KEYLESS: 1}
         with Workers(1) as workers:
             second.run(workers, report).publish(names)
         made = {name: names.output} if report.questions else {}
         if report.strays_path is not None:
             made[f"{folders.STRAYS}-{order + 1:05}"] = names.strays
         report.strays.pop(_KEYLESS, None)
-        # The first pass has counted those.
-        report.rows = 0
-        for counts in report.tables.values():
-            counts.rows = 0
+        report.peak_memory_bytes = peak_memory()
         sizes = {name: os.path.getsize(path) for name, path in made.items()}
         folders.publish(giant.site.folder, made)
     return report, sizes

@@ -20,7 +20,6 @@ from so2docs.report import Report
 from so2docs.sources import storage
 from so2docs.spark import folders, rows
 from so2docs.spark.jobs import cores
-from so2docs.spark.looking import tables_by_url
 from so2docs.spark.plan import Site
 
 _STEM = folders.PART.rstrip("-")
@@ -33,13 +32,11 @@ class SiteTask:
     Attributes:
         site: The site.
         keywords: Those of `so2docs.convert`, with the size to split files by.
-        nest: Names of the tables to nest.
         has_site: Whether each question gets an attribute `Site`.
     """
 
     site: Site
     keywords: Mapping[str, Any]
-    nest: tuple[str, ...]
     has_site: bool
 
 
@@ -59,7 +56,6 @@ def convert_site(task: SiteTask) -> Report:
                 site_field=("Site", site.name) if task.has_site else None,
                 jobs=cores(),
                 work_dir=work_dir,
-                tables=tables_by_url(site.path, task.nest),
                 **keywords,
             )
         except DumpError as error:
@@ -105,10 +101,9 @@ def document_batches(
     """
     site_field = ("Site", site.name) if has_site or schema else None
     options = options_for(site.path, {**keywords, "jobs": cores()}, None, site_field)
-    tables = tables_by_url(site.path, options.nest)
     with (
         folders.temporary_folder() as work_dir,
-        nested(site.path, Names("-", work_dir), options, tables) as session,
+        nested(site.path, Names("-", work_dir), options, {}) as session,
     ):
         documents = (document for some in session.documents() for document in some)
         yield from rows.batches(site.name, documents, options, schema=schema)

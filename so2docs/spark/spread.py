@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from so2docs.errors import So2docsError
 from so2docs.options.conversion import Options
-from so2docs.passes.totals import add_posts
+from so2docs.passes.totals import within_chunks
 from so2docs.posts import repeats
-from so2docs.report import Report
 from so2docs.schema import POSTS, TABLES
 from so2docs.sources.dump import Dump
 from so2docs.spark import frames, ranges
@@ -49,12 +48,14 @@ class Spread:
     """The blocks of giant dumps and their tables, and what their chunks tell.
 
     Attributes:
-        giants: The sites that can be merged, by their place among the given ones.
+        sites: The given ones.
+        giants: The sites that can be merged, by their number among those.
     """
 
     def __init__(
         self, spark: SparkSession, sites: Sequence[Chosen], options: list[Options]
     ) -> None:
+        self.sites = sites
         self._spark, self._options = spark, options
         self._dumps: dict[Key, Dump] = {
             (number, table): dump
@@ -165,7 +166,7 @@ class Spread:
 
     def _first_questions(self, site: int) -> dict[int, int]:
         """The questions of post ids that stand under several."""
-        within = add_posts(self.summary(site, POSTS.name).tallies, Report("", ""))
+        within = within_chunks(self.summary(site, POSTS.name).tallies)
         return repeats.first_questions(lambda: (), {}, within)
 
     def _parts(self, site: int) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from so2docs.errors import DumpError, So2docsError
 from so2docs.passes.first_pass import complete_place
 from so2docs.posts import repeats
-from so2docs.report import TableCounts
 from so2docs.schema import POSTS, TABLES, Table
 from so2docs.sources.dump import Dump
 from so2docs.spark.frames import rows_of
@@ -66,20 +64,6 @@ class Summary:
     error: So2docsError | None = None
     peak: int = 0
     core: str = ""
-
-    @property
-    def repaired(self) -> int:
-        """Characters of it that were replaced."""
-        return sum(tally.repaired for tally in self.tallies.values())
-
-    def counts(self, size: int) -> TableCounts:
-        """What became of the rows of a table of that many bytes, as far as its chunks tell."""
-        rows = sum(tally.rows for tally in self.tallies.values())
-        strays: Counter[str] = Counter()
-        for tally in self.tallies.values():
-            strays.update(tally.strays)
-        nested = 0 if self.table.kind else rows - strays.total()  # The merge counts none.
-        return TableCounts(rows, nested, strays=dict(sorted(strays.items())), bytes=size)
 
 
 def summarize(found: Iterator[Any], dumps: Mapping[Key, Dump]) -> dict[Key, Summary]:

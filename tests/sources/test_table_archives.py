@@ -388,3 +388,8 @@ def test_memory_of_a_long_table(folder: Path) -> None:
         peaks.append(int(done.stdout))
     # The longer table has 43 MB.
     assert peaks[1] < peaks[0] + 20 * 2**20
+
+
+def test_tables_beside_a_dump_by_url() -> None:
+    by_path = list(so2docs.documents(SITE / "Posts.xml", nest="all"))
+    assert list(so2docs.documents(f"file://{SITE}/Posts.xml", nest="all")) == by_path

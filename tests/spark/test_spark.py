@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import run_process, start
 from support.oracle import nest
 from support.places import SAMPLES
 from support.spark_runs import (
@@ -34,23 +35,13 @@ from so2docs.spark.site import SiteTask, convert_site
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("chunk_bytes", "answers_by"),
-    [(None, "id"), (700, "votes")],
-)
-def test_samples(session: Any, tmp_path: Path, chunk_bytes: int | None, answers_by: Any) -> None:
-    report = on_spark.convert(
-        session,
-        SAMPLES / "*.xml",
-        tmp_path / "out",
-        site=False,
-        chunk_bytes=chunk_bytes,
-        answers_by=answers_by,
-    )
+def test_samples(session: Any, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"chunk_bytes": 700, "answers_by": "votes"}
+    report = on_spark.convert(session, SAMPLES / "*.xml", tmp_path / "out", site=False, **options)
     assert list(report.sites) == SAMPLE_NAMES
     for name in SAMPLE_NAMES:
         dump, folder = SAMPLES / f"{name}.xml", tmp_path / "out" / name
-        assert_same_as_plain(dump, folder, tmp_path / name, answers_by=answers_by)
+        assert_same_as_plain(dump, folder, tmp_path / name, answers_by="votes")
         oracle, counts = nest(dump), report.sites[name]
         assert (counts.rows, counts.questions) == (oracle.rows, oracle.questions)
         assert counts.answers == oracle.answers
@@ -107,12 +98,10 @@ def test_repeated_ids_across_parts_keep_the_first_row(session: Any, tmp_path: Pa
     ]
     dump = tmp_path / "Posts.xml"
     dump.write_text("<posts>" + "\n".join(rows) + "</posts>")
-    for chunk_bytes in (60, 150, None):
-        out = tmp_path / str(chunk_bytes)
-        on_spark.convert(session, dump, out, chunk_bytes=chunk_bytes)
-        assert_same_as_plain(dump, out / tmp_path.name, tmp_path / f"plain{chunk_bytes}")
-        answered = [json.loads(line) for line in lines_of(out / tmp_path.name)]
-        assert [question["Id"] for question in answered if question["Answers"]] == [1_000_000]
+    on_spark.convert(session, dump, tmp_path / "out", chunk_bytes=60)
+    assert_same_as_plain(dump, tmp_path / "out" / tmp_path.name, tmp_path / "plain")
+    answered = [json.loads(line) for line in lines_of(tmp_path / "out" / tmp_path.name)]
+    assert [question["Id"] for question in answered if question["Answers"]] == [1_000_000]
 
 
 @pytest.mark.spark
@@ -216,7 +205,7 @@ def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.Mon
     site = plan.Site("posts", f"file://{SAMPLES}/posts.xml", str(tmp_path))
     for result in (
         outcome(looking.look, looking.LookTask(site)),
-        outcome(convert_site, SiteTask(site, {}, (), has_site=False)),
+        outcome(convert_site, SiteTask(site, {}, has_site=False)),
     ):
         assert isinstance(result, so2docs.OptionError)
         assert "pip install fsspec" in str(result)
@@ -303,37 +292,10 @@ def test_what_fails_in_an_executor_is_said_in_one_line(session: Any) -> None:
 
 
 @pytest.mark.spark
-def test_command(tmp_path: Path) -> None:
-    done = run_command(str(SAMPLES / "v*.xml"), str(tmp_path), "--master", "local[2]", "--no-site")
-    assert done.returncode == 0, done.stderr
-    assert "in all" in done.stderr
-    for name in ("values", "votes"):
-        assert b"".join(lines_of(tmp_path / name)) == (SAMPLES / f"{name}.jsonl").read_bytes()
-
-
-@pytest.mark.spark
-def test_command_takes_the_options_of_convert(tmp_path: Path) -> None:
-    options = ["--min-score", "2", "--fields", "Id,Title,Score", "--format", "json", "--limit", "2"]
-    options += ["--compression", "none", "--level", "19", "--answers-by", "votes"]
-    dump, report = str(SAMPLES / "posts.xml"), tmp_path / "report.json"
-    done = run_command(
-        dump, str(tmp_path), "--master", "local[1]", "--report", str(report), *options
-    )
-    assert done.returncode == 0, done.stderr
-    assert "filtered" in done.stderr
-    so2docs.convert(dump, tmp_path / "q.json", min_score=2, fields="Id,Title,Score", limit=2)
-    found = (tmp_path / "posts" / "part-00000.json").read_bytes()
-    assert found == (tmp_path / "q.json").read_bytes()
-    assert json.loads(report.read_text())["sites"]["posts"]["questions"] == 2
-
-
-@pytest.mark.spark
 def test_command_that_is_interrupted_says_what_is_next(tmp_path: Path) -> None:
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 9_000_000, 101))
-    command = [sys.executable, "-m", "so2docs", "spark", str(dump), str(tmp_path / "out")]
-    with subprocess.Popen(
-        [*command, "--master", "local[1]", "-q"], stderr=subprocess.PIPE, text=True
-    ) as process:
+    command = ["spark", dump, tmp_path / "out", "--master", "local[1]", "-q"]
+    with start(*command, stderr=subprocess.PIPE, text=True) as process:
         while process.poll() is None and not (tmp_path / "out" / "wide" / "_temporary").exists():
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
@@ -345,21 +307,9 @@ def test_command_that_is_interrupted_says_what_is_next(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "wide" / "_SUCCESS").exists()
 
 
-def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "so2docs", "spark", *arguments]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={**os.environ, **environment},
-    )
-
-
 @pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is missing")
 def test_command_without_java_says_so(tmp_path: Path) -> None:
-    done = run_command(str(SAMPLES / "posts.xml"), str(tmp_path), JAVA_HOME=str(tmp_path))
+    done = run_process("spark", SAMPLES / "posts.xml", tmp_path, env={"JAVA_HOME": str(tmp_path)})
     assert done.returncode == 1
     assert done.stderr.startswith("so2docs: Spark needs Java 17 or later")
     assert done.stderr.count("\n") == 1
