@@ -30,7 +30,7 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/)java
 test-spark: $(VENV)/installed-test
 	@if ! $(JAVA) -version 2>/dev/null; then echo "tests on Spark skipped: $(JAVA) does not run"; \
 	elif ! $(MAKE) $(VENV)/installed-spark; then echo "tests on Spark skipped: PySpark cannot be installed"; \
-	else $(BIN)/pytest -m spark tests/spark; fi
+	else $(BIN)/pytest -n 2 --dist loadgroup -m spark tests/spark; fi
 
 # The offline reader in a real Chromium: Debian's, or where CHROMIUM says; skipped where there is none.
 test-browser: $(VENV)/installed-test

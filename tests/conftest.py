@@ -85,30 +85,35 @@ def real_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return posts
 
 
+@pytest.hookimpl(tryfirst=True)  # Before xdist looks for groups.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs Spark where it cannot run."""
+    """Skip what needs Spark where it cannot run; what shares a session stays in one process."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     found = {"PySpark": find_spec("pyspark"), "Java": java}
     missing = " and ".join(name for name, is_there in found.items() if not is_there)
     for item in items:
-        if missing and item.get_closest_marker("spark"):
+        if not item.get_closest_marker("spark"):
+            continue
+        if missing:
             item.add_marker(pytest.mark.skip(f"{missing} missing: make test-spark"))
+        has_session = isinstance(item, pytest.Function) and "session" in item.fixturenames
+        item.add_marker(pytest.mark.xdist_group("session" if has_session else "no session"))
 
 
 @pytest.fixture(scope="session")
 def session() -> Iterator[Any]:
     """A session of Spark on two cores of this machine."""
+    from support.spark_cluster import SHORT_LIVED
+
     from so2docs.commands.spark import start_session
 
     # Of an installation that can be edited, Spark would not find the data source.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), os.environ.get("PYTHONPATH", "")])
-    # Java that lives for seconds: no time spent on optimizing it.
-    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = (
         "spark.ui.enabled=false",
         "spark.driver.memory=512m",
-        f"spark.driver.extraJavaOptions={java}",
+        f"spark.driver.extraJavaOptions={SHORT_LIVED}",
     )
     found = start_session("local[2]", settings, quiet=True)
     yield found

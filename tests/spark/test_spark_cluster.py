@@ -1,16 +1,17 @@
 """The conversion on clusters: executors that are killed, and Spark Connect."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.places import CHECKOUT
+from support.command import run_process
+from support.places import CHECKOUT, SAMPLES
 from support.spark_cluster import connect_server, standalone
-from support.spark_runs import SAMPLES, assert_same_as_plain, sparse_dump
+from support.spark_runs import assert_same_as_plain, lines_of, sparse_dump, wide_site
 
 import so2docs
 
@@ -34,77 +35,79 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip(f"Spark Connect does not start: {error}")
 
 
-def run(script: str, *arguments: object) -> str:
-    """What a script prints last."""
+def run(script: str, *arguments: object) -> Any:
+    """The JSON that a script prints last."""
     command = [sys.executable, "-m", f"support.{script}", *map(str, arguments)]
     done = subprocess.run(
         command, cwd=CHECKOUT / "tests", capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()[-1]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_executors_killed_among_sites_change_nothing(master: str, tmp_path: Path) -> None:
+def test_executors_killed_in_each_stage_change_nothing(master: str, tmp_path: Path) -> None:
     dumps = [
-        sparse_dump(tmp_path / "dumps" / f"site{number}" / "Posts.xml", range(1, 900_000, 101))
-        for number in range(12)
+        sparse_dump(tmp_path / "dumps" / f"site{number}" / "Posts.xml", range(1, 90_000, 101))
+        for number in range(4)
     ]
-    killed = run("spark_killer", master, tmp_path / "out", "sites", *dumps)
-    assert json.loads(killed) == {"killed": [1, 2]}
+    giant, out = wide_site(tmp_path / "wide"), tmp_path / "out"
+    assert run("spark_killer", master, out, giant, *dumps) == [
+        "run",  # The sites.
+        "Spread._mapped",  # Ranges of the posts.
+        "Spread._keep",  # What the chunks tell.
+        "Spread._mapped",  # Posts that the tables ask for.
+        "find_questions",
+        "Spread._add_tables",  # Rows of the tables, with the questions of their posts.
+        "Spread._mapped",  # Users.
+        "find_users",
+        "convert",  # Part files.
+    ]
     for dump in dumps:
         name = dump.parent.name
-        assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name)
-
-
-def test_executors_killed_in_each_stage_of_a_giant_change_nothing(
-    master: str, tmp_path: Path
-) -> None:
-    dump = sparse_dump(tmp_path / "dumps" / "wide" / "Posts.xml", range(1, 4_000_000, 101))
-    killed = run("spark_killer", master, tmp_path / "out", "giant", dump)
-    assert json.loads(killed) == {"killed": [1, 2]}
-    assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain")
+        assert_same_as_plain(dump, out / "sites" / name, tmp_path / name)
+    assert_same_as_plain(giant, out / "giant" / "wide", tmp_path / "plain", nest="all")
+    assert len(list((out / "giant" / "wide").glob("part-*"))) > 5
 
 
 def test_spark_connect(connect: str, tmp_path: Path) -> None:
-    giant = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 1_001))
+    giant = wide_site(tmp_path / "wide")
     out, site = tmp_path / "out", SAMPLES / "site"
-    found = json.loads(run("spark_connected", connect, out, site, giant))
+    found = run("spark_connected", connect, out, site, giant)
     assert found["sites"] == ["site", "wide"]
     assert_same_as_plain(site, out / "small" / "site", tmp_path / "site", nest="all")
-    assert_same_as_plain(giant, out / "giant" / "wide", tmp_path / "giant")
+    assert_same_as_plain(giant, out / "giant" / "wide", tmp_path / "giant", nest="all")
     assert len(list((out / "giant" / "wide").glob("part-*"))) > 5
-    assert found["spread"] == sum(1 for _ in so2docs.documents(giant))
+    assert found["spread"] == sum(1 for _ in so2docs.documents(giant, nest="all"))
     assert {row["Id"]: row["UpMod"] for row in found["loaded"]} == {
         one["Id"]: one["Votes"].get("UpMod", 0) for one in so2docs.documents(site, nest="all")
     }
 
 
 def test_command_over_spark_connect(connect: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "so2docs", "spark", str(SAMPLES / "votes.xml")]
-    # It needs no Java of its own.
-    environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
-    done = subprocess.run(
-        [*command, str(tmp_path / "out"), "--master", connect],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=environment,
-    )
+    # It needs no Java of its own, and takes the options of `convert`.
+    options = ["--min-score", "2", "--fields", "Id,Title,Score", "--format", "json", "--limit", "2"]
+    options += ["--compression", "none", "--level", "19", "--answers-by", "votes"]
+    report = tmp_path / "report.json"
+    command = ["spark", SAMPLES / "posts.xml", tmp_path, "--master", connect, *options]
+    done = run_process(*command, "--report", report, env={"JAVA_HOME": str(tmp_path)})
     assert done.returncode == 0, done.stderr
-    assert_same_as_plain(SAMPLES / "votes.xml", tmp_path / "out" / "votes", tmp_path / "plain")
+    assert "filtered" in done.stderr
+    plain = tmp_path / "q.json"
+    so2docs.convert(
+        SAMPLES / "posts.xml", plain, jobs=1, min_score=2, fields="Id,Title,Score", limit=2
+    )
+    assert (tmp_path / "posts" / "part-00000.json").read_bytes() == plain.read_bytes()
+    assert json.loads(report.read_text())["sites"]["posts"]["questions"] == 2
 
 
 def test_a_task_has_as_many_processes_as_spark_gives_it_cores(tmp_path: Path) -> None:
-    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 1_001))
-    code = (
-        "import sys; from so2docs.spark import convert\n"
-        "from so2docs.commands.spark import start_session\n"
-        "session = start_session('local[2]', ('spark.task.cpus=2', 'spark.ui.enabled=false'))\n"
-        "done = convert(session, sys.argv[1], sys.argv[2], chunk_bytes=20_000)\n"
-        "print(done.sites['wide'].jobs); session.stop()"
-    )
-    command = [sys.executable, "-c", code, str(dump), str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.stdout.splitlines()[-1:] == ["2"], done.stderr
-    assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain")
+    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 21))  # Two chunks.
+    votes, report, out = SAMPLES / "votes.xml", tmp_path / "report.json", tmp_path / "out"
+    options = ["--master", "local[2]", "--conf", "spark.task.cpus=2", "--no-site"]
+    done = run_process("spark", dump, votes, out, *options, "--report", report)
+    assert done.returncode == 0, done.stderr
+    assert "in all" in done.stderr
+    jobs = {name: one["jobs"] for name, one in json.loads(report.read_text())["sites"].items()}
+    assert jobs == {"votes": 1, "wide": 2}
+    assert b"".join(lines_of(out / "votes")) == (SAMPLES / "votes.jsonl").read_bytes()
+    assert_same_as_plain(dump, out / "wide", tmp_path / "plain")

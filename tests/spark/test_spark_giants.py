@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,6 @@ from support.places import SAMPLES
 from support.spark_runs import (
     assert_same_as_parquet,
     assert_same_as_plain,
-    assert_same_counts,
-    assert_same_site,
     files_of,
     lines_of,
     sparse_dump,
@@ -40,8 +39,14 @@ def every_dump_is_giant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(giants, "GIANT_BYTES", 0)
 
 
+def documents(session: Any, dump: Path, **options: Any) -> list[dict[str, Any]]:
+    """The documents of a frame; sorted by Spark, it would be computed twice."""
+    rows = on_spark.documents(session, dump, **options).collect()
+    return [json.loads(one.Document) for one in sorted(rows, key=attrgetter("Id"))]
+
+
 def test_same_files_for_any_chunks_and_many_parts_in_order(session: Any, tmp_path: Path) -> None:
-    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 3_000_000, 9_001))
+    dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 1_500_000, 9_001))
     strays = '<row Id="3" PostTypeId="2" ParentId="5" /><row PostTypeId="1" /></posts>'
     dump.write_text(dump.read_text().replace("</posts>", strays))
     found = []
@@ -52,13 +57,11 @@ def test_same_files_for_any_chunks_and_many_parts_in_order(session: Any, tmp_pat
     assert found[0] == found[1]
     assert len([name for name in found[0] if "part-" in name]) == report.sites["wide"].files > 10
     plain = tmp_path / "plain"
-    assert_same_as_plain(dump, tmp_path / "None" / "wide", plain, answers_by="votes")
-    ids = [json.loads(line)["Id"] for line in lines_of(tmp_path / "None" / "wide")]
+    folder = tmp_path / "None" / "wide"
+    assert_same_as_plain(dump, folder, plain, report.sites["wide"], answers_by="votes")
+    ids = [json.loads(line)["Id"] for line in lines_of(folder)]
     assert ids == sorted(ids)
-    counts = so2docs.convert(dump, tmp_path / "q.jsonl.gz", jobs=1)
-    assert_same_counts(report.sites["wide"], counts)
-    documents = on_spark.documents(session, dump, chunk_bytes=20_011).orderBy("Id").collect()
-    assert [json.loads(one.Document) for one in documents] == list(so2docs.documents(dump))
+    assert documents(session, dump, chunk_bytes=20_011) == list(so2docs.documents(dump))
 
 
 @pytest.mark.parametrize(
@@ -76,9 +79,7 @@ def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path, options:
     assert report.sites
     for name in report.sites:
         dump = unpacked_dumps / name / "Posts.xml"
-        assert_same_as_plain(dump, out / name, tmp_path / name, **options)
-        counts = so2docs.convert(dump, tmp_path / name / "q.jsonl.gz", jobs=1, **options)
-        assert_same_counts(report.sites[name], counts)
+        assert_same_as_plain(dump, out / name, tmp_path / name, report.sites[name], **options)
 
 
 def test_attribution_names_the_site_of_each(session: Any, tmp_path: Path) -> None:
@@ -117,9 +118,7 @@ def test_repeated_ids_across_parts_keep_the_first_row(session: Any, tmp_path: Pa
         out = tmp_path / str(chunk_bytes)
         on_spark.convert(session, dump, out, chunk_bytes=chunk_bytes)
         assert_same_as_plain(dump, out / tmp_path.name, tmp_path / f"plain{chunk_bytes}")
-        frame = on_spark.documents(session, dump, chunk_bytes=chunk_bytes).orderBy("Id")
-        found = [json.loads(one.Document) for one in frame.collect()]
-        assert found == list(so2docs.documents(dump))
+    assert documents(session, dump, chunk_bytes=150) == list(so2docs.documents(dump))
 
 
 def test_what_is_wrong_with_one_ends_that_one_only(session: Any, tmp_path: Path) -> None:
@@ -160,7 +159,7 @@ def test_one_giant_among_many_small_ones(
     from pyspark.sql.functions import spark_partition_id
 
     monkeypatch.setattr(giants, "GIANT_BYTES", 100_000)
-    giant = sparse_dump(tmp_path / "giant" / "Posts.xml", range(1, 3_000_000, 1_001))
+    giant = sparse_dump(tmp_path / "giant" / "Posts.xml", range(1, 1_700_000, 1_001))
     dumps = [giant, *(SAMPLES / f"{name}.xml" for name in ("posts", "strays", "votes"))]
     out = tmp_path / "out"
     report = on_spark.convert(session, dumps, out, site=False, chunk_bytes=50_000)
@@ -179,9 +178,9 @@ def test_one_giant_among_many_small_ones(
     ]
     spread = Spread(session, chosen, [Options(chunk_bytes=50_000, core="python")])
     blocks = spread.shuffled()
-    assert blocks.select("part").distinct().count() == len(spread.giants[0].numbers) > 20
+    assert blocks.select("part").distinct().count() == len(spread.giants[0].numbers) > 10
     tasks = blocks.select(spark_partition_id()).distinct().count()
-    assert tasks > 10
+    assert tasks > 5
     spread.release()
 
 
@@ -200,9 +199,9 @@ def test_tables_find_their_posts_and_parts_their_users(
     options = {"nest": "all", **options}
     report = on_spark.convert(session, site, out, chunk_bytes=3_000, **options)
     # In one task it would be one file.
-    assert report.sites["wide"].files > 10
     found = report.sites["wide"]
-    assert_same_site(site / "Posts.xml", out / "wide", found, tmp_path / "plain", **options)
+    assert found.files > 5
+    assert_same_as_plain(site, out / "wide", tmp_path / "plain", found, **options)
 
 
 def test_tables_in_columns_and_skewed(session: Any, tmp_path: Path) -> None:
@@ -221,7 +220,7 @@ def test_what_tables_repeat_is_left_to_one_task(session: Any, tmp_path: Path) ->
     report = on_spark.convert(session, site, out, nest=["users"], chunk_bytes=3_000)
     found = report.sites["wide"]
     assert found.files == 1
-    assert_same_site(site, out / "wide", found, tmp_path / "plain", nest=["users"])
+    assert_same_as_plain(site, out / "wide", tmp_path / "plain", found, nest=["users"])
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from support.oracle_tables import FILES, nest
 from support.places import SAMPLES
 from support.spark_runs import (
     assert_same_as_parquet,
-    assert_same_site,
+    assert_same_as_plain,
     files_of,
     lines_of,
     wide_site,
@@ -38,11 +39,11 @@ def test_sample(session: Any, tmp_path: Path, names: tuple[str, ...]) -> None:
         assert b"".join(lines_of(out / "site")) == b"".join(oracle.document_lines())
         strays = lines_of(out / "site", ".strays-*")
         assert sorted(strays) == sorted(oracle.stray_lines())
-        assert_same_site(
+        assert_same_as_plain(
             SITE / "Posts.xml",
             out / "site",
-            report.sites["site"],
             tmp_path / f"p{chunk_bytes}",
+            report.sites["site"],
             nest=names,
         )
 
@@ -62,11 +63,11 @@ def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path) -> None:
             session, sites, out, nest=has, site=False, chunk_bytes=500_000, answers_by="votes"
         )
         for folder in sites:
-            assert_same_site(
+            assert_same_as_plain(
                 folder / "Posts.xml",
                 out / folder.name,
-                report.sites[folder.name],
                 tmp_path / folder.name,
+                report.sites[folder.name],
                 nest=has,
                 answers_by="votes",
             )
@@ -92,9 +93,8 @@ def test_far_apart(session: Any, tmp_path: Path, options: Any) -> None:
             session, site, out, nest="all", chunk_bytes=chunk_bytes, **options
         )
         plain = tmp_path / f"plain{chunk_bytes}"
-        assert_same_site(
-            site / "Posts.xml", out / "wide", report.sites["wide"], plain, nest="all", **options
-        )
+        found_report = report.sites["wide"]
+        assert_same_as_plain(site, out / "wide", plain, found_report, nest="all", **options)
         found.append(files_of(out))
     assert found[0] == found[1]
 
@@ -104,7 +104,7 @@ def test_documents(session: Any, tmp_path: Path) -> None:
     site = wide_site(tmp_path / "wide", repeated=True)
     plain = list(so2docs.documents(site, nest="all"))
     frame = on_spark.documents(session, site, nest="all")
-    rows = frame.orderBy("Id").collect()
+    rows = sorted(frame.collect(), key=attrgetter("Id"))
     assert [json.loads(one.Document) for one in rows] == plain
     assert_same_as_parquet(session, tmp_path, site, nest="all")
 
@@ -120,11 +120,11 @@ CHOSEN = [
 def test_fields_of_tables_are_chosen(session: Any, tmp_path: Path, chosen: Any) -> None:
     out = tmp_path / "out"
     report = on_spark.convert(session, SITE, out, nest="all", **chosen)
-    assert_same_site(
+    assert_same_as_plain(
         SITE / "Posts.xml",
         out / "site",
-        report.sites["site"],
         tmp_path / "plain",
+        report.sites["site"],
         nest="all",
         **chosen,
     )
@@ -148,7 +148,7 @@ def test_packed_tables(session: Any, dumps: Path, tmp_path: Path) -> None:
     for dump in (sixteen, *published):
         name = dump.name.removesuffix(".7z")
         plain = tmp_path / f"plain-{name}"
-        assert_same_site(dump, out / name, report.sites[name], plain, nest="all")
+        assert_same_as_plain(dump, out / name, plain, report.sites[name], nest="all")
 
 
 @pytest.mark.spark

@@ -16,6 +16,9 @@ from support.places import CHECKOUT
 
 _DEADLINE = 120
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of Java for what lives for seconds: no time spent on optimizing it."""
+
 
 def spark_home() -> Path:
     """Where PySpark keeps what starts Spark."""
@@ -57,7 +60,9 @@ def said(log: Path, pattern: bytes) -> str:
 
 def _daemon(name: str, *options: str, log: Path) -> AbstractContextManager[None]:
     command = [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
-    return _started([*command, *options], log, SPARK_DAEMON_MEMORY="256m")
+    return _started(
+        [*command, *options], log, SPARK_DAEMON_MEMORY="256m", SPARK_DAEMON_JAVA_OPTS=SHORT_LIVED
+    )
 
 
 @contextmanager
@@ -104,6 +109,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
