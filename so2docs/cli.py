@@ -62,7 +62,9 @@ class _Commands(click.Group):
     no_args_is_help=True,
 )
 @click.option("--version", is_flag=True, help="Show the version and exit.")
-@click.option("--verbose", is_flag=True, help="With --version: also of all that it builds on.")
+@click.option(
+    "--verbose", is_flag=True, help="With --version: show the versions of its dependencies, too."
+)
 @click.pass_context
 def cli(context: click.Context, version: bool, verbose: bool) -> None:
     """Questions with their answers inside, from the Posts.xml of a Stack Exchange dump."""

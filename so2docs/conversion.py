@@ -55,8 +55,8 @@ def convert(
         output: File for the documents, in ascending question id; `questions.jsonl.gz` if None (of
             another format, such as `questions.parquet`). Its name says format and compression
             where they are not given. `-` is standard output, uncompressed.
-            Beside one file of `jsonl`, unless by zstd, goes a small `.OUTPUT.index`, with which
-            `open` finds single documents.
+            Beside one file of `jsonl` goes a small `.OUTPUT.index`, with which `open` finds single
+            documents.
         site_field: Name and value of a field to add to each document before its answers, such as
             `("Site", "beer")`: post ids are unique per site only.
         keywords: What is kept of the dump, how documents are made of it, in what form files are

@@ -17,7 +17,7 @@ Example:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes SHELL complete the commands, options and values of so2docs."""
+    """Print the script that lets SHELL complete the commands, options and values of so2docs."""
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(context.find_root().command, {}, "so2docs", "_SO2DOCS_COMPLETE").source()

@@ -70,7 +70,7 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml", ".xml.gz", ".xml.bz2", ".xml.xz", ".x
 @click.option("--comments", metavar="FILE", help="Nest the comments of this Comments.xml.")
 @click.option("--links", metavar="FILE", help="Nest the links of this PostLinks.xml.")
 @click.option("--votes", metavar="FILE", help="Nest the counts of the votes of this Votes.xml.")
-@click.option("--users", metavar="FILE", help="Name users from this Users.xml.")
+@click.option("--users", metavar="FILE", help="Add the names of users from this Users.xml.")
 @click.option(
     "--report",
     metavar="FILE",
@@ -101,13 +101,13 @@ def convert(
     or - for standard input. An archive is not unpacked first.
 
     The name of OUTPUT says the format (.jsonl, .json, .parquet, .ravendbdump) and the compression
-    (.gz, .zst); - is standard output, uncompressed. Without it, OUTPUT is questions.jsonl.gz. It
-    gets its name only when it is whole. Beside JSON lines goes a small .OUTPUT.index, which tells
+    (.gz, .zst); - is standard output, uncompressed. The default is questions.jsonl.gz. A file gets
+    its name only when it is complete. Beside JSON lines goes a small .OUTPUT.index, which tells
     `so2docs show` where each question is. Strays, rows that no document can hold, go to a side
     file with the reason. Between its two passes the program keeps temporary files, the spill; after
     an interruption, the same command resumes from them.
 
-    Of several filters, all must hold.
+    A question or answer stays if it passes all filters.
 
     Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
     terminated.

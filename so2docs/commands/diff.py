@@ -24,7 +24,7 @@ Example:
 @click.option(
     "--only",
     metavar="NAMES",
-    help="Tell only of these, such as added,changed.  [default: added,changed,deleted]",
+    help="Write only these kinds of change.  [default: added,changed,deleted]",
 )
 @click.option(
     "--ignore",
@@ -39,12 +39,12 @@ Example:
     type=click.Choice(["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]),
     default="changes",
     show_default=True,
-    help="Form of the changes; all but the first are to be loaded, for the new state.",
+    help="Format of CHANGES; those other than changes bring a database from OLD to NEW.",
 )
 @click.option(
     "--deleted",
     metavar="FILE",
-    help="Write the ids of deleted questions to FILE; for the formats jsonl and mongodb.",
+    help="Write the ids of deleted questions to FILE, with --format jsonl or mongodb.",
 )
 @click.option(
     "--index", metavar="NAME", default="questions", help="Index for --format elasticsearch."
@@ -57,10 +57,14 @@ Example:
     "nest",
     multiple=True,
     type=click.Choice(["comments", "links", "votes", "users", "all"]),
-    help="Nest this table, where OLD and NEW are dumps.",
+    help="Nest this table when converting dumps.",
 )
-@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Worker processes, for dumps.")
-@click.option("--work-dir", metavar="DIR", help="Folder for what dumps become meanwhile.")
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes for converting dumps."
+)
+@click.option(
+    "--work-dir", metavar="DIR", help="Folder for the outputs that dumps are converted to."
+)
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -83,8 +87,8 @@ def diff(
     """Write what changed between the outputs OLD and NEW to CHANGES, in ascending question id.
 
     OLD and NEW are outputs of one site, of convert with the same options, or dumps, which are
-    converted first. CHANGES is standard output if not given; each line of it is one question that
-    was added, changed or deleted, with the new document. Beside CHANGES goes a small
+    converted first. The default of CHANGES is standard output; each line is one question that was
+    added, changed or deleted, with the new document. Beside CHANGES goes a small
     .CHANGES.origin, with which `so2docs patch` checks that it applies them to OLD.
     """
     from so2docs.changes.diff import diff as compare

@@ -39,10 +39,10 @@ _OPTIONS = [
         "--all-tags", is_flag=True, help="Keep questions with all of the --tags, instead of any."
     ),
     click.option(
-        "--min-score", type=int, metavar="N", help="Keep questions of this score or more."
+        "--min-score", type=int, metavar="N", help="Keep questions with this score or more."
     ),
     click.option(
-        "--min-answer-score", type=int, metavar="N", help="Keep answers of this score or more."
+        "--min-answer-score", type=int, metavar="N", help="Keep answers with this score or more."
     ),
     click.option(
         "--min-answers",
@@ -90,7 +90,7 @@ _OPTIONS = [
         help="Write the records of a data set in place of the documents: preferences, pairs, qa, "
         "thread, beir, or package.module:function of your own.",
     ),
-    click.option("--best", is_flag=True, help="Only the best answer, with --recipe qa."),
+    click.option("--best", is_flag=True, help="With --recipe qa: only the best answer."),
     click.option(
         "--attribution",
         is_flag=True,
@@ -139,7 +139,7 @@ _OPTIONS = [
         "nest",
         type=click.Choice([*TABLES, ALL_TABLES]),
         multiple=True,
-        help="Nest this table, found with the posts, into them; may be given several times.",
+        help="Nest this table, which is looked for beside the posts; may be given several times.",
     ),
 ]
 

@@ -31,11 +31,13 @@ Example:
     multiple=True,
     help="Nest this table; may be given several times.",
 )
-@click.option("--recipe", metavar="NAME", help="Records of this recipe in place of documents.")
-@click.option("--attribution", is_flag=True, help="With addresses, licences and authors.")
+@click.option(
+    "--recipe", metavar="NAME", help="Describe the records of this recipe instead of documents."
+)
+@click.option("--attribution", is_flag=True, help="Include addresses, licences and authors.")
 @click.option("--fields", metavar="NAMES", help="Keep these fields, as convert does.")
 @click.option("--without", metavar="NAMES", help="Leave these fields out, as convert does.")
-@click.option("--site-field", metavar="NAME", help="With a field for the site.")
+@click.option("--site-field", metavar="NAME", help="Include a field for the site.")
 @click.option(
     "--format",
     "-f",
@@ -43,14 +45,13 @@ Example:
     type=click.Choice(["jsonl", "json", "mongodb"]),
     default="jsonl",
     show_default=True,
-    help="In this form: for MongoDB, documents have an _id, and dates are objects.",
+    help="Format of the output: for MongoDB, documents have an _id, and dates are objects.",
 )
 def schema(site_field: str | None, form: str, **options: Any) -> None:
     """Print the JSON Schema (2020-12) of what convert writes with these options.
 
-    It is of each line of JSON lines, and of each member of the array of JSON. For Elasticsearch, it
-    is of each second line. Its $id ends in the
-    version of the contract.
+    It describes each line of JSON lines, each member of a JSON array, and, of bulk lines for
+    Elasticsearch, each second line. Its $id ends in the version of the contract.
     """
     given = checked(options, DocumentKeywords)
     site = None if site_field is None else (site_field, "")

@@ -12,7 +12,7 @@ import click
 def selftest(debug: bool) -> None:
     """Check this installation: convert a built-in sample in every way, and compare.
 
-    Both cores, one job and two, killed and resumed, from archives, looked up. Takes seconds.
+    Tries both cores, one job and two, kill and resume, archives, and looking up. Takes seconds.
     """
     from so2docs.commands.installation import installation
     from so2docs.selftest import selftest as run

@@ -26,14 +26,14 @@ Example:
     type=click.IntRange(0, 65535),
     default=8765,
     show_default=True,
-    help="0: any free one.",
+    help="Port to listen on; 0 takes any that is free.",
 )
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Serve others, too: 0.0.0.0 lets everybody in who can reach this machine.",
+    help="Address to listen on; 0.0.0.0 lets in everybody who can reach this machine.",
 )
 @click.option(
     "--site",
@@ -55,12 +55,13 @@ def serve(
 ) -> None:
     """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
 
-    Works offline: pages load nothing from elsewhere. DATABASE is what `so2docs sqlite` made; that
-    of an OUTPUT is made beside it first. Only this machine is served, unless --host says otherwise.
+    Works offline: pages load nothing from elsewhere. DATABASE is what `so2docs sqlite` made; for
+    an OUTPUT, one is made beside it first. Only this machine is served, unless --host says
+    otherwise.
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        raise OptionError(f"serve needs {', '.join(missing)}: pip install 'so2docs[serve]'")
+        raise OptionError(f"serve needs {', '.join(missing)}: pip install {' '.join(missing)}")
     from so2docs.serve.server import bind, is_loopback, open_sites, run
 
     def notify(message: str) -> None:

@@ -54,7 +54,7 @@ Example:
     type=click.Choice(["stop", "skip"]),
     default="stop",
     show_default=True,
-    help="A dump that cannot be converted is an error, or is left out.",
+    help="Stop at a dump that cannot be converted, or skip it.",
 )
 @click.option("--force", is_flag=True, help="Convert finished sites again.")
 @document_options
@@ -74,17 +74,17 @@ def spark(
     debug: bool,
     **options: Any,
 ) -> int:
-    """Convert DUMPS (paths, URLs or quoted patterns) on Spark into a folder a site below OUTPUT.
+    """Convert DUMPS (paths, URLs or quoted patterns) on Spark, into one folder per site in OUTPUT.
 
     Each is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
-    one. A site is a task; one of plain files of more than 4 GB is many.
+    one. Each site is one task; a site of plain files of more than 4 GB is split into many.
 
-    The part files of a folder hold the lines that convert writes for that dump; of every other
-    format, each part file is whole. Sites that are finished are left as they are. Needs PySpark
-    (pip install pyspark) and, but for Spark Connect, Java 17 or later.
+    The part files of a folder hold the lines that convert writes for that dump; in formats other
+    than JSON lines, each part file is complete in itself. Sites that are finished are left as they
+    are. Needs PySpark (pip install pyspark) and, except with Spark Connect, Java 17 or later.
 
-    Of several filters, all must hold. --limit counts for each dump, and --with reads the tables
-    beside each.
+    A question or answer stays if it passes all filters. --limit applies to each dump, and --with
+    reads the tables beside each.
     """
     from so2docs.spark import convert
 

@@ -24,7 +24,7 @@ Example:
     type=click.Choice(["titles", "all", "none"]),
     default="all",
     show_default=True,
-    help="Find words in titles and tags, in these and the text of bodies, or not at all.",
+    help="What can be searched: titles and tags, these and the text of bodies, or nothing.",
 )
 @click.option(
     "--site-field",
@@ -41,7 +41,7 @@ Example:
     "nest",
     type=click.Choice(["comments", "links", "votes", "users", "all"]),
     multiple=True,
-    help="Of a dump, take this table, too; may be given several times.",
+    help="Include this table of a dump; may be given several times.",
 )
 @click.option(
     "--jobs",
@@ -64,12 +64,12 @@ def sqlite(
     quiet: bool,
     debug: bool,
 ) -> None:
-    """Make an SQLite database with full-text search of OUTPUT, which may be a dump as well.
+    """Make an SQLite database with full-text search from OUTPUT, or from a dump.
 
     Tables: questions, answers, tags, question_tags and, if they are nested, comments, links, votes,
-    users. DATABASE ends in .db, .sqlite or .sqlite3; it is the name of OUTPUT with .db, in the
-    current folder, if not given, and gets its name only when it is whole. Beside it goes
-    NAME.metadata.json for Datasette. To read in a browser: `so2docs serve`.
+    users. DATABASE ends in .db, .sqlite or .sqlite3; the default is the name of OUTPUT with
+    .db, in the current folder. It gets its name only when it is complete. Beside it goes
+    NAME.metadata.json for Datasette. `so2docs serve` shows it in a browser.
     """
     from so2docs.sqlite.build import to_sqlite
 

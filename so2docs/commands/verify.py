@@ -27,12 +27,12 @@ Example:
 def verify(output: str, *, report: str | None, quiet: bool, debug: bool) -> None:
     """Check OUTPUT against the manifest that convert --card wrote beside it, or against a report.
 
-    Size and SHA-256 of each file, the number of documents and answers, and each document against
-    its JSON Schema, which needs jsonschema-rs (pip install 'so2docs[verify]'). Of formats other
-    than jsonl and json, size and SHA-256 alone. OUTPUT is the name that convert was given, also
-    where it was split, in whatever folder it stands; what went to standard output may have any.
+    Checks size and SHA-256 of each file, the number of documents and answers, and each document
+    against its JSON Schema, which needs jsonschema-rs (pip install jsonschema-rs); in formats
+    other than jsonl and json, only size and SHA-256. OUTPUT is the name that convert was given,
+    also if it was split, in any folder; what went to standard output may have any name.
 
-    Exit codes: 0 all is as the manifest says, 1 something is not: the first difference is told.
+    Exit codes: 0 all is as the manifest says, 1 something is not, which the message names.
     """
     from so2docs.contract.verify import verify as check
 

@@ -123,7 +123,7 @@ def _validator(manifest: Manifest, path: str, notify: Notify) -> Check | None:
     if find_spec("jsonschema_rs") is None:
         notify(
             "documents are not held against their schema without jsonschema-rs "
-            "(pip install 'so2docs[verify]'); files and counts are checked"
+            "(pip install jsonschema-rs); files and counts are checked"
         )
         return None
     import jsonschema_rs

@@ -59,3 +59,14 @@ def test_python_of_the_readme_is_typed_for_its_users(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", str(script)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_nothing_is_installed_by_a_name_that_has_no_release() -> None:
+    files = [
+        CHECKOUT / "README.md",
+        *CHECKOUT.glob("docs/**/*.md"),
+        *CHECKOUT.glob("so2docs/**/*.py"),
+    ]
+    named = [str(file) for file in files if "so2docs[" in file.read_text(encoding="utf-8")]
+    assert len(files) > 100
+    assert named == []

@@ -32,7 +32,7 @@ names["figure"].savefig(sys.argv[1])
 @pytest.mark.long
 def test_runs_from_top_to_bottom(tmp_path: Path) -> None:
     for package in ("pandas", "matplotlib"):
-        pytest.importorskip(package, reason=f"the notebook needs {package}: so2docs[examples]")
+        pytest.importorskip(package, reason=f"the notebook needs {package}: the extra examples")
     plot = tmp_path / "plot.png"
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(plot)],
