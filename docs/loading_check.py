@@ -128,21 +128,21 @@ def search(dump: Path, folder: Path) -> tuple[int, int]:
         raise NotHere("SO2DOCS_SEARCH is not set")
     options: dict[str, Any] = {"format": "elasticsearch", "index": NAME, "split": "10MB"}
     so2docs.convert(dump, folder / "bulk.ndjson", **options)
+    properties = {"Tags": {"type": "keyword"}, "Answers": {"type": "nested"}}
+    mapping = {"mappings": {"properties": properties}}
     try:
+        _request("PUT", f"{address}/{NAME}", json.dumps(mapping).encode())
         for path in sorted(folder.glob("bulk-*.ndjson")):
             answer = _request("POST", f"{address}/_bulk?refresh=true", path.read_bytes())
             assert answer["errors"] is False, answer
         counts = _request("GET", f"{address}/{NAME}/_count")
-        script = "params._source.Answers == null ? 0 : params._source.Answers.size()"
-        found = _request(
-            "POST",
-            f"{address}/{NAME}/_search?size=10000",
-            json.dumps({"_source": False, "script_fields": {"n": {"script": script}}}).encode(),
-        )
+        asked = {"answers": {"nested": {"path": "Answers"}}, "tags": {"terms": {"field": "Tags"}}}
+        body = json.dumps({"size": 0, "aggs": asked}).encode()
+        found = _request("POST", f"{address}/{NAME}/_search", body)["aggregations"]
     finally:
         _request("DELETE", f"{address}/{NAME}")
-    answers = sum(hit["fields"]["n"][0] for hit in found["hits"]["hits"])
-    return counts["count"], answers
+    assert found["tags"]["buckets"]
+    return counts["count"], found["answers"]["doc_count"]
 
 
 def _request(method: str, address: str, data: bytes | None = None) -> Any:
