@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -34,6 +35,13 @@ COMMANDS = (
 """Each is a function of its name in the module of its name."""
 
 
+def _filled(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """A value that is not empty, as that of an unset variable is."""
+    if value == "" or (isinstance(value, tuple) and "" in value):
+        raise click.BadParameter("it is empty, as an unset variable is", context, parameter)
+    return value
+
+
 class _Commands(click.Group):
     """Imports a command when it is asked for: each needs its own part of the package."""
 
@@ -44,6 +52,8 @@ class _Commands(click.Group):
         if name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"so2docs.commands.{name}"), name)
+        for parameter in command.params:
+            parameter.callback = parameter.callback or _filled
         return command
 
     def resolve_command(

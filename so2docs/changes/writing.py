@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 
+from so2docs.errors import OptionError
 from so2docs.options.choices import Compression, compression_of
 from so2docs.options.output_form import OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress
@@ -28,6 +29,7 @@ class Target:
         indexed: Whether it holds documents, and gets an index to look them up with.
 
     Raises:
+        OptionError: It is empty.
         OutputError: It exists, is one of the inputs, or its folder is missing or not writable.
     """
 
@@ -40,6 +42,8 @@ class Target:
         level: int = _LEVEL,
         indexed: bool = False,
     ) -> None:
+        if not path:
+            raise OptionError("a name is empty, as an unset variable is; give that of a file, or -")
         self.path = path
         self.compression: Compression = compression_of(path) if path.endswith(_PACKED) else "none"
         names = Names(path, None, OutputForm(compression=self.compression, is_looked_up=indexed))

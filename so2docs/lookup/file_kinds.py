@@ -12,7 +12,7 @@ from so2docs.output.compression import compression_of
 from so2docs.sources.storage import unreadable
 
 _HEAD_BYTES = 64 * 1024
-_BLANK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"  # Also what a byte order mark is, and half of UTF-16.
+BLANK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"  # Also what a byte order mark is, and half of UTF-16.
 
 _OTHER_FORMATS = (
     (b"PAR1", "Parquet", "DuckDB, pandas or pyarrow"),
@@ -55,7 +55,7 @@ def is_output(path: str, start: bytes) -> bool:
         path: Its name, which decides where the bytes do not tell: a damaged or an empty file.
         start: Its first bytes, as `start_of` gives them.
     """
-    text = start.lstrip(_BLANK)
+    text = start.lstrip(BLANK)
     if text.startswith(b"{") or not_read_back(start) is not None:
         return True
     return ".json" in os.path.basename(path) and not text.startswith(b"<")
@@ -63,7 +63,7 @@ def is_output(path: str, start: bytes) -> bool:
 
 def not_read_back(start: bytes) -> tuple[str, str] | None:
     """What the file is that starts so, and what reads it, if documents are not read from it."""
-    text = start.lstrip(_BLANK)
+    text = start.lstrip(BLANK)
     for magic, what, reader in _OTHER_FORMATS:
         if text.startswith(magic):
             return what, reader

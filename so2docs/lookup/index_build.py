@@ -13,11 +13,12 @@ import orjson
 from isal import isal_zlib
 
 from so2docs.errors import OutputError
-from so2docs.lookup.file_kinds import not_read_back
+from so2docs.lookup.file_kinds import BLANK, not_read_back
 from so2docs.lookup.index_cuts import cuts, start_of_segments
 from so2docs.output.compression import GZIP_HEADER
 from so2docs.output.index import Builder
 from so2docs.progress import bar
+from so2docs.sources.kinds import kind_of
 
 
 def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:
@@ -70,6 +71,10 @@ def _problem(raw: bytes, offset: int) -> str:
     if (not offset or offset == len(GZIP_HEADER)) and (found := not_read_back(raw)):
         what, reader = found
         return f"is {what}, and only JSON lines can be looked up; read it with {reader}"
+    kind = None if offset else kind_of(raw)
+    if kind is not None or raw.lstrip(BLANK).startswith(b"<"):
+        what = "XML" if kind is None else kind.name
+        return f"is {what}, and only outputs can be looked up; give it to so2docs convert first"
     line = raw.partition(b"\n")[0]
     if line.startswith(b"{") and b'"Title":' in line and not line.startswith(b'{"Id":'):
         return "its documents have no Id (left out by --fields or --without?); convert with it"

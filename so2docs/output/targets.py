@@ -63,6 +63,10 @@ def check_own(path: str, kind: Kind, read: Iterable[str] = ()) -> None:
         OutputError: It cannot be written there, or something else stands there.
     """
     advice = f"choose another {kind.option}"
+    if not path:
+        raise OutputError(
+            f"the name of the {kind.name} is empty, as an unset variable is; {advice}"
+        )
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise OutputError(f"{path}: the folder {folder} does not exist; make it first")

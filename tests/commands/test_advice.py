@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import json
 import struct
 import subprocess
 import sys
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from support.command import run
 from support.places import SAMPLES
 
 import so2docs
+from so2docs.output.targets import REPORT, check_own
 
 
 @pytest.mark.parametrize(
@@ -145,3 +148,53 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     so2docs.convert(folder / "posts.xml", folder / "q.jsonl.gz", jobs=1)
     (folder / "r.json").write_text("{}")
     return folder
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["convert", ""],
+        ["convert", "posts.xml", ""],
+        ["convert", "posts.xml", "--output-dir", ""],
+        ["convert", "posts.xml", "o.jsonl", "--report", ""],
+        ["convert", "posts.xml", "o.jsonl", "--work-dir", ""],
+        ["convert", "posts.xml", "o.jsonl", "--comments", ""],
+        ["stats", "q.jsonl.gz", "--html", ""],
+        ["diff", "q.jsonl.gz", "q.jsonl.gz", ""],
+        ["diff", "q.jsonl.gz", "q.jsonl.gz", "o.jsonl", "--format", "jsonl", "--deleted", ""],
+        ["patch", "q.jsonl.gz", "q.jsonl.gz", ""],
+        ["sqlite", "q.jsonl.gz", ""],
+        ["verify", "q.jsonl.gz", "--report", ""],
+        ["serve", ""],
+    ],
+)
+def test_what_an_unset_variable_leaves_empty(arguments: list[str], somewhere: Path) -> None:
+    before = sorted(somewhere.iterdir())
+    done = run(*arguments, cwd=somewhere)
+    assert done.returncode == 2
+    assert "empty, as an unset variable is" in done.stderr
+    assert sorted(somewhere.iterdir()) == before
+
+
+def test_names_that_are_empty_in_the_library(somewhere: Path, tmp_path: Path) -> None:
+    output = somewhere / "q.jsonl.gz"
+    with pytest.raises(so2docs.OptionError, match="empty, as an unset"):
+        so2docs.diff(output, output).write("")
+    with pytest.raises(so2docs.OptionError, match="empty, as an unset"):
+        so2docs.patch(output, output, "")
+    with pytest.raises(so2docs.OutputError, match="empty, as an unset"):
+        check_own("", REPORT)
+
+
+@pytest.mark.parametrize("name", ["posts.xml", "posts.xml.bz2", "posts.zip"])
+def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
+    dump = (SAMPLES / "posts.xml").read_bytes()
+    if name == "posts.zip":
+        with zipfile.ZipFile(tmp_path / name, "w") as packed:
+            packed.writestr("Posts.xml", dump)
+    else:
+        (tmp_path / name).write_bytes(bz2.compress(dump) if name.endswith("bz2") else dump)
+    for command in (["show", tmp_path / name, "1"], ["stats", tmp_path / name]):
+        done = run(*command)
+        assert done.returncode == 1
+        assert "only outputs can be looked up; give it to so2docs convert first" in done.stderr
