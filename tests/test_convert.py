@@ -113,7 +113,7 @@ def test_read_says_what_is_wrong(samples: Path, tmp_path: Path) -> None:
     with pytest.raises(so2docs.OutputError, match=r"no\.jsonl: line 2 is not JSON"):
         list(so2docs.read(tmp_path / "no.jsonl"))
     with pytest.raises(so2docs.OutputError, match="cannot be read: No such file"):
-        list(so2docs.read(tmp_path / "nope"))
+        so2docs.read(tmp_path / "nope")  # At the call, not when the first is asked for.
 
 
 def test_a_script_without_a_main_guard_may_use_many_jobs(samples: Path, tmp_path: Path) -> None:

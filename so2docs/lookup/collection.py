@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from so2docs.errors import DocumentNotFoundError, OutputError
-from so2docs.lookup.index_build import build
+from so2docs.lookup.index_build import NO_ID, build
 from so2docs.lookup.segments import SegmentReader, find_line, replaced
 from so2docs.options.choices import Compression
 from so2docs.output import index
@@ -206,7 +206,7 @@ class Collection:
             yield
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise OutputError(
-                f"{self.path}: after byte {entry.offset:,}, a line is no document with an Id"
+                f"{self.path}: at byte {entry.offset:,}, a line is no document with an Id; {NO_ID}"
             ) from None
 
     def _lines(self, segment: int) -> bytes:

@@ -20,6 +20,8 @@ from so2docs.output.index import Builder
 from so2docs.progress import bar
 from so2docs.sources.kinds import kind_of
 
+NO_ID = "if --fields or --without left it out, convert with it"
+
 
 def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:
     """Read a whole output and make its index.
@@ -77,7 +79,7 @@ def _problem(raw: bytes, offset: int) -> str:
         return f"is {what}, and only outputs can be looked up; give it to so2docs convert first"
     line = raw.partition(b"\n")[0]
     if line.startswith(b"{") and b'"Title":' in line and not line.startswith(b'{"Id":'):
-        return "its documents have no Id (left out by --fields or --without?); convert with it"
+        return f"its documents have no Id; {NO_ID}"
     return (
         f"at byte {offset:,} is no JSON line with an Id; only the documents of so2docs can be "
         "looked up"

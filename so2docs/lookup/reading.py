@@ -32,12 +32,23 @@ def read(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
         path: A file name, or an open binary file, which is left open. Compressed by gzip or
             zstd or not.
 
-    Yields:
-        One question a time, its answers under `Answers`.
+    Returns:
+        An iterator: one question a time, its answers under `Answers`.
 
     Raises:
-        OutputError: The file cannot be opened, is damaged, or a line is not JSON.
+        OutputError: There is no such file; or, when its turn comes, it is damaged, or a line is not
+            JSON.
     """
+    if isinstance(path, str | os.PathLike):
+        try:
+            os.stat(path)  # Opened only to be read, once: it may be a pipe.
+        except OSError as error:
+            name = os.fspath(path)
+            raise OutputError(f"{name}: {unreadable(name, error)}") from error
+    return _documents(path)
+
+
+def _documents(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
     name = path if isinstance(path, str | os.PathLike) else getattr(path, "name", "the file")
     for number, line in enumerate(lines_of(path), 1):
         try:

@@ -27,7 +27,7 @@ from so2docs.output.targets import REPORT, check_own
         ("q.json.gz", {}, "is a JSON array, and only"),
         ("q.ravendbdump", {}, "is an import file of RavenDB, and only"),
         ("q.ndjson", {"format": "elasticsearch"}, "is bulk lines for Elasticsearch, and only"),
-        ("q.jsonl.gz", {"without": "Id"}, "have no Id (left out by --fields or --without?)"),
+        ("q.jsonl.gz", {"without": "Id"}, "no Id; if --fields or --without left it out"),
     ],
 )
 def test_what_is_no_collection(
@@ -37,6 +37,9 @@ def test_what_is_no_collection(
         pytest.importorskip("pyarrow")
     output = tmp_path / name
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, **options)  # type: ignore[arg-type]
+    if "without" in options:
+        done = run("show", output, "1")
+        assert "an Id; if --fields or --without left it out, convert with it" in done.stderr
     for path in tmp_path.glob(".*index*"):
         path.unlink()
     for command in (["show", output, "1"], ["stats", output]):
