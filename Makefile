@@ -72,7 +72,7 @@ format: $(VENV)/installed-test
 SANITIZED := build/sanitized
 SANITIZERS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 INCLUDE = -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
-SOURCES := $(patsubst %,so2docs/posts/_%.c,core canonical join values)
+SOURCES := $(patsubst %,so2docs/posts/_%.c,core canonical find join nest records values)
 ARM := aarch64-linux-gnu
 
 $(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*.py so2docs/*/*)

@@ -8,7 +8,7 @@ is made by joining the bytes of its posts.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from so2docs.nest import Buffer, Counts, Nest, Post, Row, added
@@ -20,7 +20,6 @@ Block = tuple[bytes, bytes]
 """Keys and JSON objects of some posts, in the order of the dump."""
 
 _ANSWERS = b'"Answers":['
-_COMMA = b","
 _EMPTY = len(b"{}")
 _KEPT = {QUESTION, ANSWER}
 """Kinds of posts that have not been counted as filtered by the first pass."""
@@ -148,38 +147,44 @@ class Nesting:
         self._by_votes = answers_by == "votes"
         self._first_question_of = first_question_of or {}
         self._nest = nest
-        fields = [extra] if extra else []
-        fields += [_ANSWERS] if with_answers else []
-        self._open = b"".join(b"," + field for field in fields)
+        fields = (extra, _ANSWERS if with_answers else b"")
+        self._open = b"".join(b"," + field for field in fields if field)
 
     def __iter__(self) -> Iterator[Document]:
+        yield from self._documents()
+        if self._nest is not None:
+            self.tally.tables = added({}, self._nest.counts)
+
+    def _documents(self) -> Iterator[Document]:
         posts, rows = self._records.posts, self._records.rows
         for question_id in sorted(posts.keys() | rows.keys()):
             group = sorted(posts.get(question_id, ()))
-            nested, is_left_out = self._nested(question_id, group)
-            by_post = _by_post(rows[question_id]) if question_id in rows else {}
-            if nested:
-                yield self._document(nested, by_post)
-            if self._nest is not None and by_post:
-                others = by_post.keys() - {post_id for post_id, *_ in nested}
-                left = [row for post_id in others for row in by_post[post_id]]
-                self.strays += self._nest.reject(question_id, group, left, filtered=is_left_out)
-        if self._nest is not None:
-            self.tally.tables = added({}, self._nest.counts)
+            if document := self._of(question_id, group, rows.get(question_id, ())):
+                yield document
+
+    def _of(self, question_id: int, group: list[Post], rows: Sequence[Row]) -> Document | None:
+        """The document of posts in order, and of rows; what it does not hold is kept or counted."""
+        nested, is_left_out = self._nested(question_id, group)
+        document = self._document(nested, _by_post(rows)) if nested else None
+        if self._nest is not None and rows:
+            known = {post_id for post_id, *_ in nested}
+            left = [row for row in rows if row[1] not in known]
+            self.strays += self._nest.reject(question_id, group, left, filtered=is_left_out)
+        return document
 
     def _nested(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
         """Question and answers of a document, or none; whether they were left out on purpose."""
         if self.tally.questions == self._limit:
-            self.tally.filtered += sum(_kind(post) in _KEPT for post in group)
+            self.tally.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
             return [], True
-        if len(group) == 1 and not self._first_question_of and _kind(group[0]) == QUESTION:
+        if len(group) == 1 and not self._first_question_of and group[0][3] == QUESTION:
             return group, False
         question, answers, repeated = self._parted(question_id, group)
         if question is None or repeated:
             self._reject(repeated, [] if question else answers)
         if question is None:
             return [], False
-        if _kind(question) == REJECTED_QUESTION:
+        if question[3] == REJECTED_QUESTION:
             self.tally.filtered += len(answers)
             return [], True
         return [question, *answers], False
@@ -199,14 +204,13 @@ class Nesting:
         parts: list[Buffer] = [jsons[0][:-1]]
         if self._open:
             parts.append(self._open if size > _EMPTY else self._open[1:])
-        if not self._with_answers:
-            return Document(question_id, parts, size)
-        for json in jsons[1:]:
-            parts += (json, _COMMA)
-            size += len(json)
-        if len(jsons) > 1:
-            parts.pop()
-        parts.append(b"]")
+        if self._with_answers:
+            for json in jsons[1:]:
+                parts += (json, b",")
+                size += len(json)
+            if len(jsons) > 1:
+                parts.pop()
+            parts.append(b"]")
         return Document(question_id, parts, size)
 
     def _parted(
@@ -231,20 +235,16 @@ class Nesting:
 
     def _reject(self, repeated: list[Post], orphans: list[Post]) -> None:
         """Keep what no document holds, in the order of post id and dump."""
-        reasons = [(post, "repeated_id") for post in repeated if _kind(post) in _KEPT]
+        reasons = [(post, "repeated_id") for post in repeated if post[3] in _KEPT]
         reasons += [(post, "question_not_in_dump") for post in orphans]
         for (_, _, _, _, json), reason in sorted(reasons):
             self.tally.strays[reason] += 1
             self.strays.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), bytes(json)))
 
 
-def _kind(post: Post) -> int:
-    return post[3]
-
-
 def _by_post(rows: Iterable[Row]) -> dict[int, list[Row]]:
     """Rows of tables by post id, each in the order in which they are nested."""
-    by_post: dict[int, list[Row]] = {}
+    by_post = defaultdict[int, list[Row]](list)
     for row in sorted(rows):
-        by_post.setdefault(row[1], []).append(row)
+        by_post[row[1]].append(row)
     return by_post

@@ -2,8 +2,7 @@
 
 Part of the merge: everything that belongs to a question is at hand. What is nested is put between
 the last of a post's own keys and its closing brace, in the order `Comments`, `Links`, `Votes`,
-`Owner`, `LastEditor`. No JSON is parsed for it, unless some of it is to be left out: then each post
-is walked over once it is complete.
+`Owner`, `LastEditor`. No JSON is parsed for it, but that of complete posts that are to lose some.
 """
 
 from __future__ import annotations
@@ -53,6 +52,7 @@ class Nest:
 
     Attributes:
         counts: What became of the rows.
+        leaves_out: Whether something of complete posts is left out.
 
     Args:
         tables: Names of the tables that were asked for.
@@ -71,6 +71,7 @@ class Nest:
         self._users = None if users is None else _KnownUsers(users)
         choices = [choice_of_nested(fields or Fields(), tables, path) for path in ("Answers", "")]
         self._of_answers, self._of_questions = choices
+        self.leaves_out = any(choice is not None for choice in choices)
 
     def complete(
         self, question_id: int, posts: Iterable[Post], rows: Mapping[int, list[Row]]

@@ -16,9 +16,10 @@ from so2docs.recipes.records import RecordMaker
 
 _DATE = re.compile(
     rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'
-    rb'|(?:Comments|Links)":\[|(?:Votes|Owner|LastEditor)":\{)'
+    rb'|(?:Comments|Links|Answers)":\[|(?:Votes|Owner|LastEditor)":\{)'
 )
-"""The date of a question, which stands before what is nested in it and has dates of its own.
+"""The date of a question, which stands before what is nested in it and has dates of its own, as its
+answers have.
 
 Inside a JSON string each quote has a backslash before it, so the name of a member is nowhere else.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import orjson
 
@@ -121,43 +122,25 @@ def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
         SpillError: A block is damaged.
     """
     options = task.options
-    with BlockReader() as reader:
-        blocks = (reader.read(path, block) for path, block in task.blocks)
-        if _can_be_joined(task):
-            with belonging(task.blocks):
-                joined = JoinedNesting(
-                    list(blocks),
-                    options.answers_by,
-                    extra=_extra(options),
-                    limit=task.limit,
-                    with_answers=options.filters.fields.has_answers,
-                )
-            yield joined
-            return
-        with belonging(task.blocks):
-            records = merge.gather(blocks, task.ids)
+    fields = options.filters.fields
     with nullcontext() if task.users is None else Users(task.users) as users:
-        yield merge.Nesting(
-            records,
-            options.answers_by,
-            task.first_question_of,
-            extra=_extra(options),
-            limit=task.limit,
-            with_answers=options.filters.fields.has_answers,
-            nest=Nest(options.nest, users, options.filters.fields) if options.nest else None,
-        )
-
-
-def _can_be_joined(task: BucketTask) -> bool:
-    """Whether the compiled core may nest the posts.
-
-    All of their bucket are then in memory until the last document, none of them is under several
-    questions or with rows of other tables, and nobody looks at the question apart from its answers.
-    """
-    is_whole = len(task.ids) == 1 << BUCKET_BITS
-    options = task.options
-    asks_more = options.nest or task.first_question_of or options.form.split_by
-    return options.core == "compiled" and is_whole and not asks_more
+        nest = Nest(options.nest, users, fields) if options.nest else None
+        form: dict[str, Any] = {
+            "extra": _extra(options),
+            "limit": task.limit,
+            "with_answers": fields.has_answers,
+            "nest": nest,
+        }
+        order, first = options.answers_by, task.first_question_of
+        nested: merge.Nesting
+        with BlockReader() as reader, belonging(task.blocks):
+            blocks = (reader.read(path, block) for path, block in task.blocks)
+            # Posts of which something is left out once they are complete are parsed for it.
+            if options.core == "compiled" and not (nest and nest.leaves_out):
+                nested = JoinedNesting(blocks, task.ids, order, first, users=users, **form)
+            else:
+                nested = merge.Nesting(merge.gather(blocks, task.ids), order, first, **form)
+        yield nested
 
 
 def _extra(options: Options) -> bytes:

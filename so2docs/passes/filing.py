@@ -128,7 +128,7 @@ class _Rows(Filing):
 
     def __init__(self, table: Table, options: Options, writer: BlockWriter, known: IdMap) -> None:
         super().__init__(options, Posts(), writer)
-        self._table, self._find = table, known.find
+        self._table, self._known = table, known
         self._counts = table.kind == VOTE
         self._projection = None if self._counts else projection_of_table(options)
         self._is_compiled = self._is_compiled and self._projection is None
@@ -136,14 +136,14 @@ class _Rows(Filing):
 
     def add(self, rows: list[Row]) -> None:
         if self._counts:
-            table_rows.add_votes(self.found, rows, self._find)
+            table_rows.add_votes(self.found, rows, self._known.find)
         else:
-            table_rows.add_rows(self.found, self._table, rows, self._find, self._projection)
+            table_rows.add_rows(self.found, self._table, rows, self._known.find, self._projection)
 
     def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
         if not self._is_compiled:
             return None
-        return core.add_canonical_records(data, frame, self._table, self.found, self._find)
+        return core.add_canonical_records(data, frame, self._table, self.found, self._known.replace)
 
     def flush(self) -> None:
         if not self._counts:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from struct import Struct
 
-from so2docs.merge import Document, Nesting, Records
-from so2docs.nest import Post
+from so2docs.merge import Block, Document, Nesting, Records
+from so2docs.nest import NESTED, Nest, Post, Row
 from so2docs.options.choices import AnswersBy
-from so2docs.posts import core
+from so2docs.posts import joining
+from so2docs.posts.keys import BUCKET_BITS
+from so2docs.schema import COMMENT, LINK, OF_KIND, VOTE
+from so2docs.store.users import Users
 
 ENOUGH_BYTES = 1 << 20
-"""Posts that are joined at a time."""
+"""Records and documents that are joined at a time."""
 
-_POST = Struct("=5q")
-"""Question id, post id, number of the block << 40 | offset, rank, size << 4 | kind."""
+_RECORD = Struct("=6q")
+"""Question id, post id, rank, size << 4 | kind, number of the block << 40 | offset, order."""
 _OFFSET = (1 << 40) - 1
 
 
 class JoinedNesting(Nesting):
-    """Nests the posts of one bucket, as `merge.Nesting` does, without the rows of other tables.
+    """Nests the posts of one bucket, as `merge.Nesting` does.
 
     Args:
         blocks: All blocks of the bucket, in the order of the dump.
+        ids: The question ids to keep.
         answers_by: As for `merge.Nesting`, like the others.
+        users: Where users are looked up, if they are nested.
 
     Raises:
         ValueError: Keys and JSON of a block do not belong together.
@@ -31,37 +37,83 @@ class JoinedNesting(Nesting):
 
     def __init__(
         self,
-        blocks: list[tuple[bytes, bytes]],
+        blocks: Iterable[Block],
+        ids: range,
         answers_by: AnswersBy = "id",
+        first_question_of: Mapping[int, int] | None = None,
         *,
         extra: bytes = b"",
         limit: int | None = None,
         with_answers: bool = True,
+        nest: Nest | None = None,
+        users: Users | None = None,
     ) -> None:
-        super().__init__(Records(), answers_by, extra=extra, limit=limit, with_answers=with_answers)
-        self._blocks = blocks
-        self._posts = core.sort_posts(blocks)
+        super().__init__(
+            Records(),
+            answers_by,
+            first_question_of,
+            extra=extra,
+            limit=limit,
+            with_answers=with_answers,
+            nest=nest,
+        )
+        if len(ids) < 1 << BUCKET_BITS:
+            blocks = (joining.select_records(block, ids) for block in blocks)
+        self._blocks = list(blocks)
+        self._sorted = joining.sort_records(self._blocks)
+        self._users = users
 
-    def __iter__(self) -> Iterator[Document]:
-        posts = self._posts
-        form = core.JoinedForm(self._open, self._with_answers, self._by_votes)
-        at, end = 0, len(posts) // _POST.size
+    def _documents(self) -> Iterator[Document]:
+        form = self._form()
+        at, end = 0, len(self._sorted) // _RECORD.size
         while at < end:
-            groups = core.join_posts(self._blocks, posts, at, ENOUGH_BYTES, form)
-            for question_id, count, size, document in groups:
-                if document is None or self.tally.questions == self._limit:
-                    group = [self._post(posts, number) for number in range(at, at + count)]
-                    nested, _ = self._nested(question_id, group)
-                    if nested:
-                        yield self._document(nested, {})
+            for group in joining.join_records(self._blocks, self._sorted, at, ENOUGH_BYTES, form):
+                if group.document is None or self.tally.questions == self._limit:
+                    found = self._by_reference(range(at, at + group.records))
                 else:
-                    self.tally.questions += 1
-                    self.tally.answers += count - 1
-                    yield Document(question_id, [document], size)
-                at += count
+                    self._count(group)
+                    found = Document(group.question_id, [group.document], group.size)
+                at += group.records
+                if found is not None:
+                    yield found
 
-    def _post(self, posts: bytearray, number: int) -> Post:
-        _, post_id, place, rank, size_and_kind = _POST.unpack_from(posts, number * _POST.size)
-        start = place & _OFFSET
-        json = memoryview(self._blocks[place >> 40][1])[start : start + (size_and_kind >> 4)]
-        return (post_id, place, rank, size_and_kind & 15, json)
+    def _form(self) -> joining.JoinedForm:
+        nested = () if self._nest is None else self._nest.counts
+        user_ids, users = array("q"), None
+        if self._users is not None:
+            user_ids = joining.user_ids(self._blocks, self._sorted)
+            users = self._users.get_all(user_ids)
+        return joining.JoinedForm(
+            self._open,
+            self._with_answers,
+            self._by_votes,
+            [kind for kind, table in OF_KIND.items() if table.name in nested],
+            array("q", sorted(self._first_question_of)),
+            user_ids,
+            users,
+        )
+
+    def _count(self, group: joining.JoinedGroup) -> None:
+        self.tally.questions += 1
+        self.tally.answers += group.posts - 1
+        if self._nest is not None:
+            found = {COMMENT: group.comments, LINK: group.links, VOTE: group.votes}
+            for kind, rows in found.items():
+                if rows:
+                    self._nest.counts[OF_KIND[kind].name][NESTED] += rows
+
+    def _by_reference(self, numbers: range) -> Document | None:
+        posts: list[Post] = []
+        rows: list[Row] = []
+        question_id = 0
+        for number in numbers:
+            question_id, post_id, rank, size_and_kind, place, order = _RECORD.unpack_from(
+                self._sorted, number * _RECORD.size
+            )
+            start, kind = place & _OFFSET, size_and_kind & 15
+            json = self._blocks[place >> 40][1][start : start + (size_and_kind >> 4)]
+            if kind >= COMMENT:
+                rows.append((kind, post_id, rank, order, json))
+            else:
+                posts.append((post_id, order, rank, kind, json))
+        return self._of(question_id, posts, rows)

@@ -11,7 +11,10 @@
 #include <string.h>
 
 #include "_canonical.h"
+#include "_find.h"
 #include "_join.h"
+#include "_nest.h"
+#include "_records.h"
 
 /* Make a bytearray longer, once; where the new bytes start, to be filled before Python code runs. */
 static char *extend(PyObject *array, size_t more)
@@ -295,37 +298,77 @@ PyDoc_STRVAR(add_rows_doc,
     "    The number of rows, the `Id` of the last one, and the rows of other types by type; or None,\n"
     "    with nothing changed, if a row is not canonical.");
 
-PyDoc_STRVAR(sort_posts_doc,
-    "sort_posts(blocks)\n--\n\n"
-    "Sort the posts of a bucket, as `merge.gather` and `merge.Nesting` do.\n\n"
+PyDoc_STRVAR(find_values_doc,
+    "find_values(firsts, keys, values, get_block)\n--\n\n"
+    "Look ids up in a map, as `IdMap.find` does.\n\n"
+    "Args:\n"
+    "    firsts: The first id of each block, native 64-bit integers as all others here.\n"
+    "    keys: The ids, in any order.\n"
+    "    values: As many integers; those of ids that are in the map are replaced.\n"
+    "    get_block: What returns a block by its number: some ids, and the value of each.");
+
+PyDoc_STRVAR(select_records_doc,
+    "select_records(block, low, high)\n--\n\n"
+    "Copy the records of some question ids out of a block, as `merge.gather` does.\n\n"
+    "Args:\n"
+    "    block: A tuple of keys and JSON.\n"
+    "    low: The first question id.\n"
+    "    high: The first one after them.\n\n"
+    "Returns:\n"
+    "    Their keys and JSON.");
+
+PyDoc_STRVAR(sort_records_doc,
+    "sort_records(blocks)\n--\n\n"
+    "Sort the records of a bucket: by question, post, table, rank and order in the dump, as\n"
+    "`merge.Nesting` does.\n\n"
     "Args:\n"
     "    blocks: A list of tuples of keys and JSON, in the order of the dump.\n\n"
     "Returns:\n"
-    "    Five native 64-bit integers for each post: question id, post id, place in the blocks\n"
-    "    (number << 40 | offset), rank, size << 4 | kind.");
+    "    Six native 64-bit integers for each record: question id, post id, rank,\n"
+    "    size << 4 | kind, place in the blocks (number << 40 | offset), order in the dump.");
 
-PyDoc_STRVAR(join_posts_doc,
-    "join_posts(blocks, posts, first, enough, opening, with_answers, by_votes)\n--\n\n"
-    "Join the posts of each question id, as `merge.Nesting` does.\n\n"
+PyDoc_STRVAR(user_ids_doc,
+    "user_ids(blocks, records)\n--\n\n"
+    "Find the ids of the users of posts and comments.\n\n"
     "Args:\n"
     "    blocks: The blocks that were sorted.\n"
-    "    posts: What `sort_posts` returned.\n"
-    "    first: The post to start at, the first of its question id.\n"
-    "    enough: Bytes of posts to end after.\n"
+    "    records: What `sort_records` returned.\n\n"
+    "Returns:\n"
+    "    Native 64-bit integers in ascending order, each once.");
+
+PyDoc_STRVAR(join_records_doc,
+    "join_records(blocks, records, first, enough, opening, with_answers, by_votes, tables,\n"
+    "             vote_names, repeated, user_ids, users)\n--\n\n"
+    "Join the records of each question id, as `merge.Nesting` and `nest.Nest` do.\n\n"
+    "Args:\n"
+    "    blocks: The blocks that were sorted.\n"
+    "    records: What `sort_records` returned.\n"
+    "    first: The record to start at, the first of its question id.\n"
+    "    enough: Bytes of records and documents to end after.\n"
     "    opening: Bytes between the fields of a question and its answers.\n"
     "    with_answers: Whether documents have answers.\n"
-    "    by_votes: Whether these are ordered by votes, not by id.\n\n"
+    "    by_votes: Whether these are ordered by votes, not by id.\n"
+    "    tables: A bit for each kind of rows that are nested.\n"
+    "    vote_names: By type of votes, its name as a key with the colon.\n"
+    "    repeated: Ids of posts under several questions, native 64-bit integers in ascending order.\n"
+    "    user_ids: What `user_ids` returned.\n"
+    "    users: The JSON of each of those, or None where nobody has the id; or None, where no\n"
+    "        users are nested.\n\n"
     "Returns:\n"
-    "    For each question id: itself, the number of its posts, the bytes of those that are in\n"
-    "    its document, and this without its closing brace; or None, if there is no question, a\n"
-    "    repeated id, or a record of another kind.");
+    "    For each question id: itself, the number of its records and of its posts, the bytes of\n"
+    "    those that are in its document, this without its closing brace, and the number of its\n"
+    "    comments, links and votes. Without a document, if there is no question, a repeated id, a\n"
+    "    row of none of the posts, or anything else that only the reference decides.");
 
 static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, add_rows_doc},
     {"read_table", read_table, METH_VARARGS, read_table_doc},
     {"file_records", file_records, METH_VARARGS, file_records_doc},
-    {"sort_posts", sort_posts, METH_O, sort_posts_doc},
-    {"join_posts", join_posts, METH_VARARGS, join_posts_doc},
+    {"find_values", find_values, METH_VARARGS, find_values_doc},
+    {"select_records", select_records, METH_VARARGS, select_records_doc},
+    {"sort_records", sort_records, METH_O, sort_records_doc},
+    {"user_ids", user_ids, METH_VARARGS, user_ids_doc},
+    {"join_records", join_records, METH_VARARGS, join_records_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,3 +1,4 @@
+from array import array
 from collections.abc import Callable
 
 from so2docs.posts.posts import Bucket
@@ -19,13 +20,26 @@ def file_records(
     new_bucket: Callable[[], Bucket],
     bucket_bits: int,
 ) -> None: ...
-def sort_posts(blocks: list[tuple[bytes, bytes]]) -> bytearray: ...
-def join_posts(
+def find_values(
+    firsts: array[int],
+    keys: array[int],
+    values: array[int],
+    get_block: Callable[[int], array[int]],
+) -> None: ...
+def select_records(block: tuple[bytes, bytes], low: int, high: int) -> tuple[bytes, bytes]: ...
+def sort_records(blocks: list[tuple[bytes, bytes]]) -> bytearray: ...
+def user_ids(blocks: list[tuple[bytes, bytes]], records: bytearray) -> bytes: ...
+def join_records(
     blocks: list[tuple[bytes, bytes]],
-    posts: bytearray,
+    records: bytearray,
     first: int,
     enough: int,
     opening: bytes,
     with_answers: bool,
     by_votes: bool,
-) -> list[tuple[int, int, int, bytes | None]]: ...
+    tables: int,
+    vote_names: tuple[bytes, ...],
+    repeated: array[int],
+    user_ids: array[int],
+    users: list[bytes | None] | None,
+) -> list[tuple[int, int, int, int, bytes | None, int, int, int]]: ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from array import array
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, get_args
 
@@ -17,7 +18,6 @@ from so2docs.options.choices import Core
 from so2docs.posts import rows
 from so2docs.posts.keys import BUCKET_BITS, KEY, as_bytes, integers
 from so2docs.posts.posts import Posts, new_bucket
-from so2docs.posts.table_rows import FindQuestions
 from so2docs.schema import RESERVED, Table
 
 try:
@@ -43,20 +43,6 @@ class Added(NamedTuple):
 
     rows: int
     last_id: int | None
-
-
-class JoinedForm(NamedTuple):
-    """How documents are joined.
-
-    Attributes:
-        opening: Bytes between the fields of a question and its answers.
-        with_answers: Whether documents have answers.
-        by_votes: Whether these are ordered by votes, not by id.
-    """
-
-    opening: bytes
-    with_answers: bool
-    by_votes: bool
 
 
 def resolve(wanted: Core) -> Core:
@@ -129,7 +115,11 @@ def read_users(data: bytes, frame: tuple[bytes, bytes]) -> tuple[Added, bytes, b
 
 
 def add_canonical_records(
-    data: bytes, frame: tuple[bytes, bytes], table: Table, found: Posts, questions: FindQuestions
+    data: bytes,
+    frame: tuple[bytes, bytes],
+    table: Table,
+    found: Posts,
+    find_questions: Callable[[array[int], array[int]], None],
 ) -> Added | None:
     """Turn a slice of comments, links or votes into records by the compiled core.
 
@@ -138,7 +128,8 @@ def add_canonical_records(
         frame: The root's start and closing tags.
         table: The table that it is of.
         found: Where the records go.
-        questions: Where the posts belong.
+        find_questions: Replaces, for some post ids, integers by the question ids of those that are
+            in the dump.
 
     Returns:
         What was added; or None, with nothing changed, if the slice is not canonical.
@@ -148,22 +139,20 @@ def add_canonical_records(
         return None
     added, keys, json = done
     post_ids = integers(keys)[1 :: KEY.size // 8]
-    places = questions(set(post_ids))
-    question_ids = array("q", map(places.get, post_ids, post_ids))
+    question_ids = array("q", post_ids)
+    find_questions(post_ids, question_ids)
     _core.file_records(keys, json, as_bytes(question_ids), found.buckets, new_bucket, BUCKET_BITS)
     return added
 
 
-def sort_posts(blocks: list[tuple[bytes, bytes]]) -> bytearray:
-    """Sort the posts of a bucket by question id, post id and place; see `_core.sort_posts`."""
-    return _core.sort_posts(blocks)
-
-
-def join_posts(
-    blocks: list[tuple[bytes, bytes]], posts: bytearray, first: int, enough: int, form: JoinedForm
-) -> list[tuple[int, int, int, bytes | None]]:
-    """Join the posts of some question ids into documents; see `_core.join_posts`."""
-    return _core.join_posts(blocks, posts, first, enough, *form)
+def find_values(
+    firsts: array[int],
+    keys: array[int],
+    values: array[int],
+    get_block: Callable[[int], array[int]],
+) -> None:
+    """Look ids up in a map on disk; see `_core.find_values`."""
+    _core.find_values(firsts, keys, values, get_block)
 
 
 def _read_table(

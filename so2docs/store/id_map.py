@@ -20,6 +20,7 @@ from itertools import groupby
 from isal.isal_zlib import crc32
 
 from so2docs.errors import SpillError
+from so2docs.posts import core
 from so2docs.store.disk import AppendedFile, read_at
 
 _BLOCK = 256
@@ -93,7 +94,7 @@ class IdMap:
                 f"{path}: the spill cannot be read ({error.strerror}); run again with --restart"
             ) from error
         self._firsts, self._sums = array("q"), array("I")
-        self._known: dict[int, tuple[array[int], array[int]]] = {}
+        self._known: dict[int, array[int]] = {}
         try:
             self._read_index(os.fstat(self._file).st_size)
         except BaseException:
@@ -128,9 +129,10 @@ class IdMap:
         number = bisect_right(self._firsts, key) - 1
         if number < 0:
             return None
-        ids, values = self._block(number)
-        place = bisect_left(ids, key)
-        return values[place] if place < len(ids) and ids[place] == key else None
+        words = self._block(number)
+        count = len(words) // 2
+        place = bisect_left(words, key, 0, count)
+        return words[count + place] if place < count and words[place] == key else None
 
     def find(self, ids: Iterable[int]) -> dict[int, int]:
         """The values of those ids that have one."""
@@ -139,16 +141,25 @@ class IdMap:
         for number, keys in groupby(sorted(ids), lambda key: bisect_right(firsts, key) - 1):
             if number < 0:
                 continue
-            known, values = self._block(number)
-            last = len(known) - 1
+            words = self._block(number)
+            count = len(words) // 2
             for key in keys:
-                place = bisect_left(known, key, 0, last)
-                if known[place] == key:
-                    found[key] = values[place]
+                place = bisect_left(words, key, 0, count - 1)
+                if words[place] == key:
+                    found[key] = words[count + place]
         return found
 
-    def _block(self, number: int) -> tuple[array[int], array[int]]:
-        """Ids and values of a block; those of late are not read again."""
+    def replace(self, ids: array[int], values: array[int]) -> None:
+        """Put the values of those ids that have one in the places of the ids, compiled.
+
+        Args:
+            ids: The ids.
+            values: As many integers; what stays there is of ids that have no value.
+        """
+        core.find_values(self._firsts, ids, values, self._block)
+
+    def _block(self, number: int) -> array[int]:
+        """Ids of a block, and a value for each; those of late are not read again."""
         known = self._known.get(number)
         if known is None:
             start = number * _BLOCK
@@ -156,9 +167,7 @@ class IdMap:
             data = read_at(self._file, count * _PAIR, start * _PAIR)
             if crc32(data) != self._sums[number]:
                 raise self._damaged(f"at byte {start * _PAIR:,}")
-            words = array("q")
-            words.frombytes(data)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            known = self._known[number] = words[:count], words[count:]
+            known = self._known[number] = array("q", data)
         return known

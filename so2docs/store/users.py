@@ -8,6 +8,7 @@ user, so that the table of Stack Overflow's 22 million users fits in the system'
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 
 import orjson
@@ -27,6 +28,8 @@ CHECK_BYTES = 8
 """A line starts with the CRC-32 of its JSON, in hexadecimal."""
 
 _ENOUGH = 512
+_WINDOW = 16 * 1024
+_NOWHERE = -1
 _FULL = 1024 * 1024
 
 
@@ -126,13 +129,40 @@ class Users:
         place = self._places.get(user_id)
         return None if place is None else self.at(place)
 
+    def get_all(self, user_ids: array[int]) -> list[bytes | None]:
+        """The JSON objects of many users, by the compiled core; None for those there are not.
+
+        Read in the order in which they stand, those that are near each other at once.
+        """
+        places = array("q", [_NOWHERE]) * len(user_ids)
+        self._places.replace(user_ids, places)
+        found: list[bytes | None] = [None] * len(user_ids)
+        start, window = _NOWHERE, b""
+        for number in sorted(range(len(places)), key=places.__getitem__):
+            place = places[number]
+            if place == _NOWHERE:
+                continue
+            if not start <= place <= start + _WINDOW:
+                path, offset = self._where(place)
+                start, window = place, self._reader.bytes_at(path, offset, _WINDOW + _ENOUGH)
+            at = place - start
+            end = window.find(b"\n", at)
+            json = window[at + CHECK_BYTES : end]
+            is_whole = end > 0 and window[at : at + CHECK_BYTES] == b"%08x" % crc32(json)
+            found[number] = json if is_whole else self.at(place)
+        return found
+
+    def _where(self, place: int) -> tuple[str, int]:
+        """Path of the file and bytes from its start."""
+        return self._files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
+
     def at(self, place: int) -> bytes:
         """The JSON object that starts at a place.
 
         Raises:
             SpillError: It is not what was written.
         """
-        path, offset = self._files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
+        path, offset = self._where(place)
         size = _ENOUGH
         while True:
             data = self._reader.bytes_at(path, offset, size)

@@ -1,14 +1,18 @@
 """Sorting and joining by the compiled core: as the reference does, and no byte beyond a block."""
 
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from so2docs import merge
+from so2docs.nest import Nest
 from so2docs.passes import joined
-from so2docs.posts import core
+from so2docs.posts import core, joining
 from so2docs.posts.keys import (
     ANSWER,
     BUCKET_BITS,
@@ -17,30 +21,78 @@ from so2docs.posts.keys import (
     REJECTED_ANSWER,
     REJECTED_QUESTION,
 )
+from so2docs.schema import COMMENT, LINK, TABLES, VOTE
 
 pytestmark = pytest.mark.skipif(core.built() == "python", reason="no compiled core")
 
+WHOLE = range(1 << BUCKET_BITS)
 IDS = st.integers(0, 6)
 KINDS = (QUESTION, ANSWER, ANSWER, REJECTED_QUESTION, REJECTED_ANSWER)
 QUESTIONS = (QUESTION, REJECTED_QUESTION)
-POST = st.tuples(IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS), st.integers(0, 2)).map(
-    lambda post: (post[1], *post[1:]) if post[3] in QUESTIONS else post
+FORM = joining.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
+NAMES = tuple(TABLES)
+
+Record = tuple[int, int, int, int, bytes]
+"""Question id, post id, rank, kind, JSON."""
+
+UserId = st.sampled_from(["1", "2", "-1", "4", "999999999999999999", "1234567890123456789"])
+TEXT = st.sampled_from(["", '"Text":"a"', r'"Text":"\"UserId\":2,\"OwnerUserId\":2,UserId\":1"'])
+USER = st.one_of(
+    st.just(""),
+    st.builds('"{}UserId":{}'.format, st.sampled_from(["", "Owner", "LastEditor", "A"]), UserId),
+    st.sampled_from(['"UserId":"x"', '"OwnerUserId":"2"', '"OwnerUserId":1,"LastEditorUserId":2']),
 )
-BLOCKS = st.lists(st.lists(POST, max_size=12), max_size=4)
-FORM = core.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
+JSON = st.lists(TEXT | USER, max_size=3).map(
+    lambda parts: f"{{{','.join(filter(None, dict.fromkeys(parts)))}}}"
+)
 
 
-def as_block(posts: list[tuple[int, int, int, int, int]]) -> tuple[bytes, bytes]:
-    """Keys and JSON of posts, of which some have no fields."""
-    jsons = [
-        b"" if post[3] > ANSWER else b"{%b}" % b",".join([b'"Id":%d' % post[1]] * post[4])
-        for post in posts
-    ]
-    keys = [
-        KEY.pack(question_id, post_id, rank, len(json) << 4 | kind)
-        for (question_id, post_id, rank, kind, _), json in zip(posts, jsons, strict=True)
-    ]
-    return b"".join(keys), b"".join(jsons)
+def as_record(question_id: int, post_id: int, rank: int, kind: int, json: str) -> Record:
+    """A post; one that a filter has rejected has no JSON."""
+    is_question = kind in QUESTIONS
+    text = "" if kind in (REJECTED_QUESTION, REJECTED_ANSWER) else json
+    return (post_id if is_question else question_id, post_id, rank, kind, text.encode())
+
+
+POST = st.builds(as_record, IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS), JSON)
+PLAIN = st.builds(as_record, IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS[:2]), JSON)
+ROW = st.builds(
+    lambda question_id, post_id, rank, kind, json: (question_id, post_id, rank, kind, json),
+    IDS,
+    IDS,
+    st.integers(0, 3),
+    st.sampled_from([COMMENT, LINK]),
+    JSON.filter(lambda json: len(json) > 2).map(str.encode),
+)
+VOTES = st.builds(
+    lambda question_id, post_id, kind, count: (question_id, post_id, kind << 32 | count, VOTE, b""),
+    IDS,
+    IDS,
+    st.sampled_from([2, 2, 3, 34, 63, 64, -1]),
+    st.integers(1, 3),
+)
+
+
+def blocks_of(record: Any) -> Any:
+    """Some blocks of such records."""
+    return st.lists(st.lists(record, max_size=12), max_size=4)
+
+
+class SomeUsers:
+    """Users with a few ids."""
+
+    def __init__(self) -> None:
+        self.users = {user_id: orjson.dumps({"Id": user_id}) for user_id in (-1, 2, 10**18 - 1)}
+        self.get = self.users.get
+
+    def get_all(self, user_ids: Sequence[int]) -> list[bytes | None]:
+        return list(map(self.get, user_ids))
+
+
+def as_block(records: list[Record]) -> tuple[bytes, bytes]:
+    """Keys and JSON of records."""
+    keys = [KEY.pack(*record[:3], len(record[4]) << 4 | record[3]) for record in records]
+    return b"".join(keys), b"".join(record[4] for record in records)
 
 
 def outcome(nesting: merge.Nesting) -> Any:
@@ -49,30 +101,83 @@ def outcome(nesting: merge.Nesting) -> Any:
     return documents, nesting.strays, nesting.tally
 
 
+def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options: Any) -> list[Any]:
+    """What comes of it by the reference, and by the compiled core."""
+    users: Any = SomeUsers() if "users" in tables else None
+    nests = [Nest(tables, users) if tables else None for _ in range(2)]
+    reference = merge.Nesting(merge.gather(blocks, ids), *order, nest=nests[0], **options)
+    compiled = joined.JoinedNesting(blocks, ids, *order, nest=nests[1], users=users, **options)
+    return [outcome(reference), outcome(compiled)]
+
+
 @given(
-    BLOCKS,
+    blocks_of(POST),
     st.sampled_from(["id", "votes"]),
+    st.dictionaries(IDS, IDS, max_size=2),
     st.sampled_from([b"", b'"Site":"a"']),
     st.sampled_from([None, 0, 2]),
     st.booleans(),
 )
-def test_as_the_reference(
-    posts: Any, answers_by: Any, extra: bytes, limit: int | None, with_answers: bool
+def test_posts_as_the_reference(
+    records: Any, answers_by: Any, first: Any, extra: bytes, limit: int | None, with_answers: bool
 ) -> None:
-    blocks = [as_block(block) for block in posts]
     options: Any = {"extra": extra, "limit": limit, "with_answers": with_answers}
-    records = merge.gather(blocks, range(1 << BUCKET_BITS))
-    expected = outcome(merge.Nesting(records, answers_by, **options))
-    assert outcome(joined.JoinedNesting(blocks, answers_by, **options)) == expected
+    blocks = [as_block(block) for block in records]
+    expected, found = outcomes(blocks, WHOLE, (), answers_by, first, **options)
+    assert found == expected
+
+
+@given(
+    blocks_of(st.one_of(PLAIN, PLAIN, POST, ROW, ROW, VOTES)),
+    st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(tuple),
+    st.sampled_from(["id", "votes"]),
+    st.sampled_from([None, 1]),
+    st.booleans(),
+)
+def test_tables_as_the_reference(
+    records: Any, tables: Any, answers_by: Any, limit: int | None, in_parts: bool
+) -> None:
+    kinds = {TABLES[name].kind for name in tables} | {*KINDS}
+    blocks = [as_block([record for record in block if record[3] in kinds]) for block in records]
+    for ids in (range(3), range(3, 7)) if in_parts else (WHOLE,):
+        expected, found = outcomes(blocks, ids, tables, answers_by, limit=limit)
+        assert found == expected
+
+
+def test_what_is_nested_is_joined_by_the_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joined.JoinedNesting, "_by_reference", None)
+    posts = [
+        (1, 1, 3, QUESTION, b'{"Id":1,"OwnerUserId":2,"LastEditorUserId":-1}'),
+        (1, 2, 0, ANSWER, b'{"Id":2,"OwnerUserId":4}'),
+        (1, 3, 5, ANSWER, b"{}"),
+    ]
+    rows = [
+        (1, 1, 9, COMMENT, b'{"Id":9,"UserId":2}'),
+        (1, 1, 8, COMMENT, b'{"Id":8,"UserId":-1,"Text":"x"}'),
+        (1, 3, 2 << 32 | 3, VOTE, b""),
+        (1, 3, 2 << 32 | 4, VOTE, b""),
+        (1, 3, 63 << 32 | 1, VOTE, b""),
+        (1, 2, 7, LINK, b'{"Id":7,"LinkType":"linked"}'),
+    ]
+    blocks = [as_block(rows[:3]), as_block(posts), as_block(rows[3:])]
+    expected, found = outcomes(blocks, WHOLE, NAMES, "votes")
+    assert found == expected
+    [(_, document, _)], strays, tally = found
+    assert b'"Comments":[{"Id":8,"UserId":-1,"Text":"x","User":{"Id":-1}},{"Id":9,' in document
+    assert b'"Votes":{},"Owner":{"Id":2},"LastEditor":{"Id":-1},"Answers":[{"Com' in document
+    assert b'"Votes":{"UpMod":7,"63":1}}' in document
+    counts = {"comments": {"nested": 2}, "links": {"nested": 1}, "votes": {"nested": 8}}
+    assert (strays, tally.tables) == ([], counts | {"users": {}})
 
 
 def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joined, "ENOUGH_BYTES", 1)
+    kinds = {True: QUESTION, False: ANSWER}
     blocks = [
-        as_block([(n, m, 0, QUESTION if n == m else ANSWER, 1) for n in range(9) for m in range(9)])
+        as_block([(n, m, 0, kinds[n == m], b'{"Id":%d}' % m) for n in range(9) for m in range(9)])
     ]
-    found = outcome(joined.JoinedNesting(blocks))
-    assert found == outcome(merge.Nesting(merge.gather(blocks, range(1 << BUCKET_BITS))))
+    expected, found = outcomes(blocks, WHOLE, ())
+    assert found == expected
     assert found[2].questions == 9
 
 
@@ -89,22 +194,46 @@ def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_keys_that_are_not_of_their_json(block: tuple[bytes, bytes]) -> None:
     with pytest.raises(ValueError, match="do not belong together"):
-        core.sort_posts([(b"", b""), block])
+        joining.sort_records([(b"", b""), block])
+    with pytest.raises(ValueError, match="do not belong together"):
+        joining.select_records(block, WHOLE)
 
 
 def test_blocks_that_were_not_sorted() -> None:
-    blocks = [as_block([(1, 1, 0, QUESTION, 1), (1, 2, 0, ANSWER, 1)])]
-    posts = core.sort_posts(blocks)
+    blocks = [as_block([(1, 1, 0, QUESTION, b'{"Id":1}'), (1, 2, 0, ANSWER, b'{"Id":2}')])]
+    records = joining.sort_records(blocks)
     shorter = [(blocks[0][0], blocks[0][1][:-1])]
     for others in ([], shorter, [(b"", b"")]):
         with pytest.raises(ValueError, match="not the blocks that were sorted"):
-            core.join_posts(others, posts, 0, 1, FORM)
+            list(joining.join_records(others, records, 0, 1, FORM))
+        with pytest.raises(ValueError, match="not the blocks that were sorted"):
+            joining.user_ids(others, records)
     without_json = [(KEY.pack(1, 1, 0, QUESTION), b"")]
-    sorted_ = core.sort_posts(without_json)
-    assert core.join_posts(without_json, sorted_, 0, 1, FORM) == [(1, 1, 0, None)]
+    sorted_ = joining.sort_records(without_json)
+    [group] = joining.join_records(without_json, sorted_, 0, 1, FORM)
+    assert (group.question_id, group.records, group.document) == (1, 1, None)
     for first in (-1, 3):
-        with pytest.raises(ValueError, match="there are 2 posts"):
-            core.join_posts(blocks, posts, first, 1, FORM)
+        with pytest.raises(ValueError, match="there are 2 records"):
+            joining.join_records(blocks, records, first, 1, FORM)
     for wrong in ([b"", b""], [(b"",)], [(b"", 1)], ["ab"]):
         with pytest.raises(TypeError):
-            core.sort_posts(wrong)  # type: ignore[arg-type]
+            joining.sort_records(wrong)  # type: ignore[arg-type]
+
+
+def test_users_that_are_not_of_their_ids() -> None:
+    blocks = [as_block([(1, 1, 0, QUESTION, b'{"OwnerUserId":1}')])]
+    records = joining.sort_records(blocks)
+    wrong: list[dict[str, Any]] = [
+        {"user_ids": array("q", [1]), "users": []},
+        {"user_ids": array("q", [1]), "users": None},
+        {"user_ids": b"1234567", "users": []},
+        {"repeated": b"1"},
+        {"users": ()},
+    ]
+    for one in wrong:
+        with pytest.raises(ValueError, match="do not belong together"):
+            joining.join_records(blocks, records, 0, 1, FORM._replace(**one))
+    for users in ([1], ["x"]):
+        form = FORM._replace(user_ids=array("q", [1]), users=users)  # type: ignore[arg-type]
+        [group] = joining.join_records(blocks, records, 0, 1, form)
+        assert group.document is None

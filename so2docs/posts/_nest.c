@@ -1,0 +1,283 @@
+/* Rows of tables and users as members of a post's JSON object: the twin of `nest.Nest`.
+
+   No JSON is parsed: what is nested is put before the closing brace of a post, and the ids of users
+   are found by the name of their member. Inside a JSON string each quote has a backslash before it,
+   so such a name is nowhere else. */
+
+#define PY_SSIZE_T_CLEAN
+#include "_nest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "_bytes.h"
+
+enum { OWNER, LAST_EDITOR, USER, MARKED };
+
+/* What all names of such members end with, and what may stand before it. */
+static const char MARK[] = "UserId\":";
+enum { MARK_BYTES = sizeof(MARK) - 1, MOST_ID_DIGITS = 18 };
+
+/* The end of the last mark; NULL if there is none. A window moves from the end by as much as its
+   first byte allows. */
+static const char *last_mark(const char *start, const char *end)
+{
+    for (ptrdiff_t at = end - start - MARK_BYTES; at >= 0;) {
+        switch (start[at]) {
+        case 'U':
+            if (memcmp(start + at, MARK, MARK_BYTES) == 0) {
+                return start + at + MARK_BYTES;
+            }
+            at -= MARK_BYTES;
+            break;
+        case 's': at -= 1; break;
+        case 'e': at -= 2; break;
+        case 'r': at -= 3; break;
+        case 'I': at -= 4; break;
+        case 'd': at -= 5; break;
+        case '"': at -= 6; break;
+        case ':': at -= 7; break;
+        default: at -= MARK_BYTES;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the mark that ends at `end` is of a member of this name, which begins with a quote. */
+static int is_of(const char *start, const char *end, const char *name, Py_ssize_t size)
+{
+    return end - start >= size + MARK_BYTES && memcmp(end - MARK_BYTES - size, name, (size_t)size) == 0;
+}
+
+/* Where the ids of users stand in an object that ends at `end`: NULL for those that it has not. */
+static void find_users(const char *start, const char *end, int is_row, const char *found[MARKED])
+{
+    found[OWNER] = found[LAST_EDITOR] = found[USER] = NULL;
+    while ((is_row ? found[USER] == NULL : found[OWNER] == NULL || found[LAST_EDITOR] == NULL)
+           && (end = last_mark(start, end)) != NULL) {
+        if (is_row) {
+            found[USER] = is_of(start, end, "\"", 1) ? end : NULL;
+        } else if (found[OWNER] == NULL && is_of(start, end, "\"Owner", 6)) {
+            found[OWNER] = end;
+        } else if (found[LAST_EDITOR] == NULL && is_of(start, end, "\"LastEditor", 11)) {
+            found[LAST_EDITOR] = end;
+        }
+        end -= MARK_BYTES;
+    }
+}
+
+/* Read an id; NOT_CANONICAL if it is anything else than a number of up to 18 digits. */
+static Verdict read_id(const char *at, const char *end, int64_t *id)
+{
+    int is_negative = at < end && *at == '-';
+    const char *first = at += is_negative;
+    for (*id = 0; at < end && is_digit((Byte)*at) && at - first < MOST_ID_DIGITS; at++) {
+        *id = *id * 10 + (*at - '0');
+    }
+    *id = is_negative ? -*id : *id;
+    return at > first && at < end && (*at == ',' || *at == '}') ? CANONICAL : NOT_CANONICAL;
+}
+
+Py_ssize_t place_of(const Py_buffer *ids, int64_t id)
+{
+    const int64_t *known = ids->buf;
+    Py_ssize_t low = 0, high = ids->len / (Py_ssize_t)sizeof(int64_t);
+    while (low < high) {
+        Py_ssize_t middle = low + (high - low) / 2;
+        if (known[middle] == id) {
+            return middle;
+        }
+        if (known[middle] < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return -1;
+}
+
+/* Write the user whose id stands at `at`, with `name` before it; nothing if nobody has it. */
+static Verdict put_user(const char *at, const char *end, const Nest *nest, const char *name,
+                        Buffer *out)
+{
+    int64_t id;
+    char *user;
+    Py_ssize_t size;
+    if (at == NULL) {
+        return CANONICAL;
+    }
+    TRY(read_id(at, end, &id));
+    Py_ssize_t place = place_of(&nest->user_ids, id);
+    if (place < 0) {
+        return NOT_CANONICAL;
+    }
+    PyObject *json = PyList_GetItem(nest->users, place);
+    if (json == Py_None) {
+        return CANONICAL;
+    }
+    if (json == NULL || PyBytes_AsStringAndSize(json, &user, &size) < 0) {
+        PyErr_Clear();
+        return NOT_CANONICAL;
+    }
+    TRY(put(out, name, strlen(name)));
+    return put(out, user, (size_t)size);
+}
+
+/* Write a comment with its user inside. */
+static Verdict put_comment(const char *json, size_t size, const Nest *nest, Buffer *out)
+{
+    const char *found[MARKED] = {NULL};
+    if (nest->users != Py_None) {
+        find_users(json, json + size, 1, found);
+    }
+    TRY(put(out, json, size - 1));
+    TRY(put_user(found[USER], json + size, nest, ",\"User\":", out));
+    return PUT_LITERAL(out, "}");
+}
+
+/* Write the votes of one post by type, and count them. */
+static Verdict put_votes(const Record *row, const Record *end, const Nest *nest, Buffer *out,
+                         int64_t *total)
+{
+    TRY(PUT_LITERAL(out, "{"));
+    for (int is_first = 1; row < end; is_first = 0) {
+        int64_t type = row->rank >> 32, count = 0;
+        char digits[24];
+        if (row->rank < 0 || type >= MOST_VOTE_TYPES) {
+            return NOT_CANONICAL;
+        }
+        for (; row < end && row->rank >> 32 == type; row++) {
+            count += row->rank & UINT32_MAX;
+        }
+        *total += count;
+        TRY(put(out, ",", !is_first));
+        TRY(put(out, nest->votes[type].bytes, (size_t)nest->votes[type].size));
+        TRY(put(out, digits, (size_t)snprintf(digits, sizeof digits, "%lld", (long long)count)));
+    }
+    return PUT_LITERAL(out, "}");
+}
+
+/* Write the comments or links of one post as a list. */
+static Verdict put_list(const Record *row, const Record *end, const Blocks *held, const Nest *nest,
+                        Buffer *out)
+{
+    TRY(PUT_LITERAL(out, "["));
+    for (int is_first = 1; row < end; row++, is_first = 0) {
+        const char *json = json_of(held, row);
+        TRY(put(out, ",", !is_first));
+        if (kind_of(row) == COMMENT) {
+            TRY(put_comment(json, (size_t)size_of(row), nest, out));
+        } else {
+            TRY(put(out, json, (size_t)size_of(row)));
+        }
+    }
+    return PUT_LITERAL(out, "]");
+}
+
+/* Write the rows of one table as a member of their post. */
+static Verdict put_member(int kind, const Record *row, const Record *end, const Blocks *held,
+                          const Nest *nest, Buffer *out, int64_t *counts)
+{
+    if (kind == VOTE) {
+        TRY(PUT_LITERAL(out, ",\"Votes\":"));
+        return put_votes(row, end, nest, out, &counts[kind]);
+    }
+    counts[kind] += end - row;
+    TRY(kind == COMMENT ? PUT_LITERAL(out, ",\"Comments\":") : PUT_LITERAL(out, ",\"Links\":"));
+    return put_list(row, end, held, nest, out);
+}
+
+Verdict put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
+                 Buffer *out, int64_t *counts)
+{
+    const char *json = json_of(held, post), *found[MARKED] = {NULL};
+    const char *json_end = json + size_of(post);
+    const Record *row = post + 1, *end = post + 1 + count;
+    TRY(put(out, json, (size_t)size_of(post) - 1));
+    size_t comma = out->size;
+    for (int kind = COMMENT; kind <= VOTE; kind++) {
+        const Record *first = row;
+        while (row < end && kind_of(row) == kind) {
+            row++;
+        }
+        if (nest->tables >> kind & 1) {
+            TRY(put_member(kind, first, row, held, nest, out, counts));
+        }
+    }
+    if (nest->users != Py_None) {
+        find_users(json, json_end, 0, found);
+        TRY(put_user(found[OWNER], json_end, nest, ",\"Owner\":", out));
+        TRY(put_user(found[LAST_EDITOR], json_end, nest, ",\"LastEditor\":", out));
+    }
+    if (size_of(post) == EMPTY && out->size > comma) {
+        /* Before the first member there is nothing to be parted by a comma. */
+        memmove(out->bytes + comma, out->bytes + comma + 1, out->size - comma - 1);
+        out->size--;
+    }
+    return PUT_LITERAL(out, "}");
+}
+
+/* ---- Which users there are to look up ---- */
+
+static int by_number(const void *a, const void *b)
+{
+    return compare(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+/* Add the ids of the users of a record. */
+static Verdict add_users(const Record *record, const Blocks *held, Buffer *ids)
+{
+    int kind = kind_of(record);
+    const char *found[MARKED], *json;
+    if ((kind != COMMENT && kind != QUESTION && kind != ANSWER) || size_of(record) < EMPTY) {
+        return CANONICAL;
+    }
+    if ((json = json_of(held, record)) == NULL) {
+        return NOT_CANONICAL;
+    }
+    find_users(json, json + size_of(record), kind == COMMENT, found);
+    for (int i = 0; i < MARKED; i++) {
+        int64_t id;
+        if (found[i] != NULL && read_id(found[i], json + size_of(record), &id) == CANONICAL) {
+            TRY(put(ids, &id, sizeof id));
+        }
+    }
+    return CANONICAL;
+}
+
+PyObject *user_ids(PyObject *module, PyObject *args)
+{
+    PyObject *blocks, *records, *result = NULL;
+    Buffer ids = {0};
+    Blocks held;
+    Verdict verdict = CANONICAL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O!:user_ids", &PyList_Type, &blocks, &PyByteArray_Type,
+                          &records)
+        || hold(&held, blocks) < 0) {
+        return NULL;
+    }
+    const Record *record = (Record *)PyByteArray_AsString(records);
+    for (size_t left = (size_t)PyByteArray_Size(records) / sizeof(Record);
+         left > 0 && verdict == CANONICAL; left--) {
+        verdict = add_users(record++, &held, &ids);
+    }
+    if (verdict == CANONICAL) {
+        int64_t *known = (int64_t *)ids.bytes;
+        size_t count = ids.size / sizeof(int64_t), kept = 0;
+        if (count > 0) {
+            qsort(known, count, sizeof(int64_t), by_number);
+        }
+        for (size_t i = 0; i < count; i++) {
+            if (i == 0 || known[i] != known[i - 1]) {
+                known[kept++] = known[i];
+            }
+        }
+        result = PyBytes_FromStringAndSize(ids.bytes, (Py_ssize_t)(kept * sizeof(int64_t)));
+    } else if (verdict == NO_MEMORY) {
+        PyErr_NoMemory();
+    }
+    free(ids.bytes);
+    release(&held);
+    return result;
+}

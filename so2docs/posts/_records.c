@@ -1,0 +1,203 @@
+/* Records of a bucket in order: `sort_records`, the twin of `merge.gather`, and `select_records`,
+   which takes those of a part of the bucket.
+
+   No JSON is read; keys say where an object starts and ends, and are not believed beyond the end
+   of their block. */
+
+#define PY_SSIZE_T_CLEAN
+#include "_records.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "_canonical.h"
+
+enum { OFFSET_BITS = 40 };
+
+/* What belongs to a post comes after it, by table, and by rank as `nest.Row` does. */
+static int by_id(const void *a, const void *b)
+{
+    const Record *one = a, *other = b;
+    int order = compare(one->question_id, other->question_id);
+    order = order ? order : compare(one->post_id, other->post_id);
+    int kind = kind_of(one) < COMMENT ? 0 : kind_of(one);
+    order = order ? order : compare(kind, kind_of(other) < COMMENT ? 0 : kind_of(other));
+    order = order || kind == 0 ? order : compare(one->rank, other->rank);
+    return order ? order : compare(one->order, other->order);
+}
+
+/* The two buffers of a block, keys and JSON. */
+static int get_block(PyObject *blocks, Py_ssize_t number, Py_buffer *keys, Py_buffer *json)
+{
+    PyObject *block = PyList_GetItem(blocks, number);
+    if (block == NULL || !PyTuple_Check(block) || PyTuple_Size(block) != 2) {
+        PyErr_SetString(PyExc_TypeError, "a block must be a tuple of two buffers");
+        return -1;
+    }
+    if (keys != NULL && PyObject_GetBuffer(PyTuple_GetItem(block, 0), keys, PyBUF_SIMPLE) < 0) {
+        return -1;
+    }
+    if (json != NULL && PyObject_GetBuffer(PyTuple_GetItem(block, 1), json, PyBUF_SIMPLE) < 0) {
+        if (keys != NULL) {
+            PyBuffer_Release(keys);
+        }
+        return -1;
+    }
+    return 0;
+}
+
+/* Bytes of the JSON of a record; -1 if there are not so many left in its block. */
+static Py_ssize_t checked_size(const char *key, Py_ssize_t left)
+{
+    int64_t size_and_kind = key_integer(key + 24);
+    return size_and_kind < 0 || size_and_kind >> 4 > left ? -1 : (Py_ssize_t)(size_and_kind >> 4);
+}
+
+/* Add the records of a block to `sorted`, which has room for them. */
+static int add_block(Record *sorted, int64_t number, int64_t order, const Py_buffer *keys,
+                     Py_ssize_t left)
+{
+    const char *key = keys->buf;
+    int64_t at = number << OFFSET_BITS;
+    for (Py_ssize_t i = keys->len / KEY_BYTES; i > 0; i--, key += KEY_BYTES) {
+        Py_ssize_t size = checked_size(key, left);
+        if (size < 0) {
+            return -1;
+        }
+        *sorted++ = (Record){key_integer(key),      key_integer(key + 8), key_integer(key + 16),
+                             key_integer(key + 24), at,                   order++};
+        left -= size;
+        at += size;
+    }
+    return left == 0 ? 0 : -1;
+}
+
+static void *refuse(void)
+{
+    PyErr_SetString(PyExc_ValueError, "keys and JSON do not belong together");
+    return NULL;
+}
+
+PyObject *sort_records(PyObject *module, PyObject *blocks)
+{
+    (void)module;
+    if (!PyList_Check(blocks)) {
+        PyErr_SetString(PyExc_TypeError, "blocks must be a list");
+        return NULL;
+    }
+    PyObject *result = PyByteArray_FromStringAndSize(NULL, 0);
+    for (Py_ssize_t i = 0; result != NULL && i < PyList_Size(blocks); i++) {
+        Py_buffer keys, json;
+        if (get_block(blocks, i, &keys, &json) < 0) {
+            Py_CLEAR(result);
+            break;
+        }
+        Py_ssize_t before = PyByteArray_Size(result), count = keys.len / KEY_BYTES;
+        if (PyByteArray_Resize(result, before + count * (Py_ssize_t)sizeof(Record)) < 0) {
+            Py_CLEAR(result);
+        } else if (keys.len % KEY_BYTES || json.len >> OFFSET_BITS
+                   || add_block((Record *)(PyByteArray_AsString(result) + before), i,
+                                before / (Py_ssize_t)sizeof(Record), &keys, json.len) < 0) {
+            Py_CLEAR(result);
+            refuse();
+        }
+        PyBuffer_Release(&keys);
+        PyBuffer_Release(&json);
+    }
+    if (result != NULL) {
+        qsort(PyByteArray_AsString(result), (size_t)PyByteArray_Size(result) / sizeof(Record),
+              sizeof(Record), by_id);
+    }
+    return result;
+}
+
+/* Copy the records of some question ids, or with NULL only measure them; -1 if keys and JSON do not
+   belong together. */
+static int select_into(const char *key, Py_ssize_t count, const char *json, Py_ssize_t left,
+                       const int64_t *ids, char *keys_to, char *json_to, Py_ssize_t sizes[2])
+{
+    for (; count > 0; count--, key += KEY_BYTES) {
+        Py_ssize_t size = checked_size(key, left);
+        if (size < 0) {
+            return -1;
+        }
+        if (key_integer(key) >= ids[0] && key_integer(key) < ids[1]) {
+            if (keys_to != NULL) {
+                memcpy(keys_to + sizes[0], key, KEY_BYTES);
+                memcpy(json_to + sizes[1], json, (size_t)size);
+            }
+            sizes[0] += KEY_BYTES;
+            sizes[1] += size;
+        }
+        json += size;
+        left -= size;
+    }
+    return left == 0 ? 0 : -1;
+}
+
+PyObject *select_records(PyObject *module, PyObject *args)
+{
+    const char *keys, *json;
+    Py_ssize_t keys_size, json_size, sizes[2] = {0, 0}, again[2] = {0, 0};
+    long long low, high;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "(y#y#)LL:select_records", &keys, &keys_size, &json, &json_size,
+                          &low, &high)) {
+        return NULL;
+    }
+    int64_t ids[2] = {low, high};
+    Py_ssize_t count = keys_size / KEY_BYTES;
+    if (keys_size % KEY_BYTES
+        || select_into(keys, count, json, json_size, ids, NULL, NULL, sizes) < 0) {
+        return refuse();
+    }
+    PyObject *found_keys = PyBytes_FromStringAndSize(NULL, sizes[0]);
+    PyObject *found_json = PyBytes_FromStringAndSize(NULL, sizes[1]);
+    if (found_keys == NULL || found_json == NULL) {
+        Py_XDECREF(found_keys);
+        Py_XDECREF(found_json);
+        return NULL;
+    }
+    select_into(keys, count, json, json_size, ids, PyBytes_AsString(found_keys),
+                PyBytes_AsString(found_json), again);
+    return Py_BuildValue("(NN)", found_keys, found_json);
+}
+
+void release(Blocks *held)
+{
+    while (held->count > 0) {
+        PyBuffer_Release(&held->json[--held->count]);
+    }
+    PyMem_Free(held->json);
+}
+
+int hold(Blocks *held, PyObject *blocks)
+{
+    Py_ssize_t count = PyList_Size(blocks);
+    held->count = 0;
+    held->json = PyMem_Calloc((size_t)count + 1, sizeof(Py_buffer));
+    if (held->json == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (; held->count < count; held->count++) {
+        if (get_block(blocks, held->count, NULL, &held->json[held->count]) < 0) {
+            release(held);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+const char *json_of(const Blocks *held, const Record *record)
+{
+    int64_t number = record->place >> OFFSET_BITS;
+    int64_t offset = record->place & (((int64_t)1 << OFFSET_BITS) - 1);
+    if (number < 0 || number >= held->count || size_of(record) < EMPTY
+        || offset > held->json[number].len
+        || size_of(record) > held->json[number].len - offset) {
+        PyErr_SetString(PyExc_ValueError, "these are not the blocks that were sorted");
+        return NULL;
+    }
+    return (const char *)held->json[number].buf + offset;
+}
