@@ -37,6 +37,7 @@ def test_expected_files_are_those_of_the_oracle() -> None:
         assert (SITE / f"questions{name}.jsonl").read_bytes() == lines
 
 
+@pytest.mark.usefixtures("core")
 @pytest.mark.parametrize("names", SETS, ids="+".join)
 def test_sample_whichever_way(names: tuple[str, ...], tmp_path: Path) -> None:
     wanted = expected(nest(SITE, names))
@@ -65,6 +66,7 @@ def test_documents_nest_as_well() -> None:
     assert list(documents.report.tables) == ["comments", "votes"]
 
 
+@pytest.mark.usefixtures("core")
 def test_answers_by_votes(tmp_path: Path) -> None:
     found = converted(SITE, tmp_path / "questions.jsonl.gz", ["all"], jobs=1, answers_by="votes")
     assert found == expected(nest(SITE, FILES, "votes"))
@@ -383,12 +385,12 @@ def test_published_dumps(source: Path, tmp_path: Path) -> None:
             if "votes" in names:
                 votes = post["Votes"]
                 assert votes.get("UpMod", 0) - votes.get("DownMod", 0) == post["Score"]
-    for number, (dump, jobs, chunk_bytes) in enumerate(
-        [(folder, 1, None), (folder, 3, 100_003), (source, 2, None)]
-    ):
+    ways = [(folder, 1, None), (folder, 3, 100_003), (source, 2, None), (folder, 2, 100_003)]
+    for number, (dump, jobs, chunk_bytes) in enumerate(ways):
         output = tmp_path / str(number) / "questions.jsonl.gz"
         output.parent.mkdir()
-        found = converted(dump, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
+        core = "python" if number == 3 else "auto"
+        found = converted(dump, output, names, jobs=jobs, chunk_bytes=chunk_bytes, core=core)
         for some, others in zip(found, wanted, strict=True):
             for line, other in zip_longest(some.splitlines(), others.splitlines()):
                 assert line == other

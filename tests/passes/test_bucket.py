@@ -6,10 +6,14 @@ from typing import Any
 import pytest
 import zstandard
 from isal.isal_zlib import crc32
+from support.dumps import answer, dump_of, question
 
+import so2docs
+from so2docs import merge
 from so2docs.errors import SpillError
 from so2docs.options.conversion import Options
 from so2docs.passes.bucket import BucketTask, merge_bucket
+from so2docs.passes.joined import JoinedNesting
 from so2docs.posts import core as cores
 from so2docs.posts.keys import BUCKET_BITS, KEY, QUESTION
 from so2docs.store.blocks import Block, BlockReader, BlockWriter
@@ -51,3 +55,31 @@ def test_compressed_bytes_that_checksums_let_pass(half: int, tmp_path: Path) -> 
     block = Block(0, 0, len(keys), len(json), len(JSON), crc32(json), crc32(keys), 1)
     with BlockReader() as reader, pytest.raises(SpillError, match=r"damaged at byte 0; run the "):
         reader.read(path, block)
+
+
+@pytest.mark.skipif(cores.built() == "python", reason="no compiled core")
+@pytest.mark.parametrize(
+    "options", [{"nest": "all"}, {"split_by": "year"}, {"answers_by": "votes"}]
+)
+def test_the_compiled_core_leaves_only_odd_questions_to_the_reference(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = []
+    by_reference = JoinedNesting._by_reference
+
+    def count(nesting: JoinedNesting, numbers: range) -> Any:
+        left.append(numbers)
+        return by_reference(nesting, numbers)
+
+    monkeypatch.setattr(merge, "gather", None)
+    monkeypatch.setattr(JoinedNesting, "_by_reference", count)
+    repeated = [question(20_000), answer(20_001, 20_000), answer(20_001, 1)]
+    rows = [question(1, CreationDate="2020-01-01"), answer(2, 1), question(3), answer(4, 9)]
+    (tmp_path / "Posts.xml").write_bytes(dump_of(*rows, *repeated))
+    for name in ("Comments", "PostLinks", "Votes", "Users"):
+        row = b'<row Id="1" PostId="3" VoteTypeId="2" />'
+        (tmp_path / f"{name}.xml").write_bytes(b"<t>%b</t>" % row)
+    report = so2docs.convert(tmp_path, tmp_path / "q.jsonl", jobs=1, core="compiled", **options)
+    assert (report.questions, sum(report.strays.values())) == (3, 2)
+    # Answers of no question, and the questions with the post that stands under both.
+    assert len(left) == 3

@@ -1,7 +1,9 @@
 """Sorting and joining by the compiled core: as the reference does, and no byte beyond a block."""
 
+import tracemalloc
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -168,6 +170,28 @@ def test_what_is_nested_is_joined_by_the_compiled_core(monkeypatch: pytest.Monke
     assert b'"Votes":{"UpMod":7,"63":1}}' in document
     counts = {"comments": {"nested": 2}, "links": {"nested": 1}, "votes": {"nested": 8}}
     assert (strays, tally.tables) == ([], counts | {"users": {}})
+
+
+def test_no_object_is_left_in_memory() -> None:
+    posts = [(n, n, 0, QUESTION, b'{"Id":%d,"OwnerUserId":2}' % n) for n in range(300, 320)]
+    comments = [(n, n, 1, COMMENT, b'{"Id":1,"UserId":-1}') for n in range(300, 320)]
+    strays = [(n, n, 1, LINK, b'{"Id":1}') for n in range(400, 420)]
+    blocks = [as_block(comments), as_block([*posts, *strays])]
+
+    def run() -> None:
+        for _ in range(200):
+            outcomes(blocks, range(300, 410), NAMES)
+            with suppress(ValueError):
+                outcomes([(blocks[0][0], b"")], WHOLE, NAMES)
+
+    run()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        run()
+        assert tracemalloc.get_traced_memory()[0] - before < 10_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import so2docs
+from so2docs.posts import core
 from so2docs.store import id_map, id_runs
 from so2docs.store.id_map import IdMap
 from so2docs.store.id_runs import IdMapWriter
@@ -22,6 +23,17 @@ def write(path: Path, ids: Sequence[int], values: Sequence[int]) -> list[int]:
     with IdMapWriter(str(path)) as writer:
         writer.add(ids, values)
         return sorted(writer.finish())
+
+
+def replaced(found: IdMap, ids: array) -> list[int]:  # type: ignore[type-arg]
+    """What the compiled core finds, and the lowest integer where there is nothing."""
+    nothing = [-(2**63)]
+    if core.built() == "python":
+        values = found.find(ids)
+        return [values.get(key, nothing[0]) for key in ids]
+    places = array("q", nothing * len(ids))
+    found.replace(ids, places)
+    return places.tolist()
 
 
 @settings(max_examples=40, deadline=None)
@@ -42,6 +54,8 @@ def test_first_value_stays(
         assert found.find({*first, *others}) == first
         assert {key: found.get(key) for key in first} == first
         assert all(found.get(key) is None for key in others - first.keys())
+        wanted = array("q", [*others, *first, *others])
+        assert replaced(found, wanted) == [first.get(key, -(2**63)) for key in wanted]
 
 
 def test_dense_ids_over_many_pages(tmp_path: Path) -> None:
@@ -53,6 +67,8 @@ def test_dense_ids_over_many_pages(tmp_path: Path) -> None:
         wanted = range(100_000, 120_000)
         assert found.find(wanted) == {key: key // 2 for key in wanted if key % 3 == 1}
         assert found.find([899_998, 4_000_000]) == {899_998: 449_999}
+        all_values = [key // 2 if key % 3 == 1 else -(2**63) for key in range(900_000)]
+        assert replaced(found, array("q", range(900_000))) == all_values
 
 
 def test_ids_of_ten_digits_cost_no_more(tmp_path: Path) -> None:
@@ -123,3 +139,20 @@ def test_scattered_ids_take_no_more_than_others(tmp_path: Path) -> None:
 def test_unfinished_map_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(so2docs.SpillError, match=r"cannot be read.*restart=True"):
         IdMap(str(tmp_path / "ids.map"))
+
+
+@pytest.mark.skipif(core.built() == "python", reason="no compiled core")
+def test_what_is_no_map_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ids.map"
+    write(path, [1], [2])
+    with IdMap(str(path)) as found, pytest.raises(ValueError, match="as many values as ids"):
+        found.replace(array("q", [1]), array("q"))
+    for block, wanted in ([], [0, 0]), ([5], [0, 0]), ([6, 1], [0, 0]), ([5, 8], [8, 0]):
+        values = array("q", [0, 0])
+        words = array("q", block)
+        core.find_values(array("q", [5]), array("q", [5, 7]), values, lambda _, words=words: words)
+        assert values.tolist() == wanted
+    with pytest.raises(TypeError, match="bytes-like"):
+        core.find_values(values, values, values, lambda _: None)  # type: ignore[arg-type]
+    with pytest.raises(KeyError):
+        core.find_values(values, values, values, lambda number: {}[number])

@@ -1,0 +1,62 @@
+"""Users on disk: many at once, as one by one."""
+
+from array import array
+from pathlib import Path
+
+import pytest
+
+from so2docs.errors import SpillError
+from so2docs.posts import core
+from so2docs.posts.posts import Posts
+from so2docs.store import users
+from so2docs.store.blocks import BlockWriter
+from so2docs.store.id_runs import IdMapWriter
+from so2docs.store.users import PLACE_BITS, UserRecords, Users, UserTable
+
+pytestmark = pytest.mark.skipif(core.built() == "python", reason="no compiled core")
+
+LONG = "x" * 40_000
+FILES = [[(7, "a"), (-1, "b"), (3, LONG), (4, "c")], [(10**12, "\u00e9"), (5, "")]]
+
+
+def write(folder: Path) -> UserTable:
+    """Users in two files, in no order, one of them longer than what is read at once."""
+    found: dict[int, int] = {}
+    for number, of_file in enumerate(FILES):
+        with BlockWriter(str(folder / str(number)), room=1 << 20) as writer:
+            records = UserRecords(Posts(), writer)
+            records.add([{"Id": str(user), "DisplayName": name} for user, name in of_file])
+            records.finish()
+        for line_start, (user, _) in zip(line_starts(folder / str(number)), of_file, strict=False):
+            found[user] = (number << PLACE_BITS) + line_start
+    with IdMapWriter(str(folder / "users.map")) as places:
+        places.add(list(found), list(found.values()))
+        places.finish()
+    return UserTable(str(folder / "users.map"), {n: str(folder / str(n)) for n in range(2)})
+
+
+def line_starts(path: Path) -> list[int]:
+    lines = path.read_bytes().split(b"\n")
+    return [sum(len(line) + 1 for line in lines[:number]) for number in range(len(lines))]
+
+
+@pytest.mark.parametrize("window", [1, 100, users._WINDOW])
+def test_all_at_once(window: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "_WINDOW", window)
+    ids = array("q", [-2, -1, 3, 4, 5, 6, 7, 10**12, 10**12 + 1])
+    with Users(write(tmp_path)) as known:
+        found = known.get_all(ids)
+        assert found == [known.get(user_id) for user_id in ids]
+        assert known.get_all(array("q")) == []
+    assert [json is None for json in found] == [user in (-2, 6, 10**12 + 1) for user in ids]
+    assert found[2] == b'{"Id":3,"DisplayName":"%b"}' % LONG.encode()
+
+
+def test_damage_is_found(tmp_path: Path) -> None:
+    table = write(tmp_path)
+    file = Path(table.files[0])
+    file.write_bytes(file.read_bytes().replace(b'"b"', b'"B"'))
+    with Users(table) as known:
+        assert known.get_all(array("q", [3, 4, 7])).count(None) == 0
+        with pytest.raises(SpillError, match="damaged at byte"):
+            known.get_all(array("q", [-1, 3]))
