@@ -34,6 +34,8 @@ QUESTIONS = (QUESTION, REJECTED_QUESTION)
 FORM = joining.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
 NAMES = tuple(TABLES)
 
+VOTE_TYPES = st.sampled_from([2, 2, 2, 3, 3, 34, 63, 64, -1])
+
 Record = tuple[int, int, int, int, bytes]
 """Question id, post id, rank, kind, JSON."""
 
@@ -57,22 +59,40 @@ def as_record(question_id: int, post_id: int, rank: int, kind: int, json: str) -
 
 
 POST = st.builds(as_record, IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS), JSON)
-PLAIN = st.builds(as_record, IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS[:2]), JSON)
-ROW = st.builds(
-    lambda question_id, post_id, rank, kind, json: (question_id, post_id, rank, kind, json),
-    IDS,
-    IDS,
-    st.integers(0, 3),
-    st.sampled_from([COMMENT, LINK]),
-    JSON.filter(lambda json: len(json) > 2).map(str.encode),
-)
-VOTES = st.builds(
-    lambda question_id, post_id, kind, count: (question_id, post_id, kind << 32 | count, VOTE, b""),
-    IDS,
-    IDS,
-    st.sampled_from([2, 2, 3, 34, 63, 64, -1]),
-    st.integers(1, 3),
-)
+
+
+def rows_of(question_ids: st.SearchStrategy[int], post_ids: st.SearchStrategy[int]) -> Any:
+    """Comments, links and votes of such posts."""
+    kinds = st.sampled_from([COMMENT, COMMENT, LINK])
+    json = JSON.filter(lambda json: len(json) > 2).map(str.encode)
+    votes = st.builds(lambda kind, count: kind << 32 | count, VOTE_TYPES, st.integers(1, 3))
+    return st.one_of(
+        st.tuples(question_ids, post_ids, st.integers(0, 3), kinds, json),
+        st.tuples(question_ids, post_ids, votes, st.just(VOTE), st.just(b"")),
+    )
+
+
+@st.composite
+def thread(draw: Any, question_id: int) -> list[Record]:
+    """A question with answers and rows of both; sometimes with something that does not fit."""
+    ids = [question_id, *draw(st.lists(st.integers(10, 13), unique=True, max_size=3))]
+    kinds = [QUESTION, *[ANSWER] * (len(ids) - 1)]
+    posts = [
+        as_record(question_id, post_id, draw(st.integers(9, 13)), kind, draw(JSON))
+        for post_id, kind in zip(ids, kinds, strict=True)
+    ]
+    rows = draw(st.lists(rows_of(st.just(question_id), st.sampled_from(ids)), max_size=6))
+    odd = st.one_of(POST, rows_of(IDS, IDS), rows_of(st.just(question_id), st.integers(9, 13)))
+    return posts + rows + (draw(st.lists(odd, max_size=1)) if draw(st.integers(0, 3)) == 0 else [])
+
+
+@st.composite
+def threads(draw: Any) -> list[list[Record]]:
+    """The records of some questions in any order, in some blocks."""
+    questions = draw(st.lists(st.integers(0, 6), unique=True, max_size=3))
+    found = draw(st.permutations([one for number in questions for one in draw(thread(number))]))
+    cut = draw(st.integers(0, len(found)))
+    return [found[:cut], found[cut:]]
 
 
 def blocks_of(record: Any) -> Any:
@@ -130,7 +150,7 @@ def test_posts_as_the_reference(
 
 
 @given(
-    blocks_of(st.one_of(PLAIN, PLAIN, POST, ROW, ROW, VOTES)),
+    threads(),
     st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(tuple),
     st.sampled_from(["id", "votes"]),
     st.sampled_from([None, 1]),
@@ -170,6 +190,35 @@ def test_what_is_nested_is_joined_by_the_compiled_core(monkeypatch: pytest.Monke
     assert b'"Votes":{"UpMod":7,"63":1}}' in document
     counts = {"comments": {"nested": 2}, "links": {"nested": 1}, "votes": {"nested": 8}}
     assert (strays, tally.tables) == ([], counts | {"users": {}})
+
+
+ODD = {
+    "row-of-no-post": (1, 9, 1, COMMENT, b'{"Id":5}'),
+    "vote-of-no-post": (1, 0, 2 << 32 | 1, VOTE, b""),
+    "repeated-answer": (1, 2, 0, ANSWER, b'{"Id":2}'),
+    "repeated-question": (1, 1, 0, QUESTION, b'{"Id":1}'),
+    "rejected-answer": (1, 9, 0, REJECTED_ANSWER, b""),
+    "rejected-question": (1, 1, 0, REJECTED_QUESTION, b""),
+    "negative-type": (1, 1, -1 << 32 | 1, VOTE, b""),
+    "high-type": (1, 2, 64 << 32 | 1, VOTE, b""),
+    "high-user-id": (1, 1, 1, COMMENT, b'{"Id":5,"UserId":1234567890123456789}'),
+    "text-for-a-user-id": (1, 1, 1, COMMENT, b'{"Id":5,"UserId":"2"}'),
+    "answer-under-two-questions": (1, 7, 0, ANSWER, b'{"Id":7}'),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_groups_are_left_to_the_reference(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = [(1, 1, 0, QUESTION, b'{"Id":1}'), (1, 2, 0, ANSWER, b'{"Id":2,"OwnerUserId":2}')]
+    blocks = [as_block(plain), as_block([ODD[odd]]), as_block([(3, 3, 0, QUESTION, b'{"Id":3}')])]
+    expected, found = outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
+    assert found == expected
+    monkeypatch.setattr(
+        joined.JoinedNesting, "_by_reference", lambda _, numbers: left.append(numbers)
+    )
+    left: list[range] = []
+    outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
+    assert left == [range(3)]
 
 
 def test_no_object_is_left_in_memory() -> None:
