@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.command import run, start
+from support.command import run, start, unmeasured
 from support.dumps import END, dump_of, left_by, question, some_rows, write_dump
 from support.places import CHECKOUT
 
@@ -170,6 +170,7 @@ def test_files_that_may_not_grow(dump: Path, tmp_path: Path) -> None:
             check=False,
             capture_output=True,
             text=True,
+            env=unmeasured(),
         )
         assert "Traceback" not in done.stderr
         if done.returncode:
@@ -245,7 +246,9 @@ def test_folders_that_may_not_be_written(small: Path, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     for words, arguments in commands.items():
         command = [sys.executable, "-c", AS_NOBODY, "convert", small, *arguments]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, env=unmeasured()
+        )
         assert (done.returncode, words in done.stderr) == (1, True), done.stderr
         assert "Traceback" not in done.stderr
     assert not (tmp_path / "q.jsonl.gz").exists()
@@ -268,7 +271,7 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
     before = small.read_bytes()
     for report, words in {
         tmp_path: "the report cannot be written there; choose another --report",
-        tmp_path / "missing" / "r.json": "the report cannot be written there; choose",
+        tmp_path / "missing" / "r.json": "does not exist; make it first",
         small: "small.xml; choose another --report",
         tmp_path / "link.json": "small.xml; choose another --report",
         output: "questions.jsonl.gz; choose another --report",

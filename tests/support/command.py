@@ -80,4 +80,14 @@ def run_process(*arguments: object, **settings: Any) -> subprocess.CompletedProc
 
 def start(*arguments: object, **settings: Any) -> subprocess.Popen[Any]:
     """Start the command in a process of its own; settings as of `subprocess.Popen`."""
+    settings = {"env": unmeasured(), **settings}
     return subprocess.Popen([*COMMAND, *map(str, arguments)], **settings)
+
+
+def unmeasured() -> dict[str, str]:
+    """The environment for a process whose coverage is not measured.
+
+    It is for what gets signals, or may not write: coverage takes locks, which an exception in a
+    signal's handler leaves locked, and writes a file at the end.
+    """
+    return {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
