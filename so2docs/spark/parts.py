@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -23,6 +23,7 @@ from so2docs.passes.maps import map_users
 from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
+from so2docs.posts.core import resolve
 from so2docs.posts.posts import Posts
 from so2docs.report import Report, TableCounts
 from so2docs.schema import TABLES
@@ -91,7 +92,7 @@ def documents(
 ) -> Iterator[tuple[Giant, Iterator[tuple[int, bytes]]]]:
     """The documents of each range of question ids of a partition, with their site."""
     for number, _, spill in _spills(batches, giants):
-        second, report = _second_pass(spill, giants[number], Names("-", None))
+        second, report = second_pass(spill, giants[number], Names("-", None))
         for nested in second.documents(report):
             yield giants[number], nested
 
@@ -147,12 +148,13 @@ class _PartPass(SecondPass):
         state.add_to(report)
 
 
-def _second_pass(spill: Spill, giant: Giant, names: Names) -> tuple[SecondPass, Report]:
-    """The second pass over a part, and its report."""
-    nest = giant.options.nest
+def second_pass(spill: Spill, giant: Giant, names: Names) -> tuple[SecondPass, Report]:
+    """The second pass over a part, by the core that this executor has, and its report."""
+    options = replace(giant.options, core=resolve(giant.options.core))
+    nest = options.nest
     report = Report(giant.site.path, names.output, tables={name: TableCounts() for name in nest})
     users = map_users(spill, chunks=1) if "users" in nest else None
-    return _PartPass(spill, giant.options, names, giant.first_question_of, users=users), report
+    return _PartPass(spill, options, names, giant.first_question_of, users=users), report
 
 
 def _write(spill: Spill, giant: Giant, order: int) -> tuple[Report, dict[str, int]]:
@@ -160,7 +162,7 @@ def _write(spill: Spill, giant: Giant, order: int) -> tuple[Report, dict[str, in
     name = f"{folders.PART}{max(order, 0):05}{ending(form.format, form.compression)}"
     with folders.draft(giant.site.folder) as draft:
         names = Names(os.path.join(draft, name), None, form)
-        second, report = _second_pass(spill, giant, names)
+        second, report = second_pass(spill, giant, names)
         if spill.blocks(None):
             report.strays = {_KEYLESS: 1}
         with Workers(1) as workers:

@@ -89,7 +89,8 @@ def test_command_over_spark_connect(connect: str, tmp_path: Path) -> None:
     options += ["--compression", "none", "--level", "19", "--answers-by", "votes"]
     report = tmp_path / "report.json"
     command = ["spark", SAMPLES / "posts.xml", tmp_path, "--master", connect, *options]
-    done = run_process(*command, "--report", report, env={"JAVA_HOME": str(tmp_path)})
+    settings: dict[str, Any] = {"env": {"JAVA_HOME": str(tmp_path)}, "timeout": 600}
+    done = run_process(*command, "--report", report, **settings)
     assert done.returncode == 0, done.stderr
     assert "filtered" in done.stderr
     plain = tmp_path / "q.json"
@@ -104,7 +105,7 @@ def test_a_task_has_as_many_processes_as_spark_gives_it_cores(tmp_path: Path) ->
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 21))  # Two chunks.
     votes, report, out = SAMPLES / "votes.xml", tmp_path / "report.json", tmp_path / "out"
     options = ["--master", "local[2]", "--conf", "spark.task.cpus=2", "--no-site"]
-    done = run_process("spark", dump, votes, out, *options, "--report", report)
+    done = run_process("spark", dump, votes, out, *options, "--report", report, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "in all" in done.stderr
     jobs = {name: one["jobs"] for name, one in json.loads(report.read_text())["sites"].items()}

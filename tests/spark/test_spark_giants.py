@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+from contextlib import closing
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,15 @@ from support.spark_runs import (
 import so2docs
 from so2docs import spark as on_spark
 from so2docs.options.conversion import Options
+from so2docs.output.paths import Names
+from so2docs.posts import core
 from so2docs.schema import POSTS
 from so2docs.sources.dump import Chunk, open_dump
-from so2docs.spark import giants, ranges, summaries
+from so2docs.spark import giants, parts, ranges, summaries
 from so2docs.spark.looking import Found
 from so2docs.spark.plan import Site
 from so2docs.spark.spread import Spread
+from so2docs.spill import Spill
 
 pytestmark = pytest.mark.spark
 
@@ -239,6 +243,13 @@ def test_what_is_wrong_with_a_table(session: Any, tmp_path: Path, strict: bool) 
     assert type(found.value) is type(plain.value)
     first, wanted = (str(one.value).partition("; a small dump")[0] for one in (found, plain))
     assert first == wanted
+
+
+def test_parts_are_nested_by_the_core_of_their_executor(tmp_path: Path) -> None:
+    giant = parts.Giant(Site("wide", "Posts.xml"), Options(core="auto"), {}, {})
+    with closing(Spill(tmp_path / "spill")) as spill:
+        second, _ = parts.second_pass(spill, giant, Names("-", None))
+    assert second.options.core == core.built()
 
 
 def test_typed_columns(session: Any, tmp_path: Path) -> None:
