@@ -26,13 +26,18 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Dump:
     return open_dump(str(write_dump(tmp_path_factory.mktemp("dump") / "Posts.xml", *ROWS)))
 
 
+def starts_in(part: bytes) -> list[int]:
+    """Where rows start."""
+    return [found.start() for found in re.finditer(rb"<row[\s/>]", part)]
+
+
 def check(dump: Dump, chunk_bytes: int, slice_bytes: int) -> None:
     data = Path(dump.path).read_bytes()
-    found = [
-        part
-        for _, _, start, end in dump.chunks(chunk_bytes, (), Path())
-        for part in slices(dump, start, end, slice_bytes)
-    ]
+    found = []
+    for _, _, start, end in dump.chunks(chunk_bytes, (), Path()):
+        for offset, part in slices(dump, start, end, slice_bytes):
+            found.append((offset, part))
+            assert all(start <= offset + at < end for at in starts_in(part))
     assert b"".join(part for _, part in found) == data[dump.start : dump.end]
     for number, (offset, part) in enumerate(found):
         assert data[offset : offset + len(part)] == part
@@ -55,6 +60,31 @@ def test_a_row_longer_than_any_window(tmp_path: Path) -> None:
     dump = open_dump(str(write_dump(tmp_path / "Posts.xml", question(1), long, question(3))))
     for chunk_bytes in (1000, 65_536, 100_000):
         check(dump, chunk_bytes, 1000)
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 10_000])
+def test_what_chunks_stand_for(size: int, dump: Dump) -> None:
+    chunks = list(dump.chunks(size, (), Path()))
+    bytes_of = {chunk.number: dump.progress(chunk) for chunk in chunks}
+    assert dump.progress_total(size, bytes_of) == (dump.size, dump.end - dump.start)
+    for done in (0, len(chunks) - 1):
+        assert dump.progress_total(size, [done]) == (dump.size, bytes_of[done])
+        left = [chunk.number for chunk in dump.chunks(size, {done}, Path())]
+        assert left == [number for number in bytes_of if number != done]
+    end = dump.ended(size)
+    assert (end.size, end.repaired) == (dump.size, 0)
+    assert len(chunks) <= end.chunks <= dump.size // size + 1
+
+
+@pytest.mark.parametrize("before", range(8))
+def test_a_row_that_starts_where_a_window_ends(before: int, tmp_path: Path) -> None:
+    """A chunk looks for its first row in windows of 64 KiB."""
+    head = question(1, Body="")
+    long = question(1, Body="x" * (1000 + 65_536 - before - len(head) - len(b"\n  ")))
+    dump = open_dump(str(write_dump(tmp_path / "Posts.xml", long, question(2), question(3))))
+    data = Path(dump.path).read_bytes()
+    assert abs(starts_in(data)[1] - dump.start - 1000 - 65_536 + before) < 4
+    check(dump, 1000, 10_000)
 
 
 def test_head_and_tail(dump: Dump) -> None:
