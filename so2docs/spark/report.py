@@ -22,7 +22,6 @@ _SUMS = (
     "files",
 )
 _MAXIMA = ("first_pass_seconds", "second_pass_seconds", "peak_memory_bytes", "jobs")
-_COUNTS = ("rows", "questions", "answers", "strays", "other types", "filtered")
 
 
 @dataclass(slots=True)
@@ -72,20 +71,19 @@ class SparkReport:
 
     def __str__(self) -> str:
         width = max(map(len, [*self.sites, *self.finished, *self.failures, "site"]))
-        rows = [*self.sites.items(), ("in all", self.total())]
-        counts = {name: _counts(report) for name, report in rows}
-        shown = [name for name in _COUNTS if name != "filtered" or self.total().filtered]
+        of_all = self.total()
+        counts = {name: _counts(one) for name, one in [*self.sites.items(), ("in all", of_all)]}
+        shown = [name for name in counts["in all"] if name != "filtered" or of_all.filtered]
         lines = [f"{'site':<{width}}" + "".join(f"{name:>13}" for name in shown)]
         for name, of_site in counts.items():
             lines.append(f"{name:<{width}}" + "".join(f"{of_site[one]:13,}" for one in shown))
-        lines += [f"{name} nested: {table}" for name, table in self.total().tables.items()]
+        lines += [f"{name} nested: {table}" for name, table in of_all.tables.items()]
         lines += [f"{name:<{width}}  finished before" for name in self.finished]
         lines += [f"{name:<{width}}  failed: {error}" for name, error in self.failures.items()]
-        total = self.total()
-        size = total.dump_bytes + sum(table.bytes for table in total.tables.values())
+        size = of_all.dump_bytes + sum(table.bytes for table in of_all.tables.values())
         rate = size / 1e6 / self.seconds if self.seconds else 0.0
         lines.append(
-            f"{size / 1e6:,.1f} MB to {total.output_bytes / 1e6:,.1f} MB in "
+            f"{size / 1e6:,.1f} MB to {of_all.output_bytes / 1e6:,.1f} MB in "
             f"{self.seconds:.1f} s ({rate:.0f} MB/s), "
             f"at most {self.worker_peak_bytes / 2**20:.0f} MiB a Python worker"
         )
@@ -93,9 +91,14 @@ class SparkReport:
 
 
 def _counts(report: Report) -> dict[str, int]:
-    strays, others = sum(report.strays.values()), sum(report.other_types.values())
-    counts = (report.rows, report.questions, report.answers, strays, others, report.filtered)
-    return dict(zip(_COUNTS, counts, strict=True))
+    return {
+        "rows": report.rows,
+        "questions": report.questions,
+        "answers": report.answers,
+        "strays": sum(report.strays.values()),
+        "other types": sum(report.other_types.values()),
+        "filtered": report.filtered,
+    }
 
 
 def total(reports: Iterable[Report], dump: str, output: str) -> Report:
