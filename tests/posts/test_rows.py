@@ -105,3 +105,54 @@ def test_only_what_needs_it_is_repaired() -> None:
 def test_row_id(text: str) -> None:
     assert rows.row_id({"Id": text}) == {"-1": -1, "+4": 4}.get(text)
     assert rows.row_id({}) is None
+
+
+ROW = b'<row A="1" />'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ROW + b"<!--x-->" + ROW + b"\n",
+        ROW + b"<?x y?>" + ROW,
+        ROW + b"<![CDATA[ ]]>" + ROW,
+        b'<row A="1"></row>\n' + ROW,
+        b'<p:row xmlns:p="x" A="1" />' + ROW,
+        ROW + b"\n  " + ROW + b"\n",
+    ],
+)
+def test_what_may_stand_between_rows(data: bytes) -> None:
+    assert list(rows.parse(data, FRAME)) == [rows.Rows([{"A": "1"}, {"A": "1"}])]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"<a/>", "found <a> where <row> was expected"),
+        (b"<row><a/></row>", "found <a> inside a row"),
+        (ROW + b" text " + ROW, "found the text 'text' between rows"),
+    ],
+)
+def test_what_may_not(data: bytes, problem: str) -> None:
+    found = list(rows.parse(data, FRAME))
+    assert problem in [part.problem for part in found if isinstance(part, rows.Malformed)]
+
+
+@pytest.mark.parametrize("gap", [b"", b"\n", b"\r\n  "])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_plain_slices_are_parsed_once(count: int, gap: bytes) -> None:
+    data = (ROW + gap) * count
+    assert rows._is_plain(data, count)
+    for odd in (b"text", b"/>", b"<!--x-->", b"<b/>", b">"):
+        for at in range(count + 1):
+            before = (ROW + gap) * at
+            assert not rows._is_plain(before + odd + data[len(before) :], count)
+    assert not rows._is_plain(data, 0)
+
+
+def test_a_prolog_is_utf_8_whatever_it_declares() -> None:
+    rows.check_prolog('<?xml version="1.0" encoding="utf-16"?><!-- ü --><posts></posts>'.encode())
+    rows.check_prolog(b'<!DOCTYPE posts [<!ENTITY a "b">]><posts x="&a;"></posts>')
+    with pytest.raises(rows.RowError) as error:
+        rows.check_prolog(b"<!-- x --\n><posts></posts>")
+    assert "line" not in str(error.value)
