@@ -19,7 +19,7 @@ from typing import Any
 from so2docs.errors import SpillError, SpillTakenError
 from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.budget import Budget
-from so2docs.store.database import AGAIN, Database, checksum
+from so2docs.store.database import AGAIN, StateDatabase, checksum
 from so2docs.store.spill_files import INDEX, TEMPORARY, clear, is_ours
 from so2docs.store.tally import ChunkTally
 
@@ -75,7 +75,7 @@ class Spill:
             raise SpillTakenError(
                 f"{self.folder}: is no spill, and not empty; choose another --work-dir"
             )
-        self._database = Database(self.folder / INDEX, _SCHEMA, {"chunks": "chunk"})
+        self._database = StateDatabase(self.folder / INDEX, _SCHEMA, {"chunks": "chunk"})
         self.get, self.put_all = self._database.get, self._database.put
 
     def put(self, name: str, value: Any) -> None:

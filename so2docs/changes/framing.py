@@ -61,7 +61,7 @@ class Framing:
         return f"{document[self.site_field]}/{change.question_id}"
 
 
-class Documents(Framing):
+class DocumentLines(Framing):
     """The new documents, one JSON object a line."""
 
     tells_deletions: ClassVar[bool] = False
@@ -71,7 +71,7 @@ class Documents(Framing):
         return change.document + b"\n"
 
 
-class Elasticsearch(Framing):
+class ElasticsearchActions(Framing):
     """Lines for the bulk API: `index` with the document, or `delete`."""
 
     def frame(self, change: Change) -> bytes:
@@ -81,7 +81,7 @@ class Elasticsearch(Framing):
         return line + b"\n" + (b"" if action == "delete" else change.document + b"\n")
 
 
-class MongoDB(Framing):
+class MongoDBChanges(Framing):
     """Lines for `mongoimport --mode=upsert`; the file of ids is for `--mode=delete`.
 
     The form is relaxed Extended JSON v2 of the MongoDB specifications, as `convert` writes it.
@@ -102,7 +102,7 @@ class MongoDB(Framing):
         return change.question_id if self.site_field is None else self.key(change)
 
 
-class RavenDB(Framing):
+class RavenDBChanges(Framing):
     """What RavenDB imports: documents, then a section of tombstones for what is deleted.
 
     The importer (`ReadTombstones` of StreamSource in RavenDB's source) wants `Key`, `Type`,
@@ -149,10 +149,10 @@ class RavenDB(Framing):
 
 FRAMINGS: dict[str, type[Framing]] = {
     "changes": Framing,
-    "jsonl": Documents,
-    "elasticsearch": Elasticsearch,
-    "mongodb": MongoDB,
-    "ravendb": RavenDB,
+    "jsonl": DocumentLines,
+    "elasticsearch": ElasticsearchActions,
+    "mongodb": MongoDBChanges,
+    "ravendb": RavenDBChanges,
 }
 
 

@@ -27,7 +27,7 @@ _LEVELS = {"gzip": (2, 1, 0, 3, 6, 4, 5, 7, 8, 9), "zstd": (2, 3, *range(1, 20))
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class OutputIdentity:
     """Which file it is.
 
     Attributes:
@@ -39,7 +39,7 @@ class Identity:
     tail: int
 
     @classmethod
-    def of(cls, path: str) -> Identity:
+    def of(cls, path: str) -> OutputIdentity:
         """The identity of a file.
 
         Raises:
@@ -54,7 +54,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class OriginSegment:
     """Consecutive documents that are compressed together."""
 
     first_id: int
@@ -75,12 +75,12 @@ class Origin:
         segments: Of the new output, in order.
     """
 
-    changes: Identity
-    old: Identity
-    new: Identity
+    changes: OutputIdentity
+    old: OutputIdentity
+    new: OutputIdentity
     compression: Compression
     level: int
-    segments: tuple[Segment, ...]
+    segments: tuple[OriginSegment, ...]
 
     def save(self, path: str) -> None:
         """Write it beside the changes.
@@ -108,25 +108,25 @@ def load(changes: str) -> Origin | None:
         values = json.loads(Path(path_beside(changes)).read_bytes())
         if values.pop("version") != VERSION:
             return None
-        values["segments"] = tuple(Segment(*numbers) for numbers in values["segments"])
+        values["segments"] = tuple(OriginSegment(*numbers) for numbers in values["segments"])
         for name in ("changes", "old", "new"):
-            values[name] = Identity(**values[name])
+            values[name] = OutputIdentity(**values[name])
         found = Origin(**values)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if found.changes == Identity.of(changes) else None
+    return found if found.changes == OutputIdentity.of(changes) else None
 
 
 def origin_of(changes: str, old: Collection, new: Collection) -> Origin:
     """Find out what has to be known of two outputs for the new one to be made from the old one."""
     compression, level = compression_used(new)
     return Origin(
-        Identity.of(changes),
-        Identity.of(old.path),
-        Identity.of(new.path),
+        OutputIdentity.of(changes),
+        OutputIdentity.of(old.path),
+        OutputIdentity.of(new.path),
         compression,
         level,
-        tuple(Segment(entry.first_id, entry.documents, entry.crc) for entry in new.entries()),
+        tuple(OriginSegment(entry.first_id, entry.documents, entry.crc) for entry in new.entries()),
     )
 
 

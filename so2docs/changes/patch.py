@@ -13,7 +13,7 @@ import orjson
 
 from so2docs.changes.alignment import Line, Side, id_of
 from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS
-from so2docs.changes.origin import Identity, Origin, Segment, compression_used, load
+from so2docs.changes.origin import Origin, OriginSegment, OutputIdentity, compression_used, load
 from so2docs.changes.writing import Target
 from so2docs.errors import OutputError
 from so2docs.lookup.collection import Collection
@@ -83,7 +83,7 @@ def patch(
     """
     old, changes, new = os.fspath(old), os.fspath(changes), os.fspath(new)
     origin = None if changes == "-" else load(changes)
-    if origin is not None and Identity.of(old) != origin.old:
+    if origin is not None and OutputIdentity.of(old) != origin.old:
         raise OutputError(
             f"{old}: is not the output that {changes} was made from; "
             "apply the changes to that one, or compare again"
@@ -97,9 +97,9 @@ def patch(
             Target(new, inputs, force=force, level=level, indexed=True) as target,
         ):
             work = _Patch(source, changes, shown.update)
-            segments = _Segments(target, origin, changes)
+            segments = _PatchedSegments(target, origin, changes)
             segments.write(work.lines())
-    is_verified = origin is not None and Identity.of(new) == origin.new
+    is_verified = origin is not None and OutputIdentity.of(new) == origin.new
     return Patched(new, segments.documents, **work.done, is_verified=is_verified)
 
 
@@ -173,7 +173,7 @@ def _document(line: bytes, record: dict[str, Any]) -> bytes:
     return orjson.dumps(record["document"])
 
 
-class _Segments:
+class _PatchedSegments:
     """Lines -> segments of the new output: those of the origin, or of the usual size."""
 
     def __init__(self, target: Target, origin: Origin | None, changes: str) -> None:
@@ -203,7 +203,7 @@ class _Segments:
 
     def end(self) -> None:
         """End a segment."""
-        made = Segment(
+        made = OriginSegment(
             self._first_id, self._held, self._target.write_segment(self._first_id, self._held)
         )
         if self._expected is not None and self._expected.popleft() != made:

@@ -33,7 +33,7 @@ _OF_TIMES = {"ContentLicense"}
 
 _KNOWN = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, *_ALWAYS, "Owner", "LastEditor"}
 
-Documents = list[dict[str, Any]]
+Batch = list[dict[str, Any]]
 
 
 def check_same_form(old: Collection, new: Collection) -> None:
@@ -60,7 +60,7 @@ def check_same_form(old: Collection, new: Collection) -> None:
         )
 
 
-def _first(output: Collection) -> Documents:
+def _first(output: Collection) -> Batch:
     """The first documents of an output."""
     lines: list[bytes] = []
     for entry in output.entries():
@@ -76,7 +76,7 @@ def _first(output: Collection) -> Documents:
     return found
 
 
-def _reasons(before: Documents, after: Documents) -> Iterator[str]:
+def _reasons(before: Batch, after: Batch) -> Iterator[str]:
     pairs = _pairs(before, after)
     dates = [(old.get("CreationDate"), new.get("CreationDate")) for old, new in pairs]
     if _most(dates, lambda old, new: None not in (old, new) and old != new):
@@ -94,7 +94,7 @@ def _reasons(before: Documents, after: Documents) -> Iterator[str]:
         yield "the same answers are in another order, as with another --answers-by"
 
 
-def _pairs(before: Documents, after: Documents) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+def _pairs(before: Batch, after: Batch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Both states of the questions that both have."""
     by_id = {document.get("Id"): document for document in before}
     return [
@@ -114,11 +114,11 @@ def _words(body: str) -> str:
     return _MARKUP.sub("", body)
 
 
-def _all_answers(documents: Documents) -> Documents:
+def _all_answers(documents: Batch) -> Batch:
     return [answer for document in documents for answer in document.get(ANSWERS, ())]
 
 
-def _keys(before: Documents, after: Documents, prefix: str, posts: str) -> Iterator[str]:
+def _keys(before: Batch, after: Batch, prefix: str, posts: str) -> Iterator[str]:
     """Keys that all posts of one output have, and none of the other."""
     are_many = min(len(before), len(after)) >= _FEW
     for one, other, which in ((before, after, "old"), (after, before, "new")):

@@ -22,11 +22,13 @@ from so2docs.options.conversion import Options
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.output.paths import Names
 from so2docs.output.side_files import MANIFEST
-from so2docs.output.targets import Kind, check_own, write_text
+from so2docs.output.targets import TargetKind, check_own, write_text
 from so2docs.report import Report
 
-CARD = Kind("card of so2docs", "output, or overwrite with --force", (b"---\n# Written by so2docs",))
-_MANIFEST = Kind("manifest", "output", (b'{\n  "format": ',))
+CARD = TargetKind(
+    "card of so2docs", "output, or overwrite with --force", (b"---\n# Written by so2docs",)
+)
+_MANIFEST = TargetKind("manifest", "output", (b'{\n  "format": ',))
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 _MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
 _WHOLE = 2**64

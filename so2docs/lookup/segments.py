@@ -20,7 +20,7 @@ _INFLATE_ERROR: Any = isal_zlib.error
 _NOT_TO_BE_READ = (OSError, OverflowError, MemoryError, ValueError)
 
 
-class Identity(NamedTuple):
+class FileIdentity(NamedTuple):
     """What tells a file from another under the same name; times in nanoseconds."""
 
     device: int
@@ -29,8 +29,8 @@ class Identity(NamedTuple):
     modified: int
 
 
-def _identity(status: os.stat_result) -> Identity:
-    return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+def _identity(status: os.stat_result) -> FileIdentity:
+    return FileIdentity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def replaced(path: str) -> OutputError:
@@ -41,7 +41,7 @@ def replaced(path: str) -> OutputError:
 class SegmentReader:
     """Reads segments in any order, from any thread."""
 
-    def __init__(self, path: str, identity: Identity | None = None) -> None:
+    def __init__(self, path: str, identity: FileIdentity | None = None) -> None:
         """Open an output.
 
         Args:

@@ -14,7 +14,7 @@ from isal import isal_zlib
 
 from so2docs.options.choices import Compression
 from so2docs.output import framing, index, journal
-from so2docs.output.journal import Journal, Record
+from so2docs.output.journal import Journal, JournalEntry
 from so2docs.output.part_files import PartFile, begins_with, output_error
 from so2docs.output.segments import Segment
 
@@ -99,7 +99,7 @@ class Output:
         self._crc = isal_zlib.crc32_combine(self._crc, segment.crc, segment.raw_size)
         self.raw_size += segment.raw_size
         self.journal.add(
-            Record(
+            JournalEntry(
                 segment.first_id,
                 segment.size,
                 segment.raw_size,

@@ -28,7 +28,7 @@ from typing import BinaryIO, NamedTuple
 from isal import isal_zlib
 
 from so2docs.errors import So2docsError
-from so2docs.output.journal import Record
+from so2docs.output.journal import JournalEntry
 from so2docs.output.side_files import INDEX, former_index, side_file
 
 HEADER = b"so2docs index 1\n"
@@ -201,7 +201,7 @@ def load(output: str, file: BinaryIO) -> Index:
     return found
 
 
-def write(path: str, records: Iterable[Record], end: int, part: str) -> None:
+def write(path: str, records: Iterable[JournalEntry], end: int, part: str) -> None:
     """Write the index of an output that is whole, before that gets its name.
 
     Args:

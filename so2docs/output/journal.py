@@ -20,7 +20,7 @@ from so2docs.output.part_files import output_error
 _RECORD = struct.Struct("<qQQIII")
 
 
-class Record(NamedTuple):
+class JournalEntry(NamedTuple):
     """A segment of an output.
 
     Attributes:
@@ -74,14 +74,14 @@ class Journal:
             self.count += 1
             self.note_bytes += len(record.note)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[JournalEntry]:
         at = 0
         while at < len(self._records):
             *numbers, length = _RECORD.unpack_from(self._records, at)
             at += _RECORD.size + length
-            yield Record._make([*numbers, bytes(self._records[at - length : at])])
+            yield JournalEntry._make([*numbers, bytes(self._records[at - length : at])])
 
-    def add(self, record: Record) -> None:
+    def add(self, record: JournalEntry) -> None:
         """Add the segment that was appended to the file."""
         self._records += _RECORD.pack(*record[:-1], len(record.note)) + record.note
         self.count += 1

@@ -11,7 +11,7 @@ from so2docs.errors import OutputError
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TargetKind:
     """Files that a command writes beside its work, and that replace only their own kind.
 
     Attributes:
@@ -25,8 +25,8 @@ class Kind:
     starts: tuple[bytes, ...]
 
 
-REPORT = Kind("report", "--report", (b"{\n  ", b"[\n  ", b"[]\n"))  # No JSON lines start so.
-PAGE = Kind("page", "--html", (b"<!DOCTYPE html>",))
+REPORT = TargetKind("report", "--report", (b"{\n  ", b"[\n  ", b"[]\n"))  # No JSON lines start so.
+PAGE = TargetKind("page", "--html", (b"<!DOCTYPE html>",))
 
 
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
@@ -51,7 +51,7 @@ def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
             raise OutputError(f"{path}: is the dump itself; choose another output")
 
 
-def check_own(path: str, kind: Kind, read: Iterable[str] = ()) -> None:
+def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
     """Refuse to write a report or a page where that cannot be, or over anything else.
 
     Args:

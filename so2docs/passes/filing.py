@@ -75,7 +75,7 @@ class Filing:
             found.strays = bytearray()
 
 
-class _Posts(Filing):
+class _PostFiling(Filing):
     def __init__(self, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, Posts(reserved=options.reserved), writer)
         self._is_compiled = self._is_compiled and not options.needs_rows
@@ -95,7 +95,7 @@ class _Posts(Filing):
         return core.add_canonical(data, frame, self.found) if self._is_compiled else None
 
 
-class _Users(Filing):
+class _UserFiling(Filing):
     malformed = "malformed_user"
 
     def __init__(self, table: Table, options: Options, writer: BlockWriter) -> None:
@@ -123,7 +123,7 @@ class _Users(Filing):
         super().finish()
 
 
-class _Rows(Filing):
+class _RowFiling(Filing):
     """Comments, links or votes."""
 
     def __init__(self, table: Table, options: Options, writer: BlockWriter, known: IdMap) -> None:
@@ -168,10 +168,10 @@ def filing(table: Table, options: Options, posts_map: str, writer: BlockWriter) 
     """
     steps: Filing
     if table == POSTS:
-        yield (steps := _Posts(options, writer))
+        yield (steps := _PostFiling(options, writer))
     elif not table.kind:
-        yield (steps := _Users(table, options, writer))
+        yield (steps := _UserFiling(table, options, writer))
     else:
         with IdMap(posts_map) as known:
-            yield (steps := _Rows(table, options, writer, known))
+            yield (steps := _RowFiling(table, options, writer, known))
     steps.finish()

@@ -21,7 +21,7 @@ _SAMPLE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceState:
     """What the blocks of a table were made from, and how it was cut.
 
     Attributes:
@@ -39,7 +39,7 @@ class Source:
     chunk_bytes: int
 
     @classmethod
-    def of(cls, dump: AnyDump | TableFile, chunk_bytes: int) -> Source:
+    def of(cls, dump: AnyDump | TableFile, chunk_bytes: int) -> SourceState:
         """Look at a file, as it is now."""
         if dump.file is None:
             # What can be read only once is like nothing else.
@@ -57,11 +57,11 @@ class Source:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Source:
+    def from_json(cls, values: dict[str, Any]) -> SourceState:
         """What `to_json` returned."""
         return cls(**values)
 
-    def differences(self, other: Source) -> list[str]:
+    def differences(self, other: SourceState) -> list[str]:
         """In what another file differs, in words."""
         labels = {
             "size of the dump": self.size == other.size,
@@ -87,7 +87,7 @@ def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: Options) -> in
         SpillError: It was made from something else.
     """
     asked = Fingerprint.of(options)
-    now = Source.of(dump, chunk_bytes)
+    now = SourceState.of(dump, chunk_bytes)
     values = found.get("source")
     if values is None:
         found.put_all({"source": now.to_json(), "options": asked.to_json()})
@@ -95,7 +95,10 @@ def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: Options) -> in
     found.check()
     if values["format"] != spill.FORMAT:
         raise _another(found, ["format of the spill (another version of so2docs)"])
-    before, asked_before = Source.from_json(values), Fingerprint.from_json(found.get("options"))
+    before, asked_before = (
+        SourceState.from_json(values),
+        Fingerprint.from_json(found.get("options")),
+    )
     # Of a finished conversion, only the first pass is used again.
     is_finished = bool(found.get("finished"))
     differences = before.differences(now)
@@ -137,12 +140,12 @@ def claim_table(found: Spill, file: TableFile, chunk_bytes: int) -> int:
     Raises:
         SpillError: It was made from another file.
     """
-    now = Source.of(file, chunk_bytes)
+    now = SourceState.of(file, chunk_bytes)
     values = found.get(file.table.name)
     if values is None:
         found.put(file.table.name, now.to_json())
         return chunk_bytes
-    before = Source.from_json(values)
+    before = SourceState.from_json(values)
     if before.differences(now):
         raise _another(found, [file.table.file])
     return before.chunk_bytes

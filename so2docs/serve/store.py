@@ -12,8 +12,8 @@ from typing import Any
 from so2docs.serve.conditions import conditions_of, posts_of
 from so2docs.serve.query import Query
 from so2docs.serve.snippets import mark, snippet, terms_of
-from so2docs.sqlite.about import About, Site, connect_to_site
-from so2docs.sqlite.rebuild import Documents
+from so2docs.sqlite.about import About, SiteAbout, connect_to_site
+from so2docs.sqlite.rebuild import RebuiltDocuments
 from so2docs.sqlite.rows import text_of
 
 PAGE = 20
@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Found:
+class ResultPage:
     """A page of results.
 
     Attributes:
@@ -57,7 +57,7 @@ class Found:
 class Store:
     """One site of a database."""
 
-    def __init__(self, about: About, site: Site) -> None:
+    def __init__(self, about: About, site: SiteAbout) -> None:
         self.about, self.site = about, site
         self._free: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         with self._connection() as connection:
@@ -97,7 +97,7 @@ class Store:
         with self._connection() as connection:
             field = self.about.site_field
             extra = {} if field is None else {field: self.site.name}
-            return Documents(connection, self.site.shape, extra).get(question_id)
+            return RebuiltDocuments(connection, self.site.shape, extra).get(question_id)
 
     def question_of(self, post_id: int) -> int | None:
         """The question that a post belongs to; None if there is no such post."""
@@ -121,7 +121,7 @@ class Store:
         tag: str | None = None,
         unanswered: bool = False,
         page: int = 1,
-    ) -> Found:
+    ) -> ResultPage:
         """A page of a list of questions."""
         where = "WHERE NOT EXISTS (SELECT 1 FROM answers x WHERE x.ParentId = q.Id)"
         if not unanswered:
@@ -146,26 +146,26 @@ class Store:
         )
         return "questions q", f"{where} AND {has_tag}"
 
-    def _page(self, sql: str, page: int, **values: Any) -> Found:
+    def _page(self, sql: str, page: int, **values: Any) -> ResultPage:
         limit = f" LIMIT {PAGE + 1} OFFSET {PAGE * (page - 1)}"
         rows = self._rows(sql + limit, **values)
-        return Found(rows[:PAGE], has_more=len(rows) > PAGE)
+        return ResultPage(rows[:PAGE], has_more=len(rows) > PAGE)
 
     def tag(self, name: str) -> int:
         """How many questions have a tag."""
         rows = self._rows("SELECT Questions FROM tags WHERE Name = :name", name=name)
         return int(rows[0]["Questions"]) if rows else 0
 
-    def tags(self, like: str, page: int) -> Found:
+    def tags(self, like: str, page: int) -> ResultPage:
         """A page of the tags whose names hold some letters, the most frequent first."""
         sql = (
             "SELECT Name, Questions FROM tags WHERE instr(Name, :like) "
             "ORDER BY Questions DESC, Name"
         )
         found = self._rows(f"{sql} LIMIT 61 OFFSET :skip", like=like, skip=60 * (page - 1))
-        return Found(found[:60], has_more=len(found) > 60)
+        return ResultPage(found[:60], has_more=len(found) > 60)
 
-    def search(self, query: Query, page: int = 1) -> Found:
+    def search(self, query: Query, page: int = 1) -> ResultPage:
         """A page of posts, the best first."""
         filters, values = conditions_of(query)
         if not query.match:
@@ -178,7 +178,7 @@ class Store:
             titles = f"{{Title Tags}} : ({match})"
             match = titles if self._matches(titles, 0) else match
         rows = self._ranked(match, filters, values, by_score=is_cut)
-        return Found(self._shown(query, rows[:PAGE]), len(rows) > PAGE, is_cut)
+        return ResultPage(self._shown(query, rows[:PAGE]), len(rows) > PAGE, is_cut)
 
     def _matches(self, match: str, most: int) -> bool:
         """Whether more posts match than this."""
@@ -204,7 +204,7 @@ class Store:
             **values,
         )
 
-    def _filtered(self, query: Query, filters: list[str], values: Row, page: int) -> Found:
+    def _filtered(self, query: Query, filters: list[str], values: Row, page: int) -> ResultPage:
         """Posts by filters alone, the latest first: questions, unless answers are asked for."""
         kinds = ["questions"] if query.user is None else ["questions", "answers"]
         kinds = ["answers"] if "answer" in query.kinds else kinds
@@ -216,7 +216,7 @@ class Store:
             for kind in kinds
         ]
         rows = self._page(f"{' UNION ALL '.join(parts)} ORDER BY 2 DESC", page, **values)
-        return Found(self._shown(query, rows.rows), rows.has_more)
+        return ResultPage(self._shown(query, rows.rows), rows.has_more)
 
     def _shown(self, query: Query, rows: list[Row]) -> list[Row]:
         """Results as they are shown, with the words that were found marked."""

@@ -16,7 +16,7 @@ from so2docs.sqlite.layout import ABOUT, FORMAT, quoted
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SiteAbout:
     """A site in a database.
 
     Attributes:
@@ -57,7 +57,7 @@ class About:
     search: str
     rows: dict[str, int]
     sources: list[dict[str, Any]]
-    sites: list[Site]
+    sites: list[SiteAbout]
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -103,15 +103,15 @@ def read_about(path: str) -> About:
     )
 
 
-def _sites(values: dict[str, Any]) -> list[Site]:
+def _sites(values: dict[str, Any]) -> list[SiteAbout]:
     overviews = {overview["site"]: overview for overview in values["overview"]}
-    found: dict[str | None, Site] = {}
+    found: dict[str | None, SiteAbout] = {}
     for source in values["sources"]:
         for site in source["sites"]:
             earlier = found.get(site["name"])
             shape = frozenset(source["shape"]) | (earlier.shape if earlier else frozenset())
             name = Path(source["source"].get("name", "")).name
-            found[site["name"]] = Site(
+            found[site["name"]] = SiteAbout(
                 site["name"], site["host"], shape, overviews[site["name"]], name
             )
     return [found[name] for name in sorted(found, key=lambda name: name or "")]

@@ -25,8 +25,8 @@ from so2docs.sqlite import finish
 from so2docs.sqlite.file import connect, explained, part_of
 from so2docs.sqlite.layout import ABOUT, FORMAT, LAYOUTS, listed, table_sql, texts_sql
 from so2docs.sqlite.metadata import write_metadata
-from so2docs.sqlite.rows import Rows, Search
-from so2docs.sqlite.sources import PathLike, Source, source_of
+from so2docs.sqlite.rows import Search, TableRows
+from so2docs.sqlite.sources import DocumentSource, PathLike, source_of
 
 _BATCH = 2_000
 _MADE_AT_THE_END = ("tags", "question_tags")
@@ -141,10 +141,10 @@ class _Building:
         self._number_row: Callable[[], int] = itertools.count(1).__next__
 
     def load(
-        self, source: Source, documents: Iterable[dict[str, Any]], site: str | None
+        self, source: DocumentSource, documents: Iterable[dict[str, Any]], site: str | None
     ) -> dict[str, Any]:
         """Insert the rows of all documents of a source; returns what is to be known of it."""
-        rows = Rows(self.site_field, source.stem, self.search, self._number_row)
+        rows = TableRows(self.site_field, source.stem, self.search, self._number_row)
         for batch in _batches(documents):
             for document in batch:
                 rows.add(document)
@@ -159,7 +159,7 @@ class _Building:
             ],
         }
 
-    def _insert(self, rows: Rows) -> None:
+    def _insert(self, rows: TableRows) -> None:
         taken = rows.take()
         # Tables of posts refer to users only where there are any in the first documents.
         for table in ("users", "questions", "answers", *taken):

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from so2docs.errors import DiskFullError, OutputError
 from so2docs.output.targets import check_replaceable
-from so2docs.sqlite.sources import Source
+from so2docs.sqlite.sources import DocumentSource
 
 _CACHE_KIB = 128 * 1024
 _PAGE_BYTES = 8192
 
 
-def part_of(path: str, sources: list[Source], *, force: bool) -> str:
+def part_of(path: str, sources: list[DocumentSource], *, force: bool) -> str:
     """The name to write a database under until it is whole.
 
     Raises:

@@ -31,7 +31,7 @@ _NUMBER_OF_VOTE = {name: number for number, name in VOTE_TYPES.items()}
 _MOST_VALUES = 500
 
 
-class Documents:
+class RebuiltDocuments:
     """The documents of one site in a database.
 
     The connection has the tables of the site under their names: in a database of several sites,

@@ -46,7 +46,7 @@ def text_of(body: str) -> str:
     return html.unescape(text) if "&" in text else text
 
 
-class _Record:
+class _Columns:
     """The columns of one kind of object; what does not fit goes into `Other`."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -77,12 +77,12 @@ class _Record:
         return values, orjson.dumps(other).decode()
 
 
-def _of_post(table: str, *extra: str) -> _Record:
+def _of_post(table: str, *extra: str) -> _Columns:
     names = LAYOUTS[table].columns
-    return _Record(name for name in names if name not in (OTHER, *extra))
+    return _Columns(name for name in names if name not in (OTHER, *extra))
 
 
-class Rows:
+class TableRows:
     """Collects the rows of documents of one source; `take` hands them out.
 
     Attributes:
@@ -110,9 +110,9 @@ class Rows:
         self._number_row = number_row
         self._question = _of_post("questions")
         self._answer = _of_post("answers", "Position")
-        self._comment = _Record(COMMENT_ATTRIBUTES)
-        self._link = _Record(LINK_ATTRIBUTES)
-        self._user = _Record(USER_ATTRIBUTES)
+        self._comment = _Columns(COMMENT_ATTRIBUTES)
+        self._link = _Columns(LINK_ATTRIBUTES)
+        self._user = _Columns(USER_ATTRIBUTES)
         self._rows: dict[str, list[Row]] = {}
         self._users: dict[Row, Row] = {}
         self._user_shapes: set[Row] = set()
@@ -153,7 +153,7 @@ class Rows:
 
     def _post(
         self,
-        kind: _Record,
+        kind: _Columns,
         post: Document,
         path: str,
         site: Row,
@@ -208,7 +208,7 @@ class Rows:
             rows.append((*site, *values, question_id, other))
 
     def _nested(
-        self, kind: _Record, record: Document, path: str, post_id: int
+        self, kind: _Columns, record: Document, path: str, post_id: int
     ) -> tuple[list[Any], str | None]:
         _id_of(record, f"one of the {path} of post {post_id}")
         if "PostId" not in record:

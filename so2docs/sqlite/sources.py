@@ -19,7 +19,7 @@ PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DocumentSource:
     """An output, a dump, or documents.
 
     Attributes:
@@ -88,22 +88,22 @@ class Source:
             nested.close()
 
 
-def source_of(given: PathLike | Iterable[dict[str, Any]]) -> Source:
+def source_of(given: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
     """What was given.
 
     Raises:
         OutputError: It cannot be read, or is an output of a format that is not read.
     """
     if not isinstance(given, str | os.PathLike):
-        return Source("", documents=given)
+        return DocumentSource("", documents=given)
     name = os.fspath(given)
     if name == "-" or os.path.isdir(name) or not os.path.isfile(name):
         # A folder, a pipe or an address; if it is nothing, the error is that of any dump.
-        return Source(name)
+        return DocumentSource(name)
     start = start_of(name)
     if found := not_read_back(start):
         raise OutputError(
             f"{name}: is {found[0]}; give an output of JSON lines (.jsonl, .jsonl.gz, .jsonl.zst), "
             "or the dump"
         )
-    return Source(name, is_output=is_output(name, start))
+    return DocumentSource(name, is_output=is_output(name, start))

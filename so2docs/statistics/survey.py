@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from so2docs.errors import OutputError
-from so2docs.lookup.segments import Identity, SegmentReader
+from so2docs.lookup.segments import FileIdentity, SegmentReader
 from so2docs.output.index import Entry
 
 LONGEST = 10
@@ -37,7 +37,7 @@ class SurveyTask:
     """Segments of an output to count."""
 
     path: str
-    identity: Identity
+    identity: FileIdentity
     entries: list[Entry]
 
 

@@ -39,7 +39,7 @@ def _create(name: str, columns: dict[str, type], key: str | None) -> str:
     return f"CREATE TABLE [{name}] ({', '.join(written)})"
 
 
-class Database:
+class StateDatabase:
     """Tables, and a table `state` of named JSON values."""
 
     def __init__(

@@ -348,7 +348,7 @@ def test_thrift_writes_what_it_read() -> None:
     data = sink.getvalue()
     (size,) = struct.unpack("<I", data[-8:-4])
     footer = data[-8 - size : -8]
-    assert bytes(thrift.write_struct(thrift.Reader(footer).struct())) == footer
+    assert bytes(thrift.write_struct(thrift.ThriftReader(footer).struct())) == footer
 
 
 def test_elasticsearch_index(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from support.places import SAMPLES, real_dumps
 import so2docs
 from so2docs.posts.bodies import converter
 from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rebuild import Documents
+from so2docs.sqlite.rebuild import RebuiltDocuments
 from so2docs.sqlite.rows import text_of
 
 Document = dict[str, Any]
@@ -60,7 +60,7 @@ def rebuilt(path: Path, number: int = 0) -> Iterator[Document]:
     site = about.sites[number]
     with closing(connect_to_site(str(path), about.site_field, site.name)) as connection:
         extra = {} if about.site_field is None else {about.site_field: site.name}
-        yield from Documents(connection, site.shape, extra)
+        yield from RebuiltDocuments(connection, site.shape, extra)
 
 
 def values(path: Path, sql: str, *parameters: object) -> list[Any]:
@@ -97,7 +97,7 @@ def test_documents_of_a_published_dump_come_back(real: tuple[list[Document], Pat
     chosen = random.Random(1).sample(documents, min(50, len(documents)))
     about = read_about(str(path))
     with closing(connect_to_site(str(path), None, None)) as connection:
-        found = Documents(connection, about.sites[0].shape, {})
+        found = RebuiltDocuments(connection, about.sites[0].shape, {})
         for document in chosen:
             assert found.get(document["Id"]) == document
 

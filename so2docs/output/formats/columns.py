@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Record:
+class ObjectColumns:
     """What is known of an object of the documents before there is one.
 
     Attributes:
@@ -70,7 +70,7 @@ class Part:
 
     key: str
     kind: Literal["list", "record", "counts"]
-    record: Record
+    record: ObjectColumns
 
     @cached_property
     def type(self) -> Any:

@@ -15,9 +15,9 @@ from so2docs.output.formats.thrift import (
     LIST,
     STRUCT,
     Field,
-    Reader,
     Sequence,
     Struct,
+    ThriftReader,
     write_struct,
 )
 
@@ -47,7 +47,7 @@ def joined(empty: bytes, groups: Iterable[tuple[int, bytes]]) -> bytes:
     moved: list[Struct] = []
     rows = 0
     for offset, description in groups:
-        group = _moved(Reader(description).struct(), offset - len(MAGIC))
+        group = _moved(ThriftReader(description).struct(), offset - len(MAGIC))
         rows += next(field.value for field in group if field.id == _GROUP_ROWS)
         moved.append(group)
     metadata = [field for field in _metadata(empty)[0] if field.id not in (_NUM_ROWS, _ROW_GROUPS)]
@@ -59,7 +59,7 @@ def joined(empty: bytes, groups: Iterable[tuple[int, bytes]]) -> bytes:
 
 def _metadata(file: bytes) -> tuple[Struct, int]:
     (size,) = _LENGTH.unpack_from(file, len(file) - len(MAGIC) - _LENGTH.size)
-    return Reader(file, len(file) - len(MAGIC) - _LENGTH.size - size).struct(), size
+    return ThriftReader(file, len(file) - len(MAGIC) - _LENGTH.size - size).struct(), size
 
 
 def _moved(group: Struct, distance: int) -> Struct:

@@ -21,7 +21,7 @@ from so2docs.options.field_paths import Fields
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format
-from so2docs.output.formats.columns import Part, Record, Row, ordered
+from so2docs.output.formats.columns import ObjectColumns, Part, Row, ordered
 from so2docs.output.journal import Journal
 from so2docs.output.segments import Segment
 from so2docs.schema import (
@@ -57,7 +57,7 @@ class Parquet(Format):
     segment_bytes = ROW_GROUP_BYTES
 
     @cached_property
-    def record(self) -> Record:
+    def record(self) -> ObjectColumns:
         """What a document is, from the options alone."""
         return _question(self.fields, self.tables, self.site, is_attributed=self.is_attributed)
 
@@ -127,7 +127,7 @@ def _question(
     site: tuple[str, str] | None,
     *,
     is_attributed: bool,
-) -> Record:
+) -> ObjectColumns:
     """What a document is; the site stands after the attributes, as in the JSON object."""
     added = ("Url",) if is_attributed else ()
     question = _post(fields, tables, "", QUESTION_ATTRIBUTES, added)
@@ -136,7 +136,7 @@ def _question(
         names = (*names, site[0])
     if is_attributed:
         names = (*names, "Licenses")
-        parts = (*parts, Part("Authors", "list", Record(("DisplayName", "Url"))))
+        parts = (*parts, Part("Authors", "list", ObjectColumns(("DisplayName", "Url"))))
     if fields.has_answers:
         answers = _post(fields, tables, "Answers.", ANSWER_ATTRIBUTES, added)
         parts = (*parts, Part("Answers", "list", answers))
@@ -149,7 +149,7 @@ def _post(
     prefix: str,
     names: Sequence[str],
     added: tuple[str, ...],
-) -> Record:
+) -> ObjectColumns:
     """Its attributes, and what is nested in it in the order of the JSON object.
 
     Args:
@@ -161,15 +161,15 @@ def _post(
     """
     has = fields.has
 
-    def record(path: str, names: Sequence[str], *parts: Part) -> Record:
-        return Record(tuple(name for name in names if has(f"{path}{name}")), parts)
+    def record(path: str, names: Sequence[str], *parts: Part) -> ObjectColumns:
+        return ObjectColumns(tuple(name for name in names if has(f"{path}{name}")), parts)
 
     def user(key: str) -> list[Part]:
         path = f"{prefix}{key}"
         if "users" not in tables or not has(path):
             return []
         known = record(f"{path}.", USER_ATTRIBUTES)
-        return [Part(key.rpartition(".")[2], "record", Record(known.names + added))]
+        return [Part(key.rpartition(".")[2], "record", ObjectColumns(known.names + added))]
 
     parts: list[Part] = []
     for name in tables:
@@ -182,7 +182,7 @@ def _post(
         held = record(path, known, *users)
         parts.append(Part(table.key, "counts" if table.kind == VOTE else "list", held))
     own = record(prefix, names, *parts, *(part for key in USER_IDS.values() for part in user(key)))
-    return Record(own.names + added, own.parts, is_post=True)
+    return ObjectColumns(own.names + added, own.parts, is_post=True)
 
 
 @contextmanager

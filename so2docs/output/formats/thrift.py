@@ -29,7 +29,7 @@ class Sequence(NamedTuple):
     values: list[Any]
 
 
-class Reader:
+class ThriftReader:
     """Reads values from some bytes; `at` is the place after the last one."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
