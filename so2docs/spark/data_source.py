@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from so2docs.options.keywords import DocumentKeywords
 from so2docs.options.request import checked, options_of
 from so2docs.spark import looking, plan, rows
-from so2docs.spark.plan import Site
+from so2docs.spark.plan import PlannedSite
 from so2docs.spark.site import document_batches
 
 if TYPE_CHECKING:
@@ -50,15 +50,15 @@ class Questions(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads the dumps."""
-        return _Reader(self._patterns, self._keywords, self._options.nest)
+        return _DumpReader(self._patterns, self._keywords, self._options.nest)
 
 
 class _Partition(InputPartition):  # type: ignore[misc]
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: PlannedSite) -> None:
         super().__init__(site)
 
 
-class _Reader(DataSourceReader):  # type: ignore[misc]
+class _DumpReader(DataSourceReader):  # type: ignore[misc]
     def __init__(
         self, patterns: list[str], keywords: Mapping[str, Any], nest: tuple[str, ...]
     ) -> None:

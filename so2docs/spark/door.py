@@ -19,8 +19,8 @@ from so2docs.report import Report
 from so2docs.sources import storage
 from so2docs.spark import folders, giants, looking, plan, rows
 from so2docs.spark.jobs import numbers, run, task_rows
-from so2docs.spark.looking import Found, LookTask
-from so2docs.spark.plan import Site, Source
+from so2docs.spark.looking import FoundDump, LookTask
+from so2docs.spark.plan import Dumps, PlannedSite
 from so2docs.spark.report import SparkReport
 from so2docs.spark.site import SiteTask, convert_site, document_batches
 
@@ -37,7 +37,7 @@ OnError = Literal["stop", "skip"]
 
 def convert(
     spark: SparkSession,
-    source: Source,
+    source: Dumps,
     output_dir: str | os.PathLike[str],
     *,
     site: bool | None = None,
@@ -103,7 +103,7 @@ def convert(
         _value(answer)
     spread = [item for item in left if giants.is_giant(item[1], options)]
     own = _of_sites(options, spread, has_site=has_site)
-    done: dict[Site, Report | So2docsError | None] = {
+    done: dict[PlannedSite, Report | So2docsError | None] = {
         one: result
         for (one, _), result in zip(spread, giants.convert(spark, spread, own), strict=True)
     }
@@ -126,7 +126,7 @@ def convert(
 
 def documents(
     spark: SparkSession,
-    source: Source,
+    source: Dumps,
     *,
     schema: bool = False,
     site: bool = False,
@@ -182,7 +182,7 @@ class _Failures:
     on_error: OnError
     found: dict[str, DumpError] = field(default_factory=dict)
 
-    def check(self, site: Site, result: object) -> None:
+    def check(self, site: PlannedSite, result: object) -> None:
         """Raise the error that a task ended with, or note it."""
         if not isinstance(result, So2docsError):
             return
@@ -194,7 +194,7 @@ class _Failures:
 
 
 def _of_sites(
-    options: Options, sites: Sequence[tuple[Site, Any]], *, has_site: bool
+    options: Options, sites: Sequence[tuple[PlannedSite, Any]], *, has_site: bool
 ) -> list[Options]:
     """The options of each site."""
     found = [rows.with_site(options, one.name) if has_site else options for one, _ in sites]
@@ -203,7 +203,7 @@ def _of_sites(
     return [replace(own, host=_host(one)) for own, (one, _) in zip(found, sites, strict=True)]
 
 
-def _host(site: Site) -> str:
+def _host(site: PlannedSite) -> str:
     try:
         return host(site.path, None)
     except OptionError as error:
@@ -228,22 +228,22 @@ def _value(result: Any) -> Any:
 
 def _look(
     spark: SparkSession,
-    source: Source,
+    source: Dumps,
     options: Options,
     failures: _Failures,
     *,
     folder: str = "",
     force: bool = False,
-) -> list[tuple[Site, Found]]:
+) -> list[tuple[PlannedSite, FoundDump]]:
     """Find the dumps, name them, and look at each; those that look sound."""
     given = plan.patterns(source)
     paths = [path for found in run(spark, looking.matching, given) for path in _value(found)]
     sites = plan.sites(list(dict.fromkeys(paths)), folder and plan.located(folder))
     tasks = [LookTask(site, options.nest, force) for site in sites]
-    looked: list[tuple[Site, Found]] = []
+    looked: list[tuple[PlannedSite, FoundDump]] = []
     for site, result in zip(sites, run(spark, looking.look, tasks), strict=True):
         failures.check(site, result)
-        if isinstance(result, Found):
+        if isinstance(result, FoundDump):
             looked.append((site, result))
             if options.is_attributed:
                 _host(site)  # Before anything is converted.

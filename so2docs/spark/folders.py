@@ -99,7 +99,7 @@ def finish(folder: str, names: set[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class SiteEnd:
     """How a site that several tasks have written ends.
 
     Attributes:
@@ -113,7 +113,7 @@ class End:
     error: So2docsError | None = None
 
 
-def end(task: End) -> None:
+def end(task: SiteEnd) -> None:
     """Mark the folder of a site as finished, or clear it and show what is wrong."""
     if task.error is None:
         finish(task.folder, task.names)

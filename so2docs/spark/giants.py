@@ -18,7 +18,7 @@ from so2docs.schema import POSTS
 from so2docs.sources import storage
 from so2docs.spark import folders, parts, rows
 from so2docs.spark.jobs import RESULT, collected, pickled, run
-from so2docs.spark.looking import Found
+from so2docs.spark.looking import FoundDump
 from so2docs.spark.parts import Giant, Written
 from so2docs.spark.report import total
 from so2docs.spark.spread import Chosen, Spread
@@ -35,7 +35,7 @@ _BATCH_BYTES = 8 * 1024 * 1024
 """Of blocks that a worker is handed at once; Spark's own default is 64 MB, or none before 4.1."""
 
 
-def is_giant(found: Found, options: Options) -> bool:
+def is_giant(found: FoundDump, options: Options) -> bool:
     """Whether a site is spread over all executors: its files are plain, and parts stand alone."""
     has_parts = options.recipe is None and options.filters.limit is None
     return bool(found.dumps) and found.size > GIANT_BYTES and has_parts
@@ -83,7 +83,7 @@ def convert(
         if result is not None:
             names = {name for one in of_site for name in one.files}
             error = result if isinstance(result, So2docsError) else None
-            ends.append(folders.End(site.folder, names, error))
+            ends.append(folders.SiteEnd(site.folder, names, error))
     for ended in run(spark, folders.end, ends):
         if isinstance(ended, So2docsError):
             raise ended

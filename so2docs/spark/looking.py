@@ -13,7 +13,7 @@ from so2docs.sources.dump import Dump, open_dump
 from so2docs.sources.opening import file_in_folder, inspect_file
 from so2docs.sources.tables import find_tables
 from so2docs.spark import folders
-from so2docs.spark.plan import Site
+from so2docs.spark.plan import PlannedSite
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class LookTask:
         force: Whether a finished folder counts as unfinished.
     """
 
-    site: Site
+    site: PlannedSite
     nest: tuple[str, ...] = ()
     force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDump:
     """A sound site.
 
     Attributes:
@@ -62,7 +62,7 @@ def matching(pattern: str) -> list[str]:
     return found
 
 
-def look(task: LookTask) -> Found:
+def look(task: LookTask) -> FoundDump:
     """Look at the folder of a site, at head and tail of its plain files, at the kind of others.
 
     Raises:
@@ -72,13 +72,13 @@ def look(task: LookTask) -> Found:
     site = task.site
     names = folders.names_in(site.folder) if site.folder else []
     if folders.SUCCESS in names and not task.force:
-        return Found(is_finished=True)
+        return FoundDump(is_finished=True)
     try:
         dumps, size = _look_at_site(site.path, task.nest)
     except DumpError as error:
         folders.save_excerpt(site.folder, error)
         raise
-    return Found(size, dumps, is_begun=bool(names))
+    return FoundDump(size, dumps, is_begun=bool(names))
 
 
 def _look_at_site(path: str, nest: tuple[str, ...]) -> tuple[dict[str, Dump], int]:

@@ -30,7 +30,7 @@ from so2docs.schema import TABLES
 from so2docs.spark import folders
 from so2docs.spark.frames import OF_USERS, rows_of
 from so2docs.spark.jobs import outcome
-from so2docs.spark.plan import Site
+from so2docs.spark.plan import PlannedSite
 from so2docs.spill import Spill
 from so2docs.store.blocks import Block, BlockWriter
 from so2docs.store.tally import ChunkTally
@@ -51,7 +51,7 @@ class Giant:
         numbers: The number of each part's file.
     """
 
-    site: Site
+    site: PlannedSite
     options: Options
     first_question_of: dict[int, int]
     numbers: Mapping[int, int]

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from so2docs.errors import OptionError
 from so2docs.sources import storage
 
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _HADOOP = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class PlannedSite:
     """A dump.
 
     Attributes:
@@ -40,7 +40,7 @@ def located(path: str | os.PathLike[str]) -> str:
     return name if storage.is_url(name) else os.path.abspath(name)
 
 
-def patterns(source: Source) -> list[str]:
+def patterns(source: Dumps) -> list[str]:
     """The paths and patterns that were given.
 
     Raises:
@@ -52,12 +52,12 @@ def patterns(source: Source) -> list[str]:
     return [located(one) for one in several]
 
 
-def is_several(source: Source) -> bool:
+def is_several(source: Dumps) -> bool:
     """Whether a source may stand for several dumps."""
     return not isinstance(source, str | os.PathLike) or glob.has_magic(os.fspath(source))
 
 
-def sites(paths: Sequence[str], folder: str) -> list[Site]:
+def sites(paths: Sequence[str], folder: str) -> list[PlannedSite]:
     """Name the dumps.
 
     Args:
@@ -65,7 +65,7 @@ def sites(paths: Sequence[str], folder: str) -> list[Site]:
         folder: The folder for the folders of all; empty for a data frame.
     """
     return [
-        Site(name, path, storage.join(folder, *name.split("/")) if folder else "")
+        PlannedSite(name, path, storage.join(folder, *name.split("/")) if folder else "")
         for name, path in zip(names(paths), paths, strict=True)
     ]
 

@@ -14,10 +14,10 @@ from so2docs.output.formats.parquet import Parquet
 
 _BATCH_BYTES = 2 * 1024 * 1024
 
-Documents = Iterable[tuple[int, bytes]]
+IdsAndLines = Iterable[tuple[int, bytes]]
 
 
-def batches(site: str, documents: Documents, options: Options, *, schema: bool) -> Iterator[Any]:
+def batches(site: str, documents: IdsAndLines, options: Options, *, schema: bool) -> Iterator[Any]:
     """Documents of a site in Arrow batches: site, id and JSON of each, or its columns."""
     return (_typed if schema else _as_json)(site, documents, options)
 
@@ -36,7 +36,7 @@ def columns(options: Options, *, schema: bool) -> str:
     return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in fields)
 
 
-def _as_json(site: str, documents: Documents, options: Options) -> Iterator[Any]:
+def _as_json(site: str, documents: IdsAndLines, options: Options) -> Iterator[Any]:
     import pyarrow as pa
 
     for ids, lines in _held(documents):
@@ -45,7 +45,7 @@ def _as_json(site: str, documents: Documents, options: Options) -> Iterator[Any]
         yield pa.record_batch(arrays, ["Site", "Id", "Document"])
 
 
-def _typed(site: str, documents: Documents, options: Options) -> Iterator[Any]:
+def _typed(site: str, documents: IdsAndLines, options: Options) -> Iterator[Any]:
     parquet = _parquet(with_site(options, site))
     schema = spark_schema(parquet.schema)
     for _, lines in _held(documents):
@@ -73,7 +73,7 @@ def spark_schema(schema: Any) -> Any:
     return pa.schema([pa.field(field.name, _spark_type(field.type)) for field in schema])
 
 
-def _held(documents: Documents) -> Iterator[tuple[list[int], list[bytes]]]:
+def _held(documents: IdsAndLines) -> Iterator[tuple[list[int], list[bytes]]]:
     ids: list[int] = []
     lines: list[bytes] = []
     size = 0

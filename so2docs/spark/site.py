@@ -20,7 +20,7 @@ from so2docs.report import Report
 from so2docs.sources import storage
 from so2docs.spark import folders, rows
 from so2docs.spark.jobs import cores
-from so2docs.spark.plan import Site
+from so2docs.spark.plan import PlannedSite
 
 _STEM = folders.PART.rstrip("-")
 
@@ -35,7 +35,7 @@ class SiteTask:
         has_site: Whether each question gets an attribute `Site`.
     """
 
-    site: Site
+    site: PlannedSite
     keywords: Mapping[str, Any]
     has_site: bool
 
@@ -86,7 +86,7 @@ def _made(draft: str, report: Report) -> dict[str, str]:
 
 
 def document_batches(
-    site: Site, keywords: Mapping[str, Any], *, schema: bool, has_site: bool
+    site: PlannedSite, keywords: Mapping[str, Any], *, schema: bool, has_site: bool
 ) -> Iterator[Any]:
     """The documents of a dump in Arrow batches, as `rows.batches` makes them.
 

@@ -28,11 +28,11 @@ from so2docs.spark.frames import (
     WANTED,
 )
 from so2docs.spark.jobs import RESULT, collected, numbers, pickled, spark_errors, task_rows
-from so2docs.spark.looking import Found
+from so2docs.spark.looking import FoundDump
 from so2docs.spark.parts import Giant
-from so2docs.spark.plan import Site
+from so2docs.spark.plan import PlannedSite
 from so2docs.spark.ranges import RangeTask
-from so2docs.spark.summaries import Key, Summary, summarize
+from so2docs.spark.summaries import Key, PartSummary, summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +41,7 @@ _TABLES = {POSTS.name: POSTS, **TABLES}
 _SMALLEST_CHUNK = 32 * 1024 * 1024
 _MOST_CHUNKS = 800
 
-Chosen = tuple[Site, Found]
+Chosen = tuple[PlannedSite, FoundDump]
 
 
 class Spread:
@@ -62,7 +62,7 @@ class Spread:
             for number, (_, found) in enumerate(sites)
             for table, dump in found.dumps.items()
         }
-        self._summaries: dict[Key, Summary] = {}
+        self._summaries: dict[Key, PartSummary] = {}
         self._kept: list[DataFrame] = []
         tasks = self._tasks(self._sound(), {POSTS.name})
         posts = self._keep(self._mapped(tasks, ranges.spilled))
@@ -79,9 +79,9 @@ class Spread:
             for number in self._sound()
         }
 
-    def summary(self, site: int, table: str) -> Summary:
+    def summary(self, site: int, table: str) -> PartSummary:
         """What the chunks of the posts of a site tell, or those of a table."""
-        return self._summaries.get((site, table), Summary(_TABLES[table]))
+        return self._summaries.get((site, table), PartSummary(_TABLES[table]))
 
     def error(self, site: int) -> So2docsError | None:
         """The first thing wrong with a site."""

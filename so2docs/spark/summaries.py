@@ -44,7 +44,7 @@ class Told:
 
 
 @dataclass(slots=True)
-class Summary:
+class PartSummary:
     """What the chunks of a file tell.
 
     Attributes:
@@ -66,21 +66,21 @@ class Summary:
     core: str = ""
 
 
-def summarize(found: Iterator[Any], dumps: Mapping[Key, Dump]) -> dict[Key, Summary]:
+def summarize(found: Iterator[Any], dumps: Mapping[Key, Dump]) -> dict[Key, PartSummary]:
     """Combine what the chunks of some files tell.
 
     Args:
         found: Arrow batches with their rows, in any order.
         dumps: The files by site and table.
     """
-    result: dict[Key, Summary] = {}
+    result: dict[Key, PartSummary] = {}
     seen: dict[Key, repeats.SeenIds] = {}
     errors: dict[Key, dict[int, So2docsError]] = {}
     for row in rows_of(found):
         table = _TABLES[row["chunk"] >> SEQUENCE_BITS]
         key = row["site"], table.name
         told = pickle.loads(row["data"])
-        summary = result.setdefault(key, Summary(table))
+        summary = result.setdefault(key, PartSummary(table))
         if isinstance(told, So2docsError):
             errors.setdefault(key, {})[row["chunk"]] = told
             continue

@@ -202,7 +202,7 @@ def test_a_url_without_a_driver_is_an_error(session: Any, tmp_path: Path) -> Non
 @pytest.mark.spark
 def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    site = plan.Site("posts", f"file://{SAMPLES}/posts.xml", str(tmp_path))
+    site = plan.PlannedSite("posts", f"file://{SAMPLES}/posts.xml", str(tmp_path))
     for result in (
         outcome(looking.look, looking.LookTask(site)),
         outcome(convert_site, SiteTask(site, {}, has_site=False)),

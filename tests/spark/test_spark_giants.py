@@ -30,8 +30,8 @@ from so2docs.posts import core
 from so2docs.schema import POSTS
 from so2docs.sources.dump import Chunk, open_dump
 from so2docs.spark import giants, parts, ranges, summaries
-from so2docs.spark.looking import Found
-from so2docs.spark.plan import Site
+from so2docs.spark.looking import FoundDump
+from so2docs.spark.plan import PlannedSite
 from so2docs.spark.spread import Spread
 from so2docs.spill import Spill
 
@@ -176,8 +176,8 @@ def test_one_giant_among_many_small_ones(
     }
     chosen = [
         (
-            Site("giant", str(giant)),
-            Found(giant.stat().st_size, {POSTS.name: open_dump(str(giant))}),
+            PlannedSite("giant", str(giant)),
+            FoundDump(giant.stat().st_size, {POSTS.name: open_dump(str(giant))}),
         )
     ]
     spread = Spread(session, chosen, [Options(chunk_bytes=50_000, core="python")])
@@ -246,7 +246,7 @@ def test_what_is_wrong_with_a_table(session: Any, tmp_path: Path, strict: bool) 
 
 
 def test_parts_are_nested_by_the_core_of_their_executor(tmp_path: Path) -> None:
-    giant = parts.Giant(Site("wide", "Posts.xml"), Options(core="auto"), {}, {})
+    giant = parts.Giant(PlannedSite("wide", "Posts.xml"), Options(core="auto"), {}, {})
     with closing(Spill(tmp_path / "spill")) as spill:
         second, _ = parts.second_pass(spill, giant, Names("-", None))
     assert second.options.core == core.built()
@@ -271,7 +271,7 @@ def test_workers_may_have_a_copy_of_the_dump_each(tmp_path: Path) -> None:
     assert "restart=" not in str(error)
 
 
-def _summary(dump: Any) -> summaries.Summary:
+def _summary(dump: Any) -> summaries.PartSummary:
     chunk = Chunk(0, dump, dump.start, dump.end)
     task = ranges.RangeTask(0, POSTS, chunk, Options(core="python"))
     told = [batch.slice(batch.num_rows - 1) for batch in list(ranges.spilled(task))[-1:]]
