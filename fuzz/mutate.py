@@ -36,7 +36,7 @@ SECONDS = 60
 """Of CPU for the tests of one change; more is a loop without an end."""
 
 TESTS = {
-    "merge": ("merge.py", ["tests/test_merge.py"]),
+    "merge": ("merge.py", ["tests/test_merge.py", "tests/posts/test_join.py"]),
     "spill": ("spill.py", ["tests/test_spill.py"]),
     "nest": (
         "nest.py",
