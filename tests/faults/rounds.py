@@ -109,7 +109,9 @@ class Rounds:
             self.happened["done by the next session"] += 1
             return
         check_refused(result)
-        if not self._is_damaged:
+        # Of what comes through a pipe nobody can tell that the output is already of it.
+        is_published = expected.items() <= self.command.files().items()
+        if not self._is_damaged and not (plan.scenario.source == "stdin" and is_published):
             raise BrokenPromiseError(f"refused: {result.messages}")
         self.happened["refused"] += 1
         result = self._undisturbed_session(plan.scenario, "--restart", "--force")
