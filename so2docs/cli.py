@@ -107,7 +107,8 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         return cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0
     except click.exceptions.Abort as abort:
-        raise KeyboardInterrupt(str(abort.__cause__ or "")) from abort
+        # Older versions of click hide what they caught.
+        raise KeyboardInterrupt(str(abort.__cause__ or abort.__context__ or "")) from abort
     except click.ClickException as error:
         error.show()
         return error.exit_code

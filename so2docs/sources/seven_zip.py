@@ -11,6 +11,7 @@ Format: 7zFormat.txt and Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
 from __future__ import annotations
 
 import lzma
+import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -97,6 +98,7 @@ def _opened(name: str, file: BinaryIO) -> Iterator[Any]:
         Py7zrError,
         lzma.LZMAError,
         zlib.error,
+        struct.error,
         EOFError,
         ValueError,
         LookupError,

@@ -116,7 +116,8 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
 def test_text_of_a_body(body: str) -> None:
     found = as_text(body, width=40)
-    assert found == BODIES[body] or found.startswith(BODIES[body] + "> " * 9)
+    older = BODIES[body].replace("\ufffd", "")  # Earlier versions of libxml2 leave these out.
+    assert found in (BODIES[body], older) or found.startswith(BODIES[body] + "> " * 9)
 
 
 @pytest.mark.parametrize("sign", ["\x1b[2J", "\x9b2J", "\x07", "\u202e", "&#x1b;[2J", "&#7;"])

@@ -344,7 +344,7 @@ def test_a_bucket_is_one_row_group(tmp_path: Path) -> None:
 def test_thrift_writes_what_it_read() -> None:
     sink = io.BytesIO()
     table = pa.table({"a": [1, None, 3], "b": [["x"], [], None], "c": [1.5, 2.5, None]})
-    pq.write_table(table, sink, store_decimal_as_integer=False, write_page_index=True)
+    pq.write_table(table, sink, write_page_index=True)
     data = sink.getvalue()
     (size,) = struct.unpack("<I", data[-8:-4])
     footer = data[-8 - size : -8]
