@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.memory import assert_nothing_is_kept
 from support.places import CHECKOUT, SAMPLES
 from support.twins import (
     FRAME,
@@ -361,14 +361,7 @@ def test_no_object_is_left_in_memory() -> None:
             with suppress(TypeError):
                 _add(data, bucket=lambda: (bytearray(), b""))
 
-    run()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        run()
-        assert tracemalloc.get_traced_memory()[0] - before < 10_000
-    finally:
-        tracemalloc.stop()
+    assert_nothing_is_kept(run)
 
 
 LOOP = """

@@ -1,6 +1,5 @@
 """Sorting and joining by the compiled core: as the reference does, and no byte beyond a block."""
 
-import tracemalloc
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,6 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.memory import assert_nothing_is_kept
 
 from so2docs import merge
 from so2docs.nest import Nest
@@ -233,14 +233,7 @@ def test_no_object_is_left_in_memory() -> None:
             with suppress(ValueError):
                 outcomes([(blocks[0][0], b"")], WHOLE, NAMES)
 
-    run()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        run()
-        assert tracemalloc.get_traced_memory()[0] - before < 10_000
-    finally:
-        tracemalloc.stop()
+    assert_nothing_is_kept(run)
 
 
 def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> None:
