@@ -1,6 +1,7 @@
 """The tools that measure, on samples: they look into the passes, and must keep up with them."""
 
 import bz2
+import json
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from support.places import CHECKOUT, SAMPLES
+
+from so2docs.posts import core
 
 
 def run(script: str, *arguments: object) -> str:
@@ -29,6 +32,18 @@ def test_tables_are_measured() -> None:
     said = run("measure_tables.py", SAMPLES / "site", "--with", "all")
     assert "nesting and writing" in said
     assert "comments nested" in said
+
+
+@pytest.mark.long
+def test_one_job_and_the_unavoidable_are_measured_in_pairs(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    given = ("--size", "200kB", "--only-so2docs", "--folder", tmp_path, "--json", figures)
+    last = run("run.py", *given).splitlines()[-1]
+    pairs = json.loads(figures.read_text())["pairs"]
+    found = sorted(one["job"]["cpu"] / (one["converting"] + one["packing"]) for one in pairs)
+    each = ", ".join(f"{ratio:.2f}" for ratio in found)
+    said = f"CPU of 1 job / the unavoidable: {found[1]:.2f} (of 3 pairs: {each})"
+    assert core.built() == "python" or last == said
 
 
 @pytest.mark.long
