@@ -50,19 +50,22 @@ class Tally:
 
 @dataclass(slots=True)
 class Document:
-    """A question with its answers.
+    """A question with its answers, or a run of them.
 
     Attributes:
-        question_id: Its id.
-        parts: Buffers that make its JSON object when joined, all but the closing brace.
+        question_id: Its id; of a run, the first.
+        parts: Buffers that make its JSON object when joined, all but the closing brace; of a run,
+            what is written.
         size: Their bytes, about.
         period: Year or month of the question, where files go by date; empty for none.
+        run: Documents in the run; 0 for a document by itself.
     """
 
     question_id: int
     parts: list[Buffer]
     size: int
     period: str = ""
+    run: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -72,12 +75,7 @@ class Document:
 
 @dataclass(slots=True)
 class Records:
-    """What belongs to a range of question ids.
-
-    Attributes:
-        posts: By question id, in the order of the dump.
-        rows: Those of other tables.
-    """
+    """What belongs to a range of question ids: by it, posts in the order of the dump, and rows."""
 
     posts: dict[int, list[Post]] = field(default_factory=lambda: defaultdict(list))
     rows: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))

@@ -22,7 +22,7 @@ from so2docs.output import formats
 from so2docs.output.compression import compress_lines
 from so2docs.output.recording import recorded
 from so2docs.output.segments import Segment, store
-from so2docs.passes.joined import JoinedNesting
+from so2docs.passes.joined import JoinedNesting, Run
 from so2docs.posts.keys import BUCKET_BITS
 from so2docs.store.blocks import Block, BlockReader, belonging
 from so2docs.store.users import Users, UserTable
@@ -115,8 +115,12 @@ def parts(bucket: int, json_bytes: int, *, nested: bool = False) -> list[range]:
 
 
 @contextmanager
-def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
+def nesting(task: BucketTask, run: Run | None = None) -> Iterator[merge.Nesting]:
     """Read the blocks of a bucket, ready to be nested.
+
+    Args:
+        task: What to nest.
+        run: How documents may be joined to runs.
 
     Raises:
         SpillError: A block is damaged.
@@ -137,7 +141,8 @@ def nesting(task: BucketTask) -> Iterator[merge.Nesting]:
             blocks = (reader.read(path, block) for path, block in task.blocks)
             # Posts of which something is left out once they are complete are parsed for it.
             if options.core == "compiled" and not (nest and nest.leaves_out):
-                nested = JoinedNesting(blocks, task.ids, order, first, users=users, **form)
+                form |= {"users": users, "run": run}
+                nested = JoinedNesting(blocks, task.ids, order, first, **form)
             else:
                 nested = merge.Nesting(merge.gather(blocks, task.ids), order, first, **form)
         yield nested
@@ -155,7 +160,7 @@ def merge_bucket(task: BucketTask) -> BucketResult:
         SpillError: A block is damaged.
     """
     segments = _Segments(task)
-    with nesting(task) as nested:
+    with nesting(task, segments.run) as nested:
         for document in recorded(nested, task.options):
             segments.add(document)
         segments.close()
@@ -191,13 +196,18 @@ class _Held:
 
 
 class _Segments:
-    """Gathers documents until they are a segment of the output."""
+    """Gathers documents until they are a segment of the output.
+
+    Attributes:
+        run: How documents may come in runs; None where each is looked at.
+    """
 
     def __init__(self, task: BucketTask) -> None:
         self.done: list[Segment] = []
         self._format = formats.of(task.options)
         self._cuts = list(reversed(task.cuts))
         self._held: dict[str, _Held] = {}  # By period, where files go by date.
+        self.run = self._run_of(task)
 
     def add(self, document: Document) -> None:
         if self._cuts and document.question_id >= self._cuts[-1]:
@@ -209,11 +219,18 @@ class _Segments:
             held = self._held[document.period] = _Held(document.question_id)
         elif self._format.between:
             held.parts.append(self._format.between)
-        held.parts += self._format.frame(document)
+        held.parts += document.parts if document.run else self._format.frame(document)
         held.size += document.size
-        held.count += 1
+        held.count += document.run or 1
         if held.size >= self._format.segment_bytes:
             self._end(document.period)
+
+    def _run_of(self, task: BucketTask) -> Run | None:
+        options, found = task.options, self._format
+        is_looked_at = options.recipe or options.is_attributed or options.form.split_by
+        if is_looked_at or task.cuts or task.limit is not None or not found.closing:
+            return None
+        return Run(found.closing, found.segment_bytes)
 
     def close(self) -> None:
         """End the segments that are begun."""

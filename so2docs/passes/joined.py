@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from struct import Struct
+from typing import NamedTuple
 
 from so2docs.merge import Block, Document, Nesting, Records
 from so2docs.nest import NESTED, Nest, Post, Row
@@ -22,6 +23,18 @@ _RECORD = Struct("=6q")
 _OFFSET = (1 << 40) - 1
 
 
+class Run(NamedTuple):
+    """How documents are joined to runs, where nobody looks at each of them.
+
+    Attributes:
+        closing: What ends each document in the file.
+        size: Bytes of documents after which another segment starts; no run goes beyond that.
+    """
+
+    closing: bytes
+    size: int
+
+
 class JoinedNesting(Nesting):
     """Nests the posts of one bucket, as `merge.Nesting` does.
 
@@ -30,6 +43,7 @@ class JoinedNesting(Nesting):
         ids: The question ids to keep.
         answers_by: As for `merge.Nesting`, like the others.
         users: Where users are looked up, if they are nested.
+        run: How documents are joined to runs; None if each comes by itself.
 
     Raises:
         ValueError: Keys and JSON of a block do not belong together.
@@ -47,6 +61,7 @@ class JoinedNesting(Nesting):
         with_answers: bool = True,
         nest: Nest | None = None,
         users: Users | None = None,
+        run: Run | None = None,
     ) -> None:
         super().__init__(
             Records(),
@@ -62,19 +77,25 @@ class JoinedNesting(Nesting):
         self._blocks = list(blocks)
         self._sorted = joining.sort_records(self._blocks)
         self._users = users
+        self._run = run
 
     def _documents(self) -> Iterator[Document]:
         form = self._form()
-        at, end = 0, len(self._sorted) // _RECORD.size
+        at, end, enough = 0, len(self._sorted) // _RECORD.size, ENOUGH_BYTES
+        left = 0  # Of the segment.
         while at < end:
-            for group in joining.join_records(self._blocks, self._sorted, at, ENOUGH_BYTES, form):
+            if self._run is not None:
+                enough = left = left if left > 0 else self._run.size
+            for group in joining.join_records(self._blocks, self._sorted, at, enough, form):
                 if group.document is None or self.tally.questions == self._limit:
                     found = self._by_reference(range(at, at + group.records))
                 else:
                     self._count(group)
-                    found = Document(group.question_id, [group.document], group.size)
+                    run = 0 if self._run is None else group.documents
+                    found = Document(group.question_id, [group.document], group.size, run=run)
                 at += group.records
                 if found is not None:
+                    left -= found.size
                     yield found
 
     def _form(self) -> joining.JoinedForm:
@@ -91,11 +112,12 @@ class JoinedNesting(Nesting):
             array("q", sorted(self._first_question_of)),
             user_ids,
             users,
+            b"" if self._run is None else self._run.closing,
         )
 
     def _count(self, group: joining.JoinedGroup) -> None:
-        self.tally.questions += 1
-        self.tally.answers += group.posts - 1
+        self.tally.questions += group.documents
+        self.tally.answers += group.posts - group.documents
         if self._nest is not None:
             found = {COMMENT: group.comments, LINK: group.links, VOTE: group.votes}
             for kind, rows in found.items():

@@ -337,15 +337,17 @@ PyDoc_STRVAR(user_ids_doc,
     "    Native 64-bit integers in ascending order, each once.");
 
 PyDoc_STRVAR(join_records_doc,
-    "join_records(blocks, records, first, enough, opening, with_answers, by_votes, tables,\n"
-    "             vote_names, repeated, user_ids, users)\n--\n\n"
+    "join_records(blocks, records, first, enough, opening, closing, with_answers, by_votes,\n"
+    "             tables, vote_names, repeated, user_ids, users)\n--\n\n"
     "Join the records of each question id, as `merge.Nesting` and `nest.Nest` do.\n\n"
     "Args:\n"
     "    blocks: The blocks that were sorted.\n"
     "    records: What `sort_records` returned.\n"
     "    first: The record to start at, the first of its question id.\n"
-    "    enough: Bytes of records and documents to end after.\n"
+    "    enough: Bytes of records and documents to end after; of the posts in documents, if these\n"
+    "        are joined to a run.\n"
     "    opening: Bytes between the fields of a question and its answers.\n"
+    "    closing: Bytes after each document of a run; nothing, if each is returned by itself.\n"
     "    with_answers: Whether documents have answers.\n"
     "    by_votes: Whether these are ordered by votes, not by id.\n"
     "    tables: A bit for each kind of rows that are nested.\n"
@@ -356,9 +358,11 @@ PyDoc_STRVAR(join_records_doc,
     "        users are nested.\n\n"
     "Returns:\n"
     "    For each question id: itself, the number of its records and of its posts, the bytes of\n"
-    "    those that are in its document, this without its closing brace, and the number of its\n"
-    "    comments, links and votes. Without a document, if there is no question, a repeated id, a\n"
-    "    row of none of the posts, or anything else that only the reference decides.");
+    "    those that are in its document, this without its closing brace, the number of its\n"
+    "    comments, links and votes, and of documents. Without a document, if there is no question, a\n"
+    "    repeated id, a row of none of the posts, or anything else that only the reference decides.\n"
+    "    The same of a run, as of one question; it ends, with what is returned, before a question\n"
+    "    without a document.");
 
 static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, add_rows_doc},

@@ -35,6 +35,7 @@ def join_records(
     first: int,
     enough: int,
     opening: bytes,
+    closing: bytes,
     with_answers: bool,
     by_votes: bool,
     tables: int,
@@ -42,4 +43,4 @@ def join_records(
     repeated: array[int],
     user_ids: array[int],
     users: list[bytes | None] | None,
-) -> list[tuple[int, int, int, int, bytes | None, int, int, int]]: ...
+) -> list[tuple[int, int, int, int, bytes | None, int, int, int, int]]: ...

@@ -21,10 +21,19 @@ typedef struct {
 typedef struct {
     const char *opening; /* Bytes between the fields of a question and its answers. */
     Py_ssize_t opening_size;
+    const char *closing; /* Bytes after each document of a run; none if each stands alone. */
+    Py_ssize_t closing_size;
     int with_answers, by_votes;
     Py_buffer repeated; /* Ids of posts under several questions, in ascending order. */
     Nest nest;
 } Form;
+
+/* What was joined: one document or a run of them, or none of records that are for the reference. */
+typedef struct {
+    int64_t question_id; /* Of the first one. */
+    Py_ssize_t records, documents, posts, size;
+    int64_t counts[VOTE + 1];
+} Joined;
 
 static int by_votes(const void *a, const void *b)
 {
@@ -90,14 +99,15 @@ static void order_by_votes(Post *posts, Py_ssize_t count)
     }
 }
 
-/* Write the document, all but its closing brace; `size` gets the bytes of the posts in it. */
+/* Write a document, all but its closing brace; `size` grows by the bytes of the posts in it. */
 static Verdict put_document(const Post *posts, Py_ssize_t count, const Blocks *held,
                             const Form *form, Buffer *out, Py_ssize_t *size, int64_t *counts)
 {
+    size_t start = out->size;
     TRY(put_post(posts[0].record, posts[0].rows, held, &form->nest, out, counts));
-    *size = (Py_ssize_t)out->size;
+    *size += (Py_ssize_t)(out->size - start);
     /* After a question without fields, nothing is to be parted by a comma. */
-    Py_ssize_t skipped = form->opening_size && out->size == EMPTY;
+    Py_ssize_t skipped = form->opening_size && out->size - start == EMPTY;
     out->size--;
     TRY(put(out, form->opening + skipped, (size_t)(form->opening_size - skipped)));
     for (Py_ssize_t i = 1; form->with_answers && i < count; i++) {
@@ -120,41 +130,66 @@ static int are_held(const Blocks *held, const Record *group, Py_ssize_t count)
     return 1;
 }
 
-/* What `join_records` returns of the group that starts at `group`. */
-static PyObject *joined(const Record *group, Py_ssize_t count, const Blocks *held,
-                        const Form *form, Buffer *out)
+/* Write the document of a group; NOT_CANONICAL, with nothing changed, if that is for the reference.
+   Where memory is missing or the blocks are others, an error is set. */
+static Verdict join_group(const Record *group, Py_ssize_t count, const Blocks *held,
+                          const Form *form, Buffer *out, Joined *run)
 {
-    int64_t counts[VOTE + 1] = {0};
-    Py_ssize_t size = 0, found;
+    Joined more = *run;
+    size_t before = out->size;
     Post *posts = malloc((size_t)count * sizeof(Post));
-    PyObject *document = NULL;
     if (posts == NULL) {
-        return PyErr_NoMemory();
+        PyErr_NoMemory();
+        return NO_MEMORY;
     }
-    found = find_posts(group, count, form, posts);
+    Py_ssize_t found = find_posts(group, count, form, posts);
     Verdict verdict = found ? CANONICAL : NOT_CANONICAL;
     if (found && !are_held(held, group, count)) {
         free(posts);
-        return NULL;
+        return NO_MEMORY;
     }
     if (found) {
         if (form->by_votes) {
             order_by_votes(posts, found);
         }
-        out->size = 0;
-        verdict = put_document(posts, found, held, form, out, &size, counts);
+        verdict = put_document(posts, found, held, form, out, &more.size, more.counts);
     }
     free(posts);
-    if (verdict == NO_MEMORY) {
-        return PyErr_NoMemory();
+    if (verdict == CANONICAL) {
+        verdict = put(out, form->closing, (size_t)form->closing_size);
     }
-    document = verdict == CANONICAL ? PyBytes_FromStringAndSize(out->bytes, (Py_ssize_t)out->size)
-                                    : Py_NewRef(Py_None);
-    return document == NULL
+    if (verdict == CANONICAL) {
+        more.question_id = run->documents ? run->question_id : group->question_id;
+        more.records += count;
+        more.posts += found;
+        more.documents++;
+        *run = more;
+    } else {
+        out->size = before;
+    }
+    if (verdict == NO_MEMORY) {
+        PyErr_NoMemory();
+    }
+    return verdict;
+}
+
+/* Append what was joined to what is returned, and start again. */
+static int end_run(PyObject *groups, Joined *run, Buffer *out)
+{
+    PyObject *document = run->documents == 0
+        ? Py_NewRef(Py_None)
+        : PyBytes_FromStringAndSize(out->bytes, (Py_ssize_t)out->size);
+    PyObject *group = document == NULL
         ? NULL
-        : Py_BuildValue("(LnnnNLLL)", (long long)group->question_id, count, found, size, document,
-                        (long long)counts[COMMENT], (long long)counts[LINK],
-                        (long long)counts[VOTE]);
+        : Py_BuildValue("(LnnnNLLLn)", (long long)run->question_id, run->records, run->posts,
+                        run->size, document, (long long)run->counts[COMMENT],
+                        (long long)run->counts[LINK], (long long)run->counts[VOTE],
+                        run->documents);
+    int failed = group == NULL || PyList_Append(groups, group) < 0;
+    Py_XDECREF(group);
+    *run = (Joined){0};
+    out->size = 0;
+    return failed;
 }
 
 static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t first,
@@ -163,19 +198,32 @@ static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t
     PyObject *groups = PyList_New(0);
     Py_ssize_t bytes = 0;
     Buffer out = {0};
-    while (groups != NULL && first < count && bytes < enough) {
-        Py_ssize_t end = first;
+    Joined run = {0};
+    int failed = groups == NULL, is_run = form->closing_size > 0;
+    while (!failed && first < count && bytes < enough) {
+        Py_ssize_t end = first, read = 0;
         do {
-            bytes += size_of(&records[end++]);
+            read += size_of(&records[end++]);
         } while (end < count && records[end].question_id == records[first].question_id);
-        out.size = 0;
-        PyObject *group = joined(records + first, end - first, held, form, &out);
-        if (group == NULL || PyList_Append(groups, group) < 0) {
-            Py_CLEAR(groups);
+        Verdict verdict = join_group(records + first, end - first, held, form, &out, &run);
+        bytes = is_run ? run.size : bytes + read + (Py_ssize_t)out.size;
+        failed = verdict == NO_MEMORY;
+        if (!failed && run.documents && (verdict == NOT_CANONICAL || !is_run)) {
+            failed = end_run(groups, &run, &out);
         }
-        Py_XDECREF(group);
-        bytes += (Py_ssize_t)out.size;
+        if (!failed && verdict == NOT_CANONICAL) {
+            run = (Joined){records[first].question_id, end - first, 0, 0, 0, {0}};
+            failed = end_run(groups, &run, &out);
+            /* How much is left of what is enough for a run, the reference knows. */
+            bytes = is_run ? enough : bytes;
+        }
         first = end;
+    }
+    if (!failed && run.documents) {
+        failed = end_run(groups, &run, &out);
+    }
+    if (failed) {
+        Py_CLEAR(groups);
     }
     free(out.bytes);
     return groups;
@@ -214,10 +262,10 @@ PyObject *join_records(PyObject *module, PyObject *args)
     Blocks held;
     Py_ssize_t first, enough;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!nny#ppiO!y*y*O:join_records", &PyList_Type, &blocks,
+    if (!PyArg_ParseTuple(args, "O!O!nny#y#ppiO!y*y*O:join_records", &PyList_Type, &blocks,
                           &PyByteArray_Type, &records, &first, &enough, &form.opening,
-                          &form.opening_size, &form.with_answers, &form.by_votes,
-                          &form.nest.tables, &PyTuple_Type, &names, &form.repeated,
+                          &form.opening_size, &form.closing, &form.closing_size,
+                          &form.with_answers, &form.by_votes, &form.nest.tables, &PyTuple_Type, &names, &form.repeated,
                           &form.nest.user_ids, &form.nest.users)) {
         return NULL;
     }

@@ -38,6 +38,7 @@ class JoinedForm(NamedTuple):
         user_ids: Ids of users, in ascending order.
         users: The JSON of each of those, None where nobody has the id; or None, where no users are
             nested.
+        closing: Bytes after each document, where those that follow each other are joined to a run.
     """
 
     opening: bytes
@@ -47,20 +48,23 @@ class JoinedForm(NamedTuple):
     repeated: array[int] = array("q")
     user_ids: array[int] = array("q")
     users: list[bytes | None] | None = None
+    closing: bytes = b""
 
 
 class JoinedGroup(NamedTuple):
-    """What the compiled core made of the records of a question id.
+    """What the compiled core made of the records of a question id, or of those of a run.
 
     Attributes:
-        question_id: The question id.
+        question_id: The question id; of a run, the first.
         records: Their number.
         posts: The number of posts in the document.
         size: Bytes of those that are shown.
-        document: It, without the closing brace; None if that is for the reference to decide.
+        document: It, without the closing brace; None if that is for the reference to decide. Or the
+            documents of the run, each with what closes it.
         comments: Number of comments in it.
         links: Number of links.
         votes: Number of votes.
+        documents: Number of documents.
     """
 
     question_id: int
@@ -71,6 +75,7 @@ class JoinedGroup(NamedTuple):
     comments: int
     links: int
     votes: int
+    documents: int
 
 
 def select_records(block: Block, ids: range) -> Block:
@@ -98,6 +103,7 @@ def join_records(
         first,
         enough,
         form.opening,
+        form.closing,
         form.with_answers,
         form.by_votes,
         sum(1 << kind for kind in form.kinds),

@@ -149,6 +149,38 @@ def test_posts_as_the_reference(
     assert found == expected
 
 
+@given(threads(), st.sampled_from([(), NAMES]), st.integers(1, 60))
+def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: int) -> None:
+    blocks = [as_block([one for one in block if tables or one[3] < COMMENT]) for block in records]
+    users: Any = SomeUsers() if tables else None
+    segments: list[list[tuple[Any, ...]]] = []
+    tallies = []
+    for run in (None, joined.Run(b"}\n", size)):
+        nest = Nest(tables, users) if tables else None
+        nesting = joined.JoinedNesting(blocks, WHOLE, nest=nest, users=users, run=run)
+        segments.append([])
+        held, first, documents, text = 0, 0, 0, b""
+        for found in nesting:
+            first = found.question_id if documents == 0 else first
+            text += b"".join(found.parts) + (b"" if found.run else b"}\n")
+            documents += found.run or 1
+            held += found.size
+            if held >= size:
+                segments[-1].append((first, documents, text))
+                held, documents, text = 0, 0, b""
+        segments[-1].append((first, documents, text))
+        tallies.append((nesting.tally, nesting.strays))
+    assert segments[0] == segments[1]
+    assert tallies[0] == tallies[1]
+
+
+def test_documents_that_nobody_looks_at_come_in_runs() -> None:
+    posts = [(n, n, 0, QUESTION, b'{"Id":%d}' % n) for n in range(1, 9)]
+    stray = (4, 20, 0, REJECTED_ANSWER, b"")
+    nesting = joined.JoinedNesting([as_block([*posts, stray])], WHOLE, run=joined.Run(b"}\n", 35))
+    assert [(found.question_id, found.run) for found in nesting] == [(1, 3), (4, 0), (5, 1), (6, 3)]
+
+
 @given(
     threads(),
     st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(tuple),

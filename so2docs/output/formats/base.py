@@ -25,6 +25,7 @@ class Format:
         logs: Whether the footer tells about every segment.
         header: Bytes before the first document.
         between: Bytes between two documents.
+        closing: Bytes after a document without its closing brace, if nothing else is around it.
         segment_bytes: Bytes of documents to compress together, about.
 
     Args:
@@ -39,6 +40,7 @@ class Format:
     logs: ClassVar[bool] = False
     header: bytes = b""
     between: bytes = b""
+    closing: bytes = b""
     segment_bytes: int = SEGMENT_BYTES
 
     def __init__(

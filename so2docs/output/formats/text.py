@@ -17,9 +17,11 @@ from so2docs.output.journal import Journal
 class JsonLines(Format):
     """One JSON object a line."""
 
+    closing = b"}\n"
+
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The object and a line feed."""
-        document.parts.append(b"}\n")
+        document.parts.append(self.closing)
         return document.parts
 
 
