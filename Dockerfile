@@ -4,16 +4,16 @@ FROM python:3.13-slim AS build
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev
 COPY . /source
-RUN pip wheel --no-cache-dir --wheel-dir /wheels "/source[7z,body,parquet]"
+RUN pip wheel --no-cache-dir --wheel-dir /wheels "/source[body,parquet]"
 
 FROM python:3.13-slim
 # The versions are those of the wheels that were built above.
 # hadolint ignore=DL3013
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
-    pip install --no-cache-dir --no-index --find-links /wheels "so2docs[7z,body,parquet]" && \
+    pip install --no-cache-dir --no-index --find-links /wheels "so2docs[body,parquet]" && \
     useradd --uid 1000 so2docs && mkdir /data && chown so2docs /data
 USER 1000
 WORKDIR /data
-RUN so2docs selftest
+RUN SO2DOCS_CORE=compiled so2docs selftest
 ENTRYPOINT ["so2docs"]
 CMD ["--help"]

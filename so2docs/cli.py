@@ -81,7 +81,7 @@ def cli(context: click.Context, version: bool, verbose: bool) -> None:
     if version:
         from so2docs.posts import core
 
-        click.echo(f"so2docs {so2docs.__version__} ({core.built()} core)")
+        click.echo(f"so2docs {so2docs.__version__} ({core.describe()})")
         if verbose:
             from so2docs.commands.installation import installation
 

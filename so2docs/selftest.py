@@ -18,6 +18,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import py7zr
+
 import so2docs
 from so2docs.errors import So2docsError
 from so2docs.posts import core
@@ -104,7 +106,9 @@ class _Bench:
         self.expected: bytes | None = None
 
     def checks(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        cores = ["python", *(["compiled"] if core.built() == "compiled" else [])]
+        cores = ["python"]
+        if core.built() == "compiled" or core.problem:
+            cores.append("compiled")
         for name in cores:
             for jobs in (1, 2):
                 ways = f"{name} core, {jobs} job{'s' * (jobs > 1)}"
@@ -112,6 +116,7 @@ class _Bench:
         yield "killed in the middle, and resumed", self.resumes
         yield "a gzip file", lambda: self.converts(self.packed_gzip())
         yield "a zip archive", lambda: self.converts(self.packed_zip())
+        yield "a 7z archive", lambda: self.converts(self.packed_7z())
         yield "looking questions up", self.looks_up
 
     def converts(self, source: Path | None = None, **options: Any) -> None:
@@ -154,6 +159,13 @@ class _Bench:
         """The sample in a zip archive."""
         path = self.folder / "site.zip"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(self.dump, "Posts.xml")
+        return path
+
+    def packed_7z(self) -> Path:
+        """The sample in a 7z archive, as sites are published."""
+        path = self.folder / "site.7z"
+        with py7zr.SevenZipFile(path, "w") as archive:
             archive.write(self.dump, "Posts.xml")
         return path
 

@@ -73,6 +73,7 @@ ONLY_USERS = {
         "spark.rows",
     },
     "sqlite3": {
+        "commands",
         "serve.app",
         "serve.store",
         "store.database",
@@ -88,7 +89,7 @@ ONLY_USERS = {
         "lookup.page",
     },
     "tqdm": {"progress"},
-    "py7zr": {"sources.seven_zip"},
+    "py7zr": {"selftest", "sources.seven_zip"},
 }
 MOST_LINES = 250
 MOST_IN_THE_ROOT = 15

@@ -20,10 +20,15 @@ from so2docs.posts.keys import BUCKET_BITS, KEY, as_bytes, integers
 from so2docs.posts.posts import Posts, new_bucket
 from so2docs.schema import RESERVED, Table
 
+problem: str | None = None
+"""Why the compiled core, which is there, cannot be used; None if it can, or is not there."""
+
 try:
-    from so2docs.posts import _core
-except ImportError:  # No C compiler was there when the package was installed.
+    import so2docs.posts._core as _core  # noqa: PLR0402 - `from` would not tell the two apart.
+except ModuleNotFoundError:  # No C compiler was there when the package was installed.
     _core = None  # type: ignore[assignment]
+except ImportError as error:  # Damaged, or built for another system.
+    _core, problem = None, str(error)  # type: ignore[assignment]
 
 VARIABLE = "SO2DOCS_CORE"
 """Environment variable that says what `auto` means."""
@@ -56,7 +61,7 @@ def resolve(wanted: Core) -> Core:
         `python` or `compiled`.
 
     Raises:
-        OptionError: There is no such core, or the compiled one was not built.
+        OptionError: There is no such core, or the compiled one was not built or does not load.
     """
     name, source = wanted, "core"
     if wanted == "auto" and (said := os.environ.get(VARIABLE)):
@@ -64,9 +69,13 @@ def resolve(wanted: Core) -> Core:
     if name not in get_args(Core):
         raise OptionError(f"{source} is {name!r}; it must be 'auto', 'python' or 'compiled'")
     if name == "compiled" and _core is None:
+        lacking = (
+            f"that core does not load ({problem}); install"
+            if problem
+            else "this installation has no compiled core; install a C compiler (such as gcc) and"
+        )
         raise OptionError(
-            f"{source} is 'compiled', but this installation has no compiled core; "
-            "install a C compiler (such as gcc) and so2docs again with pip's --force-reinstall "
+            f"{source} is 'compiled', but {lacking} so2docs again with pip's --force-reinstall "
             "and --no-cache-dir, or use --core python"
         )
     return built() if name == "auto" else name
@@ -75,6 +84,12 @@ def resolve(wanted: Core) -> Core:
 def built() -> Core:
     """The faster core of this installation, `python` or `compiled`."""
     return "python" if _core is None else "compiled"
+
+
+def describe() -> str:
+    """The faster core of this installation, and what is wrong with the compiled one, if it is."""
+    broken = f"; the compiled one does not load: {problem}" if problem else ""
+    return f"{built()} core{broken}"
 
 
 def add_canonical(data: bytes, frame: tuple[bytes, bytes], posts: Posts) -> Added | None:

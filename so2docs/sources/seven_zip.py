@@ -54,7 +54,6 @@ def open_7z(name: str, file: BinaryIO, threads: int, wanted: DumpFile) -> tuple[
 
     Raises:
         ArchiveError: It is damaged or encrypted, or does not have it.
-        DumpError: py7zr is not installed.
     """
     with _opened(name, file) as archive:
         return _open_member(name, file, archive, threads, wanted)
@@ -73,16 +72,10 @@ def files_of_7z(name: str, file: BinaryIO) -> dict[str, int]:
 @contextmanager
 def _opened(name: str, file: BinaryIO) -> Iterator[Any]:
     """An archive; what is wrong with it is said in words of this program."""
-    try:
-        import py7zr
-        from py7zr.exceptions import ArchiveError as Py7zrError
-        from py7zr.exceptions import PasswordRequired
-    except ImportError:
-        raise DumpError(
-            name,
-            "is a 7z archive, and reading it needs the extra 7z",
-            advice="install it: pip install py7zr",
-        ) from None
+    import py7zr
+    from py7zr.exceptions import ArchiveError as Py7zrError
+    from py7zr.exceptions import PasswordRequired
+
     encrypted = ArchiveError(name, "is encrypted", advice="unpack it first, with its password")
     try:
         archive = py7zr.SevenZipFile(file)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 from support.command import run, run_process
+from support.places import CHECKOUT
 
 import so2docs
 from so2docs import selftest as checks
@@ -49,6 +54,32 @@ def test_the_self_test_notices_other_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     found = list(checks.selftest())
     assert {check.name for check in found if check.problem} >= {"python core, 2 jobs"}
     assert found[0].problem is None
+
+
+def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
+    package = tmp_path / "so2docs"
+    shutil.copytree(CHECKOUT / "so2docs", package, ignore=shutil.ignore_patterns("_core.*"))
+    (package / "posts" / f"_core{EXTENSION_SUFFIXES[0]}").write_bytes(b"of another system")
+
+    def broken(*arguments: object) -> tuple[int, str]:
+        done = run_process(*arguments, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+        return done.returncode, done.stdout + done.stderr
+
+    assert re.search(
+        r"\(python core; the compiled one does not load: .*_core", broken("--version")[1]
+    )
+    code, said = broken("selftest")
+    assert code == 1
+    assert re.search(
+        r"FAILED  compiled core, 1 job .*: core is 'compiled', but that core does", said
+    )
+    assert "ok      python core, 1 job" in said
+    assert "does not load" in said.partition("Please report this")[2]
+
+
+def test_a_package_that_is_not_installed_tells_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    assert installation().keys() == {"so2docs", "Python", "system", "SQLite", "processors"}
 
 
 def test_the_version_and_what_it_builds_on() -> None:

@@ -366,21 +366,6 @@ def test_other_archives(
         so2docs.convert(given(data), output)
 
 
-def test_7z_without_its_extra(given: Callable[[bytes], Path], output: Path) -> None:
-    script = "import sys; sys.modules['py7zr'] = None; from so2docs.__main__ import main; main()"
-    dump = given(FORMS["7z-bzip2"](PLAIN))
-    done = subprocess.run(
-        [sys.executable, "-c", script, "convert", str(dump), str(output)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "pip install py7zr" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_published_archives(dumps: Path, tmp_path: Path, output: Path) -> None:
     archives = sorted(dumps.glob("archives/*.7z"))
     assert archives
