@@ -43,11 +43,12 @@ def _name(context: click.Context) -> str:
 def _lines(context: click.Context) -> Iterator[str]:
     command = context.command
     yield f'.TH "{_name(context).upper()}" 1 "" "so2docs {__version__}"'
-    yield f".SH NAME\n{_plain(_name(context))} \\- {_plain(_summary(command))}"
+    yield f".SH NAME\n{_plain(_name(context))} \\- {_plain(_summary(command)).rstrip('.')}"
     yield f".SH SYNOPSIS\n.B {_plain(context.command_path)}"
     yield _plain(" ".join(command.collect_usage_pieces(context)))
     yield f".SH DESCRIPTION\n{_paragraphs(command.help)}"
-    records = (option.get_help_record(context) for option in command.params)
+    options = (option for option in command.params if isinstance(option, click.Option))
+    records = (option.get_help_record(context) for option in options)
     yield from _section("OPTIONS", (record for record in records if record))
     if isinstance(command, click.Group):
         yield from _section("COMMANDS", _commands(context, command))

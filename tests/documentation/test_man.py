@@ -28,6 +28,8 @@ def test_every_command_and_option_has_its_place(pages: dict[str, Path]) -> None:
     assert pages.keys() == {"so2docs", *(f"so2docs-{name}" for name in COMMANDS)}
     for name, command in BY_NAME.items():
         page = pages[f"so2docs-{name}"].read_text(encoding="utf-8").replace("\\-", "-")
+        assert re.search(rf"^\.SH NAME\nso2docs-{name} - .*[^.]$", page, re.MULTILINE), name
+        assert not re.search(r"^\.B [^-]", page.partition(".SH OPTIONS")[2], re.MULTILINE), name
         for option in command.params:
             if isinstance(option, click.Option) and not option.hidden:
                 assert re.search(rf"^\.B .*{option.opts[0]}\b", page, re.MULTILINE), (
