@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from support.places import CHECKOUT
 
+import so2docs
+from so2docs.options import keywords
+
 
 def test_help_in_the_docs_is_current() -> None:
     done = subprocess.run(
@@ -47,6 +50,15 @@ def test_every_page_is_listed() -> None:
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     for page in (CHECKOUT / "docs").glob("*.md"):
         assert f"](docs/{page.name})" in readme, page
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    listed = re.findall(
+        r"^::: so2docs\.(.+)$", (CHECKOUT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    shared = {f"options.keywords.{name}" for name in vars(keywords) if name.endswith("Keywords")}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == {*so2docs.__all__, "open", *shared} - {"__version__"}
 
 
 @pytest.mark.long
