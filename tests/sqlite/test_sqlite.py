@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +121,10 @@ def test_words_of_a_published_dump_are_those_of_its_text(
     assert text is not None
     documents, _ = real
     for post in [post for q in documents for post in (q, *q["Answers"])]:
-        # Where bodies have no line break between blocks, only one of them tells words apart.
-        assert "".join(text_of(post["Body"]).split()) == "".join(text(post["Body"]).split())
+        # Where bodies have no line break between blocks, only one of them tells words apart; and
+        # libxml2 before 2.14 leaves the names of characters alone that HTML 4 has not (&Ccaron;).
+        indexed, shown = unescape(text_of(post["Body"])), unescape(text(post["Body"]))
+        assert "".join(indexed.split()) == "".join(shown.split())
 
 
 SITE = SAMPLES / "site" / "questions.jsonl"
