@@ -1,6 +1,6 @@
 # make demo: install, convert a sample, show what came out.   make test: install, lint, types, tests.
 # make fuzz: damaged dumps for ten minutes.   SO2DOCS_LONG=1 make test test-long: the long attacks.
-PYTHON ?= python3
+PYTHON ?= $(if $(filter Windows_NT,$(OS)),python,python3)
 VENV ?= .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
@@ -113,10 +113,10 @@ fuzz-core: $(SANITIZED)/so2docs
 docs: $(VENV)/installed-test
 	$(BIN)/python -m cogapp -r -I tests docs/cli.md
 
-$(VENV)/bin/python:
+$(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: $(VENV)/bin/python pyproject.toml $(CORE)
+$(VENV)/installed: $(VENV)/pyvenv.cfg pyproject.toml $(CORE)
 	$(BIN)/python -m pip install --quiet --editable .
 	@mkdir -p build && touch $@
 

