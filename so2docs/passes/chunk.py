@@ -12,7 +12,7 @@ from so2docs.errors import MalformedDumpError, Place
 from so2docs.options.conversion import Options
 from so2docs.passes import strict
 from so2docs.passes.filing import Filing, filing
-from so2docs.posts import posts, repeats, rows
+from so2docs.posts import core, posts, repeats, rows
 from so2docs.schema import POSTS, Table
 from so2docs.sources.dump import Chunk, Dump, slices
 from so2docs.sources.ending import closes_within
@@ -82,7 +82,7 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
             if options.strict and (tally.repaired or found.stray_reasons):
                 place = Place(offset, tally.lines, last_id)
                 raise strict.in_slice(dump, data, place, task.table, options.reserved)
-            tally.lines += line_feeds(data)
+            tally.lines += core.count_lines(data)
             held += len(data)
             if held >= _FLUSH_EVERY:
                 held = 0
@@ -91,14 +91,6 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
     tally.strays, tally.other_types = dict(found.stray_reasons), dict(found.other_types)
     pages, tally.first_questions = repeats.of_chunk(found.pairs)
     return ChunkResult(task, writer.blocks, tally, pages)
-
-
-def line_feeds(data: bytes) -> int:
-    """Number of line feeds, where they are far apart: four times as fast as `data.count`."""
-    count, at = 0, -1
-    while (at := data.find(b"\n", at + 1)) >= 0:
-        count += 1
-    return count
 
 
 def _file_slice(

@@ -183,6 +183,20 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *count_lines(PyObject *module, PyObject *data)
+{
+    char *at;
+    Py_ssize_t size, count = 0;
+    (void)module;
+    if (PyBytes_AsStringAndSize(data, &at, &size) < 0) {
+        return NULL;
+    }
+    for (const char *end = at + size; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++) {
+        count++;
+    }
+    return PyLong_FromSsize_t(count);
+}
+
 static PyObject *read_table(PyObject *module, PyObject *args)
 {
     PyObject *data, *result = NULL;
@@ -272,6 +286,10 @@ static PyObject *file_records(PyObject *module, PyObject *args)
     PyMem_Free(posts.keys.bytes);
     return result;
 }
+
+PyDoc_STRVAR(count_lines_doc,
+    "count_lines(data)\n--\n\n"
+    "Number of line feeds, where they are far apart: several times as fast as `data.count`.");
 
 PyDoc_STRVAR(read_table_doc,
     "read_table(data, table)\n--\n\n"
@@ -366,6 +384,7 @@ PyDoc_STRVAR(join_records_doc,
 
 static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, add_rows_doc},
+    {"count_lines", count_lines, METH_O, count_lines_doc},
     {"read_table", read_table, METH_VARARGS, read_table_doc},
     {"file_records", file_records, METH_VARARGS, file_records_doc},
     {"find_values", find_values, METH_VARARGS, find_values_doc},

@@ -53,6 +53,14 @@ def test_a_row_of_a_dump() -> None:
     assert (outcome.rows, outcome.last_id) == (1, 5)
 
 
+@given(st.lists(st.sampled_from([b"\n", b"\r\n", b"a\0"])).map(b"".join))
+def test_lines_are_counted(data: bytes) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        assert core.count_lines(data) == data.count(b"\n")
+        patch.setattr(core, "_core", None)
+        assert core.count_lines(data) == data.count(b"\n")
+
+
 @pytest.mark.parametrize("spaces", [0, 40], ids=["at-the-end", "before-the-end"])
 @pytest.mark.parametrize("attributes", TAKEN)
 def test_canonical_rows_are_taken(attributes: str, spaces: int) -> None:
