@@ -124,7 +124,11 @@ class _UserFiling(Filing):
 
 
 class _RowFiling(Filing):
-    """Comments, links or votes."""
+    """Comments, links or votes.
+
+    The questions of those that the compiled core read are looked up for many slices at once: in
+    order, each block of the map is read once for all of them.
+    """
 
     def __init__(self, table: Table, options: Options, writer: BlockWriter, known: IdMap) -> None:
         super().__init__(options, Posts(), writer)
@@ -133,19 +137,31 @@ class _RowFiling(Filing):
         self._projection = None if self._counts else projection_of_table(options)
         self._is_compiled = self._is_compiled and self._projection is None
         self.malformed = f"malformed_{table.row}"
+        self._read: list[tuple[bytes, bytes]] = []
 
     def add(self, rows: list[Row]) -> None:
+        self.look_up()
         if self._counts:
             table_rows.add_votes(self.found, rows, self._known.find)
         else:
             table_rows.add_rows(self.found, self._table, rows, self._known.find, self._projection)
 
     def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
-        if not self._is_compiled:
+        done = core.read_records(data, frame, self._table) if self._is_compiled else None
+        if done is None:
             return None
-        return core.add_canonical_records(data, frame, self._table, self.found, self._known.replace)
+        added, keys, json = done
+        self._read.append((keys, json))
+        return added
+
+    def look_up(self) -> None:
+        """File what was read so far."""
+        if self._read:
+            core.file_records(self._read, self.found, self._known.replace)
+            self._read.clear()
 
     def flush(self) -> None:
+        self.look_up()
         if not self._counts:
             super().flush()
         # Votes have no JSON.
@@ -174,4 +190,5 @@ def filing(table: Table, options: Options, posts_map: str, writer: BlockWriter) 
     else:
         with IdMap(posts_map) as known:
             yield (steps := _RowFiling(table, options, writer, known))
+            steps.look_up()
     steps.finish()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple, get_args
 
@@ -139,35 +139,47 @@ def read_users(data: bytes, frame: tuple[bytes, bytes]) -> tuple[Added, bytes, b
     return _read_table(data, frame, _USERS)
 
 
-def add_canonical_records(
-    data: bytes,
-    frame: tuple[bytes, bytes],
-    table: Table,
-    found: Posts,
-    find_questions: Callable[[array[int], array[int]], None],
-) -> Added | None:
+def read_records(
+    data: bytes, frame: tuple[bytes, bytes], table: Table
+) -> tuple[Added, bytes, bytes] | None:
     """Turn a slice of comments, links or votes into records by the compiled core.
 
     Args:
         data: Whole rows, from one row's start to another's.
         frame: The root's start and closing tags.
         table: The table that it is of.
+
+    Returns:
+        What was read, a key for each record, and the JSON; or None if the slice is not canonical.
+    """
+    return _read_table(data, frame, table.kind)
+
+
+def file_records(
+    slices: Iterable[tuple[bytes, bytes]],
+    found: Posts,
+    find_questions: Callable[[array[int], array[int]], None],
+) -> None:
+    """Put what `read_records` returned of some slices into the buckets of their questions.
+
+    Args:
+        slices: Keys and JSON of each, in the order of the dump.
         found: Where the records go.
         find_questions: Replaces, for some post ids, integers by the question ids of those that are
             in the dump.
-
-    Returns:
-        What was added; or None, with nothing changed, if the slice is not canonical.
     """
-    done = _read_table(data, frame, table.kind)
-    if done is None:
-        return None
-    added, keys, json = done
-    post_ids = integers(keys)[1 :: KEY.size // 8]
+    slices = list(slices)
+    post_ids = array("q")
+    for keys, _ in slices:
+        post_ids += integers(keys)[1 :: KEY.size // 8]
     question_ids = array("q", post_ids)
     find_questions(post_ids, question_ids)
-    _core.file_records(keys, json, as_bytes(question_ids), found.buckets, new_bucket, BUCKET_BITS)
-    return added
+    at = 0
+    for keys, json in slices:
+        end = at + len(keys) // KEY.size
+        questions = as_bytes(question_ids[at:end])
+        _core.file_records(keys, json, questions, found.buckets, new_bucket, BUCKET_BITS)
+        at = end
 
 
 def find_values(

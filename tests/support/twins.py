@@ -205,10 +205,11 @@ def is_taken_of(table: str, data: bytes) -> bool:
         assert found == users_by_reference(data), data
         return True
     compiled, reference = Posts(), Posts()
-    added = core.add_canonical_records(data, FRAME, TABLES[table], compiled, replace_questions)
-    if added is None:
-        assert compiled == Posts(), data
+    done = core.read_records(data, FRAME, TABLES[table])
+    if done is None:
         return False
+    added, keys, json = done
+    core.file_records([(keys, json)], compiled, replace_questions)
     count, last_id = 0, None
     for part in rows.parse(data, FRAME):
         assert isinstance(part, rows.Rows), data
