@@ -69,7 +69,6 @@ ONLY_USERS = {
         "output.formats.parquet",
         "output.formats.records",
         "spark.frames",
-        "spark.jobs",
         "spark.rows",
     },
     "sqlite3": {

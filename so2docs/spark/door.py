@@ -18,7 +18,7 @@ from so2docs.options.sites import host
 from so2docs.report import Report
 from so2docs.sources import storage
 from so2docs.spark import folders, giants, looking, plan, rows
-from so2docs.spark.jobs import numbers, run, task_rows
+from so2docs.spark.frames import numbers, run, task_rows
 from so2docs.spark.looking import FoundDump, LookTask
 from so2docs.spark.plan import Dumps, PlannedSite
 from so2docs.spark.report import SparkReport

@@ -1,150 +1,172 @@
-"""The rows that giant dumps are shuffled in: blocks, as they stand in a spill, and halves of joins.
+"""Data frames of Python objects: tasks, what they make, and what is shuffled between them.
 
-All have the same columns, so that frames of them can be put together. A join is a cogroup in all
-but name: rows of two kinds come sorted by site, range of ids and kind, so that what is known of a
-range comes before those who ask. That takes less memory than to hold both sides.
+A task is a row with a partition of its own, so that it runs on a classic session and over Spark
+Connect alike. What it makes are rows again, all of the same columns: a pickled object, and the part
+of a site that it goes to. A join is a cogroup in all but name: rows of two kinds come sorted, so
+that what is known of a range of ids comes before those who ask. That takes less memory than to hold
+both sides.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
 from itertools import groupby
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from so2docs.posts.keys import BUCKET_BITS, KEY, as_bytes, integers
-from so2docs.schema import TABLES
-from so2docs.spill import SEQUENCE_BITS
-from so2docs.store.blocks import Block
+from so2docs.errors import So2docsError
+from so2docs.posts.keys import BUCKET_BITS
+from so2docs.spark.jobs import Result, Task, outcome, spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 PART_BITS = 3
 """A part holds 2^3 buckets, 131,072 question ids: 160 MB of JSON of a busy site, 50 MB of gzip."""
 
-BLOCK, TOLD, QUESTIONS, ASKED, USERS, WANTED = range(6)
-"""Kinds of rows: a block of a part; what a chunk tells; then two by two, in the order that a join
-needs. Questions of posts by ranges of post ids, and the posts that a chunk of a table asks for;
-users by ranges of user ids, and those that parts want."""
+RANGE_BITS = BUCKET_BITS + PART_BITS
+"""So many post ids or user ids are joined at a time."""
 
-Row = tuple[Any, ...]
+RESULT, BLOCK, QUESTIONS, ROWS, USERS, WANTED = range(6)
+"""Kinds of rows, in the order that joins need: what a task tells the driver; a block of a part.
+Then by ranges of post ids: the questions of posts, and blocks of the rows of tables. By ranges of
+user ids: users, and those that a part names."""
 
-_NAMES = ("kind", "site", "part", "chunk", *Block._fields, "data")
-_KINDS = {"data": "binary"}
-NO_BLOCK = Block(None, 0, 0, 0, 0, 0, 0, 0)
-COLUMNS = ", ".join(f"{name} {_KINDS.get(name, 'bigint')}" for name in _NAMES)
-"""`site` is its number, `chunk` that of the spill. `part` is the one of the site, or the range of
-post or user ids; null, as `bucket` is, of strays that belong to no question."""
 
-_RANGE_BITS = BUCKET_BITS + PART_BITS
-_RANGE = itemgetter("site", "part")
-OF_USERS = TABLES["users"].sequence << SEQUENCE_BITS
-"""Number of the chunk that the users of a part become."""
+class Row(NamedTuple):
+    """An object on its way to a part of a site, or to the driver.
 
+    Attributes:
+        kind: What it is.
+        site: Number of the site.
+        part: The part, or range of post or user ids; None for strays that belong to no question.
+        chunk: Number of the chunk in the spill, or of the part that wants users.
+        place: Its order among those.
+        data: The object.
+    """
+
+    kind: int
+    site: int
+    part: int | None
+    chunk: int
+    place: int
+    data: Any
+
+
+Groups = Iterator[tuple[tuple[int, int | None], Iterator[Row]]]
+"""The rows of each site and part."""
+
+_COLUMNS = ", ".join(f"{name} {'binary' if name == 'data' else 'bigint'}" for name in Row._fields)
+_PART = attrgetter("site", "part")
 _BATCH_BYTES = 4 * 1024 * 1024
 
 
-def row(
-    kind: int, site: int, part: int | None, chunk: int, data: bytes, *, block: Block = NO_BLOCK
-) -> Row:
-    """A row."""
-    return (kind, site, part, chunk, *block, data)
+def run(
+    spark: SparkSession, function: Callable[[Task], Result], tasks: Sequence[Task]
+) -> list[Result | So2docsError]:
+    """Apply a function to each task, in executors; each is a task of Spark's own.
+
+    Returns:
+        What it returned, or the error that it raised, for each task in their order.
+
+    Raises:
+        ClusterError: Spark gave the job up.
+    """
+
+    def result(task: Task) -> list[Row]:
+        return [Row(RESULT, 0, None, 0, 0, outcome(function, task))]
+
+    return collected(each(spark, result, tasks)) if tasks else []
 
 
-def batches(rows: Iterable[Row]) -> Iterator[Any]:
+def each(
+    spark: SparkSession, function: Callable[[Task], Iterable[Row]], tasks: Sequence[Task]
+) -> DataFrame:
+    """The rows that a function makes of each task; the first tasks start first."""
+
+    @wraps(function)
+    def made(found: Iterator[Any]) -> Iterator[Any]:
+        return _batches(row for number in numbers(found) for row in function(tasks[number]))
+
+    return task_rows(spark, len(tasks)).mapInArrow(made, _COLUMNS)
+
+
+def by_part(frame: DataFrame, kinds: Sequence[int], count: int) -> DataFrame:
+    """The rows of some kinds, sorted and in so many partitions, those of a part in one."""
+    # Their number is given: for a cogroup, Spark would make 200 of however little.
+    parts = frame.where(frame.kind.isin(list(kinds))).repartition(max(1, count), "site", "part")
+    return parts.sortWithinPartitions("site", "part", "kind", "chunk", "place")
+
+
+def joined(
+    frame: DataFrame, kinds: Sequence[int], count: int, function: Callable[[Groups], Iterable[Row]]
+) -> DataFrame:
+    """The rows that a function makes of those of some kinds, a part at a time."""
+
+    @wraps(function)
+    def made(found: Iterator[Any]) -> Iterator[Any]:
+        return _batches(function(groups(found)))
+
+    return by_part(frame, kinds, count).mapInArrow(made, _COLUMNS)
+
+
+def collected(frame: DataFrame) -> list[Any]:
+    """The results in a frame, in its order.
+
+    Raises:
+        ClusterError: Spark gave the job up.
+    """
+    with spark_errors():
+        results = frame.where(frame.kind == RESULT).select("data").collect()
+    return [pickle.loads(row.data) for row in results]
+
+
+def task_rows(spark: SparkSession, count: int) -> DataFrame:
+    """A data frame of so many rows, the numbers from 0, each in a partition of its own."""
+    return spark.range(0, count, numPartitions=max(1, count))
+
+
+def numbers(batches: Iterator[Any]) -> Iterator[int]:
+    """The numbers in the only column of some Arrow batches."""
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def groups(batches: Iterator[Any]) -> Groups:
+    """The rows in Arrow batches, by site and part."""
+    rows = (
+        Row._make((*keys, pickle.loads(data.as_buffer())))
+        for some in batches
+        for *keys, data in zip(*(_values(some, name) for name in Row._fields), strict=True)
+    )
+    return groupby(rows, _PART)
+
+
+def _values(batch: Any, name: str) -> Any:
+    column = batch.column(name)
+    return column if name == "data" else column.to_pylist()
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[Any]:
     """Rows in Arrow batches of some megabytes."""
-    held: list[Row] = []
-    size = 0
-    for one in rows:
-        held.append(one)
-        size += len(one[-1])
-        if size >= _BATCH_BYTES:
-            yield _batch(held)
-            held, size = [], 0
-    if held:
-        yield _batch(held)
-
-
-def _batch(rows: list[Row]) -> Any:
     import pyarrow as pa
 
-    types = [pa.binary() if name in _KINDS else pa.int64() for name in _NAMES]
-    columns = zip(zip(*rows, strict=True), types, strict=True)
-    return pa.record_batch([pa.array(values, kind) for values, kind in columns], _NAMES)
+    types = [pa.binary() if name == "data" else pa.int64() for name in Row._fields]
+    held: list[Row] = []
+    size = 0
 
+    def batch() -> Any:
+        columns = zip(zip(*held, strict=True), types, strict=True)
+        return pa.record_batch([pa.array(*column) for column in columns], Row._fields)
 
-def rows_of(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """The rows of Arrow batches, by name of the column; their bytes are not copied."""
-    for some in batches:
-        data = some.column("data")
-        for number, values in enumerate(some.drop_columns(["data"]).to_pylist()):
-            yield values | {"data": data[number].as_buffer()}
-
-
-def by_range(pairs: Iterable[tuple[int, int]]) -> dict[int, bytes]:
-    """Pairs of an id and something else, by the range that the id is in."""
-    found: dict[int, array[int]] = defaultdict(lambda: array("q"))
-    for pair in pairs:
-        found[pair[0] >> _RANGE_BITS].extend(pair)
-    return {number: as_bytes(numbers) for number, numbers in sorted(found.items())}
-
-
-def pairs_in(data: Any) -> Iterable[tuple[int, int]]:
-    """Such pairs."""
-    numbers = integers(data)
-    return zip(numbers[::2], numbers[1::2], strict=True)
-
-
-def find_questions(rows: Iterable[Any]) -> Iterator[Any]:
-    """For each chunk that asks for posts of a range, the questions of those that there are."""
-    for _, of_range in groupby(rows_of(rows), _RANGE):
-        questions: dict[int, int] = {}
-        for one in of_range:
-            if one["kind"] == QUESTIONS:
-                questions.update(pairs_in(one["data"]))
-                continue
-            posts = (post_id for post_id, _ in pairs_in(one["data"]) if post_id in questions)
-            pairs = array("q", (number for post in posts for number in (post, questions[post])))
-            found = row(ASKED, one["site"], one["part"], one["chunk"], as_bytes(pairs))
-            yield from batches([found])
-
-
-def user_rows(
-    users: Iterable[tuple[int, bytes]], site: int, part: int | None = None, chunk: int = OF_USERS
-) -> list[Row]:
-    """Users, each an id and a JSON object: a row for each range of ids, in `part` or as that."""
-    ranges: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
-    for user in users:
-        ranges[user[0] >> _RANGE_BITS].append(user)
-    rows = []
-    for number, some in ranges.items():
-        # As `UserRecords` takes them; the second id is what `repeats` looks at.
-        keys = b"".join(KEY.pack(user_id, user_id, 0, len(json) << 4) for user_id, json in some)
-        jsons = b"".join(json for _, json in some)
-        block = NO_BLOCK._replace(offset=number, keys_size=len(keys), json_size=len(jsons))
-        own = number if part is None else part
-        rows.append(row(USERS, site, own, chunk, keys + jsons, block=block))
-    return rows
-
-
-def find_users(rows: Iterable[Any]) -> Iterator[Any]:
-    """The users of a range that each part wants."""
-    for (site, _), of_range in groupby(rows_of(rows), _RANGE):
-        users: dict[int, bytes] = {}
-        by_part: dict[int, set[int]] = defaultdict(set)
-        for one in of_range:
-            if one["kind"] == USERS:
-                users.update(_users_in(bytes(one["data"]), one["keys_size"]))
-                continue
-            for user_id, part in pairs_in(one["data"]):
-                if user_id in users:
-                    by_part[part].add(user_id)
-        for part, ids in by_part.items():
-            wanted = ((user_id, users[user_id]) for user_id in sorted(ids))
-            yield from batches(user_rows(wanted, site, part))
-
-
-def _users_in(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-    """Id and JSON of the users in a row whose JSON starts at a place."""
-    for user_id, _, _, size in KEY.iter_unpack(data[:at]):
-        yield user_id, data[at : (at := at + (size >> 4))]
+    for row in rows:
+        held.append(row._replace(data=pickle.dumps(row.data)))
+        size += len(held[-1].data)
+        if size >= _BATCH_BYTES:
+            yield batch()
+            held.clear()
+            size = 0
+    if held:
+        yield batch()

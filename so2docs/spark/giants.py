@@ -1,6 +1,9 @@
 """Giant dumps, seen from the driver: from the blocks of all executors to part files or documents.
 
-A lost executor costs the work that was lost with it.
+Each range of posts and of tables is read by a task; its blocks are kept on the disks of the
+executors (`persist`). What was counted in each is added up here, as the plain command does. Then
+rows of tables find the questions of their posts, and parts the users that they name. A lost
+executor costs the work that was lost with it.
 """
 
 from __future__ import annotations
@@ -8,20 +11,40 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from so2docs.errors import So2docsError
+from so2docs.errors import DumpError, So2docsError
 from so2docs.options.conversion import Options
-from so2docs.passes.totals import add_posts, add_table_chunks
+from so2docs.passes import totals
+from so2docs.passes.first_pass import complete_place
+from so2docs.posts import repeats
 from so2docs.report import Report
-from so2docs.schema import POSTS
+from so2docs.schema import POSTS, TABLES
 from so2docs.sources import storage
-from so2docs.spark import folders, parts, rows
-from so2docs.spark.jobs import RESULT, collected, pickled, run
+from so2docs.sources.dump import Dump
+from so2docs.spark import folders, joins, parts, ranges, rows
+from so2docs.spark.frames import (
+    BLOCK,
+    QUESTIONS,
+    ROWS,
+    USERS,
+    WANTED,
+    Groups,
+    Row,
+    by_part,
+    collected,
+    each,
+    groups,
+    joined,
+    run,
+)
 from so2docs.spark.looking import FoundDump
-from so2docs.spark.parts import Giant, Written
+from so2docs.spark.parts import Giant
+from so2docs.spark.plan import PlannedSite
+from so2docs.spark.ranges import RangeResult, RangeTask
 from so2docs.spark.report import total
-from so2docs.spark.spread import Chosen, Spread
+from so2docs.store.tally import ChunkTally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +56,11 @@ CPU with it, 0.8 GB in one task 28, both with starting Spark."""
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_BYTES = 8 * 1024 * 1024
 """Of blocks that a worker is handed at once; Spark's own default is 64 MB, or none before 4.1."""
+
+_SMALLEST_CHUNK = 32 * 1024 * 1024
+_MOST_CHUNKS = 800
+
+Chosen = tuple[PlannedSite, FoundDump]
 
 
 def is_giant(found: FoundDump, options: Options) -> bool:
@@ -60,60 +88,44 @@ def convert(
     started = time.perf_counter()
     with _small_batches(spark):
         spread = Spread(spark, sites, options)
-        between = time.perf_counter()
-        giants = spread.giants
+        giants, between = spread.giants, time.perf_counter()
 
-        def write(found: Iterator[Any]) -> Iterator[Any]:
-            yield from pickled(parts.write(found, giants))
+        def write(found: Groups) -> Iterator[Row]:
+            return parts.write(found, giants)
 
         try:
-            written: list[Written] = collected(spread.shuffled().mapInArrow(write, RESULT))
+            frame = joined(spread.blocks, (BLOCK, USERS), spread.parts, write)
+            written: list[tuple[int, Report | So2docsError]] = collected(frame)
         finally:
             spread.release()
     seconds = between - started, time.perf_counter() - between
-    results: list[Report | So2docsError | None] = []
-    ends = []
+    results, ends = [], []
     for number, (site, _) in enumerate(sites):
-        of_site = [one for one in written if one.site == number]
-        errors = [spread.error(number), *(one.error for one in of_site)]
-        result: Report | So2docsError | None = next(filter(None, errors), None)
-        if result is None and number in giants:
-            result = _report(spread, number, of_site, seconds)
-        results.append(result)
+        result = spread.results[number]
+        of_parts = [part for of, part in written if of == number]
+        reports = [part for part in of_parts if isinstance(part, Report)]
+        if len(reports) < len(of_parts):
+            result = next(part for part in of_parts if isinstance(part, So2docsError))
+        elif number in giants and isinstance(result, Report):
+            result = _report(result, reports, seconds)
+        names = {name for one in reports for name in (one.first_file, one.strays_path) if name}
         if result is not None:
-            names = {name for one in of_site for name in one.files}
             error = result if isinstance(result, So2docsError) else None
             ends.append(folders.SiteEnd(site.folder, names, error))
+        results.append(result)
     for ended in run(spark, folders.end, ends):
         if isinstance(ended, So2docsError):
             raise ended
     return results
 
 
-def _report(
-    spread: Spread, number: int, written: list[Written], seconds: tuple[float, float]
-) -> Report:
-    """What became of a dump; every row of it went somewhere."""
-    site, found = spread.sites[number]
-    posts = found.dumps[POSTS.name]
-    first = Report(site.path, site.folder, files=0, dump_bytes=posts.size)
-    for table, dump in found.dumps.items():
-        summary = spread.summary(number, table)
-        first.peak_memory_bytes = max(first.peak_memory_bytes, summary.peak)
-        if table == POSTS.name:
-            first.core = summary.core
-            add_posts(summary.tallies, first)
-        else:
-            add_table_chunks(summary.table, summary.tallies, dump.size, first)
-    parts = [one.report for one in written if one.report]
-    report = total([first, *parts], posts.path, site.folder)
+def _report(first: Report, written: list[Report], seconds: tuple[float, float]) -> Report:
+    """What became of a dump, from what its ranges and its parts tell; every row went somewhere."""
+    report = total([first, *written], first.dump, first.output)
     report.core = first.core
     report.check()
-    sizes = [item for one in written for item in one.files.items()]
-    of_parts = [size for name, size in sizes if name.startswith(folders.PART)]
-    report.files, report.output_bytes = len(of_parts), sum(of_parts)
-    if len(of_parts) < len(sizes):
-        report.strays_path = storage.join(site.folder, f"{folders.STRAYS}-*")
+    if any(one.strays_path for one in written):
+        report.strays_path = storage.join(first.output, f"{folders.STRAYS}-*")
     report.first_pass_seconds, report.second_pass_seconds = seconds
     report.seconds = sum(seconds)
     return report
@@ -141,15 +153,120 @@ def documents(
     if not sites:
         return None, []
     spread = Spread(spark, sites, options)
-    for number in range(len(sites)):
-        if error := spread.error(number):
+    for result in spread.results:
+        if isinstance(result, So2docsError):
             spread.release()
-            raise error
-    giants: Mapping[int, Giant] = spread.giants
+            raise result
+    giants = spread.giants
 
     def nest(found: Iterator[Any]) -> Iterator[Any]:
-        for giant, nested in parts.documents(found, giants):
+        for giant, nested in parts.documents(groups(found), giants):
             yield from rows.batches(giant.site.name, nested, giant.options, schema=schema)
 
-    frame = spread.shuffled().mapInArrow(nest, rows.columns(options[0], schema=schema))
+    blocks = by_part(spread.blocks, (BLOCK, USERS), spread.parts)
+    frame = blocks.mapInArrow(nest, rows.columns(options[0], schema=schema))
     return frame, [one for number, one in enumerate(sites) if number not in giants]
+
+
+class Spread:
+    """The blocks of giant dumps and their tables, and what their ranges tell.
+
+    Attributes:
+        results: For each site, its report so far, what is wrong with it, or None if one task has
+            to convert it.
+        giants: The sites that can be merged, by their number.
+        blocks: A frame with the blocks, and the users, of their parts.
+    """
+
+    def __init__(
+        self, spark: SparkSession, sites: Sequence[Chosen], options: list[Options]
+    ) -> None:
+        self.results: list[Report | So2docsError | None] = []
+        self.giants: dict[int, Giant] = {}
+        self._kept: list[DataFrame] = []
+        tasks = [
+            RangeTask(site, POSTS if table == POSTS.name else TABLES[table], chunk, options[site])
+            for site, (_, found) in enumerate(sites)
+            for table, dump in found.dumps.items()
+            for chunk in dump.chunks(_chunk_bytes(dump.size, options[site]), (), Path())
+        ]
+        read, told = self._keep(each(spark, ranges.read, tasks))
+        done = list(zip(tasks, told, strict=True))
+        for number, (site, found) in enumerate(sites):
+            giant = Giant(site, options[number])
+            of_site = [one for one in done if one[0].site == number]
+            self.results.append(_added(giant, found.dumps, of_site))
+            if isinstance(self.results[-1], Report):
+                self.giants[number] = giant
+        self.blocks = self._joined(read.where(read.site.isin(list(self.giants))), tasks)
+        self.parts = sum(len(giant.parts) for giant in self.giants.values())
+
+    def release(self) -> None:
+        """Remove the blocks from the disks of the executors."""
+        for frame in self._kept:
+            frame.unpersist()
+
+    def _keep(self, frame: DataFrame) -> tuple[DataFrame, list[Any]]:
+        """Compute a frame, and keep it on disks; and the results in it."""
+        from pyspark import StorageLevel
+
+        self._kept.append(frame.persist(StorageLevel.DISK_ONLY))
+        return frame, collected(frame)
+
+    def _joined(self, read: DataFrame, tasks: list[RangeTask]) -> DataFrame:
+        """What was read, and what tables and users became of it."""
+        count = {table: sum(task.table == table for task in tasks) for table in TABLES.values()}
+        users, rows = count.pop(TABLES["users"]), sum(count.values())
+        if rows:
+
+            def find(found: Groups) -> Iterator[Row]:
+                return joins.find_questions(found, users=users > 0)
+
+            of_tables = joined(read, (QUESTIONS, ROWS), rows, find)
+            if users:  # Twice needed: by parts, and for the users of comments.
+                self._keep(of_tables)
+            read = read.unionAll(of_tables)
+        if not users:
+            return read
+        named = joined(read, (USERS, WANTED), users, joins.find_users)
+        return read.where(read.kind == BLOCK).unionAll(named)
+
+
+def _added(
+    giant: Giant, dumps: Mapping[str, Dump], done: list[tuple[RangeTask, RangeResult]]
+) -> Report | So2docsError | None:
+    """Add up what the ranges of a site tell, in the order of the plain command."""
+    posts = dumps[POSTS.name]
+    report = Report(posts.path, giant.site.folder, files=0, dump_bytes=posts.size)
+    parts: set[int] = set()
+    is_repeated = False
+    for name, dump in dumps.items():
+        tallies: dict[int, ChunkTally] = {}
+        seen = repeats.SeenIds()
+        for task, result in done:
+            found = result.found
+            if task.table.name != name:
+                continue
+            if isinstance(found, So2docsError):
+                if isinstance(found, DumpError):
+                    complete_place(found, dump, tallies.values(), task.table)
+                return found
+            tallies[task.number] = found.tally
+            seen.add(found.pages)
+            parts |= result.parts
+            report.peak_memory_bytes = max(report.peak_memory_bytes, result.peak)
+            report.core = found.task.options.core
+        within = totals.within_chunks(tallies)
+        is_repeated |= bool(seen.repeated)
+        if name == POSTS.name:
+            totals.add_posts(tallies, report)
+            giant.first_question_of.update(repeats.first_questions(lambda: (), {}, within))
+        else:
+            is_repeated |= bool(within)
+            totals.add_table_chunks(TABLES[name], tallies, dump.size, report)
+    giant.parts.extend(sorted(parts))
+    return None if is_repeated else report
+
+
+def _chunk_bytes(size: int, options: Options) -> int:
+    return options.chunk_bytes or max(_SMALLEST_CHUNK, -(-size // _MOST_CHUNKS))

@@ -1,15 +1,10 @@
-"""Tasks on Spark: a Python function on each object of a list, in executors, results in order.
-
-A task is a row of a data frame with a partition for each, so that it runs on a classic session and
-over Spark Connect alike.
-"""
+"""What a task on Spark may know of Spark, and what is told of a job that Spark gave up."""
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from so2docs.errors import (
     AccountingError,
@@ -21,43 +16,13 @@ from so2docs.errors import (
     So2docsError,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _LASTING = (DumpError, OptionError, OutputError, AccountingError)
 """Errors that a second attempt would meet again. Whatever else happens, Spark tries again."""
 
-RESULT = "result binary"
-
 _FOREIGN = ("pyspark", "py4j", "grpc")
-
-
-def run(
-    spark: SparkSession, function: Callable[[Task], Result], tasks: Sequence[Task]
-) -> list[Result | So2docsError]:
-    """Apply a function to each task, in executors.
-
-    Args:
-        spark: The session.
-        function: A function of a module, so that executors can import it.
-        tasks: Its arguments; each gets a task of Spark's own, the first ones start first.
-
-    Returns:
-        What it returned, or the error that it raised, for each task in their order.
-
-    Raises:
-        ClusterError: Spark gave the job up.
-    """
-
-    def results(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from pickled(outcome(function, tasks[number]) for number in numbers(batches))
-
-    if not tasks:
-        return []
-    return collected(task_rows(spark, len(tasks)).mapInArrow(results, RESULT))
 
 
 def outcome(function: Callable[[Task], Result], task: Task) -> Result | So2docsError:
@@ -68,35 +33,6 @@ def outcome(function: Callable[[Task], Result], task: Task) -> Result | So2docsE
         if isinstance(error, ChangedDumpError):
             error.advice = "wait until it is complete and run the same command again"
         return error
-
-
-def task_rows(spark: SparkSession, count: int) -> DataFrame:
-    """A data frame of so many rows, the numbers from 0, each in a partition of its own."""
-    return spark.range(0, count, numPartitions=max(1, count))
-
-
-def pickled(results: Iterable[Any]) -> Iterator[Any]:
-    """Objects in Arrow batches, a row each, as `RESULT` describes them."""
-    import pyarrow as pa
-
-    for result in results:
-        yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], ["result"])
-
-
-def collected(frame: DataFrame) -> list[Any]:
-    """The objects in a data frame of those.
-
-    Raises:
-        ClusterError: Spark gave the job up.
-    """
-    with spark_errors():
-        return [pickle.loads(row.result) for row in frame.collect()]
-
-
-def numbers(batches: Iterator[Any]) -> Iterator[int]:
-    """The numbers in the only column of some Arrow batches."""
-    for batch in batches:
-        yield from batch.column(0).to_pylist()
 
 
 def cores() -> int:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
 
-from so2docs.errors import So2docsError
 from so2docs.options.conversion import Options
 from so2docs.options.output_form import ending
 from so2docs.output.paths import Names
@@ -24,18 +23,21 @@ from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
 from so2docs.posts.core import resolve
+from so2docs.posts.keys import KEY
 from so2docs.posts.posts import Posts
 from so2docs.report import Report, TableCounts
 from so2docs.schema import TABLES
 from so2docs.spark import folders
-from so2docs.spark.frames import OF_USERS, rows_of
+from so2docs.spark.frames import RESULT, USERS, Groups, Row
 from so2docs.spark.jobs import outcome
+from so2docs.spark.joins import stored
 from so2docs.spark.plan import PlannedSite
-from so2docs.spill import Spill
+from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store.blocks import Block, BlockWriter
 from so2docs.store.tally import ChunkTally
 from so2docs.store.users import UserRecords
 
+_OF_USERS = TABLES["users"].sequence << SEQUENCE_BITS
 _KEYLESS = "keyless"
 """Stands for strays that the first pass has counted by their reasons."""
 
@@ -48,95 +50,60 @@ class Giant:
         site: The site.
         options: How to convert it.
         first_question_of: For post ids under several questions, the first in the dump.
-        numbers: The number of each part's file.
+        parts: Its parts, in ascending order.
     """
 
     site: PlannedSite
     options: Options
-    first_question_of: dict[int, int]
-    numbers: Mapping[int, int]
+    first_question_of: dict[int, int] = field(default_factory=dict)
+    parts: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What became of the posts of a part.
+def write(found: Groups, giants: Mapping[int, Giant]) -> Iterator[Row]:
+    """Write the part file, and the side file, of each part.
 
-    Attributes:
-        site: Number of the site.
-        report: What became of them; nothing if there was an error.
-        files: The files that were written, with their bytes, by name.
-        error: Why nothing was.
+    Yields:
+        Number of the site, and a report with the names of these files, or the error.
     """
-
-    site: int
-    report: Report | None = None
-    files: dict[str, int] = field(default_factory=dict)
-    error: So2docsError | None = None
-
-
-def write(batches: Iterable[Any], giants: Mapping[int, Giant]) -> Iterator[Written]:
-    """Write the part file, and the side file, of each part of a partition."""
-    for number, part, spill in _spills(batches, giants):
-        giant = giants[number]
+    for number, part, spill in _spills(found, giants):
         # Rows that belong to no question come before all parts.
-        order = -1 if part is None else giant.numbers[part]
-        result = outcome(lambda found: _write(found, giant, order), spill)  # noqa: B023
-        if isinstance(result, So2docsError):
-            yield Written(number, error=result)
-        else:
-            yield Written(number, *result)
+        order = -1 if part is None else giants[number].parts.index(part)
+        result = outcome(partial(_write, giants[number], order), spill)
+        yield Row(RESULT, number, part, 0, 0, (number, result))
 
 
 def documents(
-    batches: Iterable[Any], giants: Mapping[int, Giant]
+    found: Groups, giants: Mapping[int, Giant]
 ) -> Iterator[tuple[Giant, Iterator[tuple[int, bytes]]]]:
-    """The documents of each range of question ids of a partition, with their site."""
-    for number, _, spill in _spills(batches, giants):
+    """The documents of each range of question ids, with their site."""
+    for number, _, spill in _spills(found, giants):
         second, report = second_pass(spill, giants[number], Names("-", None))
         for nested in second.documents(report):
             yield giants[number], nested
 
 
-def _spills(
-    batches: Iterable[Any], giants: Mapping[int, Giant]
-) -> Iterator[tuple[int, int | None, Spill]]:
+def _spills(found: Groups, giants: Mapping[int, Giant]) -> Iterator[tuple[int, int | None, Spill]]:
     """The spill of each part, with the numbers of site and part, until the next is asked for."""
-    for (site, part), of_part in groupby(rows_of(batches), itemgetter("site", "part")):
-        with folders.temporary_folder() as folder, _closed(Spill(folder)) as spill:
-            for chunk, rows in groupby(of_part, itemgetter("chunk")):
-                add = _add_users if chunk == OF_USERS and part is not None else _add
-                add(spill, chunk, rows)
+    for (site, part), of_part in found:
+        with folders.temporary_folder() as folder, closing(Spill(folder)) as spill:
+            for (kind, chunk), rows in groupby(of_part, attrgetter("kind", "chunk")):
+                number = _OF_USERS if kind == USERS else chunk
+                path = spill.new_file(number)
+                blocks = (_stored_users if kind == USERS else stored)(path, rows)
+                spill.commit(number, path, blocks, ChunkTally())
             spill.merge_only(TABLES[name].sequence for name in giants[site].options.nest)
             spill.index()
             yield site, part, spill
 
 
-@contextmanager
-def _closed(spill: Spill) -> Iterator[Spill]:
-    try:
-        yield spill
-    finally:
-        spill.close()
-
-
-def _add(spill: Spill, chunk: int, rows: Iterable[dict[str, Any]]) -> None:
-    path, blocks, at = spill.new_file(chunk), list[Block](), 0
-    with open(path, "wb") as file:
-        for row in rows:
-            blocks.append(Block(**{name: row[name] for name in Block._fields})._replace(offset=at))
-            at += file.write(row["data"])
-    spill.commit(chunk, path, blocks, ChunkTally())
-
-
-def _add_users(spill: Spill, chunk: int, rows: Iterable[dict[str, Any]]) -> None:
-    path = spill.new_file(chunk)
+def _stored_users(path: str, rows: Iterable[Row]) -> list[Block]:
     with BlockWriter(path) as writer:
         users = UserRecords(Posts(), writer)
         for row in rows:
-            data = bytes(row["data"])
-            users.add_compiled(data[: row["keys_size"]], data[row["keys_size"] :])
+            keys = (KEY.pack(of, 0, 0, len(json) << 4) for of, json in row.data.items())
+            users.add_compiled(b"".join(keys), b"".join(row.data.values()))
         users.finish()
-    spill.commit(chunk, path, writer.blocks, ChunkTally())
+    return writer.blocks
 
 
 class _PartPass(SecondPass):
@@ -157,7 +124,7 @@ def second_pass(spill: Spill, giant: Giant, names: Names) -> tuple[SecondPass, R
     return _PartPass(spill, options, names, giant.first_question_of, users=users), report
 
 
-def _write(spill: Spill, giant: Giant, order: int) -> tuple[Report, dict[str, int]]:
+def _write(giant: Giant, order: int, spill: Spill) -> Report:
     form = giant.options.form
     name = f"{folders.PART}{max(order, 0):05}{ending(form.format, form.compression)}"
     with folders.draft(giant.site.folder) as draft:
@@ -167,11 +134,16 @@ def _write(spill: Spill, giant: Giant, order: int) -> tuple[Report, dict[str, in
             report.strays = {_KEYLESS: 1}
         with Workers(1) as workers:
             second.run(workers, report).publish(names)
-        made = {name: names.output} if report.questions else {}
+        made = {}
+        if report.questions:
+            report.first_file = name
+            made[name] = names.output
         if report.strays_path is not None:
-            made[f"{folders.STRAYS}-{order + 1:05}"] = names.strays
-        report.strays.pop(_KEYLESS, None)
-        report.peak_memory_bytes = peak_memory()
-        sizes = {name: os.path.getsize(path) for name, path in made.items()}
+            report.strays_path = f"{folders.STRAYS}-{order + 1:05}"
+            made[report.strays_path] = names.strays
         folders.publish(giant.site.folder, made)
-    return report, sizes
+    if not report.questions:
+        report.files = report.output_bytes = 0
+    report.strays.pop(_KEYLESS, None)
+    report.peak_memory_bytes = peak_memory()
+    return report

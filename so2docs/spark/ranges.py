@@ -1,7 +1,8 @@
 """Ranges of giant dumps and of their tables, in executors: blocks as rows of a data frame.
 
 `spill_chunk` does the work, into a temporary file; its blocks leave as they are, a row each with
-the part of the site that it belongs to, which is what Spark shuffles by.
+the part of the site that they belong to, which is what Spark shuffles by. Rows of a table leave by
+the ids of their posts, and join their questions (`joins`) before they go to a part.
 
 Memory: what `spill_chunk` takes, and a batch of rows.
 """
@@ -9,15 +10,12 @@ Memory: what `spill_chunk` takes, and a batch of rows.
 from __future__ import annotations
 
 import os
-import pickle
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from so2docs.errors import ChangedDumpError, So2docsError
 from so2docs.options.conversion import Options
@@ -25,38 +23,30 @@ from so2docs.passes.chunk import ChunkResult, ChunkTask, spill_chunk
 from so2docs.passes.worker import peak_memory
 from so2docs.posts import repeats
 from so2docs.posts.core import resolve
-from so2docs.posts.keys import KEY, as_bytes, integers
+from so2docs.posts.keys import BUCKET_BITS, as_bytes, integers
 from so2docs.schema import POSTS, TABLES, Table
 from so2docs.sources import storage
 from so2docs.sources.dump import Chunk, Dump, open_dump
 from so2docs.sources.kinds import DumpFile
 from so2docs.spark.folders import temporary_folder
 from so2docs.spark.frames import (
-    ASKED,
     BLOCK,
     PART_BITS,
     QUESTIONS,
-    TOLD,
+    RANGE_BITS,
+    RESULT,
+    ROWS,
+    USERS,
     WANTED,
     Row,
-    batches,
-    by_range,
-    pairs_in,
-    row,
-    rows_of,
-    user_rows,
 )
 from so2docs.spark.jobs import outcome
-from so2docs.spark.summaries import Told
 from so2docs.spill import REJECTED, SEQUENCE_BITS
 from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.id_runs import IdMapWriter
 from so2docs.store.users import CHECK_BYTES
 
-Keys = tuple[Block, bytes]
 _USERS = TABLES["users"]
-_FIELDS = KEY.size // 8
-_NOT_COMPRESSED = 1 << 62
 
 # Inside a JSON string each quote has a backslash before it, so these are attributes.
 _USER_ID = re.compile(rb'"(?:Owner|LastEditor|)UserId":(-?[0-9]+)')
@@ -84,60 +74,47 @@ class RangeTask:
         return (self.table.sequence << SEQUENCE_BITS) + self.chunk.number
 
 
-def spilled(task: RangeTask, questions: Iterable[tuple[int, int]] = ()) -> Iterator[Any]:
-    """The rows of a range, in Arrow batches.
+@dataclass(frozen=True, slots=True)
+class RangeResult:
+    """What a range tells the driver.
 
-    Args:
-        task: The range.
-        questions: Posts that the rows of a table belong to, each with its question.
+    Attributes:
+        found: What was counted in it, or why nothing was; without its blocks.
+        parts: Parts of the site, or ranges of post ids, that the blocks belong to.
+        peak: Most resident memory of the process so far, in bytes.
     """
-    with temporary_folder() as folder, BlockReader() as reader:
-        path, posts = os.path.join(folder, "blocks"), _as_map(folder, questions)
-        result = outcome(lambda given: _spill(given, path, posts), task)
-        told: Told | So2docsError
-        if isinstance(result, So2docsError):
-            told = result
-        else:
-            # Only tables have a use for them.
-            blocks = result.blocks if task.options.nest else []
-            keys = [(block, reader.read_keys(path, block)) for block in blocks]
-            told = _told(task, result, keys)
-            yield from batches(_block_rows(task, path, result.blocks))
-            yield from batches(_join_rows(task, path, result, keys, reader))
-        yield from batches([row(TOLD, task.site, None, task.number, pickle.dumps(told))])
+
+    found: ChunkResult | So2docsError
+    parts: set[int]
+    peak: int
 
 
-def asked(task: RangeTask) -> Iterator[Any]:
-    """The posts that the rows of a range of a table belong to, in Arrow batches."""
-    ids: set[int] = set()
-    with temporary_folder() as folder, BlockReader() as reader:
-        path, nothing = os.path.join(folder, "blocks"), _as_map(folder, ())
-        result = outcome(lambda given: _spill(given, path, nothing, room=_NOT_COMPRESSED), task)
-        # What is wrong with it is found again when the rows are needed.
-        if not isinstance(result, So2docsError):
-            for block in result.blocks:
-                ids.update(integers(reader.read_keys(path, block))[1::_FIELDS])
-    # A chunk that asks for nothing is read, too.
-    found = by_range((post_id, 0) for post_id in sorted(ids)) or {0: b""}
-    site, chunk = task.site, task.number
-    yield from batches(row(ASKED, site, part, chunk, data) for part, data in found.items())
+def read(task: RangeTask) -> Iterator[Row]:
+    """The rows of a range: its blocks, what joins need to know of it, and a `RangeResult`."""
+    parts: set[int] = set()
+    with temporary_folder() as folder:
+        path = os.path.join(folder, "blocks")
+        found = outcome(lambda given: _spill(given, path), task)
+        if isinstance(found, ChunkResult):
+            kind = ROWS if task.table.kind else BLOCK
+            for row in block_rows(kind, task.site, task.number, path, found.blocks):
+                if row.part is not None:
+                    parts.add(row.part)
+                yield row
+            if task.options.nest:
+                yield from _join_rows(task, path, found)
+            found.blocks = []
+    result = RangeResult(found, parts, peak_memory())
+    yield Row(RESULT, task.site, None, task.number, 0, result)
 
 
-def with_questions(found: Iterable[Any], tasks: Mapping[tuple[int, int], RangeTask]) -> Any:
-    """The rows of ranges of tables, in Arrow batches.
-
-    Args:
-        found: What `frames.find_questions` has found, sorted by site and chunk.
-        tasks: The ranges by site and chunk.
-    """
-    for key, of_range in groupby(rows_of(found), itemgetter("site", "chunk")):
-        yield from spilled(tasks[key], (pair for one in of_range for pair in pairs_in(one["data"])))
-
-
-def _spill(task: RangeTask, path: str, posts_map: str, *, room: int = 0) -> ChunkResult:
+def _spill(task: RangeTask, path: str) -> ChunkResult:
+    known = f"{path}.posts"
+    with IdMapWriter(known) as posts:  # Rows whose post nobody knows are filed under its id.
+        posts.finish()
     chunk = task.chunk._replace(dump=_same_dump(task))
     options = replace(task.options, core=resolve(task.options.core))
-    result = spill_chunk(ChunkTask(chunk, path, options, task.table, posts_map, room))
+    result = spill_chunk(ChunkTask(chunk, path, options, task.table, known))
     chunk.dump.check_unchanged()
     return result
 
@@ -158,81 +135,61 @@ def _same_dump(task: RangeTask) -> Dump:
     return found
 
 
-def _as_map(folder: str, pairs: Iterable[tuple[int, int]]) -> str:
-    """Path of a map of those pairs."""
-    path = os.path.join(folder, "posts.map")
-    known = dict(pairs)
-    with IdMapWriter(path) as found:
-        found.add(list(known), list(known.values()))
-        found.finish()
-    return path
-
-
-def _told(task: RangeTask, result: ChunkResult, keys: list[Keys]) -> Told:
-    numbers = {block.bucket for block in result.blocks} - {None, REJECTED}
-    parts = {number >> PART_BITS for number in numbers if number is not None}
-    pages, is_repeated = result.pages, False
-    if task.table == _USERS:
-        ids = [number for _, of_block in keys for number in integers(of_block)[::_FIELDS]]
-        is_repeated = len(set(ids)) < len(ids)
-        pages, _ = repeats.of_chunk(bytearray(as_bytes(array("q", sorted(ids * 2)))))
-    core = resolve(task.options.core)
-    return Told(result.tally, pages, is_repeated, parts, peak_memory(), core)
-
-
-def _part(block: Block) -> int | None:
-    return None if block.bucket is None else block.bucket >> PART_BITS
-
-
-def _block_rows(task: RangeTask, path: str, blocks: list[Block]) -> Iterator[Row]:
-    """The blocks that are merged: not what rejected posts and users have of their own."""
+def block_rows(
+    kind: int, site: int, chunk: int, path: str, blocks: Iterable[Block]
+) -> Iterator[Row]:
+    """The blocks in a file that are merged: not what rejected posts and users have of their own."""
     with open(path, "rb") as file:
         for block in blocks:
             if block.bucket == REJECTED or (block.bucket is None and not block.raw_size):
                 continue
+            part = None if block.bucket is None else block.bucket >> PART_BITS
             file.seek(block.offset)
-            data = file.read(block.keys_size + block.json_size)
-            yield row(BLOCK, task.site, _part(block), task.number, data, block=block)
+            data = block, file.read(block.keys_size + block.json_size)
+            yield Row(BLOCK if part is None else kind, site, part, chunk, block.offset, data)
 
 
-def _join_rows(
-    task: RangeTask,
-    path: str,
-    result: ChunkResult,
-    keys: list[Keys],
-    reader: BlockReader,
-) -> Iterator[Row]:
-    """What other tables need to know of a range."""
-    site, number, nest = task.site, task.number, task.options.nest
+def wanted_rows(site: int, path: str, blocks: Iterable[Block]) -> Iterator[Row]:
+    """The users that posts or comments name, by range of their ids and part that names them."""
+    wanted: dict[tuple[int, int], set[int]] = defaultdict(set)
+    with BlockReader() as reader:
+        for block in blocks:
+            if block.bucket is not None and block.raw_size:
+                _, json = reader.read(path, block)
+                for user_id in set(map(int, _USER_ID.findall(json))):
+                    wanted[user_id >> RANGE_BITS, block.bucket >> PART_BITS].add(user_id)
+    return (Row(WANTED, site, of, part, 0, ids) for (of, part), ids in wanted.items())
+
+
+def _join_rows(task: RangeTask, path: str, found: ChunkResult) -> Iterator[Row]:
+    """What other tables need to know of a range of posts or users."""
+    with BlockReader() as reader:
+        keys = [integers(reader.read_keys(path, block)) for block in found.blocks]
     if task.table == _USERS:
-        yield from user_rows(_users(path, keys), site, chunk=number)
-    elif _USERS.name in nest and task.table in (POSTS, TABLES["comments"]):
-        wanted = by_range(sorted(_wanted_users(path, result.blocks, reader)))
-        yield from (row(WANTED, site, part, number, data) for part, data in wanted.items())
-    if task.table == POSTS and set(nest) - {_USERS.name}:
-        questions = dict(result.tally.first_questions)
-        for _, of_block in keys:
-            numbers = integers(of_block)
-            for post_id, question_id in zip(numbers[1::_FIELDS], numbers[::_FIELDS], strict=True):
-                questions.setdefault(post_id, question_id)
-        for part, data in by_range(questions.items()).items():
-            yield row(QUESTIONS, site, part, number, data)
+        yield from _user_rows(task, path, found, keys)
+    if task.table == POSTS and _USERS.name in task.options.nest:
+        yield from wanted_rows(task.site, path, found.blocks)
+    if task.table == POSTS and {*task.options.nest} - {_USERS.name}:
+        questions: dict[int, dict[int, int]] = defaultdict(dict)
+        pairs = [zip(of_block[1::4], of_block[::4], strict=True) for of_block in keys]
+        for of_some in (*pairs, found.tally.first_questions.items()):
+            for post_id, question_id in of_some:
+                questions[post_id >> RANGE_BITS][post_id] = question_id
+        for of, some in questions.items():
+            yield Row(QUESTIONS, task.site, of, task.number, 0, some)
 
 
-def _users(path: str, keys: list[Keys]) -> Iterator[tuple[int, bytes]]:
-    """Id and JSON of each user of a range."""
-    data = Path(path).read_bytes()
-    for _, of_block in keys:
-        for user_id, at, _, _ in KEY.iter_unpack(of_block):
-            yield user_id, data[at + CHECK_BYTES : data.index(b"\n", at)]
-
-
-def _wanted_users(path: str, blocks: list[Block], reader: BlockReader) -> set[tuple[int, int]]:
-    """The users of posts or comments, each with the part of the site that names them."""
-    found: set[tuple[int, int]] = set()
-    for block in blocks:
-        part = _part(block)
-        if part is not None and block.raw_size:
-            _, json = reader.read(path, block)
-            found.update((user_id, part) for user_id in set(map(int, _USER_ID.findall(json))))
-    return found
+def _user_rows(
+    task: RangeTask, path: str, found: ChunkResult, keys: list[array[int]]
+) -> Iterator[Row]:
+    """The JSON of the users of a range by id; what is repeated among those ids is noted."""
+    data, users = Path(path).read_bytes(), defaultdict[int, dict[int, bytes]](dict)
+    pairs: array[int] = array("q")
+    for of_block in keys:
+        for user_id, at in zip(of_block[::4], of_block[1::4], strict=True):
+            pairs.extend((at, user_id))
+            line = data[at + CHECK_BYTES : data.index(b"\n", at)]
+            users[user_id >> BUCKET_BITS][user_id] = line
+    found.pages, found.tally.first_questions = repeats.of_chunk(bytearray(as_bytes(pairs)))
+    for bucket, some in users.items():
+        yield Row(USERS, task.site, bucket >> PART_BITS, task.number, 0, some)

@@ -30,7 +30,8 @@ from so2docs import merge
 from so2docs import spark as on_spark
 from so2docs.posts import posts
 from so2docs.spark import door, looking, plan
-from so2docs.spark.jobs import outcome, run
+from so2docs.spark.frames import run
+from so2docs.spark.jobs import outcome
 from so2docs.spark.site import SiteTask, convert_site
 
 

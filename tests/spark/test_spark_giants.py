@@ -26,13 +26,15 @@ import so2docs
 from so2docs import spark as on_spark
 from so2docs.options.conversion import Options
 from so2docs.output.paths import Names
+from so2docs.passes.chunk import ChunkResult
 from so2docs.posts import core
 from so2docs.schema import POSTS
 from so2docs.sources.dump import Chunk, open_dump
-from so2docs.spark import giants, parts, ranges, summaries
+from so2docs.spark import giants, parts, ranges
+from so2docs.spark.frames import BLOCK, by_part
+from so2docs.spark.giants import Spread
 from so2docs.spark.looking import FoundDump
 from so2docs.spark.plan import PlannedSite
-from so2docs.spark.spread import Spread
 from so2docs.spill import Spill
 
 pytestmark = pytest.mark.spark
@@ -181,8 +183,8 @@ def test_one_giant_among_many_small_ones(
         )
     ]
     spread = Spread(session, chosen, [Options(chunk_bytes=50_000, core="python")])
-    blocks = spread.shuffled()
-    assert blocks.select("part").distinct().count() == len(spread.giants[0].numbers) > 10
+    blocks = by_part(spread.blocks, (BLOCK,), spread.parts)
+    assert blocks.select("part").distinct().count() == len(spread.giants[0].parts) > 10
     tasks = blocks.select(spark_partition_id()).distinct().count()
     assert tasks > 5
     spread.release()
@@ -246,7 +248,7 @@ def test_what_is_wrong_with_a_table(session: Any, tmp_path: Path, strict: bool) 
 
 
 def test_parts_are_nested_by_the_core_of_their_executor(tmp_path: Path) -> None:
-    giant = parts.Giant(PlannedSite("wide", "Posts.xml"), Options(core="auto"), {}, {})
+    giant = parts.Giant(PlannedSite("wide", "Posts.xml"), Options(core="auto"))
     with closing(Spill(tmp_path / "spill")) as spill:
         second, _ = parts.second_pass(spill, giant, Names("-", None))
     assert second.options.core == core.built()
@@ -263,16 +265,16 @@ def test_workers_may_have_a_copy_of_the_dump_each(tmp_path: Path) -> None:
     os.utime(tmp_path / "copy", (1, 1))
     os.replace(tmp_path / "copy", dump)
     assert open_dump(str(dump)).identity != looked_at.identity
-    assert _summary(looked_at).error is None
+    assert isinstance(_read(looked_at), ChunkResult)
     sparse_dump(dump, range(1, 3000, 3))
-    error = _summary(looked_at).error
+    error = _read(looked_at)
     assert isinstance(error, so2docs.ChangedDumpError)
     assert "run the same command again" in str(error)
     assert "restart=" not in str(error)
 
 
-def _summary(dump: Any) -> summaries.PartSummary:
+def _read(dump: Any) -> ChunkResult | so2docs.So2docsError:
     chunk = Chunk(0, dump, dump.start, dump.end)
-    task = ranges.RangeTask(0, POSTS, chunk, Options(core="python"))
-    told = [batch.slice(batch.num_rows - 1) for batch in list(ranges.spilled(task))[-1:]]
-    return summaries.summarize(iter(told), {(0, POSTS.name): dump})[0, POSTS.name]
+    *_, last = ranges.read(ranges.RangeTask(0, POSTS, chunk, Options(core="python")))
+    found: ChunkResult | so2docs.So2docsError = last.data.found
+    return found
