@@ -53,12 +53,8 @@ def test_executors_killed_in_each_stage_change_nothing(master: str, tmp_path: Pa
     giant, out = wide_site(tmp_path / "wide"), tmp_path / "out"
     assert run("spark_killer", master, out, giant, *dumps) == [
         "run",  # The sites.
-        "Spread._mapped",  # Ranges of the posts.
-        "Spread._keep",  # What the chunks tell.
-        "Spread._mapped",  # Posts that the tables ask for.
-        "find_questions",
-        "Spread._add_tables",  # Rows of the tables, with the questions of their posts.
-        "Spread._mapped",  # Users.
+        "read",  # Ranges of posts and tables.
+        "Spread._joined",  # Rows of tables find the questions of their posts.
         "find_users",
         "convert",  # Part files.
     ]

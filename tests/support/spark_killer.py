@@ -20,8 +20,8 @@ from support.spark_cluster import SHORT_LIVED
 
 Mapped = Callable[[Iterator[Any]], Iterator[Any]]
 
-ONLY = {"run": 3, "Spread._keep": 1}
-"""Where dumps are found and looked at, nothing can be lost; and once is enough of what is told."""
+ONLY = {"run": 3}
+"""Where dumps are found and looked at, nothing can be lost."""
 
 
 def executors(application: str) -> list[int]:
