@@ -6,15 +6,17 @@ Spark finds it by the name of the package `pyspark_so2docs`, and reads every dum
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+import orjson
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from so2docs.options.keywords import DocumentKeywords
 from so2docs.options.request import checked, options_of
-from so2docs.spark import looking, plan, rows
-from so2docs.spark.plan import PlannedSite
+from so2docs.spark import rows, sites
+from so2docs.spark.frames import outcome
 from so2docs.spark.site import document_batches
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class Questions(DataSource):  # type: ignore[misc]
         super().__init__(dict(options))
         given = {name.lower(): text for name, text in options.items()}
         path, paths = given.pop("path", None), given.pop("paths", "[]")
-        self._patterns = plan.patterns([path] if path else json.loads(paths))
+        self._patterns = sites.patterns([path] if path else json.loads(paths))
         keywords = {name: _value(name, text) for name, text in given.items()}
         self._keywords = checked(keywords, DocumentKeywords)
         self._options = options_of(self._keywords, core=self._keywords.get("core", "auto"))
@@ -53,11 +55,6 @@ class Questions(DataSource):  # type: ignore[misc]
         return _DumpReader(self._patterns, self._keywords, self._options.nest)
 
 
-class _Partition(InputPartition):  # type: ignore[misc]
-    def __init__(self, site: PlannedSite) -> None:
-        super().__init__(site)
-
-
 class _DumpReader(DataSourceReader):  # type: ignore[misc]
     def __init__(
         self, patterns: list[str], keywords: Mapping[str, Any], nest: tuple[str, ...]
@@ -66,27 +63,26 @@ class _DumpReader(DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> Sequence[InputPartition]:
         """A dump a partition, the largest first."""
-        found = [path for pattern in self._patterns for path in looking.matching(pattern)]
-        sites = plan.sites(list(dict.fromkeys(found)), "")
-        tasks = [looking.LookTask(site, self._nest) for site in sites]
-        sizes = {task.site: looking.look(task).size for task in tasks}
-        return [_Partition(site) for site in sorted(sites, key=lambda site: -sizes[site])]
+        found = sites.sound(sites.find(self._patterns, _here, nest=self._nest))
+        return [InputPartition(site) for site in sites.by_size(found)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The questions of a dump, in Arrow batches."""
-        yield from document_batches(partition.value, self._keywords, schema=True, has_site=True)
+        yield from document_batches(
+            partition.value, keywords=self._keywords, schema=True, has_site=True
+        )
+
+
+def _here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+    return [outcome(function, task) for task in tasks]
 
 
 def _value(name: str, text: str) -> Any:
     """An option of Spark's, which is a text, as the keyword that it stands for."""
     kinds = get_args(_HINTS.get(name)) or (_HINTS.get(name),)
-    if bool in kinds and text.lower() in ("true", "false"):
-        return text.lower() == "true"
     if name in ("tags", "nest"):
         return text.split(",")
-    if int in kinds:
-        try:
-            return int(text)
-        except ValueError:
-            pass  # The check of the keywords says what it must be.
+    if bool in kinds or int in kinds:
+        with suppress(ValueError):  # The check of the keywords says what it must be.
+            return orjson.loads(text.lower())
     return text

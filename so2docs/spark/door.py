@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from so2docs.errors import DumpError, OptionError, So2docsError
+from so2docs.errors import DumpError, OptionError
 from so2docs.options.choices import FORMATS
 from so2docs.options.conversion import Options
 from so2docs.options.keywords import DocumentKeywords, FileKeywords
 from so2docs.options.output_form import ending
 from so2docs.options.request import checked, options_of, output_form
-from so2docs.options.sites import host
-from so2docs.report import Report
-from so2docs.sources import storage
-from so2docs.spark import folders, giants, looking, plan, rows
-from so2docs.spark.frames import numbers, run, task_rows
-from so2docs.spark.looking import FoundDump, LookTask
-from so2docs.spark.plan import Dumps, PlannedSite
+from so2docs.spark import folders, giants, rows, sites
+from so2docs.spark.frames import of_tasks, run
 from so2docs.spark.report import SparkReport
-from so2docs.spark.site import SiteTask, convert_site, document_batches
+from so2docs.spark.site import convert_site, document_batches
+from so2docs.spark.sites import Dumps, Found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
 
 PART_BYTES = "128MB"
@@ -86,40 +80,26 @@ def convert(
     started = time.perf_counter()
     given = checked(keywords, FileKeywords)
     options = _options(given)
-    has_site = plan.is_several(source) if site is None else site
-    if FORMATS[options.form.format].ids and plan.is_several(source) and not has_site:
+    has_site = sites.is_several(source) if site is None else site
+    if FORMATS[options.form.format].ids and sites.is_several(source) and not has_site:
         raise OptionError(
             f"--format {options.form.format} of several sites needs their names (site=True, not "
             "--no-site): post ids are unique per site only, and documents of the same id would "
             "replace each other"
         )
     report = SparkReport()
-    failures = _Failures(on_error, report.failures)
-    looked = _look(spark, source, options, failures, folder=os.fspath(output_dir), force=force)
+    failures = report.failures if on_error == "skip" else None
+    looked = _look(spark, source, options, failures, folder=sites.located(output_dir), force=force)
     report.finished = [one.name for one, found in looked if found.is_finished]
     left = [(one, found) for one, found in looked if not found.is_finished]
-    begun = [one.folder for one, found in left if found.is_begun]
-    for answer in run(spark, folders.begin, begun):
-        _value(answer)
-    spread = [item for item in left if giants.is_giant(item[1], options)]
-    own = _of_sites(options, spread, has_site=has_site)
-    done: dict[PlannedSite, Report | So2docsError | None] = {
-        one: result
-        for (one, _), result in zip(spread, giants.convert(spark, spread, own), strict=True)
-    }
-    tasks = [
-        SiteTask(one, {**given, "split": PART_BYTES}, has_site)
-        # The longest first, so that none is left for the end.
-        for one, _ in sorted(left, key=lambda item: -item[1].size)
-        if done.get(one) is None
-    ]
-    for task, result in zip(tasks, run(spark, convert_site, tasks), strict=True):
-        done[task.site] = result
-    for one, _ in left:
-        converted = done[one]
-        failures.check(one, converted)
-        if isinstance(converted, Report):
-            report.sites[one.name] = converted
+    begun = [one for one, found in left if found.is_begun]
+    sites.sound(zip(begun, run(spark, folders.begin, [one.folder for one in begun]), strict=True))
+    done = giants.convert(spark, left, options, has_site=has_site)
+    task = partial(convert_site, keywords={**given, "split": PART_BYTES}, has_site=has_site)
+    small = [one for one in sites.by_size(left) if one not in done]
+    done |= dict(zip(small, run(spark, task, small), strict=True))
+    converted = sites.sound(((one, done[one]) for one, _ in left), failures)
+    report.sites = {one.name: found for one, found in converted}
     report.seconds = time.perf_counter() - started
     return report
 
@@ -154,63 +134,13 @@ def documents(
     """
     given = checked(keywords, DocumentKeywords)
     options = _options(given)
-    looked = _look(spark, source, options, _Failures("stop", {}))
-    looked.sort(key=lambda item: -item[1].size)
-    spread = [item for item in looked if giants.is_giant(item[1], options)]
-    chosen = _of_sites(options, spread, has_site=site or schema)
-    frame, repeated = giants.documents(spark, spread, chosen, schema=schema)
-    small = [one for one, found in looked if (one, found) not in spread or (one, found) in repeated]
+    looked = _look(spark, source, options)
+    frame, spread = giants.documents(spark, looked, options, schema=schema, has_site=site or schema)
+    small = [one for one in sites.by_size(looked) if one not in spread]
 
-    def batches(found: Iterator[Any]) -> Iterator[Any]:
-        for number in numbers(found):
-            yield from document_batches(small[number], given, schema=schema, has_site=site)
-
-    columns = rows.columns(options, schema=schema)
-    of_small = task_rows(spark, len(small)).mapInArrow(batches, columns)
+    batches = partial(document_batches, keywords=given, schema=schema, has_site=site)
+    of_small = of_tasks(spark, batches, small, rows.columns(options, schema=schema))
     return of_small if frame is None else of_small.unionAll(frame)
-
-
-@dataclass(slots=True)
-class _Failures:
-    """Dumps that cannot be converted: the first ends all, or each is noted.
-
-    Attributes:
-        on_error: Which of both.
-        found: The errors by the name of the site.
-    """
-
-    on_error: OnError
-    found: dict[str, DumpError] = field(default_factory=dict)
-
-    def check(self, site: PlannedSite, result: object) -> None:
-        """Raise the error that a task ended with, or note it."""
-        if not isinstance(result, So2docsError):
-            return
-        if isinstance(result, DumpError) and site.folder and result.excerpt is not None:
-            result.excerpt_path = storage.join(site.folder, folders.ERROR)
-        if not isinstance(result, DumpError) or self.on_error == "stop":
-            raise result
-        self.found[site.name] = result
-
-
-def _of_sites(
-    options: Options, sites: Sequence[tuple[PlannedSite, Any]], *, has_site: bool
-) -> list[Options]:
-    """The options of each site."""
-    found = [rows.with_site(options, one.name) if has_site else options for one, _ in sites]
-    if not options.is_attributed:
-        return found
-    return [replace(own, host=_host(one)) for own, (one, _) in zip(found, sites, strict=True)]
-
-
-def _host(site: PlannedSite) -> str:
-    try:
-        return host(site.path, None)
-    except OptionError as error:
-        raise OptionError(
-            f"{site.path}: the host name of its site cannot be told; put the dump into a folder of "
-            "that name, such as beer.stackexchange.com/Posts.xml"
-        ) from error
 
 
 def _options(given: Mapping[str, Any]) -> Options:
@@ -220,31 +150,18 @@ def _options(given: Mapping[str, Any]) -> Options:
     return options_of(given, form, core=given.get("core", "auto"))
 
 
-def _value(result: Any) -> Any:
-    if isinstance(result, So2docsError):
-        raise result
-    return result
-
-
 def _look(
     spark: SparkSession,
     source: Dumps,
     options: Options,
-    failures: _Failures,
-    *,
-    folder: str = "",
-    force: bool = False,
-) -> list[tuple[PlannedSite, FoundDump]]:
-    """Find the dumps, name them, and look at each; those that look sound."""
-    given = plan.patterns(source)
-    paths = [path for found in run(spark, looking.matching, given) for path in _value(found)]
-    sites = plan.sites(list(dict.fromkeys(paths)), folder and plan.located(folder))
-    tasks = [LookTask(site, options.nest, force) for site in sites]
-    looked: list[tuple[PlannedSite, FoundDump]] = []
-    for site, result in zip(sites, run(spark, looking.look, tasks), strict=True):
-        failures.check(site, result)
-        if isinstance(result, FoundDump):
-            looked.append((site, result))
-            if options.is_attributed:
-                _host(site)  # Before anything is converted.
+    failures: dict[str, DumpError] | None = None,
+    **where: Any,
+) -> list[Found]:
+    """Find the dumps and look at each; those that look sound."""
+    given = sites.patterns(source)
+    looked = sites.sound(
+        sites.find(given, partial(run, spark), nest=options.nest, **where), failures
+    )
+    for one, _ in looked:  # Before anything is converted.
+        giants.options_for(one, options)
     return looked

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from so2docs.errors import DumpError, OutputError, So2docsError
+from so2docs.report import Report
 from so2docs.sources import storage
 
 SUCCESS = "_SUCCESS"
@@ -20,11 +20,7 @@ _OURS = (PART, STRAYS, "_strays", _TEMPORARY, SUCCESS, ERROR)
 
 
 def names_in(folder: str) -> list[str]:
-    """Names of the files in the folder of a site, none if there is no folder.
-
-    Raises:
-        OutputError: It is a file, or holds what so2docs did not write.
-    """
+    """Names of the files in the folder of a site; an error if so2docs did not write them."""
     try:
         names = storage.listed(folder)
     except NotADirectoryError:
@@ -38,11 +34,7 @@ def names_in(folder: str) -> list[str]:
 
 
 def begin(folder: str) -> None:
-    """Mark the folder of a site as unfinished. Earlier files stay until they are replaced.
-
-    Raises:
-        OutputError: It cannot be written.
-    """
+    """Mark the folder of a site as unfinished. Earlier files stay until they are replaced."""
     try:
         for name in (SUCCESS, ERROR, _TEMPORARY):
             storage.remove(storage.join(folder, name))
@@ -72,24 +64,29 @@ def temporary_folder() -> tempfile.TemporaryDirectory[str]:
     )
 
 
-def publish(folder: str, made: Mapping[str, str]) -> None:
-    """Give finished files their place. Another attempt does the same with the same bytes.
+def publish(folder: str, draft: str, report: Report, number: int = 0) -> set[str]:
+    """Give finished files their places, under the names that are returned; complete the report.
 
-    Args:
-        folder: The folder of the site.
-        made: The files by their names there.
+    Another attempt does the same with the same bytes. `number` is the one of the side file, whose
+    name is not that of data to readers.
     """
+    made = {}
+    if report.questions:
+        made = {
+            name: os.path.join(draft, name) for name in os.listdir(draft) if name.startswith(PART)
+        }
+    else:
+        report.files = report.output_bytes = 0
+    if report.strays_path is not None:
+        name = f"{STRAYS}-{number:05}"
+        made[name], report.strays_path = report.strays_path, name
     for name, path in made.items():
         storage.publish(path, storage.join(folder, name))
+    return set(made)
 
 
 def finish(folder: str, names: set[str]) -> None:
-    """Remove what an earlier conversion left, and mark a folder as finished.
-
-    Args:
-        folder: The folder of the site.
-        names: The files that are there to stay.
-    """
+    """Remove all but these files, which an earlier conversion left, and mark it as finished."""
     for name in storage.listed(folder):
         if name.startswith((PART, STRAYS)) and name not in names:
             storage.remove(storage.join(folder, name))
@@ -98,31 +95,17 @@ def finish(folder: str, names: set[str]) -> None:
         storage.remove(storage.join(folder, _TEMPORARY))
 
 
-@dataclass(frozen=True, slots=True)
-class SiteEnd:
-    """How a site that several tasks have written ends.
-
-    Attributes:
-        folder: The folder of the site.
-        names: The files that are there to stay.
-        error: Why the site cannot be converted; None if it is finished.
-    """
-
-    folder: str
-    names: set[str]
-    error: So2docsError | None = None
-
-
-def end(task: SiteEnd) -> None:
-    """Mark the folder of a site as finished, or clear it and show what is wrong."""
-    if task.error is None:
-        finish(task.folder, task.names)
+def end(task: tuple[str, set[str] | So2docsError]) -> None:
+    """Mark a folder that several tasks have written as finished, or clear it for an error."""
+    folder, result = task
+    if isinstance(result, set):
+        finish(folder, result)
         return
-    for name in storage.listed(task.folder):
+    for name in storage.listed(folder):
         if name.startswith(_OURS):
-            storage.remove(storage.join(task.folder, name))
-    if isinstance(task.error, DumpError):
-        save_excerpt(task.folder, task.error)
+            storage.remove(storage.join(folder, name))
+    if isinstance(result, DumpError):
+        save_excerpt(folder, result)
 
 
 def save_excerpt(folder: str, error: DumpError) -> None:

@@ -11,17 +11,34 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from so2docs.errors import So2docsError
+from so2docs.errors import (
+    AccountingError,
+    ChangedDumpError,
+    ClusterError,
+    DumpError,
+    OptionError,
+    OutputError,
+    So2docsError,
+)
 from so2docs.posts.keys import BUCKET_BITS
-from so2docs.spark.jobs import Result, Task, outcome, spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+
+_LASTING = (DumpError, OptionError, OutputError, AccountingError)
+"""Errors that a second attempt would meet again. Whatever else happens, Spark tries again."""
+
+_FOREIGN = ("pyspark", "py4j", "grpc")
 
 PART_BITS = 3
 """A part holds 2^3 buckets, 131,072 question ids: 160 MB of JSON of a busy site, 50 MB of gzip."""
@@ -60,25 +77,28 @@ Groups = Iterator[tuple[tuple[int, int | None], Iterator[Row]]]
 
 _COLUMNS = ", ".join(f"{name} {'binary' if name == 'data' else 'bigint'}" for name in Row._fields)
 _PART = attrgetter("site", "part")
-_BATCH_BYTES = 4 * 1024 * 1024
+_BATCH_BYTES = 2 * 1024 * 1024
 
 
 def run(
     spark: SparkSession, function: Callable[[Task], Result], tasks: Sequence[Task]
 ) -> list[Result | So2docsError]:
-    """Apply a function to each task, in executors; each is a task of Spark's own.
-
-    Returns:
-        What it returned, or the error that it raised, for each task in their order.
-
-    Raises:
-        ClusterError: Spark gave the job up.
-    """
+    """What a function returns, or the error that it raises, for each task in their order."""
 
     def result(task: Task) -> list[Row]:
         return [Row(RESULT, 0, None, 0, 0, outcome(function, task))]
 
     return collected(each(spark, result, tasks)) if tasks else []
+
+
+def outcome(function: Callable[[Task], Result], task: Task) -> Result | So2docsError:
+    """What a function makes of a task: its result, or the error that it would always raise."""
+    try:
+        return function(task)
+    except _LASTING as error:
+        if isinstance(error, ChangedDumpError):
+            error.advice = "wait until it is complete and run the same command again"
+        return error
 
 
 def each(
@@ -87,10 +107,28 @@ def each(
     """The rows that a function makes of each task; the first tasks start first."""
 
     @wraps(function)
-    def made(found: Iterator[Any]) -> Iterator[Any]:
-        return _batches(row for number in numbers(found) for row in function(tasks[number]))
+    def made(task: Task) -> Iterator[Any]:
+        return _batches(function(task))
 
-    return task_rows(spark, len(tasks)).mapInArrow(made, _COLUMNS)
+    return of_tasks(spark, made, tasks, _COLUMNS)
+
+
+def of_tasks(
+    spark: SparkSession,
+    function: Callable[[Task], Iterator[Any]],
+    tasks: Sequence[Task],
+    columns: str,
+) -> DataFrame:
+    """The Arrow batches that a function makes of each task."""
+
+    @wraps(function)
+    def made(found: Iterator[Any]) -> Iterator[Any]:
+        for batch in found:
+            for number in batch.column(0).to_pylist():
+                yield from function(tasks[number])
+
+    numbers = spark.range(0, len(tasks), numPartitions=max(1, len(tasks)))
+    return numbers.mapInArrow(made, columns)
 
 
 def by_part(frame: DataFrame, kinds: Sequence[int], count: int) -> DataFrame:
@@ -113,25 +151,10 @@ def joined(
 
 
 def collected(frame: DataFrame) -> list[Any]:
-    """The results in a frame, in its order.
-
-    Raises:
-        ClusterError: Spark gave the job up.
-    """
-    with spark_errors():
+    """The results in a frame, in its order."""
+    with _spark_errors():
         results = frame.where(frame.kind == RESULT).select("data").collect()
     return [pickle.loads(row.data) for row in results]
-
-
-def task_rows(spark: SparkSession, count: int) -> DataFrame:
-    """A data frame of so many rows, the numbers from 0, each in a partition of its own."""
-    return spark.range(0, count, numPartitions=max(1, count))
-
-
-def numbers(batches: Iterator[Any]) -> Iterator[int]:
-    """The numbers in the only column of some Arrow batches."""
-    for batch in batches:
-        yield from batch.column(0).to_pylist()
 
 
 def groups(batches: Iterator[Any]) -> Groups:
@@ -139,14 +162,13 @@ def groups(batches: Iterator[Any]) -> Groups:
     rows = (
         Row._make((*keys, pickle.loads(data.as_buffer())))
         for some in batches
-        for *keys, data in zip(*(_values(some, name) for name in Row._fields), strict=True)
+        for keys, data in zip(_keys(some), some.column("data"), strict=True)
     )
     return groupby(rows, _PART)
 
 
-def _values(batch: Any, name: str) -> Any:
-    column = batch.column(name)
-    return column if name == "data" else column.to_pylist()
+def _keys(batch: Any) -> Iterator[tuple[Any, ...]]:
+    return zip(*(batch.column(name).to_pylist() for name in Row._fields[:-1]), strict=True)
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[Any]:
@@ -154,19 +176,45 @@ def _batches(rows: Iterable[Row]) -> Iterator[Any]:
     import pyarrow as pa
 
     types = [pa.binary() if name == "data" else pa.int64() for name in Row._fields]
-    held: list[Row] = []
-    size = 0
+    packed = (row._replace(data=pickle.dumps(row.data)) for row in rows)
+    for some in batched(packed, lambda row: len(row.data)):
+        columns = zip(zip(*some, strict=True), types, strict=True)
+        yield pa.record_batch([pa.array(*column) for column in columns], Row._fields)
 
-    def batch() -> Any:
-        columns = zip(zip(*held, strict=True), types, strict=True)
-        return pa.record_batch([pa.array(*column) for column in columns], Row._fields)
 
-    for row in rows:
-        held.append(row._replace(data=pickle.dumps(row.data)))
-        size += len(held[-1].data)
-        if size >= _BATCH_BYTES:
-            yield batch()
-            held.clear()
-            size = 0
+def batched(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Items in lists of some megabytes, by the bytes of each."""
+    held, held_bytes = list[Item](), 0
+    for item in items:
+        held.append(item)
+        held_bytes += size(item)
+        if held_bytes >= _BATCH_BYTES:
+            yield held
+            held, held_bytes = [], 0
     if held:
-        yield batch()
+        yield held
+
+
+@contextmanager
+def _spark_errors() -> Iterator[None]:
+    """Say in one line why Spark gave a job up."""
+    try:
+        yield
+    except So2docsError:
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _FOREIGN:
+            raise
+        raise ClusterError(f"Spark gave the job up: {_cause(str(error))}") from error
+
+
+def _cause(text: str) -> str:
+    """The last line of the Python traceback in a message of Spark's, or its first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if line.startswith("Traceback (most recent call last)"):
+            for last in lines[number + 1 :]:
+                name = last.partition(":")[0]
+                if name.endswith(("Error", "Exception", "Interrupt")) and " " not in name:
+                    return last
+    return next((line for line in lines if "Exception" in line), lines[0] if lines else "no reason")

@@ -1,4 +1,4 @@
-"""Giant dumps, seen from the driver: from the blocks of all executors to part files or documents.
+"""Giant dumps, seen from the driver: from ranges of them all to part files or documents.
 
 Each range of posts and of tables is read by a task; its blocks are kept on the disks of the
 executors (`persist`). What was counted in each is added up here, as the plain command does. Then
@@ -9,41 +9,29 @@ executor costs the work that was lost with it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from so2docs.errors import DumpError, So2docsError
+from so2docs.errors import DumpError, OptionError, So2docsError
 from so2docs.options.conversion import Options
+from so2docs.options.sites import host
 from so2docs.passes import totals
+from so2docs.passes.chunk import ChunkTask
 from so2docs.passes.first_pass import complete_place
 from so2docs.posts import repeats
 from so2docs.report import Report
 from so2docs.schema import POSTS, TABLES
 from so2docs.sources import storage
-from so2docs.sources.dump import Dump
-from so2docs.spark import folders, joins, parts, ranges, rows
-from so2docs.spark.frames import (
-    BLOCK,
-    QUESTIONS,
-    ROWS,
-    USERS,
-    WANTED,
-    Groups,
-    Row,
-    by_part,
-    collected,
-    each,
-    groups,
-    joined,
-    run,
-)
-from so2docs.spark.looking import FoundDump
+from so2docs.spark import folders, frames, parts, ranges, rows
+from so2docs.spark.frames import Groups, Row, by_part, collected, each, groups, joined, run
 from so2docs.spark.parts import Giant
-from so2docs.spark.plan import PlannedSite
-from so2docs.spark.ranges import RangeResult, RangeTask
+from so2docs.spark.ranges import RangeTask
 from so2docs.spark.report import total
+from so2docs.spark.sites import Found, FoundDump, Site, sound
 from so2docs.store.tally import ChunkTally
 
 if TYPE_CHECKING:
@@ -53,70 +41,75 @@ GIANT_BYTES = 4_000_000_000
 """A plain dump of more is spread. That is worth it for large ones only: 1.2 GB took 48 seconds of
 CPU with it, 0.8 GB in one task 28, both with starting Spark."""
 
+_OF_PARTS = frames.BLOCK, frames.USERS
+_SMALLEST_CHUNK = 32 * 1024 * 1024
+_MOST_CHUNKS = 800
+
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_BYTES = 8 * 1024 * 1024
 """Of blocks that a worker is handed at once; Spark's own default is 64 MB, or none before 4.1."""
 
-_SMALLEST_CHUNK = 32 * 1024 * 1024
-_MOST_CHUNKS = 800
-
-Chosen = tuple[PlannedSite, FoundDump]
-
-
-def is_giant(found: FoundDump, options: Options) -> bool:
-    """Whether a site is spread over all executors: its files are plain, and parts stand alone."""
-    has_parts = options.recipe is None and options.filters.limit is None
-    return bool(found.dumps) and found.size > GIANT_BYTES and has_parts
-
 
 def convert(
-    spark: SparkSession, sites: Sequence[Chosen], options: list[Options]
-) -> list[Report | So2docsError | None]:
-    """Convert giant dumps into part files.
-
-    Args:
-        spark: The session.
-        sites: The dumps.
-        options: How to convert each.
+    spark: SparkSession, found: Sequence[Found], options: Options, *, has_site: bool
+) -> dict[Site, Report | So2docsError]:
+    """Convert the giants among some dumps into part files.
 
     Returns:
-        For each its report, or why it has none; None if one task has to convert it, because a
-        post id stands in several of its ranges.
+        Reports, or why there is none. One task has to convert the others: small ones, and those in
+        which the id of a post stands in several ranges.
     """
-    if not sites:
-        return []
+    if not (chosen := _giants(found, options, has_site=has_site)):
+        return {}
     started = time.perf_counter()
-    with _small_batches(spark):
-        spread = Spread(spark, sites, options)
+    with _small_batches(spark), closing(Spread(spark, chosen)) as spread:
         giants, between = spread.giants, time.perf_counter()
 
         def write(found: Groups) -> Iterator[Row]:
             return parts.write(found, giants)
 
-        try:
-            frame = joined(spread.blocks, (BLOCK, USERS), spread.parts, write)
-            written: list[tuple[int, Report | So2docsError]] = collected(frame)
-        finally:
-            spread.release()
+        frame = joined(spread.blocks, _OF_PARTS, spread.parts, write)
+        written: list[tuple[int, Any]] = collected(frame)
     seconds = between - started, time.perf_counter() - between
-    results, ends = [], []
-    for number, (site, _) in enumerate(sites):
-        result = spread.results[number]
-        of_parts = [part for of, part in written if of == number]
-        reports = [part for part in of_parts if isinstance(part, Report)]
-        if len(reports) < len(of_parts):
-            result = next(part for part in of_parts if isinstance(part, So2docsError))
-        elif number in giants and isinstance(result, Report):
-            result = _report(result, reports, seconds)
-        names = {name for one in reports for name in (one.first_file, one.strays_path) if name}
-        if result is not None:
-            error = result if isinstance(result, So2docsError) else None
-            ends.append(folders.SiteEnd(site.folder, names, error))
-        results.append(result)
-    for ended in run(spark, folders.end, ends):
-        if isinstance(ended, So2docsError):
-            raise ended
-    return results
+    done: dict[Site, Report | So2docsError] = {}
+    ends: list[tuple[str, set[str] | So2docsError]] = []
+    for number, result in enumerate(spread.results):
+        site, of_site = chosen[number][0].site, [one for of, one in written if of == number]
+        error = next((one for one in (result, *of_site) if isinstance(one, So2docsError)), None)
+        if isinstance(result, Report) and error is None:
+            done[site] = _report(result, [report for report, _ in of_site], seconds)
+            ends.append((site.folder, set().union(*(names for _, names in of_site))))
+        elif error is not None:
+            done[site] = error
+            ends.append((site.folder, error))
+    sound(zip(done, run(spark, folders.end, ends), strict=True))
+    return done
+
+
+def _giants(
+    found: Sequence[Found], options: Options, *, has_site: bool
+) -> list[tuple[Giant, FoundDump]]:
+    """The dumps to spread over all executors: they are plain, and their parts stand alone."""
+    has_parts = options.recipe is None and options.filters.limit is None
+    return [
+        (Giant(site, options_for(site, options, has_site=has_site)), dump)
+        for site, dump in found
+        if has_parts and dump.dumps and dump.size > GIANT_BYTES
+    ]
+
+
+def options_for(site: Site, options: Options, *, has_site: bool = False) -> Options:
+    """How to convert a site, whose host name has to be known if it is needed."""
+    options = replace(options, site_field=("Site", site.name)) if has_site else options
+    if not options.is_attributed:
+        return options
+    try:
+        return replace(options, host=host(site.path, None))
+    except OptionError as error:
+        raise OptionError(
+            f"{site.path}: the host name of its site cannot be told; put the dump into a folder of "
+            "that name, such as beer.stackexchange.com/Posts.xml"
+        ) from error
 
 
 def _report(first: Report, written: list[Report], seconds: tuple[float, float]) -> Report:
@@ -143,19 +136,15 @@ def _small_batches(spark: SparkSession) -> Iterator[None]:
 
 
 def documents(
-    spark: SparkSession, sites: Sequence[Chosen], options: list[Options], *, schema: bool
-) -> tuple[DataFrame | None, list[Chosen]]:
-    """The documents of giant dumps, and the sites among them that one task has to convert.
-
-    Raises:
-        So2docsError: A dump is not sound.
-    """
-    if not sites:
-        return None, []
-    spread = Spread(spark, sites, options)
+    spark: SparkSession, found: Sequence[Found], options: Options, *, schema: bool, has_site: bool
+) -> tuple[DataFrame | None, set[Site]]:
+    """The documents of the giants among some dumps, and which these are."""
+    if not (chosen := _giants(found, options, has_site=has_site)):
+        return None, set()
+    spread = Spread(spark, chosen)
     for result in spread.results:
         if isinstance(result, So2docsError):
-            spread.release()
+            spread.close()
             raise result
     giants = spread.giants
 
@@ -163,45 +152,42 @@ def documents(
         for giant, nested in parts.documents(groups(found), giants):
             yield from rows.batches(giant.site.name, nested, giant.options, schema=schema)
 
-    blocks = by_part(spread.blocks, (BLOCK, USERS), spread.parts)
-    frame = blocks.mapInArrow(nest, rows.columns(options[0], schema=schema))
-    return frame, [one for number, one in enumerate(sites) if number not in giants]
+    blocks = by_part(spread.blocks, _OF_PARTS, spread.parts)
+    frame = blocks.mapInArrow(nest, rows.columns(options, schema=schema))
+    return frame, {giant.site for giant in giants.values()}
 
 
 class Spread:
-    """The blocks of giant dumps and their tables, and what their ranges tell.
+    """The blocks of giant dumps and their tables, and what their ranges tell of them.
 
     Attributes:
         results: For each site, its report so far, what is wrong with it, or None if one task has
             to convert it.
         giants: The sites that can be merged, by their number.
         blocks: A frame with the blocks, and the users, of their parts.
+        parts: Number of those.
     """
 
-    def __init__(
-        self, spark: SparkSession, sites: Sequence[Chosen], options: list[Options]
-    ) -> None:
-        self.results: list[Report | So2docsError | None] = []
-        self.giants: dict[int, Giant] = {}
+    def __init__(self, spark: SparkSession, chosen: Sequence[tuple[Giant, FoundDump]]) -> None:
         self._kept: list[DataFrame] = []
-        tasks = [
-            RangeTask(site, POSTS if table == POSTS.name else TABLES[table], chunk, options[site])
-            for site, (_, found) in enumerate(sites)
-            for table, dump in found.dumps.items()
-            for chunk in dump.chunks(_chunk_bytes(dump.size, options[site]), (), Path())
-        ]
+        tasks: list[RangeTask] = []
+        for number, (giant, found) in enumerate(chosen):
+            for name, dump in found.dumps.items():
+                table, smallest = TABLES.get(name, POSTS), -(-dump.size // _MOST_CHUNKS)
+                size = giant.options.chunk_bytes or max(_SMALLEST_CHUNK, smallest)
+                for chunk in dump.chunks(size, (), Path()):
+                    tasks.append((number, ChunkTask(chunk, "", giant.options, table)))
         read, told = self._keep(each(spark, ranges.read, tasks))
-        done = list(zip(tasks, told, strict=True))
-        for number, (site, found) in enumerate(sites):
-            giant = Giant(site, options[number])
-            of_site = [one for one in done if one[0].site == number]
-            self.results.append(_added(giant, found.dumps, of_site))
-            if isinstance(self.results[-1], Report):
-                self.giants[number] = giant
+        told_of = defaultdict[int, list[tuple[ChunkTask, bytes]]](list)
+        for (number, task), result in zip(tasks, told, strict=True):
+            told_of[number].append((task, result))
+        self.results = [_added(*one, told_of[number]) for number, one in enumerate(chosen)]
+        good = (number for number, one in enumerate(self.results) if isinstance(one, Report))
+        self.giants = {number: chosen[number][0] for number in good}
         self.blocks = self._joined(read.where(read.site.isin(list(self.giants))), tasks)
         self.parts = sum(len(giant.parts) for giant in self.giants.values())
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Remove the blocks from the disks of the executors."""
         for frame in self._kept:
             frame.unpersist()
@@ -215,58 +201,50 @@ class Spread:
 
     def _joined(self, read: DataFrame, tasks: list[RangeTask]) -> DataFrame:
         """What was read, and what tables and users became of it."""
-        count = {table: sum(task.table == table for task in tasks) for table in TABLES.values()}
-        users, rows = count.pop(TABLES["users"]), sum(count.values())
-        if rows:
+        users = sum(task.table.name == "users" for _, task in tasks)
+        if rows := sum(bool(task.table.kind) for _, task in tasks):
 
             def find(found: Groups) -> Iterator[Row]:
-                return joins.find_questions(found, users=users > 0)
+                return parts.find_questions(found, users=users > 0)
 
-            of_tables = joined(read, (QUESTIONS, ROWS), rows, find)
+            of_tables = joined(read, (frames.QUESTIONS, frames.ROWS), rows, find)
             if users:  # Twice needed: by parts, and for the users of comments.
                 self._keep(of_tables)
             read = read.unionAll(of_tables)
         if not users:
             return read
-        named = joined(read, (USERS, WANTED), users, joins.find_users)
-        return read.where(read.kind == BLOCK).unionAll(named)
+        named = joined(read, (frames.USERS, frames.WANTED), users, parts.find_users)
+        return read.where(read.kind == frames.BLOCK).unionAll(named)
 
 
 def _added(
-    giant: Giant, dumps: Mapping[str, Dump], done: list[tuple[RangeTask, RangeResult]]
+    giant: Giant, dump: FoundDump, told: list[tuple[ChunkTask, bytes]]
 ) -> Report | So2docsError | None:
     """Add up what the ranges of a site tell, in the order of the plain command."""
-    posts = dumps[POSTS.name]
+    posts = dump.dumps[POSTS.name]
     report = Report(posts.path, giant.site.folder, files=0, dump_bytes=posts.size)
-    parts: set[int] = set()
-    is_repeated = False
-    for name, dump in dumps.items():
-        tallies: dict[int, ChunkTally] = {}
-        seen = repeats.SeenIds()
-        for task, result in done:
-            found = result.found
+    found_parts, is_repeated = set[int](), False
+    for name, file in dump.dumps.items():
+        tallies, seen = dict[int, ChunkTally](), repeats.SeenIds()
+        for task, packed in told:
             if task.table.name != name:
                 continue
+            found, of_range, peak = ranges.unpacked(packed)
             if isinstance(found, So2docsError):
                 if isinstance(found, DumpError):
-                    complete_place(found, dump, tallies.values(), task.table)
+                    complete_place(found, file, tallies.values(), task.table)
                 return found
-            tallies[task.number] = found.tally
+            tallies[task.chunk.number] = found.tally
             seen.add(found.pages)
-            parts |= result.parts
-            report.peak_memory_bytes = max(report.peak_memory_bytes, result.peak)
+            found_parts |= of_range
+            report.peak_memory_bytes = max(report.peak_memory_bytes, peak)
             report.core = found.task.options.core
         within = totals.within_chunks(tallies)
-        is_repeated |= bool(seen.repeated)
+        is_repeated |= bool(seen.repeated or (within and name != POSTS.name))
         if name == POSTS.name:
             totals.add_posts(tallies, report)
             giant.first_question_of.update(repeats.first_questions(lambda: (), {}, within))
         else:
-            is_repeated |= bool(within)
-            totals.add_table_chunks(TABLES[name], tallies, dump.size, report)
-    giant.parts.extend(sorted(parts))
+            totals.add_table_chunks(TABLES[name], tallies, file.size, report)
+    giant.parts.extend(sorted(found_parts))
     return None if is_repeated else report
-
-
-def _chunk_bytes(size: int, options: Options) -> int:
-    return options.chunk_bytes or max(_SMALLEST_CHUNK, -(-size // _MOST_CHUNKS))

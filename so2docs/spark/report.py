@@ -11,17 +11,10 @@ from so2docs.errors import DumpError
 from so2docs.report import Report, TableCounts
 
 _SUMS = (
-    "rows",
-    "questions",
-    "answers",
-    "filtered",
-    "fabricated",
-    "repaired_characters",
-    "dump_bytes",
-    "output_bytes",
-    "files",
+    *("rows", "questions", "answers", "filtered", "fabricated", "repaired_characters"),
+    *("records", "without_record", "dump_bytes", "output_bytes", "files"),
 )
-_MAXIMA = ("first_pass_seconds", "second_pass_seconds", "peak_memory_bytes", "jobs")
+_MOST = ("first_pass_seconds", "second_pass_seconds", "peak_memory_bytes", "jobs")
 
 
 @dataclass(slots=True)
@@ -110,24 +103,22 @@ def total(reports: Iterable[Report], dump: str, output: str) -> Report:
         output: What to call the outputs.
     """
     result = Report(dump, output, files=0)
-    strays: Counter[str] = Counter()
-    other_types: Counter[str] = Counter()
     for report in reports:
         for name in _SUMS:
-            setattr(result, name, getattr(result, name) + getattr(report, name))
-        for name in _MAXIMA:
+            if (value := getattr(report, name)) is not None:
+                setattr(result, name, (getattr(result, name) or 0) + value)
+        for name in _MOST:
             setattr(result, name, max(getattr(result, name), getattr(report, name)))
-        if report.records is not None:
-            result.recipe = report.recipe
-            result.records = (result.records or 0) + report.records
-            result.without_record = (result.without_record or 0) + (report.without_record or 0)
-        strays.update(report.strays)
-        other_types.update(report.other_types)
+        result.recipe = report.recipe or result.recipe
+        result.strays = _added(result.strays, report.strays)
+        result.other_types = _added(result.other_types, report.other_types)
         for table, counts in report.tables.items():
             of_all = result.tables.setdefault(table, TableCounts())
             of_all.rows += counts.rows
             of_all.bytes += counts.bytes
             of_all.add({"nested": counts.nested, "filtered": counts.filtered, **counts.strays})
-    result.strays = dict(sorted(strays.items()))
-    result.other_types = dict(sorted(other_types.items()))
     return result
+
+
+def _added(some: dict[str, int], more: dict[str, int]) -> dict[str, int]:
+    return dict(sorted((Counter(some) + Counter(more)).items()))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,9 @@ import so2docs
 from so2docs import merge
 from so2docs import spark as on_spark
 from so2docs.posts import posts
-from so2docs.spark import door, looking, plan
-from so2docs.spark.frames import run
-from so2docs.spark.jobs import outcome
-from so2docs.spark.site import SiteTask, convert_site
+from so2docs.spark import door, sites
+from so2docs.spark.frames import outcome, run
+from so2docs.spark.site import convert_site
 
 
 @pytest.mark.spark
@@ -203,10 +203,10 @@ def test_a_url_without_a_driver_is_an_error(session: Any, tmp_path: Path) -> Non
 @pytest.mark.spark
 def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    site = plan.PlannedSite("posts", f"file://{SAMPLES}/posts.xml", str(tmp_path))
+    site = sites.Site("posts", f"file://{SAMPLES}/posts.xml", str(tmp_path))
     for result in (
-        outcome(looking.look, looking.LookTask(site)),
-        outcome(convert_site, SiteTask(site, {}, has_site=False)),
+        outcome(sites.look, site),
+        outcome(partial(convert_site, keywords={}, has_site=False), site),
     ):
         assert isinstance(result, so2docs.OptionError)
         assert "pip install fsspec" in str(result)
@@ -224,7 +224,7 @@ def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.Mon
     ],
 )
 def test_what_a_path_means_everywhere(given: str, expected: str | None) -> None:
-    assert plan.located(given) == (expected or os.path.abspath(given))
+    assert sites.located(given) == (expected or os.path.abspath(given))
 
 
 @pytest.mark.spark
@@ -349,17 +349,17 @@ def test_help_does_not_import_pyspark() -> None:
     ],
 )
 def test_names_of_sites(paths: list[str], expected: list[str]) -> None:
-    assert plan.names(paths) == expected
+    assert sites.names(paths) == expected
 
 
 def test_two_dumps_of_one_name_are_refused() -> None:
     with pytest.raises(so2docs.OptionError, match="same name"):
-        plan.names(["beer/Posts.xml", "beer/Posts.xml.gz"])
+        sites.names(["beer/Posts.xml", "beer/Posts.xml.gz"])
 
 
 def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
     with pytest.raises(so2docs.DumpError, match="matches no file"):
-        looking.matching(str(tmp_path / "*" / "Posts.xml"))
+        sites.matching(str(tmp_path / "*" / "Posts.xml"))
 
 
 def test_nesting_puts_the_site_before_the_answers() -> None:

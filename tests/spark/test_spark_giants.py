@@ -26,15 +26,13 @@ import so2docs
 from so2docs import spark as on_spark
 from so2docs.options.conversion import Options
 from so2docs.output.paths import Names
-from so2docs.passes.chunk import ChunkResult
+from so2docs.passes.chunk import ChunkResult, ChunkTask
 from so2docs.posts import core
 from so2docs.schema import POSTS
 from so2docs.sources.dump import Chunk, open_dump
 from so2docs.spark import giants, parts, ranges
 from so2docs.spark.frames import BLOCK, by_part
-from so2docs.spark.giants import Spread
-from so2docs.spark.looking import FoundDump
-from so2docs.spark.plan import PlannedSite
+from so2docs.spark.sites import FoundDump, Site
 from so2docs.spill import Spill
 
 pytestmark = pytest.mark.spark
@@ -176,18 +174,15 @@ def test_one_giant_among_many_small_ones(
     assert dict(map(tuple, rows)) == {
         name: one.questions for name, one in report.sites.items() if one.questions
     }
-    chosen = [
-        (
-            PlannedSite("giant", str(giant)),
-            FoundDump(giant.stat().st_size, {POSTS.name: open_dump(str(giant))}),
-        )
-    ]
-    spread = Spread(session, chosen, [Options(chunk_bytes=50_000, core="python")])
+    options = Options(chunk_bytes=50_000, core="python")
+    chosen = parts.Giant(Site("giant", str(giant)), options)
+    found = FoundDump(giant.stat().st_size, {POSTS.name: open_dump(str(giant))})
+    spread = giants.Spread(session, [(chosen, found)])
     blocks = by_part(spread.blocks, (BLOCK,), spread.parts)
     assert blocks.select("part").distinct().count() == len(spread.giants[0].parts) > 10
     tasks = blocks.select(spark_partition_id()).distinct().count()
     assert tasks > 5
-    spread.release()
+    spread.close()
 
 
 TABLE_OPTIONS = [
@@ -248,7 +243,7 @@ def test_what_is_wrong_with_a_table(session: Any, tmp_path: Path, strict: bool) 
 
 
 def test_parts_are_nested_by_the_core_of_their_executor(tmp_path: Path) -> None:
-    giant = parts.Giant(PlannedSite("wide", "Posts.xml"), Options(core="auto"))
+    giant = parts.Giant(Site("wide", "Posts.xml"), Options(core="auto"))
     with closing(Spill(tmp_path / "spill")) as spill:
         second, _ = parts.second_pass(spill, giant, Names("-", None))
     assert second.options.core == core.built()
@@ -275,6 +270,7 @@ def test_workers_may_have_a_copy_of_the_dump_each(tmp_path: Path) -> None:
 
 def _read(dump: Any) -> ChunkResult | so2docs.So2docsError:
     chunk = Chunk(0, dump, dump.start, dump.end)
-    *_, last = ranges.read(ranges.RangeTask(0, POSTS, chunk, Options(core="python")))
-    found: ChunkResult | so2docs.So2docsError = last.data.found
+    *_, last = ranges.read((0, ChunkTask(chunk, "", Options(core="python"))))
+    found: ChunkResult | so2docs.So2docsError
+    found, _, _ = ranges.unpacked(last.data)
     return found
