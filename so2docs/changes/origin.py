@@ -91,7 +91,7 @@ class Origin:
         values: dict[str, Any] = {"version": VERSION, **asdict(self)}
         values["segments"] = [[s.first_id, s.documents, s.crc] for s in self.segments]
         try:
-            Path(path).write_text(json.dumps(values) + "\n", encoding="utf-8")
+            Path(path).write_text(json.dumps(values) + "\n", encoding="utf-8", newline="\n")
         except OSError as error:
             raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 

@@ -90,11 +90,11 @@ def write_text(path: str, text: str) -> None:
         OSError: It cannot be written.
     """
     if os.path.exists(path) and not os.path.isfile(path):
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8", newline="\n")
         return
     part = Path(f"{path}.{os.getpid()}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", newline="\n")
         os.replace(part, os.path.realpath(path))
     finally:
         part.unlink(missing_ok=True)

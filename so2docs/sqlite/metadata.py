@@ -37,7 +37,7 @@ def write_metadata(database: str) -> None:
     path = metadata_name(database)
     try:
         text = json.dumps(_metadata(database), indent=2, ensure_ascii=False)
-        path.write_text(text + "\n", encoding="utf-8")
+        path.write_text(text + "\n", encoding="utf-8", newline="\n")
     except OSError as error:
         raise OutputError(
             f"{path}: cannot be written: {error.strerror or error}; the database is complete"
