@@ -170,10 +170,11 @@ def _advice(path: str, error: Exception) -> str:
         return "the name is empty, as an unset variable is; give a file"
     if path.startswith("~"):
         return "the shell puts your home folder in the place of ~ only where it is not quoted"
-    if isinstance(error, FileNotFoundError):
-        return _nearest(path)
+    # A file where a folder should be is the latter here, and the former on Windows.
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        found = _existing(path)
+        return f"{found} is a file, and no folder" if os.path.isfile(found) else _nearest(path)
     kinds: dict[type[Exception], str] = {
-        NotADirectoryError: f"{_existing(path)} is a file, and no folder",
         PermissionError: "ask its owner to let you read it",
         IsADirectoryError: "name a file in it",
     }

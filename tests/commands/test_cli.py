@@ -99,8 +99,10 @@ def test_force_overwrites(folder: Path) -> None:
 def test_a_missing_dump_is_one_line_and_exit_1(folder: Path) -> None:
     done = run_process("convert", "Nope.xml", cwd=folder)
     assert done.returncode == 1
+    with pytest.raises(FileNotFoundError) as missing:
+        (folder / "Nope.xml").open()
     assert done.stderr == (
-        "so2docs: Nope.xml: cannot be read: No such file or directory; "
+        f"so2docs: Nope.xml: cannot be read: {missing.value.strerror}; "
         "this folder holds Posts.xml\n"
     )
 
