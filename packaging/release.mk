@@ -23,12 +23,15 @@ sdist: man
 	$(BIN)/python -m build --quiet --sdist --outdir dist
 	sh packaging/try_sdist $(PYTHON) "$(CURDIR)/$$(ls -t dist/*.tar.gz | head -1)"
 
-# What a release is made of, for those who must know.
+# What a release is made of, for those who must know: its version and those of its parts.
 sbom: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet cyclonedx-bom
 	@mkdir -p dist
-	$(PYTHON) -m venv build/sbom && build/sbom/bin/python -m pip install --quiet .
-	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	$(PYTHON) -m venv --clear --without-pip build/sbom
+	$(BIN)/python -m pip --python build/sbom/bin/python install --quiet .
+	sed "s/^dynamic = .*/version = \"$$($(BIN)/python -c 'import so2docs; print(so2docs.__version__)')\"/" \
+	  pyproject.toml > build/sbom/pyproject.toml
+	$(BIN)/cyclonedx-py environment --pyproject build/sbom/pyproject.toml --output-reproducible \
 	  --output-file dist/so2docs.cdx.json build/sbom/bin/python
 
 # The documentation as a site in build/site; warnings are errors.
