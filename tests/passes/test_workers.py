@@ -1,5 +1,7 @@
 """Tasks in, results in order out, in this process or in several; errors and deaths come through."""
 
+import gc
+import importlib
 import os
 import signal
 import subprocess
@@ -55,8 +57,23 @@ def dying(task: int) -> int:
     return task
 
 
+def importing(number: int) -> tuple[int, int]:
+    """This process, and the objects that are looked at when it collects what tasks left."""
+    importlib.import_module("so2docs.cli")
+    return os.getpid(), len(gc.get_objects())
+
+
 def ignoring(number: int) -> bool:
     return signal.getsignal(number) is signal.SIG_IGN
+
+
+def test_what_the_first_task_imports_is_not_looked_at_again() -> None:
+    objects: dict[int, list[int]] = {}
+    with Workers(2) as workers:
+        for process, count in workers.run(importing, range(9)):
+            objects.setdefault(process, []).append(count)
+    for first, *others in objects.values():
+        assert all(count < first / 4 for count in others)
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
