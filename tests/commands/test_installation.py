@@ -56,6 +56,15 @@ def test_the_self_test_notices_other_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     assert found[0].problem is None
 
 
+def test_the_self_test_goes_on_where_a_library_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "py7zr.py").write_text("import _a_part_that_is_gone\n", encoding="utf-8")
+    done = run_process("selftest", cwd=tmp_path)
+    assert done.returncode == 1
+    failed = [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+    assert len(failed) == 1
+    assert re.match(r"FAILED  a 7z archive .*No module named '_a_part_that_is_gone'", failed[0])
+
+
 def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
     package = tmp_path / "so2docs"
     shutil.copytree(CHECKOUT / "so2docs", package, ignore=shutil.ignore_patterns("_core.*"))
