@@ -12,6 +12,7 @@ from support.dumps import some_rows, write_dump
 import so2docs
 from so2docs.errors import OutputError
 
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is open")
 NAMES = ("questions.jsonl.gz", ".questions.jsonl.gz.index")
 
 
