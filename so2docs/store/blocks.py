@@ -19,6 +19,10 @@ from so2docs.errors import SpillError
 from so2docs.store.disk import AppendedFile, open_files_allowed, read_at
 
 _ZSTD_LEVEL = 1
+"""0.33 of a generated dump, for 4.6 s of CPU a GB to write and read it. Level -1 takes 0.46 and 4.3
+s; level 1 with hashes of 13 bits over 7 bytes 0.35 and 4.2, too near the 0.4 that is promised of
+any dump."""
+
 _MOST_FILES = 200
 _AGAIN = "run the command again with --restart"
 
