@@ -32,11 +32,8 @@ def main() -> None:
         giants.GIANT_BYTES = parse_size(options.spread)
     session = start_session(options.master, ("spark.ui.enabled=false",), quiet=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        if options.nest:
-            nest = options.nest.split(",")
-            report = on_spark.convert(session, options.dumps, folder, nest=nest)
-        else:
-            report = on_spark.convert(session, options.dumps, folder)
+        nest = options.nest.split(",") if options.nest else []
+        report = on_spark.convert(session, options.dumps, folder, nest=nest)
     session.stop()
     print(
         f"{report.total().rows:,} rows: {report.seconds:.1f} s without starting Spark, "

@@ -75,7 +75,7 @@ class Document:
 
 @dataclass(slots=True)
 class Records:
-    """What belongs to a range of question ids: by it, posts in the order of the dump, and rows."""
+    """Posts, in the order of the dump, and rows of other tables, by question id."""
 
     posts: dict[int, list[Post]] = field(default_factory=lambda: defaultdict(list))
     rows: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))

@@ -265,8 +265,8 @@ PyObject *join_records(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!nny#y#ppiO!y*y*O:join_records", &PyList_Type, &blocks,
                           &PyByteArray_Type, &records, &first, &enough, &form.opening,
                           &form.opening_size, &form.closing, &form.closing_size,
-                          &form.with_answers, &form.by_votes, &form.nest.tables, &PyTuple_Type, &names, &form.repeated,
-                          &form.nest.user_ids, &form.nest.users)) {
+                          &form.with_answers, &form.by_votes, &form.nest.tables, &PyTuple_Type,
+                          &names, &form.repeated, &form.nest.user_ids, &form.nest.users)) {
         return NULL;
     }
     Py_ssize_t count = PyByteArray_Size(records) / (Py_ssize_t)sizeof(Record);

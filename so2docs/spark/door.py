@@ -163,5 +163,5 @@ def _look(
         sites.find(given, partial(run, spark), nest=options.nest, **where), failures
     )
     for one, _ in looked:  # Before anything is converted.
-        giants.options_for(one, options)
+        sites.site_options(one, options)
     return looked

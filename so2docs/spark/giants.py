@@ -12,13 +12,11 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from so2docs.errors import DumpError, OptionError, So2docsError
+from so2docs.errors import DumpError, So2docsError
 from so2docs.options.conversion import Options
-from so2docs.options.sites import host
 from so2docs.passes import totals
 from so2docs.passes.chunk import ChunkTask
 from so2docs.passes.first_pass import complete_place
@@ -31,7 +29,7 @@ from so2docs.spark.frames import Groups, Row, by_part, collected, each, groups, 
 from so2docs.spark.parts import Giant
 from so2docs.spark.ranges import RangeTask
 from so2docs.spark.report import total
-from so2docs.spark.sites import Found, FoundDump, Site, sound
+from so2docs.spark.sites import Found, FoundDump, Site, site_options, sound
 from so2docs.store.tally import ChunkTally
 
 if TYPE_CHECKING:
@@ -92,24 +90,10 @@ def _giants(
     """The dumps to spread over all executors: they are plain, and their parts stand alone."""
     has_parts = options.recipe is None and options.filters.limit is None
     return [
-        (Giant(site, options_for(site, options, has_site=has_site)), dump)
+        (Giant(site, site_options(site, options, has_site=has_site)), dump)
         for site, dump in found
         if has_parts and dump.dumps and dump.size > GIANT_BYTES
     ]
-
-
-def options_for(site: Site, options: Options, *, has_site: bool = False) -> Options:
-    """How to convert a site, whose host name has to be known if it is needed."""
-    options = replace(options, site_field=("Site", site.name)) if has_site else options
-    if not options.is_attributed:
-        return options
-    try:
-        return replace(options, host=host(site.path, None))
-    except OptionError as error:
-        raise OptionError(
-            f"{site.path}: the host name of its site cannot be told; put the dump into a folder of "
-            "that name, such as beer.stackexchange.com/Posts.xml"
-        ) from error
 
 
 def _report(first: Report, written: list[Report], seconds: tuple[float, float]) -> Report:

@@ -2,7 +2,7 @@
 
 `spill_chunk` does the work, into a temporary file; its blocks leave as they are, a row each with
 the part of the site that they belong to, which is what Spark shuffles by. Rows of a table leave by
-the ids of their posts, and join their questions (`joins`) before they go to a part.
+the ids of their posts, and join their questions (`parts`) before they go to a part.
 
 Memory: what `spill_chunk` takes, and a batch of rows.
 """

@@ -9,11 +9,13 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from so2docs.errors import DumpError, OptionError, So2docsError
+from so2docs.options.conversion import Options
+from so2docs.options.sites import host
 from so2docs.schema import POSTS
 from so2docs.sources import kinds, storage
 from so2docs.sources.dump import Dump, open_dump
@@ -159,6 +161,20 @@ def look(site: Site, *, nest: tuple[str, ...] = (), force: bool = False) -> Foun
     size = dump.size if dump else facts.expected
     size += sum(table.size for table in tables.values())
     return FoundDump(size, dumps if len(dumps) == len(found) else {}, is_begun=bool(there))
+
+
+def site_options(site: Site, options: Options, *, has_site: bool = False) -> Options:
+    """How to convert a site, whose host name has to be known if it is needed."""
+    options = replace(options, site_field=("Site", site.name)) if has_site else options
+    if not options.is_attributed:
+        return options
+    try:
+        return replace(options, host=host(site.path, None))
+    except OptionError as error:
+        raise OptionError(
+            f"{site.path}: the host name of its site cannot be told; put the dump into a folder of "
+            "that name, such as beer.stackexchange.com/Posts.xml"
+        ) from error
 
 
 def sound(
