@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -90,9 +89,6 @@ ONLY_USERS = {
     "tqdm": {"progress"},
     "py7zr": {"selftest", "sources.seven_zip"},
 }
-MOST_LINES = 250
-MOST_IN_THE_ROOT = 15
-MOST_IN_A_FOLDER = 17
 
 
 def imports(name: str) -> Iterator[str]:
@@ -184,17 +180,6 @@ def test_the_users_of_each_library(library: str) -> None:
         if any(full.split(".")[0] == library for full in imports(name))
     }
     assert users == ONLY_USERS[library]
-
-
-def test_no_module_is_long() -> None:
-    lines = {name: path.read_text(encoding="utf-8").count("\n") for name, path in MODULES.items()}
-    assert [name for name in lines if lines[name] > MOST_LINES] == []
-
-
-def test_no_folder_is_full() -> None:
-    files = Counter(str(path.parent.relative_to(PACKAGE)) for path in MODULES.values())
-    assert files.pop(".") <= MOST_IN_THE_ROOT
-    assert [name for name in files if files[name] > MOST_IN_A_FOLDER] == []
 
 
 def test_no_drawer_of_things() -> None:
