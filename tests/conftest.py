@@ -10,9 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from support.places import CHECKOUT, DUMPS, NO_DUMPS, SAMPLES, real_dumps
 
 from so2docs.posts import core as cores
+
+# How long an example takes depends on what else the machine does, and says nothing of the code.
+# Examples share the `tmp_path` of their test and write over what is there.
+settings.register_profile(
+    "any-machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("any-machine")
 
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

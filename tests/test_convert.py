@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.oracle import nest
 
@@ -147,7 +147,6 @@ def reference(text: str) -> str:
     return escaped.replace("\t", "&#x9;").replace("\n", "&#xA;").replace("\r", "&#13;")
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=_TEXT, title=_TEXT)
 def test_round_trip_of_any_text(tmp_path: Path, body: str, title: str) -> None:
     dump = tmp_path / "Posts.xml"
@@ -178,8 +177,6 @@ def _dumps(draw: st.DrawFn) -> list[str]:
 
 @settings(
     max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "60")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rows=_dumps(), chunk_bytes=st.integers(1, 400), answers_by=st.sampled_from(["id", "votes"]))
 def test_any_rows_in_any_order_nest_as_in_memory(

@@ -8,7 +8,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.command import run
 from support.dumps import answer, question, row, write_dump
@@ -142,8 +142,6 @@ CHOICES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 
 @settings(
     max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "50")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rows=POSTS, options=FILTERS, choice=CHOICES)
 def test_any_posts_and_filters(

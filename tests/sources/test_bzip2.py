@@ -45,7 +45,7 @@ def looks_like_a_block(size: int) -> bytes:
 
 
 @given(st.binary(max_size=3000), st.integers(1, 9), st.integers(1, 1000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_round_trip(data: bytes, level: int, size: int) -> None:
     assert decompress(bz2.compress(data, level), size=size) == data
 

@@ -36,7 +36,7 @@ def replaced(found: IdMap, ids: array) -> list[int]:  # type: ignore[type-arg]
     return places.tolist()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(pairs=st.lists(st.tuples(INT64 | NEAR, VALUES), max_size=60), others=st.sets(INT64 | NEAR))
 def test_first_value_stays(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[int, int]], others: set[int]
