@@ -34,10 +34,10 @@ sbom: $(VENV)/installed
 	$(BIN)/cyclonedx-py environment --pyproject build/sbom/pyproject.toml --output-reproducible \
 	  --output-file dist/so2docs.cdx.json build/sbom/bin/python
 
-# The documentation as a site in build/site; warnings are errors.
+# The documentation as a site in build/site; warnings are errors (`--quiet` would hide them from `--strict`).
 site: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[site]'
-	$(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir build/site
 
 # Lines and branches of the package that the tests reach, those in workers too.
 coverage: $(VENV)/installed-test

@@ -1,10 +1,11 @@
 """so2docs: questions with their answers inside, from the Posts.xml of a Stack Exchange dump.
 
->>> report = so2docs.convert("Posts.xml", "questions.jsonl.gz")
->>> for question in so2docs.read("questions.jsonl.gz"): ...
->>> so2docs.open("questions.jsonl.gz")[1]
->>> so2docs.stats("questions.jsonl.gz")
->>> so2docs.to_sqlite("questions.jsonl.gz")
+Examples:
+    >>> report = so2docs.convert("Posts.xml", "questions.jsonl.gz")
+    >>> for question in so2docs.read("questions.jsonl.gz"): ...
+    >>> so2docs.open("questions.jsonl.gz")[1]
+    >>> so2docs.stats("questions.jsonl.gz")
+    >>> so2docs.to_sqlite("questions.jsonl.gz")
 """
 
 from __future__ import annotations

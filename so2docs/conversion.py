@@ -223,8 +223,9 @@ def nested(source: DumpLike, names: Names, options: Options, tables: Tables) -> 
 def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documents:
     """Nest the questions of a dump without writing an output.
 
-    >>> with so2docs.documents("Posts.xml", tags="python") as questions:
-    ...     for question in questions: ...
+    Examples:
+        >>> with so2docs.documents("Posts.xml", tags="python") as questions:
+        ...     for question in questions: ...
 
     Args:
         source: What `convert` takes: the `Posts.xml` of a Stack Exchange dump, as it is or

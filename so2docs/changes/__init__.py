@@ -2,8 +2,9 @@
 
 Both outputs are sorted by question id, so one pass over both says it, and another applies it.
 
->>> changes = so2docs.diff("2024-04.jsonl.gz", "2024-07.jsonl.gz")
->>> for change in changes: ...
->>> print(changes.summary)
->>> so2docs.patch("2024-04.jsonl.gz", "changes.jsonl.gz", "copy.jsonl.gz")
+Examples:
+    >>> changes = so2docs.diff("2024-04.jsonl.gz", "2024-07.jsonl.gz")
+    >>> for change in changes: ...
+    >>> print(changes.summary)
+    >>> so2docs.patch("2024-04.jsonl.gz", "changes.jsonl.gz", "copy.jsonl.gz")
 """

@@ -42,9 +42,10 @@ def _warn(message: str) -> None:
 class Collection:
     """The documents of an output, in ascending question id; `so2docs.open` makes one.
 
-    >>> docs[11227809]["Title"]
-    >>> len(docs), 4 in docs
-    >>> for question in docs: ...
+    Examples:
+        >>> docs[11227809]["Title"]
+        >>> len(docs), 4 in docs
+        >>> for question in docs: ...
 
     Safe to use from several threads; a copy in another process (pickle) opens the file again.
     Memory: the index, and the 32 MiB of documents that were used last.

@@ -1,0 +1,48 @@
+"""The documentation as a site: `make site` refuses what would be broken there."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from support.places import CHECKOUT
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_spec("mkdocs") is None, reason="MkDocs is installed by `make site`")
+def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
+    dry_run = subprocess.run(
+        ["make", "--dry-run", "--always-make", "site"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (build,) = (line for line in dry_run.stdout.splitlines() if "mkdocs build" in line)
+    for name in ("README.md", "mkdocs.yml"):
+        shutil.copy(CHECKOUT / name, tmp_path)
+    for name in ("docs", "packaging", "so2docs"):
+        shutil.copytree(CHECKOUT / name, tmp_path / name)
+    (tmp_path / "docs" / "when-not.md").write_text("# When not\n\n[x](installation.md#nowhere)\n")
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    done = subprocess.run(
+        build, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "nowhere" in done.stdout + done.stderr
+
+
+def test_examples_in_docstrings_are_in_a_section() -> None:
+    """MkDocs renders `>>>` as code under `Examples:` only, and as nested quotes elsewhere."""
+    for path in CHECKOUT.glob("so2docs/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            lines = (ast.get_docstring(node) or "").splitlines()
+            for before, line in pairwise(["", *map(str.lstrip, lines)]):
+                if line.startswith(">>>") and not before.startswith((">>>", "...")):
+                    assert before.strip() == "Examples:", f"{path}: {line}"
