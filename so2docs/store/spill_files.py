@@ -11,7 +11,7 @@ INDEX = "index.sqlite"
 TEMPORARY = "segments."
 """What the names of files begin with that tasks of the second pass hand over."""
 
-_ENDS = (".blocks", ".map", ".map.runs", ".map.pages")
+_ENDS = (".blocks", ".map", ".map.runs")
 
 
 def is_ours(path: Path) -> bool:

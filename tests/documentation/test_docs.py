@@ -40,6 +40,15 @@ def test_links_to_files_lead_somewhere(name: str) -> None:
         assert ((CHECKOUT / name).parent / target).exists(), target
 
 
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "samples/README.md"])
+def test_programs_of_the_project_that_pages_name_exist(name: str) -> None:
+    text = (CHECKOUT / name).read_text(encoding="utf-8")
+    paths = re.findall(r"python3? ([\w/.]+\.py)", text)
+    paths += [f"tests/{m.replace('.', '/')}.py" for m in re.findall(r"-m (support\.\w+)", text)]
+    for path in paths:
+        assert (CHECKOUT / path).exists(), path
+
+
 def test_every_sample_is_described() -> None:
     described = (CHECKOUT / "samples" / "README.md").read_text(encoding="utf-8")
     for sample in (CHECKOUT / "samples").glob("*.xml"):
