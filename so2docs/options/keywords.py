@@ -71,7 +71,8 @@ class DocumentKeywords(FilterKeywords, total=False):
             `pairs`, `qa`, `thread` or `beir` (docs/datasets.md); or what a function of your own
             returns for a document, given as `package.module:function` or itself.
         best: Of recipe `qa`: only the answer with the highest score. With `accepted`, recipe `qa`
-            takes only the accepted answer, and `beir` takes it as what is relevant.
+            takes only the accepted answer; `beir` takes it as what is relevant, and keeps the
+            answers of all questions in the corpus.
         attribution: Add to each document where it is from, its licences and its authors: `Url`,
             `ContentLicense`, `Licenses`, `Authors`.
         body: `html`: as in the dump. `text` or `markdown` (needs html-to-markdown): converted. If

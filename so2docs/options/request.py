@@ -117,6 +117,8 @@ def options_of(
         [*([nest] if isinstance(nest, str) else nest), *needed], given.get("tables") or {}
     )
     filters: Any = {name: value for name, value in given.items() if name in _FILTERS}
+    if choice is not None and choice.recipe.needs_all_questions:
+        filters.pop("accepted", None)
     rest["core"] = core
     rest["form"] = form = form or OutputForm()
     if choice is not None:  # Records are not looked up by the ids of questions.

@@ -6,8 +6,8 @@ The folder that BEIR's `GenericDataLoader` and MTEB load (https://github.com/bei
 the titles of questions with a duplicate link, relevant is what they link to and the corpus has.
 BEIR leaves a query's own question out of what it finds (`ignore_identical_ids`).
 
-With accepted answers as what is relevant, the corpus is the answers, and queries are the titles of
-questions whose accepted answer is among them.
+With accepted answers as what is relevant, the corpus is the answers of all questions, and queries
+are the titles of questions whose accepted answer is in it.
 """
 
 from __future__ import annotations
@@ -72,4 +72,5 @@ ACCEPTED = Recipe(
     fields=("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
     body="text",
     files=FILES,
+    needs_all_questions=True,
 )

@@ -47,6 +47,8 @@ class RecipeChoice:
     def fingerprint(self) -> str:
         """The recipe's name, and for one's own what its module says: it may have been edited."""
         name = self.spec + ", best" * self.best
+        if self.recipe.needs_all_questions:
+            name += ", accepted"
         if self.spec in RECIPES:
             return name
         module = importlib.import_module(self.spec.partition(":")[0])

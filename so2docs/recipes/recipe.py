@@ -28,6 +28,8 @@ class Recipe:
         attributed: Whether documents need to say where they are from: see `attribution`.
         files: Names of the files that its records go to, where there are several: each record is
             `{file: record}`.
+        needs_all_questions: Whether `accepted` chooses among its records only, and leaves no
+            question out.
     """
 
     name: str
@@ -39,3 +41,4 @@ class Recipe:
     body: Literal["html", "text", "markdown"] = "html"
     attributed: bool = False
     files: tuple[str, ...] = ()
+    needs_all_questions: bool = False

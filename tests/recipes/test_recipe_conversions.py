@@ -354,8 +354,16 @@ def test_retrieval_set(site: Site, tmp_path: Path) -> None:
 
 def test_retrieval_set_of_accepted_answers(site: Site, tmp_path: Path) -> None:
     so2docs.convert(site.folder, tmp_path / "set", recipe="beir", accepted=True, body="html")
-    kept = [question for question in site.questions if question.get("AcceptedAnswerId")]
-    assert set_of(tmp_path / "set") == oracle_recipes.beir_accepted(kept, str)
+    assert set_of(tmp_path / "set") == oracle_recipes.beir_accepted(site.questions, str)
+
+
+def test_corpus_has_the_answers_of_questions_without_an_accepted_one(tmp_path: Path) -> None:
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "set", recipe="beir", accepted=True)
+    corpus, queries, _ = set_of(tmp_path / "set")
+    questions = list(so2docs.documents(SAMPLES / "posts.xml"))
+    answers = [str(answer["Id"]) for question in questions for answer in question["Answers"]]
+    assert [entry["_id"] for entry in corpus] == answers
+    assert 0 < len(queries) < len(questions)
 
 
 def test_what_a_filter_leaves_out_is_not_relevant(unpacked_dumps: Path, tmp_path: Path) -> None:
