@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from so2docs.domain import rank_by_votes
 from so2docs.nest import Buffer, Counts, Nest, Post, Row, added
 from so2docs.options.choices import AnswersBy
 from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
@@ -191,7 +192,11 @@ class Nesting:
         question_id, _, accepted, _, _ = posts[0]
         if self._by_votes and len(posts) > 2:
             places = enumerate(posts)
-            order = sorted((n != accepted, -score, at) for at, (n, _, score, _, _) in places if at)
+            order = sorted(
+                (*rank_by_votes(post_id, score, accepted), at)
+                for at, (post_id, _, score, _, _) in places
+                if at
+            )
             posts = [posts[0], *(posts[at] for *_, at in order)]
         self.tally.questions += 1
         self.tally.answers += len(posts) - 1

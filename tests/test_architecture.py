@@ -32,7 +32,7 @@ ORDER = (
     {"posts"},
     {"options"},
     {"recipes"},
-    {"schema"},
+    {"domain", "schema"},
     {"progress", "report"},
     {"errors", "escape", "_version"},
 )
@@ -41,12 +41,13 @@ from its own."""
 
 # What works on plain bytes and lists knows nothing of files, processes and passes.
 PURE = {
+    "domain": set[str](),
     "errors": set[str](),
     "schema": set[str](),
     "posts.keys": set[str](),
     "posts.posts": {"posts.keys", "schema"},
     "posts.repair": set[str](),
-    "merge": {"nest", "options.choices", "posts.keys", "schema"},
+    "merge": {"domain", "nest", "options.choices", "posts.keys", "schema"},
     "nest": {
         "options.field_choice",
         "options.field_paths",

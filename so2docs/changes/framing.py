@@ -6,19 +6,17 @@ documents and `mongoimport` cannot be: their deletions go to a file of ids.
 
 from __future__ import annotations
 
-import re
 from array import array
 from typing import Any, ClassVar, Literal
 
 import orjson
 
 from so2docs.changes.compare import Change
+from so2docs.domain import is_date
 from so2docs.errors import OptionError
 from so2docs.schema import DATES
 
 ChangesFormat = Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
-
-_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?", re.ASCII)
 
 
 class Framing:
@@ -164,7 +162,7 @@ def with_dates(value: Any) -> Any:
         return value
     return {
         name: {"$date": f"{inner}Z"}
-        if name in DATES and isinstance(inner, str) and _DATE.fullmatch(inner)
+        if name in DATES and isinstance(inner, str) and is_date(inner)
         else with_dates(inner)
         for name, inner in value.items()
     }

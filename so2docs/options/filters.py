@@ -14,12 +14,12 @@ from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
 from typing import Any, Unpack
 
+from so2docs.domain import is_typed_date
 from so2docs.errors import OptionError
 from so2docs.options.field_paths import Fields, fields_of
 from so2docs.options.keywords import FilterKeywords
 from so2docs.options.sizes import size
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?)?")
 _WHOLE = 1 << 64
 
 FIRST_FABRICATED_ID = 1_000_000_001
@@ -125,7 +125,7 @@ def _date(name: str, given: str | date | None) -> str | None:
     text = str(given)
     found = text.strip().replace(" ", "T").removesuffix("Z")
     try:
-        if not _DATE.fullmatch(found):
+        if not is_typed_date(found):
             raise ValueError
         datetime.fromisoformat(found)
     except ValueError:

@@ -6,9 +6,9 @@ no HTML as bodies are.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from so2docs.domain import is_date
 from so2docs.options.field_choice import FieldChoice
 from so2docs.posts import bodies
 from so2docs.posts.keys import QUESTION
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from so2docs.options.conversion import Options
 
 Row = dict[str, Any]
-
-_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?", re.ASCII)
 
 
 def projection_of(options: Options) -> Projection | None:
@@ -67,6 +65,6 @@ def _choice(options: Options) -> Projection:
 def _with_dates(row: Row) -> Row:
     """Dates as MongoDB's Extended JSON writes them; what is none stays as it is."""
     return {
-        name: {"$date": f"{value}Z"} if name in DATES and _DATE.fullmatch(value) else value
+        name: {"$date": f"{value}Z"} if name in DATES and is_date(value) else value
         for name, value in row.items()
     }

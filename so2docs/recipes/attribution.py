@@ -1,7 +1,7 @@
 """Where a document is from, under which licence, and by whom: what CC BY-SA asks to be told.
 
 Stack Exchange asks for a link to the question, the names of the authors, and links to their
-profiles (https://stackoverflow.com/help/licensing, which also has the dates of the licences).
+profiles (https://stackoverflow.com/help/licensing).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from so2docs.domain import license_at
 from so2docs.errors import RecipeError
 from so2docs.recipes.json_schema import TEXT, Schema, array
 
@@ -20,9 +21,6 @@ FIELDS = ("Id", "CreationDate", "OwnerUserId", "OwnerDisplayName", "ContentLicen
 KEYS = frozenset({"Url", "Licenses", "Authors"})
 """What is added to a post."""
 
-LICENSES = (("2018-05-02", "4.0"), ("2011-04-08", "3.0"), ("", "2.5"))
-"""First day (UTC) of each version of CC BY-SA, for what was created from then on."""
-
 AUTHORS: Schema = array(
     {
         "type": "object",
@@ -30,11 +28,6 @@ AUTHORS: Schema = array(
         "required": ["DisplayName"],
     }
 )
-
-
-def license_at(date: str) -> str:
-    """The licence of what was created at a time, in the form of the dump."""
-    return "CC BY-SA " + next(version for start, version in LICENSES if date >= start)
 
 
 def user_url(host: str, user_id: int) -> str:
@@ -101,9 +94,9 @@ def _comments(post: Row) -> list[Row]:
 
 
 def _license(part: Row) -> None:
-    date = part.get("CreationDate")
-    if "ContentLicense" not in part and isinstance(date, str):
-        part["ContentLicense"] = license_at(date)
+    name = license_at(part.get("CreationDate"))
+    if "ContentLicense" not in part and name is not None:
+        part["ContentLicense"] = name
 
 
 def _link(user: Any, host: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from so2docs.domain import rank_by_votes
 from so2docs.recipes.json_schema import INTEGER, TEXT, Schema, array, record
 
 Post = dict[str, Any]
@@ -60,7 +61,10 @@ def by_votes(question: Post) -> list[Post]:
     """The answers: the accepted one first, then by falling score, then by id."""
     return sorted(
         question.get("Answers", ()),
-        key=lambda answer: (not is_accepted(answer, question), -score(answer), answer["Id"]),
+        key=lambda answer: (
+            *rank_by_votes(answer["Id"], score(answer), question.get("AcceptedAnswerId")),
+            answer["Id"],
+        ),
     )
 
 

@@ -20,7 +20,8 @@ def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
         labels = [f"'{year[2:]}" for year in years]
         found.append(_columns("Questions and answers by year", labels, overview, "by_year", years))
     bins = list(overview["question_scores"])
-    found.append(_columns("Scores", bins, overview, "scores", bins))
+    labels = [label.replace("below ", "<") for label in bins]
+    found.append(_columns("Scores", labels, overview, "scores", bins))
     tags = [(name, count) for name, count in overview["top_tags"][:_TAGS]]
     if tags:
         most, longest = tags[0][1], max(len(name) for name, _ in tags)

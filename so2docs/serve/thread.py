@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from so2docs.domain import license_at, license_url, rank_by_votes
 from so2docs.serve.bodies import Renderer
 from so2docs.serve.store import Store
 
 Values = dict[str, Any]
-
-_LICENSES = (("2011-04-08", "CC BY-SA 2.5"), ("2018-05-02", "CC BY-SA 3.0"))
-"""By the day before which a post was written, where the dump does not say: as the sites' help on
-licensing tells. Posts since then are under CC BY-SA 4.0."""
 
 
 def thread(document: Values, renderer: Renderer, store: Store) -> Values:
@@ -45,7 +42,8 @@ def thread(document: Values, renderer: Renderer, store: Store) -> Values:
 
 def _rank(answer: Values, accepted: Any) -> tuple[bool, int, int]:
     score = answer.get("Score")
-    return answer["Id"] != accepted, -score if isinstance(score, int) else 0, answer["Id"]
+    rank = rank_by_votes(answer["Id"], score if isinstance(score, int) else 0, accepted)
+    return *rank, answer["Id"]
 
 
 def _post(post: Values, renderer: Renderer, host: str | None) -> Values:
@@ -92,15 +90,9 @@ def _person(record: Values, key: str) -> Values | None:
     }
 
 
-def _license(post: Values) -> Values:
-    name = _text(post, "ContentLicense")
-    if not name:
-        day = _text(post, "CreationDate")
-        name = next((name for end, name in _LICENSES if day < end), "CC BY-SA 4.0")
-    version = name.rpartition(" ")[2]
-    known = name in {*(name for _, name in _LICENSES), "CC BY-SA 4.0"}
-    address = f"https://creativecommons.org/licenses/by-sa/{version}/" if known else None
-    return {"name": name, "address": address}
+def _license(post: Values) -> Values | None:
+    name = _text(post, "ContentLicense") or license_at(post.get("CreationDate"))
+    return None if name is None else {"name": name, "address": license_url(name)}
 
 
 def _links(document: Values, store: Store) -> list[Values]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import sqlite_utils
 
+from so2docs.domain import SCORE_BINS
 from so2docs.progress import bar
 from so2docs.sqlite.layout import LAYOUTS, TEXTS, listed, quoted, search_sql, table_sql
 
 _TEXTS_AT_ONCE = 20_000
 _HASH_BYTES = 64 * 1024 * 1024
-_SCORE_STEPS = ((None, -1), (0, 0), (1, 1), (2, 2), (3, 4), (5, 9), (10, 24), (25, 99), (100, None))
 _MOST_TAGS = 30
 
 Connection = sqlite3.Connection
@@ -127,13 +127,13 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
 
     def by_score(table: str) -> dict[str, int]:
         found = {}
-        for low, high in _SCORE_STEPS:
+        for label, low, high in SCORE_BINS:
             [(count,)] = rows(
                 f"SELECT count(*) FROM {table} WHERE {{where}} AND Score BETWEEN :low AND :high",
                 low=-(1 << 63) if low is None else low,
                 high=(1 << 63) - 1 if high is None else high,
             )
-            found[_label(low, high)] = count
+            found[label] = count
         return found
 
     [(questions, accepted, first, last)] = rows(
@@ -161,9 +161,3 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
             f"SELECT Name, Questions FROM tags WHERE {{where}} {order} LIMIT {_MOST_TAGS}"
         ),
     }
-
-
-def _label(low: int | None, high: int | None) -> str:
-    if low is None:
-        return "<0"
-    return f"{low}+" if high is None else str(low) if low == high else f"{low}-{high}"

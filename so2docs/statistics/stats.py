@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from so2docs.domain import SCORE_BINS
 from so2docs.lookup.collection import Collection, Notify
 from so2docs.lookup.collection import open as open_output
 from so2docs.output.index import Entry
@@ -21,7 +22,6 @@ from so2docs.statistics.text import as_text
 _TASK_BYTES = 16 * 1024 * 1024
 _WORTH_A_PROCESS = 64 * 1024 * 1024
 _MOST_FREQUENT = 100
-_SCORE_STEPS = (0, 1, 2, 3, 5, 10, 25, 100)
 
 
 class Stats(Figures):
@@ -160,14 +160,12 @@ def _median(histogram: Counter[int]) -> int | None:
 
 
 def _binned(histogram: Counter[int]) -> dict[str, int]:
-    """Posts by range of scores, finer where most scores are."""
-    bins = {"below 0": sum(count for score, count in histogram.items() if score < 0)}
-    for start, end in zip(_SCORE_STEPS, [*_SCORE_STEPS[1:], None], strict=True):
-        last = "+" if end is None else "" if end == start + 1 else f"-{end - 1}"
-        label = f"{start}{last}"
-        bins[label] = sum(
+    """Posts by range of scores."""
+    return {
+        label: sum(
             count
             for score, count in histogram.items()
-            if score >= start and (end is None or score < end)
+            if (low is None or score >= low) and (high is None or score <= high)
         )
-    return bins
+        for label, low, high in SCORE_BINS
+    }

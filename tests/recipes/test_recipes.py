@@ -10,7 +10,7 @@ from support import oracle_recipes, oracle_tables
 
 import so2docs
 from so2docs.options import sites
-from so2docs.recipes import attribution, pairs
+from so2docs.recipes import pairs
 from so2docs.recipes.finding import choice_of
 from so2docs.recipes.records import RecordMaker
 
@@ -52,20 +52,6 @@ def test_attribution(questions: list[dict[str, Any]]) -> None:
 def test_attribution_replaces_no_attribute() -> None:
     with pytest.raises(so2docs.So2docsError, match="post 5: the dump has an attribute Url, which"):
         RecordMaker(None, HOST).records(5, b'{"Id":5,"Url":"mine","Answers":[]}')
-
-
-@pytest.mark.parametrize(
-    ("date", "version"),
-    [
-        ("2008-08-01T00:00:00.000", "2.5"),
-        ("2011-04-07T23:59:59.999", "2.5"),
-        ("2011-04-08T00:00:00.000", "3.0"),
-        ("2018-05-01T23:59:59.999", "3.0"),
-        ("2018-05-02T00:00:00.000", "4.0"),
-    ],
-)
-def test_licenses_by_date(date: str, version: str) -> None:
-    assert attribution.license_at(date) == f"CC BY-SA {version}"
 
 
 def test_the_first_and_last_pair_of_a_question_with_a_million_answers() -> None:

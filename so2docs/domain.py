@@ -1,0 +1,76 @@
+"""The rules of the sites that dumps do not spell out: licences, dates, order of answers. Pure."""
+
+from __future__ import annotations
+
+import re
+
+_LICENSES = (("2018-05-02", "4.0"), ("2011-04-08", "3.0"), ("", "2.5"))
+"""First day (UTC) of each version of CC BY-SA, for what was created from then on:
+https://stackoverflow.com/help/licensing."""
+
+_NAME = "CC BY-SA "
+_DAY = r"\d{4}-\d\d-\d\d"
+_LICENSE_DAY = re.compile(_DAY, re.ASCII)
+_DATE = re.compile(rf"{_DAY}T\d\d:\d\d:\d\d(\.\d{{1,3}})?", re.ASCII)
+_TYPED_DATE = re.compile(rf"{_DAY}(T\d\d:\d\d(:\d\d(\.\d{{1,3}})?)?)?", re.ASCII)
+
+SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
+    ("below 0", None, -1),
+    ("0", 0, 0),
+    ("1", 1, 1),
+    ("2", 2, 2),
+    ("3-4", 3, 4),
+    ("5-9", 5, 9),
+    ("10-24", 10, 24),
+    ("25-99", 25, 99),
+    ("100+", 100, None),
+)
+"""Ranges of scores, finer where most scores are: label, lowest and highest score, both included."""
+
+
+def license_at(date: object) -> str | None:
+    """The licence of what was created at a time, in the form of the dump.
+
+    Args:
+        date: As in the dump; only its day matters.
+
+    Returns:
+        Such as `CC BY-SA 4.0`; None for what has no date.
+    """
+    if not isinstance(date, str) or not _LICENSE_DAY.match(date):
+        return None
+    return _NAME + next(version for start, version in _LICENSES if date >= start)
+
+
+def license_url(name: str) -> str | None:
+    """The address of a licence that dumps name; None for any other."""
+    version = name.removeprefix(_NAME)
+    if name == version or version not in {known for _, known in _LICENSES}:
+        return None
+    return f"https://creativecommons.org/licenses/by-sa/{version}/"
+
+
+def licenses() -> list[tuple[str, str]]:
+    """Every licence, the latest first, with the first day of what is under it (empty: any)."""
+    return [(_NAME + version, start) for start, version in _LICENSES]
+
+
+def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[bool, int]:
+    """Sort key of an answer: the accepted one first, then by falling score.
+
+    Args:
+        answer_id: Its id.
+        score: Its score.
+        accepted_id: Id of the accepted answer; 0 or None if there is none.
+    """
+    return not accepted_id or answer_id != accepted_id, -score
+
+
+def is_date(text: str) -> bool:
+    """Whether an attribute is a point in time as dumps write it: UTC, without a zone."""
+    return _DATE.fullmatch(text) is not None
+
+
+def is_typed_date(text: str) -> bool:
+    """Whether what a user typed is a day or a point in time in the form of the dump."""
+    return _TYPED_DATE.fullmatch(text) is not None

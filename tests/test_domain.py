@@ -1,0 +1,96 @@
+"""The rules of the sites: what they say, and that no other module says it again."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from so2docs import domain
+
+PACKAGE = Path(domain.__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("date", "version"),
+    [
+        ("2008-08-01T00:00:00.000", "2.5"),
+        ("2011-04-07T23:59:59.999", "2.5"),
+        ("2011-04-08T00:00:00.000", "3.0"),
+        ("2018-05-01T23:59:59.999", "3.0"),
+        ("2018-05-02T00:00:00.000", "4.0"),
+    ],
+)
+def test_the_licence_of_a_date(date: str, version: str) -> None:
+    assert domain.license_at(date) == f"CC BY-SA {version}"
+    assert domain.license_url(f"CC BY-SA {version}") == (
+        f"https://creativecommons.org/licenses/by-sa/{version}/"
+    )
+
+
+@pytest.mark.parametrize("date", [None, "", "soon", 2018, {"$date": "2018-05-02T00:00:00.000Z"}])
+def test_what_has_no_date_has_no_licence(date: object) -> None:
+    assert domain.license_at(date) is None
+
+
+@pytest.mark.parametrize("name", ["", "MIT", "CC BY-SA 9", "CC BY-SA ", "4.0", "CC BY-SA 4.0/../x"])
+def test_other_licences_have_no_address(name: str) -> None:
+    assert domain.license_url(name) is None
+
+
+def test_the_accepted_answer_is_first_then_the_highest_score() -> None:
+    scores = {0: 1, 1: 5, 2: -3, 3: 5}
+
+    def ranked(accepted: int | None) -> list[int]:
+        return sorted(scores, key=lambda n: (*domain.rank_by_votes(n, scores[n], accepted), n))
+
+    assert ranked(2) == [2, 1, 3, 0]
+    assert ranked(None) == ranked(0) == [1, 3, 0, 2]
+
+
+def test_every_score_is_in_one_bin() -> None:
+    for score in range(-5, 200):
+        held = [
+            label
+            for label, low, high in domain.SCORE_BINS
+            if (low is None or score >= low) and (high is None or score <= high)
+        ]
+        assert len(held) == 1
+
+
+def test_no_other_module_has_these_rules() -> None:
+    again = []
+    for path in PACKAGE.rglob("*.py"):
+        if path != Path(domain.__file__):
+            tree = ast.parse(path.read_text("utf-8"))
+            again += [(path.name, ast.unparse(node)) for node in ast.walk(tree) if _is_rule(node)]
+    assert again == []
+
+
+def _is_rule(node: ast.AST) -> bool:
+    """Whether code has a date of a licence, a pattern of dates, bins, or sorts by score."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        dates = ("2011-04-08", "2018-05-02", r"\d{4}-\d\d-\d\d")
+        return "licenses/by-sa/{" in node.value or any(date in node.value for date in dates)
+    if isinstance(node, ast.Tuple | ast.List):
+        values = [item.value for item in node.elts if isinstance(item, ast.Constant)]
+        if {5, 10, 25, 100} <= {value for value in values if isinstance(value, int)}:
+            return True
+        negated = {ast.unparse(item) for item in node.elts if isinstance(item, ast.UnaryOp)}
+        by_score = any(text.startswith("-") and "score" in text.lower() for text in negated)
+        return by_score and "accepted" in ast.unparse(node).lower()
+    return False
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'X = (("2018-05-02", "CC BY-SA 3.0"),)',
+        "X = (0, 1, 2, 3, 5, 10, 25, 100)",
+        "sorted(answers, key=lambda a: (a.id != accepted, -a.score))",
+        r"X = re.compile(r'\d{4}-\d\d-\d\dT')",
+    ],
+)
+def test_the_test_would_notice(code: str) -> None:
+    assert any(_is_rule(node) for node in ast.walk(ast.parse(code)))
