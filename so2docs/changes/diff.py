@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from so2docs.changes import origin
 from so2docs.changes.alignment import differing
+from so2docs.changes.changes_file import Header
 from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, compare
 from so2docs.changes.framing import FRAMINGS, ChangesFormat
 from so2docs.changes.inputs import opened
@@ -95,7 +95,8 @@ class Changes:
         Args:
             path: File for them; its name says the compression (.gz, .zst, else none). `-` is
                 standard output.
-            format: `changes`: one object a line, as `patch` takes them. `jsonl`: the new documents.
+            format: `changes`: one object a line, as `patch` takes them, between a line that says
+                which outputs were compared and one with their checksum. `jsonl`: the new documents.
                 `elasticsearch`: `index` and `delete` actions for the bulk API. `mongodb`: for
                 `mongoimport --mode=upsert`. `ravendb`: RavenDB's import file.
             deleted: File for the ids of deleted documents, one object a line; needed for `jsonl`
@@ -121,22 +122,20 @@ class Changes:
                 f"--format {format} cannot say what was deleted: give --deleted FILE for those "
                 "ids, or --only added,changed"
             )
-        with self._opened() as (old, new):
-            with ExitStack() as files:
-                target = files.enter_context(Target(name, (asked.old, asked.new), force=force))
-                ids = None
-                if deleted is not None:
-                    others = (asked.old, asked.new, name)
-                    ids = files.enter_context(Target(os.fspath(deleted), others, force=force))
-                target.write(framing.header)
-                for change in self._changes(old, new):
-                    if ids is not None and change.operation == "deleted":
-                        ids.write(framing.deletion(change))
-                    if framing.tells_deletions or change.operation != "deleted":
-                        target.write(framing.frame(change))
-                target.write(framing.footer())
-            if name != "-" and format == "changes" and asked.is_everything:
-                origin.origin_of(name, old, new).save(origin.path_beside(name))
+        with self._opened() as (old, new), ExitStack() as files:
+            target = files.enter_context(Target(name, (asked.old, asked.new), force=force))
+            ids = None
+            if deleted is not None:
+                others = (asked.old, asked.new, name)
+                ids = files.enter_context(Target(os.fspath(deleted), others, force=force))
+            made_from = Header.between(old, new, is_everything=asked.is_everything)
+            target.write(framing.header(made_from))
+            for change in self._changes(old, new):
+                if ids is not None and change.operation == "deleted":
+                    ids.write(framing.deletion(change))
+                if framing.tells_deletions or change.operation != "deleted":
+                    target.write(framing.frame(change))
+            target.write(framing.footer())
         return self.summary
 
     @contextmanager

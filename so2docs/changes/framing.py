@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
+from so2docs.changes.changes_file import ChangeWriter, Header
 from so2docs.changes.compare import Change
 from so2docs.domain import is_date
 from so2docs.errors import OptionError
@@ -20,23 +21,25 @@ ChangesFormat = Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb
 
 
 class Framing:
-    """One object a line: the change as `so2docs patch` takes it.
+    """How changes are written, whatever loads them.
 
     Attributes:
         tells_deletions: Whether the file itself says what is deleted.
-        header: Bytes before the first change.
     """
 
     tells_deletions: ClassVar[bool] = True
-    header: bytes = b""
 
     def __init__(self, index: str, site_field: str | None) -> None:
         self.index = index
         self.site_field = site_field
 
+    def header(self, made_from: Header) -> bytes:
+        """Bytes before the first change."""
+        return b""
+
     def frame(self, change: Change) -> bytes:
         """The bytes of a change."""
-        return change.record() + b"\n"
+        raise NotImplementedError
 
     def footer(self) -> bytes:
         """Bytes after the last change."""
@@ -57,6 +60,26 @@ class Framing:
                 "name the one that --site-field of convert added, or none"
             )
         return f"{document[self.site_field]}/{change.question_id}"
+
+
+class ChangeLines(Framing):
+    """One object a line: the change as `so2docs patch` takes it, between a header and a trailer."""
+
+    def __init__(self, index: str, site_field: str | None) -> None:
+        super().__init__(index, site_field)
+        self._writer = ChangeWriter()
+
+    def header(self, made_from: Header) -> bytes:
+        """What the changes were made from."""
+        return self._writer.header(made_from)
+
+    def frame(self, change: Change) -> bytes:
+        """The change."""
+        return self._writer.change(change.record())
+
+    def footer(self) -> bytes:
+        """How many changes there were, and the checksum of all lines before."""
+        return self._writer.trailer()
 
 
 class DocumentLines(Framing):
@@ -107,13 +130,15 @@ class RavenDBChanges(Framing):
     `Collection` and `LastModified` of each.
     """
 
-    header = b'{"BuildVersion":40000,"Docs":[\n'
-
     def __init__(self, index: str, site_field: str | None) -> None:
         super().__init__(index, site_field)
         self._between = b""
         self._deleted = array("q")
         self._deleted_keys: list[str] = []
+
+    def header(self, made_from: Header) -> bytes:
+        """The start of the documents."""
+        return b'{"BuildVersion":40000,"Docs":[\n'
 
     def frame(self, change: Change) -> bytes:
         """The object with metadata in it; nothing yet for a deletion."""
@@ -146,7 +171,7 @@ class RavenDBChanges(Framing):
 
 
 FRAMINGS: dict[str, type[Framing]] = {
-    "changes": Framing,
+    "changes": ChangeLines,
     "jsonl": DocumentLines,
     "elasticsearch": ElasticsearchActions,
     "mongodb": MongoDBChanges,

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
-import orjson
-
-from so2docs.changes.alignment import Line, Side, id_of
-from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS
-from so2docs.changes.origin import Origin, OriginSegment, OutputIdentity, compression_used, load
+from so2docs.changes.alignment import Line, Side
+from so2docs.changes.changes_file import (
+    ChangeReader,
+    Header,
+    OutputIdentity,
+    SegmentIdentity,
+    compression_used,
+)
 from so2docs.changes.writing import Target
 from so2docs.errors import OutputError
 from so2docs.lookup.collection import Collection
 from so2docs.lookup.collection import open as open_output
-from so2docs.lookup.reading import lines_of
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.progress import Notify, bar, silent
 
@@ -63,8 +64,9 @@ def patch(
 ) -> Patched:
     """Apply changes to an output.
 
-    Where the changes have their `.origin` beside them, as `diff` writes it, the new output has the
-    bytes of the one that they were made from; else the same lines, in segments of its own.
+    The new output has the bytes of the one that `diff` made the changes from. Changes that `diff`
+    wrote with `only` or `ignore`, or that another program wrote, do not say which that is: then
+    the lines are right, in segments of their own.
 
     Args:
         old: The old output.
@@ -78,42 +80,51 @@ def patch(
         What was done.
 
     Raises:
-        OutputError: A file cannot be read or written, exists already, or the changes are of another
-            output than the old one.
+        OutputError: A file cannot be read or written, exists already, the changes are damaged, or
+            they are of another output than the old one.
     """
     old, changes, new = os.fspath(old), os.fspath(changes), os.fspath(new)
-    origin = None if changes == "-" else load(changes)
-    if origin is not None and OutputIdentity.of(old) != origin.old:
-        raise OutputError(
-            f"{old}: is not the output that {changes} was made from; "
-            "apply the changes to that one, or compare again"
-        )
+    reader = ChangeReader(changes)
+    header = reader.header
     with open_output(old, notify=notify or silent, progress=progress) as source:
+        if header is not None and header.old != _identity(source):
+            raise OutputError(
+                f"{old}: is not the output that {changes} was made from; "
+                "apply the changes to that one, or compare again"
+            )
         total = sum(entry.size for entry in source.entries())
-        level = origin.level if origin else compression_used(source)[1]
+        made = header.new if header is not None else None
+        level = made.level if made is not None else compression_used(source)[1]
         inputs = [name for name in (old, changes) if name != "-"]
         with (
             bar("patching", total, shown=progress) as shown,
             Target(new, inputs, force=force, level=level, indexed=True) as target,
         ):
-            work = _Patch(source, changes, shown.update)
-            segments = _PatchedSegments(target, origin, changes)
+            work = _Patch(source, reader, shown.update)
+            segments = _PatchedSegments(target, header, changes)
             segments.write(work.lines())
-    is_verified = origin is not None and OutputIdentity.of(new) == origin.new
+    is_verified = False
+    if made is not None and new != "-":
+        with open_output(new) as written:
+            is_verified = _identity(written) == (made.size, made.tail)
     return Patched(new, segments.documents, **work.done, is_verified=is_verified)
+
+
+def _identity(output: Collection) -> OutputIdentity:
+    return OutputIdentity(output.index.size, output.index.tail)
 
 
 class _Patch:
     """Two streams, merged."""
 
-    def __init__(self, old: Collection, changes: str, read: Any) -> None:
+    def __init__(self, old: Collection, changes: ChangeReader, read: Any) -> None:
         self.done = {"added": 0, "changed": 0, "deleted": 0}
         self._old, self._changes = Side(old, read), changes
 
     def lines(self) -> Iterator[Line]:
         """The documents of the new output."""
         old = self._old
-        for number, operation, question_id, document in _records(self._changes):
+        for number, operation, question_id, document in self._changes:
             while (line := old.current()) is not None and line[0] < question_id:
                 yield line
                 old.advance()
@@ -121,9 +132,9 @@ class _Patch:
             if is_there == (operation == "added"):
                 has = "already has" if is_there else "has no"
                 raise OutputError(
-                    f"{self._changes}: line {number:,}: question {question_id} is {operation}, but "
-                    f"{old.output.path} {has} such a question; apply the changes to the output "
-                    "that they were made from"
+                    f"{self._changes.path}: line {number:,}: question {question_id} is "
+                    f"{operation}, but {old.output.path} {has} such a question; apply the "
+                    "changes to the output that they were made from"
                 )
             self.done[operation] += 1
             if operation != "deleted":
@@ -135,51 +146,13 @@ class _Patch:
             old.advance()
 
 
-def _records(changes: str) -> Iterator[tuple[int, str, int, bytes]]:
-    """Line number, operation, question id and document of each change."""
-    last_id: int | None = None
-    source: str | BinaryIO = sys.stdin.buffer if changes == "-" else changes
-    for number, line in enumerate(lines_of(source), 1):
-        try:
-            record = orjson.loads(line)
-            operation, question_id = record["op"], record["Id"]
-            if operation not in OPERATIONS or not isinstance(question_id, int):
-                raise KeyError
-            document = b"" if operation == "deleted" else _document(line.rstrip(), record)
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            raise OutputError(
-                f"{changes}: line {number:,} is no change; give what so2docs diff wrote with "
-                "--format changes"
-            ) from None
-        if operation != "deleted" and id_of(document) != question_id:
-            raise OutputError(
-                f"{changes}: line {number:,}: the document is not question {question_id}"
-            )
-        if last_id is not None and question_id <= last_id:
-            raise OutputError(
-                f"{changes}: line {number:,}: question {question_id} comes after question "
-                f"{last_id}; changes stand in ascending Id"
-            )
-        last_id = question_id
-        yield number, operation, question_id, document
-
-
-def _document(line: bytes, record: dict[str, Any]) -> bytes:
-    """The document of a change as it stands there; made anew if another program wrote the line."""
-    start = line.find(DOCUMENT_KEY) + len(DOCUMENT_KEY)
-    found = line[start:-1]
-    if start >= len(DOCUMENT_KEY) and found.startswith(b'{"'):
-        return found
-    return orjson.dumps(record["document"])
-
-
 class _PatchedSegments:
-    """Lines -> segments of the new output: those of the origin, or of the usual size."""
+    """Lines -> segments of the new output: those of the header, or of the usual size."""
 
-    def __init__(self, target: Target, origin: Origin | None, changes: str) -> None:
+    def __init__(self, target: Target, header: Header | None, changes: str) -> None:
         self.documents = 0
         self._target, self._changes = target, changes
-        self._expected = deque(origin.segments) if origin else None
+        self._expected = deque(header.segments) if header and header.new else None
         self._first_id = self._held = self._size = 0
 
     def write(self, lines: Iterator[Line]) -> None:
@@ -203,7 +176,7 @@ class _PatchedSegments:
 
     def end(self) -> None:
         """End a segment."""
-        made = OriginSegment(
+        made = SegmentIdentity(
             self._first_id, self._held, self._target.write_segment(self._first_id, self._held)
         )
         if self._expected is not None and self._expected.popleft() != made:

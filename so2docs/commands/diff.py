@@ -88,8 +88,9 @@ def diff(
 
     OLD and NEW are outputs of one site, of convert with the same options, or dumps, which are
     converted first. The default of CHANGES is standard output; each line is one question that was
-    added, changed or deleted, with the new document. Beside CHANGES goes a small
-    .CHANGES.origin, with which `so2docs patch` checks that it applies them to OLD.
+    added, changed or deleted, with the new document. The first line says which outputs were
+    compared, the last one how many changes there are and their checksum: `so2docs patch` refuses
+    another OLD and damaged changes.
     """
     from so2docs.changes.diff import diff as compare
 

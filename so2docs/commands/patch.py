@@ -23,8 +23,9 @@ Example:
 def patch(old: str, changes: str, new: str, *, force: bool, quiet: bool, debug: bool) -> None:
     """Apply CHANGES, as diff wrote them, to the output OLD, and write the output NEW.
 
-    CHANGES may be - for standard input. With .CHANGES.origin beside CHANGES, NEW is byte for byte
-    the output that the changes were made from; without it, its lines are the same.
+    CHANGES may be - for standard input. NEW is byte for byte the output that the changes were made
+    from. Changes that diff wrote with --only or --ignore are applied, too; NEW is then an output
+    that has these changes alone.
     """
     from so2docs.changes.patch import patch as apply
 

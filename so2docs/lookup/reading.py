@@ -10,12 +10,15 @@ from typing import Any, BinaryIO
 
 import orjson
 import zstandard
-from isal import igzip
+from isal import igzip, isal_zlib
 
 from so2docs.errors import OutputError
 from so2docs.output.compression import compression_of
 from so2docs.sources.storage import unreadable
 
+# Typed as an instance by the stubs of isal.
+_INFLATE_ERROR: Any = isal_zlib.error
+_DAMAGES = (EOFError, OSError, zlib.error, _INFLATE_ERROR, zstandard.ZstdError)
 _START_BYTES = 2
 _READ_BYTES = 256 * 1024
 _END = b"\0the end\0"
@@ -87,7 +90,7 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
         for line in _whole_lines(blocks):
             yield line
             number += 1
-    except (EOFError, OSError, zlib.error, zstandard.ZstdError) as error:
+    except _DAMAGES as error:
         raise OutputError(
             f"{name}: is damaged or cut off in line {number:,} ({error}); convert the dump again"
         ) from error

@@ -124,6 +124,8 @@ class Index:
     Attributes:
         segments: Number of segments.
         documents: Number of documents.
+        size: Bytes of the output.
+        tail: CRC-32 of the last 64 KiB of the output.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -146,7 +148,9 @@ class Index:
         if self.segments != (footer - len(HEADER)) // ENTRY.size:
             raise UnusableIndexError("its index is damaged")
         self.documents: int = numbers[1]
-        self._end, self._size, self._tail = numbers[2:5]
+        self._end: int = numbers[2]
+        self.size: int = numbers[3]
+        self.tail: int = numbers[4]
         self._data = data
 
     def check(self, file: BinaryIO) -> None:
@@ -156,7 +160,7 @@ class Index:
             UnfitIndexError: It is the index of something else.
         """
         size = file.seek(0, os.SEEK_END)
-        if size != self._size or tail_crc(file, size) != self._tail:
+        if size != self.size or tail_crc(file, size) != self.tail:
             raise UnfitIndexError("its index is of another file, or of an earlier state of it")
 
     def first_id(self, segment: int) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from support.command import run
 
 import so2docs
@@ -192,13 +195,7 @@ def test_changes_are_those_found_in_memory_and_give_the_new_output(
     assert made.read_bytes() == new.read_bytes()
     assert done.is_verified
     assert done.documents == len(documents(new))
-    # A copy of the changes alone gives the same lines.
-    moved = tmp_path / f"moved{extension}"
-    moved.write_bytes(written.read_bytes())
-    again = tmp_path / f"again{extension}"
-    assert not so2docs.patch(old, moved, again).is_verified
-    assert list(so2docs.read(again)) == list(so2docs.read(new))
-    with so2docs.open(again) as opened:
+    with so2docs.open(made) as opened:
         assert len(opened) == len(documents(new))
 
 
@@ -341,7 +338,9 @@ def test_what_is_ignored_does_not_count_alone(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="there is no field 'Skore'; did you mean Score"):
         so2docs.diff(old, new, ignore="Skore")
     so2docs.diff(old, new, ignore="Score").write(tmp_path / "c.jsonl")
-    assert not (tmp_path / ".c.jsonl.origin").exists()
+    assert not so2docs.patch(old, tmp_path / "c.jsonl", tmp_path / "made.jsonl").is_verified
+    assert documents(tmp_path / "made.jsonl")[first] == documents(old)[first]
+    assert documents(tmp_path / "made.jsonl")[second] == documents(new)[second]
 
 
 def test_only_some_operations(pair: tuple[Path, Path]) -> None:
@@ -428,10 +427,92 @@ def test_changes_of_another_output_are_refused(pair: tuple[Path, Path], tmp_path
     so2docs.diff(old, new).write(written)
     with pytest.raises(OutputError, match=r"is not the output that .* was made from"):
         so2docs.patch(new, written, tmp_path / "made.jsonl")
-    (tmp_path / ".changes.jsonl.origin").unlink()
+    written.write_text(ended(written.read_text().splitlines()[1:-1]))
     with pytest.raises(OutputError, match=r"line .*: question .* is (added|deleted), but"):
         so2docs.patch(new, written, tmp_path / "made.jsonl")
     assert not (tmp_path / "made.jsonl").exists()
+
+
+def ended(changes: list[str]) -> str:
+    """Changes of another program, with the line that ends a file of them."""
+    lines = "".join(f"{change}\n" for change in changes)
+    end = {"op": "end", "changes": len(changes), "crc32": zlib.crc32(lines.encode())}
+    return lines + json.dumps(end) + "\n"
+
+
+def packed(lines: list[bytes], extension: str) -> bytes:
+    data = b"".join(lines)
+    if extension == ".jsonl":
+        return data
+    return gzip.compress(data) if extension == ".jsonl.gz" else zstandard.compress(data)
+
+
+def damages(lines: list[bytes]) -> Iterator[list[bytes]]:
+    """Lines that were lost, repeated, exchanged or changed, one at a time."""
+    chance = random.Random(7)
+    for at in range(len(lines)):
+        yield lines[:at] + lines[at + 1 :]
+        yield lines[:at]
+        yield [*lines[: at + 1], *lines[at:]]
+    for _ in range(30):
+        one, other = chance.sample(range(len(lines)), 2)
+        swapped = lines[:]
+        swapped[one], swapped[other] = lines[other], lines[one]
+        yield swapped
+    for _ in range(300):
+        at = chance.randrange(len(lines))
+        line = bytearray(lines[at])
+        line[chance.randrange(len(line) - 1)] ^= 1 << chance.randrange(8)
+        yield [*lines[:at], bytes(line), *lines[at + 1 :]]
+
+
+@pytest.mark.parametrize("extension", [".jsonl", ".jsonl.gz", ".jsonl.zst", "-"])
+def test_damaged_changes_never_give_another_output(tmp_path: Path, extension: str) -> None:
+    old = output(tmp_path / "old.jsonl.gz", site(60))
+    new = output(tmp_path / "new.jsonl.gz", later(site(60), 2, 0.2))
+    plain = tmp_path / "plain.jsonl"
+    so2docs.diff(old, new).write(plain)
+    whole, made = plain.read_bytes().splitlines(keepends=True), tmp_path / "made.jsonl.gz"
+    written = tmp_path / f"changes{extension}"
+    every = list(damages(whole))
+    if extension == "-":  # A process each.
+        every = every[::40]
+    for lines in every:
+        made.unlink(missing_ok=True)
+        if extension == "-":
+            is_done = run("patch", old, "-", made, stdin=b"".join(lines)).returncode == 0
+        else:
+            written.write_bytes(packed(lines, extension))
+            try:
+                is_done = so2docs.patch(old, written, made).is_verified
+            except So2docsError:
+                is_done = False
+        # What was changed without an effect, such as a space, is whole.
+        assert made.read_bytes() == new.read_bytes() if is_done else not made.exists()
+        assert not is_done or json.loads(lines[-1]) == json.loads(whole[-1])
+    assert run("patch", old, "-", made, stdin=b"".join(whole)).returncode == 0
+    assert made.read_bytes() == new.read_bytes()
+
+
+@pytest.mark.parametrize("extension", [".jsonl.gz", ".jsonl.zst"])
+def test_flipped_bits_of_compressed_changes_are_errors(tmp_path: Path, extension: str) -> None:
+    old = output(tmp_path / "old.jsonl.gz", site(60))
+    new = output(tmp_path / "new.jsonl.gz", later(site(60), 2, 0.2))
+    written, made = tmp_path / f"changes{extension}", tmp_path / "made.jsonl.gz"
+    so2docs.diff(old, new).write(written)
+    whole = written.read_bytes()
+    chance = random.Random(11)
+    for at in chance.choices(range(len(whole)), k=600):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << chance.randrange(8)
+        written.write_bytes(damaged)
+        made.unlink(missing_ok=True)
+        try:
+            so2docs.patch(old, written, made)
+        except So2docsError:
+            assert not made.exists()
+        else:  # Time and system in the header of gzip.
+            assert made.read_bytes() == new.read_bytes()
 
 
 BAD_LINES = {
@@ -456,7 +537,7 @@ def test_lines_that_are_no_changes_are_refused(tmp_path: Path, lines: str) -> No
 def test_changes_that_another_program_wrote_again(pair: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = pair
     changes = [json.dumps(change) for change in so2docs.diff(old, new)]
-    (tmp_path / "changes.jsonl").write_text("\n".join(changes))
+    (tmp_path / "changes.jsonl").write_text(ended(changes))
     so2docs.patch(old, tmp_path / "changes.jsonl", tmp_path / "made.jsonl.gz")
     assert documents(tmp_path / "made.jsonl.gz") == documents(new)
 
@@ -488,10 +569,10 @@ def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
     assert piped.returncode == 0
     assert "tags changed" in piped.stderr
     lines = piped.stdout.splitlines()
-    assert len(lines) == sum(counts["questions"][k] for k in ("added", "changed", "deleted"))
-    given = {"stdin": piped.stdout.encode(), "cwd": tmp_path}
-    assert run("patch", old, "-", "made.jsonl.gz", **given).returncode == 0
-    assert documents(tmp_path / "made.jsonl.gz") == documents(Path(new))
+    assert len(lines) == 2 + sum(counts["questions"][k] for k in ("added", "changed", "deleted"))
+    patched = run("patch", old, "-", "made.jsonl.gz", stdin=piped.stdout.encode(), cwd=tmp_path)
+    assert patched.returncode == 0
+    assert (tmp_path / "made.jsonl.gz").read_bytes() == Path(new).read_bytes()
     missing = run("diff", "nowhere.jsonl", new)
     assert missing.returncode == 1
     assert missing.stderr.startswith("so2docs: nowhere.jsonl: cannot be read")

@@ -1,0 +1,301 @@
+"""The file of changes: what it was made from, the changes, and a line by which it is known whole.
+
+    {"op":"diff","version":1,"old":{…},"new":{…},"segments":[[first id, documents, CRC-32],…]}
+    {"op":"added","Id":11,"document":{…}}
+    …
+    {"op":"end","changes":12,"crc32":2774931817}
+
+`old` and `new` identify the outputs. `new` and `segments` are there when the changes are all that
+is needed to make the new output: compressed in the same segments with the same level, it comes out
+byte for byte. `crc32` is of all bytes before the last line, before compression, so that a lost,
+repeated or altered line is noticed in every compression and through a pipe. A program that writes
+changes of its own may leave the first line out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, BinaryIO, NamedTuple
+
+import orjson
+from isal import isal_zlib
+
+from so2docs.changes.alignment import id_of
+from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS, Operation
+from so2docs.errors import OutputError
+from so2docs.lookup.collection import Collection
+from so2docs.lookup.reading import lines_of
+from so2docs.options.choices import Compression
+from so2docs.output.compression import compress
+
+VERSION = 1
+
+_LEVELS = {"gzip": (2, 1, 0, 3, 6, 4, 5, 7, 8, 9), "zstd": (2, 3, *range(1, 20)), "none": (2,)}
+_COMPRESSIONS = tuple(_LEVELS)
+_ADVICE = "compare the outputs again with so2docs diff"
+
+
+class OutputIdentity(NamedTuple):
+    """Which output it is: its bytes, and the CRC-32 of the last 64 KiB of them."""
+
+    size: int
+    tail: int
+
+
+class SegmentIdentity(NamedTuple):
+    """Consecutive documents that are compressed together."""
+
+    first_id: int
+    documents: int
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewOutput:
+    """What comes out of a patch.
+
+    Attributes:
+        size: Its bytes.
+        tail: CRC-32 of the last 64 KiB of them.
+        compression: How it is compressed.
+        level: Of the compression.
+    """
+
+    size: int
+    tail: int
+    compression: Compression
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What changes were made from.
+
+    Attributes:
+        old: The output to apply them to.
+        new: What comes out; None if they are not all that changed.
+        segments: Of the new output, in order.
+    """
+
+    old: OutputIdentity
+    new: NewOutput | None
+    segments: tuple[SegmentIdentity, ...]
+
+    @classmethod
+    def between(cls, old: Collection, new: Collection, *, is_everything: bool) -> Header:
+        """The header of the changes between two outputs.
+
+        Args:
+            old: The old output.
+            new: The new one.
+            is_everything: Whether the changes are all that is needed to make the new output.
+        """
+        before = OutputIdentity(old.index.size, old.index.tail)
+        if not is_everything:
+            return cls(before, None, ())
+        compression, level = compression_used(new)
+        segments = (SegmentIdentity(e.first_id, e.documents, e.crc) for e in new.entries())
+        made = NewOutput(new.index.size, new.index.tail, compression, level)
+        return cls(before, made, tuple(segments))
+
+    def line(self) -> bytes:
+        """The header as a line of JSON, without its end."""
+        return orjson.dumps(
+            {
+                "op": "diff",
+                "version": VERSION,
+                "old": self.old._asdict(),
+                "new": None if self.new is None else asdict(self.new),
+                "segments": list(map(list, self.segments)),
+            }
+        )
+
+    @classmethod
+    def parse(cls, values: dict[str, Any]) -> Header:
+        """What `line` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is something else.
+        """
+        old, new = OutputIdentity(**values["old"]), values["new"]
+        made = None if new is None else NewOutput(**new)
+        segments = tuple(SegmentIdentity(*numbers) for numbers in values["segments"])
+        numbers = [*old, *(number for segment in segments for number in segment)]
+        if made is not None:
+            numbers += [made.size, made.tail, made.level]
+            if made.compression not in _COMPRESSIONS:
+                raise ValueError
+        if not all(isinstance(number, int) for number in numbers):
+            raise TypeError
+        return cls(old, made, segments)
+
+
+def compression_used(output: Collection) -> tuple[Compression, int]:
+    """How an output was compressed: the level that gives the bytes of its first segment again.
+
+    Level 2, the usual one, if none does.
+    """
+    compression = output.compression
+    for entry in output.entries():
+        raw, stored = output.read(entry), output.stored(entry)
+        for level in _LEVELS[compression]:
+            if compress(raw, compression, level).data == stored:
+                return compression, level
+        break
+    return compression, 2
+
+
+class ChangeWriter:
+    """Counts what goes into a file of changes, for its last line."""
+
+    def __init__(self) -> None:
+        self._changes = self._crc = 0
+
+    def header(self, header: Header) -> bytes:
+        """The first line."""
+        return self._counted(header.line() + b"\n")
+
+    def change(self, record: bytes) -> bytes:
+        """The line of a change."""
+        self._changes += 1
+        return self._counted(record + b"\n")
+
+    def trailer(self) -> bytes:
+        """The last line."""
+        return b'{"op":"end","changes":%d,"crc32":%d}\n' % (self._changes, self._crc)
+
+    def _counted(self, line: bytes) -> bytes:
+        self._crc = isal_zlib.crc32(line, self._crc)
+        return line
+
+
+class ChangeRecord(NamedTuple):
+    """A change that was read.
+
+    Attributes:
+        line: Its number in the file.
+        operation: `added`, `changed` or `deleted`.
+        question_id: Of the document.
+        document: The new document as a line of JSON without its end; empty if it is deleted.
+    """
+
+    line: int
+    operation: Operation
+    question_id: int
+    document: bytes
+
+
+class ChangeReader:
+    """Reads a file of changes once, from start to end.
+
+    Args:
+        path: Its name; `-` is standard input.
+
+    Attributes:
+        header: What they were made from; None if the file does not say it.
+
+    Raises:
+        OutputError: It cannot be read, or its first line is damaged.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.header: Header | None = None
+        self._crc = self._number = self._changes = 0
+        source: str | BinaryIO = sys.stdin.buffer if path == "-" else path
+        self._lines = lines_of(source)
+        self._first: tuple[bytes, dict[str, Any]] | None = self._next()
+        if self._first is not None and self._first[1].get("op") == "diff":
+            self._read_header(*self._first)
+            self._first = self._next()
+
+    def _read_header(self, line: bytes, values: dict[str, Any]) -> None:
+        if values.get("version") != VERSION:
+            raise OutputError(f"{self.path}: was written by another version of so2docs; {_ADVICE}")
+        try:
+            self.header = Header.parse(values)
+        except (KeyError, TypeError, ValueError):
+            raise self._damaged("line 1 does not say what the changes were made from") from None
+        self._crc = isal_zlib.crc32(line)
+
+    def __iter__(self) -> Iterator[ChangeRecord]:
+        """The changes.
+
+        Raises:
+            OutputError: A line is not a change, or the file is not what `diff` wrote.
+        """
+        last_id: int | None = None
+        found = self._first
+        while found is not None:
+            line, values = found
+            if values.get("op") == "end":
+                self._check_end(values)
+                return
+            change = self._change(line, values)
+            if last_id is not None and change.question_id <= last_id:
+                raise OutputError(
+                    f"{self.path}: line {change.line:,}: question {change.question_id} comes after "
+                    f"question {last_id}; changes must be in ascending Id"
+                )
+            last_id = change.question_id
+            self._crc = isal_zlib.crc32(line, self._crc)
+            self._changes += 1
+            yield change
+            found = self._next()
+        raise self._damaged("the line that ends it is missing, so the file is cut off")
+
+    def _next(self) -> tuple[bytes, dict[str, Any]] | None:
+        line = next(self._lines, None)
+        if line is None:
+            return None
+        self._number += 1
+        try:
+            values = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            values = None
+        if not isinstance(values, dict):
+            raise self._not_a_change()
+        return line, values
+
+    def _change(self, line: bytes, values: dict[str, Any]) -> ChangeRecord:
+        operation, question_id = values.get("op"), values.get("Id")
+        if operation not in OPERATIONS or not isinstance(question_id, int):
+            raise self._not_a_change()
+        document = b""
+        if operation != "deleted":
+            document = _document(line.rstrip(), values)
+            if id_of(document) != question_id:
+                raise OutputError(
+                    f"{self.path}: line {self._number:,}: the document is not question "
+                    f"{question_id}"
+                )
+        return ChangeRecord(self._number, operation, question_id, document)
+
+    def _check_end(self, values: dict[str, Any]) -> None:
+        if (values.get("changes"), values.get("crc32")) != (self._changes, self._crc):
+            raise self._damaged(
+                f"its {self._changes:,} changes are not the {values.get('changes')} that were "
+                "written"
+            )
+        if next(self._lines, None) is not None:
+            raise self._damaged(f"something follows its end in line {self._number:,}")
+
+    def _damaged(self, reason: str) -> OutputError:
+        return OutputError(f"{self.path}: is damaged or cut off: {reason}; {_ADVICE}")
+
+    def _not_a_change(self) -> OutputError:
+        return OutputError(
+            f"{self.path}: line {self._number:,} is no change; give what so2docs diff wrote with "
+            "--format changes"
+        )
+
+
+def _document(line: bytes, values: dict[str, Any]) -> bytes:
+    """The bytes of a change's document; made again if another program wrote the line."""
+    start = line.find(DOCUMENT_KEY) + len(DOCUMENT_KEY)
+    found = line[start:-1]
+    if start >= len(DOCUMENT_KEY) and found.startswith(b'{"'):
+        return found
+    return orjson.dumps(values.get("document"))
