@@ -1,7 +1,7 @@
 """What a worker of the second pass does: the blocks of a bucket -> segments of documents.
 
-One plain object in, one out, so that any engine can run it. Memory is bounded by `PART_BYTES`, or
-by one document if that is larger.
+One plain object in, one out, so that any engine can run it. `boundaries.divide` bounds its memory:
+no task holds more JSON than `PART_BYTES`, unless one document does.
 """
 
 from __future__ import annotations
@@ -23,18 +23,8 @@ from so2docs.output.compression import compress_lines
 from so2docs.output.recording import recorded
 from so2docs.output.segments import Segment, store
 from so2docs.passes.joined import JoinedNesting, Run
-from so2docs.posts.keys import BUCKET_BITS
 from so2docs.store.blocks import Block, BlockReader, belonging
 from so2docs.store.users import Users, UserTable
-
-PART_BYTES = 32 * 1024 * 1024
-"""A bucket with more JSON than this is merged in parts, by ranges of question ids."""
-
-PART_BYTES_NESTED = 11 * 1024 * 1024
-"""The same where tables are nested: short rows take more memory beside their JSON than posts do.
-
-A bucket of 36 MB, with 49,000 posts and comments, takes 213 MiB at once and 123 MiB in four parts,
-in the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +33,8 @@ class BucketTask:
 
     Attributes:
         ids: The question ids.
-        blocks: The blocks of their bucket in the order of the dump, each with its file.
+        size: Bytes of their JSON.
+        blocks: The blocks that hold them, in the order of the dump, each with its file.
         first_question_of: For post ids under several questions, the one that stays.
         options: How to convert.
         cuts: Question ids that start another file of the output, in ascending order.
@@ -52,6 +43,7 @@ class BucketTask:
     """
 
     ids: range
+    size: int
     blocks: list[tuple[str, Block]]
     first_question_of: dict[int, int]
     options: Options
@@ -91,6 +83,7 @@ class WrittenBucket:
 
     Attributes:
         ids: The question ids.
+        size: Bytes of their JSON.
         segments: The documents.
         strays: The lines of the side file.
         first_stray: The first of those, where there must be none.
@@ -98,20 +91,11 @@ class WrittenBucket:
     """
 
     ids: range
+    size: int
     segments: list[Segment]
     strays: list[Segment]
     first_stray: bytes
     tally: Tally
-
-
-def parts(bucket: int, json_bytes: int, *, nested: bool = False) -> list[range]:
-    """Ranges of question ids to merge a bucket in, each small enough for memory."""
-    share, limit = 1 << BUCKET_BITS, PART_BYTES_NESTED if nested else PART_BYTES
-    while json_bytes > limit and share > 1:
-        json_bytes //= 2
-        share //= 2
-    first = bucket << BUCKET_BITS
-    return [range(at, at + share) for at in range(first, first + (1 << BUCKET_BITS), share)]
 
 
 @contextmanager
@@ -182,7 +166,8 @@ def write_bucket(task: WriteTask) -> WrittenBucket:
     if task.temporary and (segments or strays):
         segments, strays = store(task.temporary, segments, strays)
     first_stray = result.strays[0] if options.strict and result.strays else b""
-    return WrittenBucket(result.ids, segments, strays, first_stray, result.tally)
+    tally = result.tally
+    return WrittenBucket(result.ids, task.merge.size, segments, strays, first_stray, tally)
 
 
 @dataclass(slots=True)

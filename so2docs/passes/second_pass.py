@@ -23,7 +23,7 @@ from so2docs.output.paths import Names
 from so2docs.output.recording import recorded
 from so2docs.output.writer import Writer
 from so2docs.passes import bucket, strict
-from so2docs.passes.boundaries import Limit, cuts, left_out
+from so2docs.passes.boundaries import Limit, cuts, divide, left_out
 from so2docs.passes.bucket import BucketTask, WriteTask, WrittenBucket
 from so2docs.passes.checkpoint import Checkpoint, Sealed
 from so2docs.passes.workers import Workers
@@ -69,11 +69,11 @@ class SecondPass:
         state = saved or Checkpoint()
         limit = Limit(self.options.filters.limit, state.questions)
         self.cuts = cuts(self.spill, self.buckets, self.options.form.split_files or 1)
-        sizes, before = dict(self.buckets), self.bytes_before(state)
+        size, before = sum(size for _, size in self.buckets), self.bytes_before(state)
         with (
             Writer(names, self.options, self.cuts, state.output) as output,
             Output(names.strays, names.strays_compression, state.strays) as strays,
-            self.progress.step("writing", None, sum(sizes.values()), before) as shown,
+            self.progress.step("writing", None, size, before) as shown,
         ):
             if saved is None:
                 self.write_keyless_strays(strays)
@@ -89,8 +89,7 @@ class SecondPass:
                 state.next_id = result.ids.stop
                 state.output, state.strays = output.checkpoint(), strays.checkpoint()
                 self.spill.put("checkpoint", state.to_json())
-                ids = result.ids
-                shown.update(sizes[ids.start >> BUCKET_BITS] * len(ids) >> BUCKET_BITS)
+                shown.update(result.size)
             self.leave_out(state)
             return self.seal(state, report, output, strays)
 
@@ -181,8 +180,7 @@ class SecondPass:
     def leave_out(self, state: Checkpoint) -> None:
         """Count as filtered what comes after the last document that the limit allows."""
         if self.options.filters.limit is not None:
-            nested = bool(self.options.nest)
-            state.add_left_out(*left_out(self.spill, self.buckets, state.next_id, nested=nested))
+            state.add_left_out(*left_out(self.spill, self.buckets, state.next_id))
 
     def seal(self, state: Checkpoint, report: Report, output: Writer, strays: Output) -> Sealed:
         """Check that every row went somewhere, and end the files.
@@ -212,12 +210,18 @@ class SecondPass:
 
     def bucket_tasks(self, next_id: int | None, limit: int | None) -> Iterator[BucketTask]:
         """The ranges of question ids that are left to do."""
+        nested = bool(self.options.nest)
         for number, json_bytes in self.buckets:
-            for ids in bucket.parts(number, json_bytes, nested=bool(self.options.nest)):
+            if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:
+                continue
+            for ids, size, blocks in divide(
+                number, json_bytes, self.spill.blocks(number), nested=nested
+            ):
                 if next_id is None or ids.start >= next_id:
                     yield BucketTask(
                         ids,
-                        self.spill.blocks(number),
+                        size,
+                        blocks,
                         self.first_question_of,
                         self.options,
                         tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop),

@@ -38,7 +38,7 @@ def test_a_block_that_checksums_let_pass(kind: str, core: Any, tmp_path: Path) -
     with BlockWriter(str(path), room=1000) as writer:
         writer.write(0, *map(bytearray, BLOCKS[kind]))
     blocks = [(str(path), block) for block in writer.blocks]
-    task = BucketTask(range(1 << BUCKET_BITS), blocks, {}, Options(core=core))
+    task = BucketTask(range(1 << BUCKET_BITS), 0, blocks, {}, Options(core=core))
     with pytest.raises(
         SpillError, match=r"q\.spill: the spill is damaged \(.*; run the command again with "
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -54,3 +55,21 @@ def test_eight_times_the_rows_need_no_more_memory(dumps: list[Path], jobs: int) 
     # A leak of the 130 bytes a row that lxml's clear() alone leaves behind would be 70 % more.
     assert peaks[1] < 1.3 * peaks[0]
     assert peaks[1] < (100 + 100 * jobs) * 2**20
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell")
+def test_large_posts_under_neighbouring_ids_need_no_more_memory(tmp_path: Path) -> None:
+    """Whatever the dump holds, one bucket has it all: ids say nothing of sizes."""
+    body = random.Random(1).randbytes(1 << 14).hex() * 64
+    peaks = []
+    for rows in (30, 120):
+        path = tmp_path / f"{rows}.xml"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            file.write("<posts>\n")
+            for number in range(1, rows + 1):
+                file.write(f'<row Id="{number}" PostTypeId="1" Body="{body}" />\n')
+            file.write("</posts>")
+        peaks.append(peak_memory(path, 1))
+    assert peaks[1] < 1.3 * peaks[0]
+    assert peaks[1] < 256 * 2**20

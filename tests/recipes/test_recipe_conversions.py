@@ -18,6 +18,7 @@ from support.formats_read_back import json_array, jsonl
 from support.places import DUMPS, NO_DUMPS, SAMPLES
 
 import so2docs
+from so2docs.passes import boundaries
 from so2docs.passes import bucket as buckets
 from so2docs.recipes import Recipe
 from so2docs.recipes.json_schema import INTEGER, record
@@ -109,8 +110,8 @@ def test_every_record_after_an_interruption(
 ) -> None:
     """In parts that are small enough for several, of which the first is written before it."""
     part_bytes = (site.folder / "Posts.xml").stat().st_size // 10
-    monkeypatch.setattr(buckets, "PART_BYTES_NESTED", part_bytes)
-    monkeypatch.setattr(buckets, "PART_BYTES", part_bytes)
+    monkeypatch.setattr(boundaries, "PART_BYTES_NESTED", part_bytes)
+    monkeypatch.setattr(boundaries, "PART_BYTES", part_bytes)
     usual = buckets.merge_bucket
     for end, read in (("jsonl", jsonl), ("parquet", parquet)):
         output = tmp_path / f"records.{end}"
@@ -173,7 +174,7 @@ def test_resumed(
         return {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
 
     convert("at once", jobs=2)
-    monkeypatch.setattr(buckets, "PART_BYTES_NESTED", 300_000)
+    monkeypatch.setattr(boundaries, "PART_BYTES_NESTED", 300_000)
     usual, calls = buckets.merge_bucket, []
 
     def ending(task: Any) -> Any:
