@@ -27,6 +27,11 @@ Example:
     help="What can be searched: titles and tags, these and the text of bodies, or nothing.",
 )
 @click.option(
+    "--stemming",
+    is_flag=True,
+    help="Find English words in all their forms: baking finds bake and baked.",
+)
+@click.option(
     "--site-field",
     metavar="NAME",
     help="Column for the site, for several OUTPUTs in one database: ids are unique per site only.",
@@ -56,6 +61,7 @@ def sqlite(
     *,
     paths: tuple[str, ...],
     search: str,
+    stemming: bool,
     site_field: str | None,
     site: str | None,
     nest: tuple[str, ...],
@@ -82,6 +88,7 @@ def sqlite(
             sources,
             database,
             search=search,  # type: ignore[arg-type]
+            stemming=stemming,
             site_field=site_field,
             site=site,
             nest=nest,

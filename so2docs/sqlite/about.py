@@ -47,17 +47,21 @@ class About:
         path: Its name.
         site_field: Column of the site; None if there is none.
         search: What words are found in.
+        stemming: Whether English words are found in all their forms.
         rows: Rows by table.
         sources: What it was made of: name, bytes and time of change.
+        version: Version of so2docs that made it.
         sites: Its sites, in ascending name.
     """
 
     path: str
     site_field: str | None
     search: str
+    stemming: bool
     rows: dict[str, int]
     sources: list[dict[str, Any]]
     sites: list[SiteAbout]
+    version: str
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -97,9 +101,11 @@ def read_about(path: str) -> About:
         path,
         values["site_field"],
         values["search"],
+        values["stemming"],
         values["rows"],
         [source["source"] for source in values["sources"]],
         _sites(values),
+        values["version"],
     )
 
 
@@ -121,7 +127,7 @@ def connect_to_site(path: str, site_field: str | None, site: str | None) -> sqli
     """Open a database so that its tables hold one site, whose posts go by `Id` alone.
 
     In a database of several sites these are temporary views. Questions, answers and texts also have
-    a `Row`, which `search` goes by.
+    a `Row`, by which `search` finds them.
     """
     connection = connect(path)
     tables = [

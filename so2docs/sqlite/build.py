@@ -64,6 +64,7 @@ def to_sqlite(
     database: PathLike | None = None,
     *,
     search: Search = "all",
+    stemming: bool = False,
     site_field: str | None = None,
     site: str | None = None,
     nest: Iterable[str] = (),
@@ -82,6 +83,7 @@ def to_sqlite(
             folder.
         search: Find words in `titles` (with tags), in `all` (with the text of bodies), or make no
             full-text index: `none`.
+        stemming: Find English words in all their forms: `baking` finds `bake` and `baked`.
         site_field: Column for the site, as the first part of every key: for several sites. Its
             value is that of the documents' field of this name, or else the source's name.
         site: Address of the site, such as `beer.stackexchange.com`, for links to where posts come
@@ -112,7 +114,7 @@ def to_sqlite(
     part = part_of(path, sources, force=force)
     try:
         with explained(path), closing(connect(part)) as connection:
-            building = _Building(connection, search, site_field)
+            building = _Building(connection, search, site_field, stemming=stemming)
             about = [
                 building.load(one, one.read(nest=nest, jobs=jobs, progress=progress), site)
                 for one in sources
@@ -134,9 +136,15 @@ class _Building:
     """A database on its way."""
 
     def __init__(
-        self, connection: sqlite3.Connection, search: Search, site_field: str | None
+        self,
+        connection: sqlite3.Connection,
+        search: Search,
+        site_field: str | None,
+        *,
+        stemming: bool,
     ) -> None:
         self.connection, self.search, self.site_field = connection, search, site_field
+        self.stemming = stemming and search != "none"
         self._inserts: dict[str, str] = {}
         self._number_row: Callable[[], int] = itertools.count(1).__next__
 
@@ -195,13 +203,16 @@ class _Building:
         names = [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]
         finish.index(self.connection, names, self.site_field, progress=progress)
         if self.search != "none":
-            finish.make_searchable(self.connection, self.site_field, progress=progress)
+            finish.make_searchable(
+                self.connection, self.site_field, stemming=self.stemming, progress=progress
+            )
         rows = finish.counts(self.connection, names)
         about = {
             "format": FORMAT,
             "version": __version__,
             "site_field": self.site_field,
             "search": self.search,
+            "stemming": self.stemming,
             "rows": rows,
             "sources": sources,
             "overview": finish.overviews(self.connection, self.site_field, sources),

@@ -9,7 +9,7 @@ import sqlite_utils
 
 from so2docs.domain import SCORE_BINS
 from so2docs.progress import bar
-from so2docs.sqlite.layout import LAYOUTS, TEXTS, listed, quoted, search_sql, table_sql
+from so2docs.sqlite.layout import LAYOUTS, TEXTS, index_name, listed, quoted, search_sql, table_sql
 
 _TEXTS_AT_ONCE = 20_000
 _HASH_BYTES = 64 * 1024 * 1024
@@ -31,14 +31,14 @@ def index(
         _tags(site),
         *(_named_users(tables, site) if has_users else ()),
     ]
-    indexes = [(table, column) for table in tables for column in LAYOUTS[table].indexes]
+    indexes = [(table, columns) for table in tables for columns in LAYOUTS[table].indexes]
     database = sqlite_utils.Database(connection)
     with bar("indexes", len(statements) + len(indexes), unit=" steps", shown=progress) as shown:
         for statement in statements:
             connection.execute(statement)
             shown.update(1)
-        for table, column in indexes:
-            database.table(table).create_index([*site, column], f"{table}_{column}")
+        for table, columns in indexes:
+            database.table(table).create_index([*site, *columns], index_name(table, columns))
             shown.update(1)
     database.analyze()
 
@@ -69,10 +69,12 @@ def _named_users(tables: list[str], site: list[str]) -> list[str]:
     ]
 
 
-def make_searchable(connection: Connection, site_field: str | None, *, progress: bool) -> None:
+def make_searchable(
+    connection: Connection, site_field: str | None, *, stemming: bool, progress: bool
+) -> None:
     """Make the full-text index, in the order of its rows."""
     row = "Id" if site_field is None else "Row"
-    connection.execute(search_sql(site_field))
+    connection.execute(search_sql(site_field, stemming=stemming))
     connection.execute("INSERT INTO search(search, rank) VALUES ('hashsize', ?)", (_HASH_BYTES,))
     # A word in a title says more than one in a body.
     connection.execute("INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0)')")

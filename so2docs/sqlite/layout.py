@@ -13,20 +13,21 @@ from dataclasses import dataclass
 from so2docs.schema import (
     ALL_NUMBERS,
     ANSWER_ATTRIBUTES,
+    ANSWERS,
     COMMENT_ATTRIBUTES,
     LINK_ATTRIBUTES,
     QUESTION_ATTRIBUTES,
     USER_ATTRIBUTES,
 )
 
-FORMAT = 1
+FORMAT = 2
 """Of the layout; a database of another one is refused."""
 
 OTHER = "Other"
 ABOUT = "so2docs"
 """The table of what is known of the database itself: names and JSON values."""
 
-INTEGERS = ALL_NUMBERS | {"Position", "QuestionId", "Count", "Questions", "Row"}
+INTEGERS = ALL_NUMBERS | {ANSWERS, "Position", "QuestionId", "Count", "Questions", "Row"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,15 @@ class Layout:
         columns: Its columns, without that of the site.
         key: Its primary key, without the site.
         references: Column, and the table whose key it holds.
-        indexes: Columns that have an index each.
+        indexes: Columns of each index. Those that start with `Id` hold all that lists and filters
+            ask of a post, so that these need not read the rows, which are long.
     """
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
     references: tuple[tuple[str, str], ...] = ()
-    indexes: tuple[str, ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()
 
 
 def _body_last(names: Iterable[str], *more: str) -> tuple[str, ...]:
@@ -57,53 +59,72 @@ LAYOUTS = {
     for layout in (
         Layout(
             "questions",
-            _body_last(QUESTION_ATTRIBUTES),
+            _body_last(QUESTION_ATTRIBUTES, ANSWERS),
             ("Id",),
             (("OwnerUserId", "users"), ("LastEditorUserId", "users")),
-            ("CreationDate", "LastActivityDate", "Score", "OwnerUserId"),
+            (
+                ("Id", "Score", ANSWERS, "AcceptedAnswerId", "OwnerUserId"),
+                ("Score", "Id", ANSWERS, "AcceptedAnswerId", "OwnerUserId"),
+                ("LastActivityDate", "Id", ANSWERS),
+                ("OwnerUserId", "Score"),
+                ("CreationDate",),
+            ),
         ),
         Layout(
             "answers",
             _body_last(ANSWER_ATTRIBUTES, "Position"),
             ("Id",),
             (("ParentId", "questions"), ("OwnerUserId", "users"), ("LastEditorUserId", "users")),
-            ("ParentId", "CreationDate", "Score", "OwnerUserId"),
+            (
+                ("Id", "Score", "ParentId", "OwnerUserId"),
+                ("Score", "Id", "ParentId", "OwnerUserId"),
+                ("ParentId", "Score"),
+                ("OwnerUserId", "Score"),
+                ("CreationDate",),
+            ),
         ),
         Layout(
             "comments",
             (*COMMENT_ATTRIBUTES, "QuestionId", OTHER),
             ("Id",),
             (("QuestionId", "questions"), ("UserId", "users")),
-            ("PostId", "QuestionId", "CreationDate", "UserId"),
+            (("PostId",), ("QuestionId",), ("CreationDate",), ("UserId",)),
         ),
         Layout(
             "links",
             (*LINK_ATTRIBUTES, "QuestionId", OTHER),
             ("Id",),
             (("QuestionId", "questions"),),
-            ("PostId", "QuestionId", "RelatedPostId"),
+            (("PostId",), ("QuestionId",), ("RelatedPostId",)),
         ),
         Layout(
             "votes",
             ("PostId", "VoteType", "Count", "QuestionId"),
             ("PostId", "VoteType"),
             (("QuestionId", "questions"),),
-            ("QuestionId",),
+            (("QuestionId",),),
         ),
-        Layout("users", (*USER_ATTRIBUTES, OTHER), ("Id",), (), ("DisplayName",)),
-        Layout("tags", ("Name", "Questions"), ("Name",), (), ("Questions",)),
+        Layout(
+            "users", (*USER_ATTRIBUTES, OTHER), ("Id",), (), (("DisplayName",), ("Reputation",))
+        ),
+        Layout("tags", ("Name", "Questions"), ("Name",), (), (("Questions",),)),
         Layout(
             "question_tags",
             ("Tag", "QuestionId"),
             ("Tag", "QuestionId"),
             (("Tag", "tags"), ("QuestionId", "questions")),
-            ("QuestionId",),
+            (("QuestionId",),),
         ),
     )
 }
 
 TEXTS = ("Title", "Tags", "Body")
 """Columns of the table `texts` that `search` finds words in."""
+
+
+def index_name(table: str, columns: Iterable[str]) -> str:
+    """The name of an index."""
+    return "_".join((table, *columns))
 
 
 def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
@@ -149,12 +170,18 @@ def texts_sql(site_field: str | None) -> str:
     )
 
 
-def search_sql(site_field: str | None) -> str:
-    """The statement that makes the full-text index over `texts`."""
+def search_sql(site_field: str | None, *, stemming: bool) -> str:
+    """The statement that makes the full-text index over `texts`.
+
+    Args:
+        site_field: Column for the site.
+        stemming: Whether English words are found in all their forms.
+    """
     row = "Id" if site_field is None else "Row"
+    stems = "porter " if stemming else ""
     return (
         f"CREATE VIRTUAL TABLE search USING fts5({listed(TEXTS)}, content='texts', "
-        f"content_rowid='{row}', tokenize='unicode61 remove_diacritics 2')"
+        f"content_rowid='{row}', tokenize='{stems}unicode61 remove_diacritics 2')"
     )
 
 

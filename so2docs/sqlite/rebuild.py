@@ -54,14 +54,23 @@ class RebuiltDocuments:
             for name in _ATTRIBUTES
         }
 
-    def get(self, question_id: int) -> Document | None:
-        """The document of a question; None if there is none."""
+    def get(self, question_id: int, answer_ids: list[int] | None = None) -> Document | None:
+        """The document of a question; None if there is none.
+
+        Args:
+            question_id: Its id.
+            answer_ids: Answers that it is to have, in this order; all of them if None.
+        """
         found = self._select("questions", "Id", [question_id])
         if not found:
             return None
         document = self._record("questions", found[0])
-        answers = self._select("answers", "ParentId", [question_id], "ORDER BY Position")
-        answers = [self._record("answers", row) for row in answers]
+        if answer_ids is None:
+            rows = self._select("answers", "ParentId", [question_id], "ORDER BY Position")
+        else:
+            by_id = {row["Id"]: row for row in self._select("answers", "Id", answer_ids)}
+            rows = [by_id[answer_id] for answer_id in answer_ids if answer_id in by_id]
+        answers = [self._record("answers", row) for row in rows]
         self._nest(document, answers)
         document |= self._site
         if "Answers" in self._shape:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import orjson
 
 from so2docs.errors import OutputError
-from so2docs.schema import COMMENT_ATTRIBUTES, LINK_ATTRIBUTES, USER_ATTRIBUTES
+from so2docs.schema import ANSWERS, COMMENT_ATTRIBUTES, LINK_ATTRIBUTES, USER_ATTRIBUTES
 from so2docs.sqlite.layout import INTEGERS, LAYOUTS, OTHER
 
 Row = tuple[Any, ...]
@@ -108,7 +108,7 @@ class TableRows:
         self.shape: set[str] = set()
         self._site_field, self._site, self._search = site_field, site, search
         self._number_row = number_row
-        self._question = _of_post("questions")
+        self._question = _of_post("questions", ANSWERS)
         self._answer = _of_post("answers", "Position")
         self._comment = _Columns(COMMENT_ATTRIBUTES)
         self._link = _Columns(LINK_ATTRIBUTES)
@@ -138,8 +138,8 @@ class TableRows:
             name = str(question.pop(self._site_field, self._site))
             site = (name,)
             self.sites.add(name)
-        answers = question.pop("Answers", None)
-        self._post(self._question, question, "", site, question_id)
+        answers = question.pop(ANSWERS, None)
+        self._post(self._question, question, "", site, question_id, number=len(answers or ()))
         if answers is None:
             return
         self.shape.add("Answers")
@@ -149,7 +149,7 @@ class TableRows:
             if "ParentId" not in answer:
                 self.shape.add("-Answers.ParentId")
                 answer["ParentId"] = question_id
-            self._post(self._answer, answer, "Answers.", site, question_id, position)
+            self._post(self._answer, answer, "Answers.", site, question_id, number=position)
 
     def _post(
         self,
@@ -158,8 +158,10 @@ class TableRows:
         path: str,
         site: Row,
         question_id: int,
-        *position: int,
+        *,
+        number: int,
     ) -> None:
+        """Make rows of a post; `number` is how many answers it has, or its place among them."""
         post_id = post["Id"]
         for name, rows_of in (("Comments", self._comments), ("Links", self._links)):
             if name in post:
@@ -177,9 +179,9 @@ class TableRows:
             post["Tags"] = orjson.dumps(tags).decode()
         values, other = kind.values(post)
         row = () if not site else (self._number_row(),)
-        table = "answers" if position else "questions"
+        table = "questions" if kind is self._question else "answers"
         body = values[-1]
-        made = (*site, *values[:-1], *position, other, body, *row)
+        made = (*site, *values[:-1], number, other, body, *row)
         self._rows.setdefault(table, []).append(made)
         if self._search == "all" or (self._search == "titles" and table == "questions"):
             text = text_of(body or "") if self._search == "all" else None

@@ -260,6 +260,38 @@ def test_what_is_found(search: Any, titles: int | None, bodies: int | None, tmp_
         assert values(path, "SELECT count(*) FROM search WHERE search MATCH 'nbsp OR li'") == [(0,)]
 
 
+@pytest.mark.parametrize(("stemming", "count"), [(True, 1), (False, 0)])
+def test_words_in_all_their_forms(stemming: bool, count: int, tmp_path: Path) -> None:
+    path = tmp_path / "q.db"
+    so2docs.to_sqlite(SAMPLES / "posts.jsonl", path, stemming=stemming)
+    sql = "SELECT count(*) FROM search WHERE search MATCH 'collapsing sourdoughs'"
+    assert values(path, sql) == [(count,)]
+    assert read_about(str(path)).stemming is stemming
+
+
+def test_the_number_of_answers_is_that_of_their_rows(tmp_path: Path) -> None:
+    path = tmp_path / "q.db"
+    so2docs.to_sqlite(SAMPLES / "posts.jsonl", path)
+    count = "(SELECT count(*) FROM answers a WHERE a.ParentId = q.Id)"
+    sql = f"SELECT Id, {count} FROM questions q ORDER BY 1"
+    assert values(path, "SELECT Id, Answers FROM questions ORDER BY 1") == values(path, sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT Id FROM questions WHERE Score > 3 AND Answers > 2 ORDER BY Id DESC",
+        "SELECT Id FROM questions WHERE Answers = 0 ORDER BY Score DESC, Id DESC",
+        "SELECT Id, ParentId FROM answers WHERE Score > 3 ORDER BY Id DESC",
+    ],
+)
+def test_filters_do_not_read_the_rows_of_posts(sql: str, tmp_path: Path) -> None:
+    so2docs.to_sqlite(SITE, tmp_path / "q.db")
+    plan = [row[3] for row in values(tmp_path / "q.db", f"EXPLAIN QUERY PLAN {sql}")]
+    assert len(plan) == 1
+    assert "COVERING INDEX" in plan[0]
+
+
 @pytest.mark.parametrize(
     ("sql", "name"),
     [
