@@ -14,6 +14,18 @@ _CONTROL = re.compile(
 )
 
 
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def without_turning(text: str) -> str:
+    """Text without the characters that turn the order of what follows around.
+
+    The marks that tell the direction of one place (U+061C, U+200E, U+200F) stay: Arabic and Hebrew
+    posts need them.
+    """
+    return _TURNING.sub("\ufffd", text)
+
+
 def for_terminal(text: object) -> str:
     """Text without characters that a terminal obeys, or that turn the order of others around."""
     return _CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n"))

@@ -9,7 +9,15 @@ import click
 from so2docs.commands.terminal import say, shows_progress
 from so2docs.errors import OptionError
 
-_NEEDED = ("starlette", "uvicorn", "jinja2", "nh3", "pygments")
+_NEEDED = {
+    "starlette": "starlette",
+    "uvicorn": "uvicorn",
+    "jinja2": "jinja2",
+    "math_core": "math-core",
+    "nh3": "nh3",
+    "pygments": "pygments",
+}
+"""Modules, and the packages that have them."""
 
 _EPILOG = """\b
 Example:
@@ -59,7 +67,7 @@ def serve(
     an OUTPUT, one is made beside it first. Only this machine is served, unless --host says
     otherwise.
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
+    missing = [package for name, package in _NEEDED.items() if find_spec(name) is None]
     if missing:
         raise OptionError(f"serve needs {', '.join(missing)}: pip install {' '.join(missing)}")
     from so2docs.serve.server import bind, is_loopback, open_sites, run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -20,8 +19,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from so2docs.escape import for_terminal
+from so2docs.escape import for_terminal, without_turning
+from so2docs.serve.bodies import marked
 from so2docs.serve.pages import Pages
+from so2docs.serve.rendering import Renderings
 from so2docs.serve.store import Store
 
 _STATIC = Path(__file__).parent / "static"
@@ -30,7 +31,6 @@ _POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _LOCAL = ["localhost", "127.0.0.1"]
-_FOUND_MARKS = {"\x02": "<mark>", "\x03": "</mark>"}
 
 
 class Headers:
@@ -70,13 +70,14 @@ def application(stores: dict[str, Store], *, local: bool = True) -> Starlette:
             another site can read this one through a name that leads here.
     """
     environment = _environment()
+    renderings = Renderings()
     single = len(stores) == 1
     sites = {("" if single else f"/{slug}"): store for slug, store in stores.items()}
     routes: list[Any] = [
         Mount("/static", StaticFiles(directory=_STATIC), name="static"),
     ]
     for base, store in sites.items():
-        pages = Pages(store, base, environment, several=not single)
+        pages = Pages(store, base, environment, renderings, several=not single)
         routes += [Mount(base, routes=pages.routes())] if base else pages.routes()
     if not single:
         routes.append(Route("/", _front_of_several(environment, sites)))
@@ -84,6 +85,7 @@ def application(stores: dict[str, Store], *, local: bool = True) -> Starlette:
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
+        renderings.close()
         for store in stores.values():
             store.close()
 
@@ -110,7 +112,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "day": _day, "marked": marked}
+    environment.filters |= {"number": _number, "day": _day, "marked": _marked}
     return environment
 
 
@@ -127,10 +129,8 @@ def _day(value: object) -> str:
     return str(value or "")[:10]
 
 
-def marked(text: str | None) -> Markup:
-    """Text with the words that were found, between U+0002 and U+0003, marked."""
-    escaped = str(Markup.escape(text or ""))
-    return Markup(re.sub("[\x02\x03]", lambda m: _FOUND_MARKS[m[0]], escaped))
+def _marked(text: str | None) -> Markup:
+    return Markup(marked(without_turning(text or "")))
 
 
 def _front_of_several(environment: Environment, sites: dict[str, Store]) -> Any:

@@ -1,24 +1,27 @@
-"""Bodies and comments -> HTML that is safe to show: sanitized, links made local, code highlighted.
+"""Bodies, comments and titles -> HTML that is safe to show. Pure.
 
-What nh3 lets through is written by nh3, so that what follows may go by its form.
+Bodies are sanitized by nh3; links lead to the posts that are here, code is highlighted, formulas
+become MathML. Every pattern takes time in proportion to the text, whatever it is.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Literal
+from urllib.parse import SplitResult, urlsplit
 
 import nh3
 from markupsafe import Markup
 
+from so2docs.escape import without_turning
+from so2docs.serve.formulas import mathml, pieces
 from so2docs.sqlite.rows import is_html
 
-LocalLink = Callable[[str], str | None]
+Kind = Literal["body", "comment", "title", "plain"]
 
 # fmt: off
 _TAGS = {
@@ -38,48 +41,84 @@ _ATTRIBUTES = {
     "th": {"colspan", "rowspan"},
 }
 _MOST_CODE = 20_000
+_MOST_DEPTH = 200
+"""Elements inside each other, beyond which a body is shown as its source: a parser of HTML takes
+time by the square of the depth."""
+_VOID = {"area", "br", "col", "hr", "img", "input", "wbr"}
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+# Of what nh3 writes: `<`, `>` in text and `"` in attributes are escaped.
+_TOKEN = re.compile(r'<(?P<end>/?)(?P<name>[a-z][a-z0-9]*+)(?P<rest>(?:[^<>"]|"[^"]*+")*+)>')
+_CODE = re.compile(r'<pre(?: class="([^"]*)")?><code(?: class="([^"]*)")?>([^<]*+)</code></pre>')
+_ATTRIBUTE = re.compile(r'\b(src|alt)="([^"]*)"')
+_LITERAL = {"pre", "code", "kbd", "samp"}
+"""Elements without formulas."""
+_INLINE = {"br"}
 _POST = re.compile(
     r"/(?:questions|q)/(\d{1,18})(?:/[^/#?]*)?(?:/(\d{1,18}))?/?(?:\?[^#]*)?(?:#.*)?"
 )
 _ANSWER = re.compile(r"/a/(\d{1,18})(?:/\d+)?/?(?:\?[^#]*)?(?:#.*)?")
+_MENTIONED = re.compile(r"/(?:questions|q|a)/(\d{1,18})(?:/[^/#?\s\"'<>()]{0,200}/(\d{1,18}))?")
 _LANGUAGE = re.compile(r"\blang-([\w+#.-]+)")
-_CODE = re.compile(r'<pre(?: class="([^"]*)")?><code(?: class="([^"]*)")?>([^<]*)</code></pre>')
-_IMAGE = re.compile(r"<img\b[^>]*>")
-_ATTRIBUTE = re.compile(r'\b(src|alt)="([^"]*)"')
-_HEADING = re.compile(r"<(/?)h[1-6]>")
-_TABLE = re.compile(r"<(/?)table>")
 _NEVER_HIGHLIGHTED = {"none", "default", "text"}
-# `code`, [text](address), an address: all the Markdown of comments that is common.
+# `code`, [text](address), an address, **strong**, *emphasis*: the Markdown that comments have.
+# Comments have 600 characters; the limits keep texts of other makes from taking longer than that.
 _IN_COMMENT = re.compile(
-    r"(?P<tick>`+)(?P<code>.+?)(?P=tick)"
-    r"|\[(?P<text>[^\[\]]+)\]\((?P<to>https?://[^\s()]+(?:\([^\s()]*\))?[^\s()]*)[^)]*\)"
-    r"|(?P<bare>https?://[^\s<>\"']+[^\s<>\"'.,;:!?)])"
-    r"|\*\*(?P<strong>[^*]+)\*\*"
+    r"(?P<tick>`{1,5}+)(?P<code>.{1,600}?)(?<!`)(?P=tick)(?!`)"
+    r"|\[(?P<text>[^\[\]]{1,600}+)\]\((?P<to>https?://[^\s()]{1,600}+"
+    r"(?:\([^\s()]{0,300}+\)[^\s()]{0,300}+)?+)[^()]{0,200}+\)"
+    r"|(?P<bare>https?://[^\s<>\"']{1,2000}+)"
+    r"|\*\*(?=\S)(?P<strong>[^*]{1,600}+)(?<=\S)\*\*"
+    r"|(?<![\w*])\*(?=[^\s*])(?P<em>[^*]{1,600}+)(?<=\S)\*(?![\w*])"
+    r"|(?<!\w)_(?=[^\s_])(?P<em2>[^_]{1,600}+)(?<=\S)_(?!\w)",
+    re.DOTALL,
 )
+_WITHOUT_FORMULAS = re.compile(
+    r"(?P<tick>`{1,5}+).{1,600}?(?<!`)(?P=tick)(?!`)|https?://[^\s<>\"']{1,2000}+", re.DOTALL
+)
+_MARK = re.compile("[\x02\x03]")
+_MARKS = {"\x02": "<mark>", "\x03": "</mark>"}
+_AFTER_ADDRESS = ".,;:!?)*_"
 
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """Makes the HTML of one page.
+    r"""Makes the HTML of one page.
 
     Attributes:
         host: The site's address, which links without one are meant for; None if nobody knows it.
-        local: The place of an address in the reader, if the post is in the database.
+        base: What the paths of the reader start with.
+        questions: The question of each post that is here, of those that texts link to.
         images: Whether images are loaded, from wherever they are.
         tags: Of the question: a guess at the language of its code.
+        sign: What formulas are put between, `$` or `\$`; empty where there are none.
     """
 
-    host: str | None
-    local: LocalLink
+    host: str | None = None
+    base: str = ""
+    questions: Mapping[int, int] = field(default_factory=dict)
     images: bool = False
     tags: tuple[str, ...] = ()
+    sign: str = ""
 
-    def body(self, body: str | None) -> Markup:
+    def render(self, kind: Kind, text: str) -> str:
+        """A text of some kind as HTML."""
+        text = without_turning(text)
+        if kind == "body":
+            return self._body(text)
+        if kind == "comment":
+            return "".join(self._comment(text))
+        if kind == "title":
+            return "".join(self._with_formulas(text, marked))
+        return str(Markup('<div class="plain">{}</div>').format(text))
+
+    def _body(self, body: str) -> str:
         """A body; one that is no HTML as text with its line breaks."""
         if not body:
-            return Markup("")
+            return ""
         if not is_html(body):
-            return Markup('<div class="plain">{}</div>').format(body)
+            return f'<div class="plain">{"".join(self._with_formulas(body, _escaped))}</div>'
+        if _is_deep(body):
+            return self.render("plain", body)
         safe = nh3.clean(
             body,
             tags=_TAGS,
@@ -89,31 +128,92 @@ class Renderer:
             url_schemes={"http", "https", "mailto"},
             link_rel="noopener noreferrer nofollow",
         )
-        safe = _HEADING.sub(lambda m: f"<{m[1]}p{'' if m[1] else ' class=heading'}>", safe)
-        safe = _TABLE.sub(
-            lambda m: "</table></div>" if m[1] else '<div class="scroll" tabindex="0"><table>', safe
-        )
-        safe = _IMAGE.sub(self._image, safe)
-        return Markup(_CODE.sub(self._code, safe))
+        return "".join(self._parts(without_turning(safe)))
 
-    def comment(self, text: str | None) -> Markup:
-        """A comment, which is text with a little Markdown."""
-        text = text or ""
-        parts: list[Markup] = []
-        end = 0
-        for found in _IN_COMMENT.finditer(text):
-            parts.append(Markup.escape(text[end : found.start()]))
-            end = found.end()
-            if found["code"]:
-                parts.append(Markup("<code>{}</code>").format(found["code"].strip()))
-            elif found["strong"]:
-                parts.append(Markup("<strong>{}</strong>").format(found["strong"]))
+    def _parts(self, safe: str) -> Iterator[str]:
+        """The parts of a sanitized body, as they are shown."""
+        run: list[str] = []  # Text up to the next tag that ends a formula.
+        at = literal = 0
+        while match := _TOKEN.search(safe, at):
+            run.append(safe[at : match.start()])
+            at = match.end()
+            name = match["name"]
+            if name in _INLINE:
+                run.append("\0")
+                continue
+            yield from self._run(run, is_literal=literal > 0)
+            run = []
+            if name == "pre" and (code := _CODE.match(safe, match.start())):
+                yield self._code(code)
+                at = code.end()
+                continue
+            if name in _LITERAL:
+                literal += -1 if match["end"] else 1
+            yield self._tag(match)
+        run.append(safe[at:])
+        yield from self._run(run, is_literal=literal > 0)
+
+    def _run(self, run: list[str], *, is_literal: bool) -> Iterator[str]:
+        """Text without tags but line breaks, which are U+0000 here."""
+        text = "".join(run)
+        if is_literal or not self.sign or not ("$" in text or "\\" in text):
+            yield text.replace("\0", "<br>")
+            return
+        for part in self._with_formulas(html.unescape(text), _escaped):
+            yield part.replace("\0", "<br>")
+
+    def _with_formulas(
+        self, text: str, shown: Callable[[str], str], hidden: str | None = None
+    ) -> Iterator[str]:
+        """A text with its formulas; `hidden` is the same without what can hold none."""
+        if not self.sign:
+            yield shown(text)
+            return
+        at = 0
+        for piece in pieces(text if hidden is None else hidden, self.sign):
+            part, at = text[at : at + len(piece.text)], at + len(piece.text)
+            if piece.tex is None:
+                yield shown(part.replace(r"\$", "$") if self.sign == "$" else part)
+                continue
+            made = mathml(unmarked(piece.tex).replace("\0", " "), is_block=piece.is_block)
+            if made is None:
+                source = _escaped(unmarked(part))
+                yield f'<span class="tex">{source}</span>'
             else:
-                address = found["to"] or found["bare"]
-                href = self._address(address) or "#"
+                yield f'<span class="formula{" block" * piece.is_block}">{made}</span>'
+
+    def _tag(self, match: re.Match[str]) -> str:
+        name, is_end = match["name"], bool(match["end"])
+        if name[0] == "h" and name[1:].isdigit():
+            return "</p>" if is_end else "<p class=heading>"
+        if name == "table":
+            return "</table></div>" if is_end else '<div class="scroll" tabindex="0"><table>'
+        return self._image(match[0]) if name == "img" else match[0]
+
+    def _comment(self, text: str) -> Iterator[str]:
+        """A comment, which is text with a little Markdown."""
+        hidden = _WITHOUT_FORMULAS.sub(lambda m: "\0" * len(m[0]), text) if self.sign else None
+        return self._with_formulas(text, lambda part: "".join(self._markdown(part)), hidden)
+
+    def _markdown(self, text: str) -> Iterator[str]:
+        at = 0
+        while match := _IN_COMMENT.search(text, at):
+            yield _escaped(text[at : match.start()])
+            at = match.end()
+            if match["code"]:
+                yield f"<code>{_escaped(match['code'].strip())}</code>"
+            elif match["strong"]:
+                yield f"<strong>{_escaped(match['strong'])}</strong>"
+            elif emphasis := match["em"] or match["em2"]:
+                yield f"<em>{_escaped(emphasis)}</em>"
+            else:
+                address = match["to"] or match["bare"].rstrip(_AFTER_ADDRESS)
+                if match["bare"]:
+                    at = match.start() + len(address)
                 link = Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>')
-                parts.append(link.format(href, found["text"] or address))
-        return Markup("").join([*parts, Markup.escape(text[end:])])
+                href = self._address(address) or "#"
+                yield str(link.format(href, match["text"] or address))
+        yield _escaped(text[at:])
 
     def _attribute(self, tag: str, name: str, value: str) -> str | None:
         if name == "class":
@@ -140,52 +240,47 @@ class Renderer:
             return None
         if parts.scheme.lower() not in ("http", "https") or not parts.netloc:
             return None
-        return self.local(value) or value
+        return self._local(parts) or value
 
-    def _image(self, found: re.Match[str]) -> str:
-        attributes = dict(_ATTRIBUTE.findall(found[0]))
+    def _local(self, parts: SplitResult) -> str | None:
+        """The place of an address in the reader, if it is of a post that is here."""
+        if self.host is None or (parts.hostname or "").removeprefix("www.") not in _names_of(
+            self.host
+        ):
+            return None
+        path = parts.path + (f"#{parts.fragment}" if parts.fragment else "")
+        if match := _ANSWER.fullmatch(path):
+            post_id = int(match[1])
+        elif match := _POST.fullmatch(path):
+            post_id = int(match[2] or match[1])
+        else:
+            return None
+        question_id = self.questions.get(post_id)
+        if question_id is None:
+            return None
+        if question_id == post_id:
+            return f"{self.base}/questions/{question_id}"
+        return f"{self.base}/a/{post_id}"
+
+    def _image(self, tag: str) -> str:
+        attributes = dict(_ATTRIBUTE.findall(tag))
         source, alt = attributes.get("src", ""), attributes.get("alt", "") or "image"
         if self.images and source:
             return f'<img src="{source}" alt="{alt}" loading="lazy" referrerpolicy="no-referrer">'
         return f'<span class="image" title="{source}">{alt}</span>'
 
-    def _code(self, found: re.Match[str]) -> str:
-        language = _LANGUAGE.search(f"{found[1] or ''} {found[2] or ''}")
+    def _code(self, match: re.Match[str]) -> str:
+        language = _LANGUAGE.search(f"{match[1] or ''} {match[2] or ''}")
         names = (language[1],) if language else self.tags
-        code = html.unescape(found[3])
+        code = html.unescape(match[3])
         made = _highlighted(code, names) if len(code) <= _MOST_CODE else None
-        return f'<pre tabindex="0"><code>{found[3] if made is None else made}</code></pre>'
+        return f'<pre tabindex="0"><code>{match[3] if made is None else made}</code></pre>'
 
 
-def local_links(host: str | None, question_of: Callable[[int], int | None], base: str) -> LocalLink:
-    """What turns addresses of posts on the site into their places in the reader.
-
-    Args:
-        host: The site's address.
-        question_of: The question of a post; None if there is no such post.
-        base: What the paths of the reader start with.
-    """
-
-    def local(address: str) -> str | None:
-        if host is None:
-            return None
-        parts = urlsplit(address)
-        if (parts.hostname or "").removeprefix("www.") not in _names_of(host):
-            return None
-        path = parts.path + (f"#{parts.fragment}" if parts.fragment else "")
-        if found := _ANSWER.fullmatch(path):
-            post_id = int(found[1])
-        elif found := _POST.fullmatch(path):
-            post_id = int(found[2] or found[1])
-        else:
-            return None
-        question_id = question_of(post_id)
-        if question_id is None:
-            return None
-        end = "" if question_id == post_id else f"#answer-{post_id}"
-        return f"{base}/questions/{question_id}{end}"
-
-    return local
+def mentioned(texts: Iterable[str]) -> set[int]:
+    """Ids of posts that addresses in some texts may lead to."""
+    found = (number for text in texts for match in _MENTIONED.findall(text) for number in match)
+    return {int(number) for number in found if number}
 
 
 def _names_of(host: str) -> set[str]:
@@ -217,3 +312,28 @@ def _lexer(name: str) -> Any:
         return get_lexer_by_name(name, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
+
+
+def _is_deep(body: str) -> bool:
+    """Whether more elements are inside each other, or never closed, than posts have."""
+    depth = 0
+    for is_end, name in _TAG.findall(body):
+        if name.lower() not in _VOID:
+            depth += -1 if is_end else 1
+            if depth > _MOST_DEPTH:
+                return True
+    return False
+
+
+def marked(text: str) -> str:
+    """Text with the words that were found, between U+0002 and U+0003, marked."""
+    return _MARK.sub(lambda m: _MARKS[m[0]], _escaped(text))
+
+
+def unmarked(text: str) -> str:
+    """Text without the marks of words that were found."""
+    return _MARK.sub("", text)
+
+
+def _escaped(text: str) -> str:
+    return str(Markup.escape(text))

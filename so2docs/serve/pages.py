@@ -13,11 +13,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from so2docs.serve.bodies import Renderer, local_links
+from so2docs.domain import rank_by_votes
+from so2docs.serve.bodies import Renderer, mentioned
 from so2docs.serve.plots import plots
 from so2docs.serve.query import parse
+from so2docs.serve.rendering import Renderings
 from so2docs.serve.store import SORTS, Store
-from so2docs.serve.thread import thread
+from so2docs.serve.thread import texts, thread
 
 _MOST_PAGES = 500
 
@@ -27,18 +29,27 @@ Values = dict[str, Any]
 class Pages:
     """Handles the requests for one site."""
 
-    def __init__(self, store: Store, base: str, environment: Environment, *, several: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        base: str,
+        environment: Environment,
+        renderings: Renderings,
+        *,
+        several: bool,
+    ) -> None:
         """Make the pages.
 
         Args:
             store: Of the site.
             base: What the paths of this site start with.
             environment: Of the templates.
+            renderings: What makes HTML of texts.
             several: Whether there are other sites beside it.
         """
         self.store, self.base, self.several = store, base, several
         self._environment = environment
-        self._local = local_links(store.site.host, store.question_of, base)
+        self._renderings = renderings
 
     def routes(self) -> list[Route]:
         """The addresses of this site; each list also ends in `.json`."""
@@ -148,14 +159,38 @@ class Pages:
         images = request.query_params.get("images", "") not in ("", "0")
         if images:
             request.state.images = "'self' https: http:"
+        accepted = document.get("AcceptedAnswerId")
+        document["Answers"] = sorted(
+            document.get("Answers", ()), key=lambda answer: _place(answer, accepted)
+        )
+        wanted = texts(document)
         renderer = Renderer(
             self.store.site.host,
-            self._local,
+            self.base,
+            self.store.questions_of(mentioned(text for _, text in wanted)),
             images,
             tuple(tag for tag in document.get("Tags", ()) if isinstance(tag, str)),
         )
-        shown = thread(document, renderer, self.store) | {"images": images}
+        rendered = dict(zip(wanted, self._renderings.render(renderer, wanted), strict=True))
+        shown = thread(document, rendered, self.store.site.host) | {
+            "images": images,
+            "links": self._links(document),
+        }
         return self._answer(request, "question.html", shown, document)
+
+    def _links(self, document: Values) -> list[Values]:
+        """Questions that this one is linked with, if they are here."""
+        ids = {
+            link["RelatedPostId"]: link.get("LinkType", "linked")
+            for link in document.get("Links", ())
+            if isinstance(link.get("RelatedPostId"), int)
+        }
+        titles = self.store.titles(list(ids))
+        return [
+            {"id": post_id, "kind": kind, "title": titles[post_id] or f"Question {post_id}"}
+            for post_id, kind in ids.items()
+            if post_id in titles
+        ]
 
     def post(self, request: Request) -> Response:
         """Lead to where a post is shown."""
@@ -177,6 +212,12 @@ class Pages:
             "previous": address(page - 1) if page > 1 else None,
             "next": address(page + 1) if has_more and page < _MOST_PAGES else None,
         }
+
+
+def _place(answer: Values, accepted: Any) -> tuple[bool, int, int]:
+    score = answer.get("Score")
+    rank = rank_by_votes(answer["Id"], score if isinstance(score, int) else 0, accepted)
+    return *rank, answer["Id"]
 
 
 def _wants_json(request: Request) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -99,14 +99,18 @@ class Store:
             extra = {} if field is None else {field: self.site.name}
             return RebuiltDocuments(connection, self.site.shape, extra).get(question_id)
 
+    def questions_of(self, post_ids: Iterable[int]) -> dict[int, int]:
+        """The questions of those posts that are here, by their ids."""
+        ids = ",".join(str(int(post_id)) for post_id in post_ids)
+        rows = self._rows(
+            f"SELECT Id, ParentId FROM answers WHERE Id IN ({ids}) UNION ALL "
+            f"SELECT Id, Id FROM questions WHERE Id IN ({ids})"
+        )
+        return {row["Id"]: row["ParentId"] for row in rows}
+
     def question_of(self, post_id: int) -> int | None:
         """The question that a post belongs to; None if there is no such post."""
-        found = self._rows(
-            "SELECT Id FROM questions WHERE Id = :id UNION ALL "
-            "SELECT ParentId FROM answers WHERE Id = :id LIMIT 1",
-            id=post_id,
-        )
-        return found[0]["Id"] if found else None
+        return self.questions_of([post_id]).get(post_id)
 
     def titles(self, question_ids: list[int]) -> dict[int, str | None]:
         """Titles of those questions that there are."""

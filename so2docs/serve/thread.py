@@ -1,86 +1,97 @@
-"""A document -> what the page of a question shows of it."""
+"""A document -> what the page of a question shows of it. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from so2docs.domain import license_at, license_url, rank_by_votes
-from so2docs.serve.bodies import Renderer
-from so2docs.serve.store import Store
+from markupsafe import Markup
+
+from so2docs.domain import license_at, license_url
+from so2docs.serve.rendering import Text
 
 Values = dict[str, Any]
 
 
-def thread(document: Values, renderer: Renderer, store: Store) -> Values:
+def texts(document: Values) -> list[Text]:
+    """The texts of a document that are to be rendered, each once."""
+    return list(dict.fromkeys(_texts(document)))
+
+
+def _texts(document: Values) -> Iterator[Text]:
+    yield "title", title_of(document)
+    for post in _posts(document):
+        yield "body", _text(post, "Body")
+        for comment in post.get("Comments", ()):
+            yield "comment", _text(comment, "Text")
+
+
+def title_of(question: Values) -> str:
+    """The title of a question; its id where it has none."""
+    return str(question.get("Title") or f"Question {question['Id']}")
+
+
+def thread(document: Values, rendered: Mapping[Text, Markup], host: str | None) -> Values:
     """The values of the template.
 
     Args:
-        document: Of the question.
-        renderer: Of bodies and comments.
-        store: Of the site.
+        document: Of the question, its answers in the order in which they are shown.
+        rendered: Its texts as HTML.
+        host: The site's address.
     """
-    host = store.site.host
-    answers = document.get("Answers", [])
     accepted = document.get("AcceptedAnswerId")
-    posts = [_post(document, renderer, host)]
-    posts += [
-        _post(answer, renderer, host) | {"accepted": answer.get("Id") == accepted}
-        for answer in sorted(answers, key=lambda answer: _rank(answer, accepted))
-    ]
-    question_id = document["Id"]
+    question, *answers = [_post(post, rendered, host) for post in _posts(document)]
     return {
-        "title": str(document.get("Title") or f"Question {question_id}"),
-        "question": posts[0],
-        "answers": posts[1:],
+        "title": title_of(document),
+        "heading": rendered["title", title_of(document)],
+        "question": question,
+        "answers": [answer | {"accepted": answer["id"] == accepted} for answer in answers],
         "tags": [tag for tag in document.get("Tags", ()) if isinstance(tag, str)],
         "views": document.get("ViewCount"),
-        "closed": str(document.get("ClosedDate") or "")[:10],
-        "links": _links(document, store),
-        "has_images": any("<img" in str(post.get("Body")) for post in (document, *answers)),
+        "closed": _text(document, "ClosedDate")[:10],
+        "has_images": any("<img" in _text(post, "Body") for post in _posts(document)),
     }
 
 
-def _rank(answer: Values, accepted: Any) -> tuple[bool, int, int]:
-    score = answer.get("Score")
-    rank = rank_by_votes(answer["Id"], score if isinstance(score, int) else 0, accepted)
-    return *rank, answer["Id"]
+def _posts(document: Values) -> list[Values]:
+    return [document, *document.get("Answers", ())]
 
 
-def _post(post: Values, renderer: Renderer, host: str | None) -> Values:
+def _post(post: Values, rendered: Mapping[Text, Markup], host: str | None) -> Values:
     post_id = post["Id"]
     kind = "a" if "ParentId" in post else "q"
     return {
         "id": post_id,
         "score": post.get("Score"),
-        "body": renderer.body(_text(post, "Body")),
+        "body": rendered["body", _text(post, "Body")],
         "created": _text(post, "CreationDate"),
         "edited": _text(post, "LastEditDate"),
+        "is_wiki": bool(post.get("CommunityOwnedDate")),
         "owner": _person(post, "Owner"),
         "editor": _person(post, "LastEditor"),
         "license": _license(post),
         "source": f"https://{host}/{kind}/{post_id}" if host else None,
-        "comments": [_comment(comment, renderer) for comment in post.get("Comments", ())],
-        "votes": post.get("Votes") or {},
+        "comments": [_comment(comment, rendered) for comment in post.get("Comments", ())],
+        "bounties": (post.get("Votes") or {}).get("BountyStart", 0),
         "accepted": False,
     }
 
 
-def _comment(comment: Values, renderer: Renderer) -> Values:
+def _comment(comment: Values, rendered: Mapping[Text, Markup]) -> Values:
     return {
         "id": comment.get("Id"),
         "score": comment.get("Score") or 0,
-        "text": renderer.comment(_text(comment, "Text")),
+        "text": rendered["comment", _text(comment, "Text")],
         "created": _text(comment, "CreationDate"),
         "owner": _person(comment, "User"),
     }
 
 
 def _person(record: Values, key: str) -> Values | None:
-    """Name, id and standing of a user; None if the record names nobody."""
+    """Name, id and reputation of a user; None if the record names nobody."""
     user = record.get(key) or {}
-    prefix = "User" if key == "User" else f"{key}"
     user_id = record.get("UserId" if key == "User" else f"{key}UserId")
-    name = user.get("DisplayName") or record.get(f"{prefix}DisplayName")
+    name = user.get("DisplayName") or record.get(f"{key}DisplayName")
     if user_id is None and not name:
         return None
     return {
@@ -93,21 +104,6 @@ def _person(record: Values, key: str) -> Values | None:
 def _license(post: Values) -> Values | None:
     name = _text(post, "ContentLicense") or license_at(post.get("CreationDate"))
     return None if name is None else {"name": name, "address": license_url(name)}
-
-
-def _links(document: Values, store: Store) -> list[Values]:
-    """Questions that this one is linked with, if they are here."""
-    ids = {
-        link["RelatedPostId"]: link.get("LinkType", "linked")
-        for link in document.get("Links", ())
-        if isinstance(link.get("RelatedPostId"), int)
-    }
-    titles = store.titles(list(ids))
-    return [
-        {"id": post_id, "kind": kind, "title": titles[post_id] or f"Question {post_id}"}
-        for post_id, kind in ids.items()
-        if post_id in titles
-    ]
 
 
 def _text(record: Values, name: str) -> str:

@@ -1,0 +1,269 @@
+"""Formulas in TeX -> MathML: where they are in a text, and what a browser shows of them. Pure.
+
+The sites show formulas with MathJax. math-core makes MathML of them here, with every text in it
+escaped; what is missing in it (commands of plain TeX, mhchem) is rewritten before. A formula that
+cannot be read is shown as it was typed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+MOST_CHARACTERS = 4_000
+"""Of a formula; longer ones, and those with more groups inside each other, stay source."""
+_MOST_DEPTH = 200
+_MOST_UNCLOSED = 50
+"""Signs that open a formula and are never closed, before the rest of a text has no formulas: each
+costs a look at the next `MOST_CHARACTERS`."""
+
+_ENVIRONMENTS = (
+    "align|alignat|aligned|array|bmatrix|Bmatrix|CD|cases|eqnarray|equation|gather|gathered|matrix"
+    "|multline|pmatrix|smallmatrix|split|subarray|vmatrix|Vmatrix"
+)
+_SIGNS = {
+    "$": r"\$\$|\$",
+    r"\$": r"\$\$|\\\$",
+}
+_REST = rf"|\\\(|\\\[|\\begin\{{(?:{_ENVIRONMENTS})\*?\}}"
+_OPENING = {
+    # An escaped sign is none, and neither is one after an escaped backslash.
+    "$": re.compile(r"(?P<escaped>\\\\|\\\$)|(?P<open>" + _SIGNS["$"] + _REST + ")"),
+    r"\$": re.compile(r"(?P<escaped>\\\\)|(?P<open>" + _SIGNS[r"\$"] + _REST + ")"),
+}
+_CLOSING = {"$": "$", "$$": "$$", r"\$": r"\$", r"\(": r"\)", r"\[": r"\]"}
+_INSIDE = re.compile(r"\\begin\{[^{}]{1,20}\}|\\end\{[^{}]{1,20}\}|\\.|\$\$?|[{}]", re.DOTALL)
+
+_HOSTS = {
+    "$": """ai astronomy aviation bioinformatics biology chemistry cogsci cs cseducators
+        cstheory datascience dsp earthscience economics engineering hsm
+        math matheducators mathematica materials mattermodeling meta.math mathoverflow or
+        philosophy physics poker proofassistants psychology puzzling quant quantumcomputing robotics
+        scicomp space sports stats worldbuilding crypto""",
+    r"\$": "codegolf codereview electronics gamedev ham computergraphics retrocomputing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a text.
+
+    Attributes:
+        text: As it was typed, signs included.
+        tex: The formula; None for text between formulas.
+        is_block: Whether it is on a line of its own.
+    """
+
+    text: str
+    tex: str | None = None
+    is_block: bool = False
+
+
+def sign_of(host: str) -> str | None:
+    r"""The sign around formulas on a site, `$` or `\$`; None where it is not known to have any."""
+    name = re.sub(r"\.(?:stackexchange\.com|net)$", "", host).removeprefix("meta.")
+    name = name.removesuffix(".meta")
+    return next((sign for sign, names in _HOSTS.items() if name in names.split()), None)
+
+
+def looks_mathematical(texts: Iterator[str]) -> bool:
+    """Whether posts of a site whose address nobody knows hold formulas: one in ten, with TeX."""
+    count = held = 0
+    for text in texts:
+        count += 1
+        plain = re.sub(r"<code>[^<]*+</code>", "", text)
+        held += any(
+            piece.tex is not None and re.search(r"\\[a-zA-Z]{2}|[_^]", piece.tex)
+            for piece in pieces(plain, "$")
+        )
+    return held * 10 >= count > 0
+
+
+def pieces(text: str, sign: str) -> Iterator[Piece]:
+    r"""A text in parts: its formulas, and what is between them.
+
+    Args:
+        text: Without markup.
+        sign: What formulas in a line are put between, `$` or `\$`; `$$`, `\(`, `\[` and
+            environments are known in any case.
+    """
+    start = at = unclosed = 0
+    while unclosed < _MOST_UNCLOSED and (match := _OPENING[sign].search(text, at)):
+        at = match.end()
+        if match["escaped"]:
+            continue
+        opening = match["open"]
+        end = _end(text, at, opening)
+        if end is None:
+            unclosed += 1
+            continue
+        if match.start() > start:
+            yield Piece(text[start : match.start()])
+        is_environment = opening.startswith(r"\begin")
+        tex = text[match.start() : end] if is_environment else text[at : end - len(opening)]
+        is_block = is_environment or opening in ("$$", r"\[")
+        yield Piece(text[match.start() : end], tex, is_block)
+        start = at = end
+    if start < len(text):
+        yield Piece(text[start:])
+
+
+def _end(text: str, at: int, opening: str) -> int | None:
+    """Where the formula that was opened ends, behind its closing sign; None if it does not."""
+    closing = _CLOSING.get(opening)
+    depth = environments = 0
+    for match in _INSIDE.finditer(text, at, at + MOST_CHARACTERS):
+        token = match[0]
+        if closing is None:
+            environments += token.startswith(r"\begin{") - token.startswith(r"\end{")
+            if environments < 0:
+                return match.end()
+        elif token == closing and depth <= 0:
+            return match.end() if match.start() > at else None
+        elif token in "{}":
+            depth += 1 if token == "{" else -1
+    return None
+
+
+@lru_cache(maxsize=4096)
+def mathml(tex: str, *, is_block: bool) -> str | None:
+    """A formula as MathML; None if it cannot be read."""
+    if len(tex) > MOST_CHARACTERS or _depth(tex) > _MOST_DEPTH or not tex.strip():
+        return None
+    converter, error = _converter()
+    try:
+        made = converter.convert_with_local_state(_rewritten(tex), displaystyle=is_block)
+    except error:
+        return None
+    return _STYLE.sub(_styled, made)
+
+
+@lru_cache(maxsize=1)
+def _converter() -> tuple[Any, type[Exception]]:
+    from math_core import LatexError, LatexToMathML
+
+    return LatexToMathML(fancy_error=False), LatexError
+
+
+def _depth(tex: str) -> int:
+    depth = most = 0
+    for brace in re.findall(r"[{}]", tex):
+        depth += 1 if brace == "{" else -1
+        most = max(most, depth)
+    return most
+
+
+# The page's policy allows no `style` attributes: what they say of a cell is in classes, of a colour
+# in an attribute of MathML. What else there is goes.
+_STYLE = re.compile(r' style="([^"]*)"')
+_CLASSES = {
+    "text-align: left": "cell-left",
+    "text-align: right": "cell-right",
+    "padding-left: 0": "cell-joined-left",
+    "padding-right: 0": "cell-joined-right",
+    "padding-left:1em": "cell-apart",
+    "border-right: 0.05em solid currentcolor": "line-right",
+    "border-left: 0.05em solid currentcolor": "line-left",
+    "border-top: 0.05em solid currentcolor": "line-top",
+    "width: 100%": "wide",
+    "width: 50%": "half",
+}
+
+
+def _styled(match: re.Match[str]) -> str:
+    rules = [rule.strip() for rule in match[1].split(";")]
+    classes = " ".join(_CLASSES[rule] for rule in rules if rule in _CLASSES)
+    colour = next((rule[6:].strip() for rule in rules if rule.startswith("color:")), "")
+    found = f' class="{classes}"' if classes else ""
+    return found + (f' mathcolor="{colour}"' if re.fullmatch(r"#[0-9A-Fa-f]{6}", colour) else "")
+
+
+_NAMES = {"eqnarray": "align", "split": "aligned"}
+_RENAMED = re.compile(r"\\(begin|end)\{(eqnarray|split)(\*?)\}")
+_DROPPED = re.compile(
+    r"\\(?:label|require|color\{[^{}]*\}\s*(?=$))\{[^{}]*\}"
+    r"|\\(?:displaylimits|nonumber|notag|tiny|small|normalsize|large|Large|LARGE|huge|Huge)"
+    r"(?![a-zA-Z])"
+)
+_TEXT = re.compile(r"\\(?:mbox|hbox|textnormal|textup)(?![a-zA-Z])")
+_TAG = re.compile(r"\\tag\*?\{([^{}]*)\}")
+_WITH_GROUP = re.compile(r"\\(ce|text|substack|cases|matrix|pmatrix|eqalign)\s*\{")
+_PLAIN_TEX = {
+    "cases": "cases",
+    "matrix": "matrix",
+    "pmatrix": "pmatrix",
+    "eqalign": "aligned",
+    "substack": "matrix",
+}
+
+
+def _rewritten(tex: str) -> str:
+    """A formula with what math-core lacks in terms of what it has."""
+    tex = _RENAMED.sub(lambda m: rf"\{m[1]}{{{_NAMES[m[2]]}{m[3]}}}", tex)
+    tex = _TEXT.sub(r"\\text", _DROPPED.sub("", tex))
+    tex = _TAG.sub(r"\\qquad\\text{(\1)}", tex)
+    parts, at = [], 0
+    for match in _WITH_GROUP.finditer(tex):
+        if match.start() < at or (end := _group_end(tex, match.end())) is None:
+            continue
+        group = tex[match.end() : end - 1]
+        parts += [tex[at : match.start()], _with_group(match[1], group)]
+        at = end
+    return "".join([*parts, tex[at:]])
+
+
+def _group_end(tex: str, at: int) -> int | None:
+    depth = 1
+    for match in re.compile(r"\\.|[{}]", re.DOTALL).finditer(tex, at):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if not depth:
+            return match.end()
+    return None
+
+
+def _with_group(command: str, group: str) -> str:
+    if command == "ce":
+        return _chemistry(group)
+    if command == "text":
+        # Formulas inside of text.
+        parts = group.split("$")
+        text = [rf"\text{{{part}}}" if n % 2 == 0 else part for n, part in enumerate(parts)]
+        return "".join(text) if len(parts) % 2 else rf"\text{{{group}}}"
+    name = _PLAIN_TEX[command]
+    rows = _rewritten(group).replace(r"\cr", r"\\")
+    made = rf"\begin{{{name}}}{rows}\end{{{name}}}"
+    return rf"{{\scriptstyle {made}}}" if command == "substack" else made
+
+
+_CHEMICAL = re.compile(
+    r"(?P<arrow><=>>|<<=>|<=>|<->|->|<-)"
+    r"|(?P<element>[A-Z][a-z]?|[)\]])(?P<count>\d{0,9})"
+    r"|\^(?P<charge>\{[^{}]*\}|[\d]*[+-]|.)"
+    r"|(?P<sign>(?<=[\w)\]])[+-](?=$|[\s)\]]))"
+    r"|(?P<number>\d+)"
+    r"|(?P<space>\s+)"
+    r"|(?P<other>\\[a-zA-Z]+|[\\_]?.)",
+    re.DOTALL,
+)
+_ARROWS = {"->": r"\to ", "<-": r"\leftarrow ", "<->": r"\leftrightarrow "}
+
+
+def _chemistry(group: str) -> str:
+    """What mhchem makes of the most frequent forms: counts below, charges above, arrows."""
+    found = []
+    for match in _CHEMICAL.finditer(group):
+        if arrow := match["arrow"]:
+            found.append(_ARROWS.get(arrow, r"\rightleftharpoons "))
+        elif element := match["element"]:
+            count = f"_{{{match['count']}}}" if match["count"] else ""
+            found.append(rf"\mathrm{{{element}}}{count}")
+        elif (charge := match["charge"] or match["sign"]) is not None:
+            found.append("^{" + charge.strip("{}") + "}")
+        elif match["space"]:
+            found.append(r"\,")
+        else:
+            found.append(match[0])
+    return "".join(found)

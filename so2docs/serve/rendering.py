@@ -1,0 +1,201 @@
+"""Texts of a dump -> HTML, in processes of their own.
+
+What sanitizes, highlights and reads formulas is code of others on text of anybody, and holds the
+interpreter while it works. So it works elsewhere: a text that takes too long, or too much memory,
+ends its process and is shown as its source; the server answers meanwhile and ends when it is told.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from threading import Lock, Timer
+from typing import IO
+
+import orjson
+from markupsafe import Markup
+
+from so2docs.serve.bodies import Kind, Renderer
+
+_WORKERS = 2
+_CPU_SECONDS = 3
+"""For one text, after which its process is ended by the system."""
+_PAGE_SECONDS = 30
+"""For all texts of a page, after which its process is ended: where the system cannot do that."""
+_MOST_FAILURES = 3
+"""Of the texts of a page; the rest is then shown as its source."""
+_MOST_MEMORY = 1 << 30
+_MOST_REMEMBERED = 1_000
+
+Text = tuple[Kind, str]
+
+
+def _command() -> list[str]:
+    """What starts a worker: with the modules of this process, not those of the current folder."""
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import work; work()"
+    return [sys.executable, "-P", "-c", code]
+
+
+class Renderings:
+    """Renders texts in some worker processes, which start when they are needed."""
+
+    def __init__(self, command: Sequence[str] | None = None) -> None:
+        """Make it.
+
+        Args:
+            command: What starts a worker; this module's own if None.
+        """
+        self._command = list(command) if command is not None else _command()
+        self._slots: queue.LifoQueue[subprocess.Popen[bytes] | None] = queue.LifoQueue()
+        for _ in range(_WORKERS):
+            self._slots.put(None)
+        self._lock = Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._is_closed = False
+        self._harmful: dict[Text, None] = {}
+
+    def render(self, renderer: Renderer, texts: Sequence[Text]) -> list[Markup]:
+        """The HTML of texts; the escaped source of those that cannot be made."""
+        wanted: list[Text] = [("plain", text) if (kind, text) in self._harmful else (kind, text)
+                  for kind, text in texts]  # fmt: skip
+        made: list[str] = []
+        failures = 0
+        while len(made) < len(wanted) and failures < _MOST_FAILURES and not self._is_closed:
+            made += self._render(renderer, wanted[len(made) :])
+            if len(made) < len(wanted):
+                failures += 1
+                self._remember(wanted[len(made)])
+                made.append(renderer.render("plain", wanted[len(made)][1]))
+        made += [renderer.render("plain", text) for _, text in wanted[len(made) :]]
+        return list(map(Markup, made))
+
+    def close(self) -> None:
+        """End all workers, and what they are doing."""
+        with self._lock:
+            self._is_closed = True
+            for process in self._running:
+                process.kill()
+                process.wait()
+                _close_pipes(process)
+            self._running.clear()
+
+    def _remember(self, text: Text) -> None:
+        with self._lock:
+            self._harmful[text] = None
+            if len(self._harmful) > _MOST_REMEMBERED:
+                del self._harmful[next(iter(self._harmful))]
+
+    def _render(self, renderer: Renderer, texts: Sequence[Text]) -> list[str]:
+        """The HTML of the first texts, up to the one that a worker does not survive."""
+        values = {item.name: getattr(renderer, item.name) for item in fields(renderer)}
+        values["questions"] = list(renderer.questions.items())
+        request = orjson.dumps([values, texts]) + b"\n"
+        made: list[str] = []
+        with suppress(OSError, ValueError), self._worker() as process:
+            timer = Timer(_PAGE_SECONDS, process.kill)
+            timer.start()
+            try:
+                stdin, stdout = _pipes(process)
+                stdin.write(request)
+                stdin.flush()
+                for _, text in texts:
+                    line = stdout.readline()
+                    if not line.endswith(b"\n"):
+                        raise BrokenPipeError
+                    answer = orjson.loads(line)
+                    made.append(renderer.render("plain", text) if answer is None else answer)
+            finally:
+                timer.cancel()
+        return made
+
+    @contextmanager
+    def _worker(self) -> Iterator[subprocess.Popen[bytes]]:
+        """A worker that nobody else talks to meanwhile."""
+        process = self._slots.get()
+        is_sound = False
+        try:
+            if process is None:
+                process = self._start()
+            yield process
+            is_sound = process.poll() is None
+        finally:
+            # One that was ended is replaced when the next is needed.
+            if process is not None and (self._is_closed or not is_sound):
+                self._forget(process)
+                process = None
+            self._slots.put(process)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            self._running.add(process)
+            if self._is_closed:
+                process.kill()
+            return process
+
+    def _forget(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            if process in self._running:
+                self._running.remove(process)
+                process.kill()
+                process.wait()
+                _close_pipes(process)
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in _pipes(process):
+        with suppress(OSError):
+            pipe.close()
+
+
+def work() -> None:
+    """Answer the requests on standard input, a text a line, until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this.
+    _limit_memory()
+    for line in sys.stdin.buffer:
+        values, texts = orjson.loads(line)
+        renderer = Renderer(**{**values, "questions": dict(values["questions"])})
+        for kind, text in texts:
+            _limit_time(_CPU_SECONDS)
+            sys.stdout.buffer.write(orjson.dumps(_rendered(renderer, kind, text)) + b"\n")
+            # At once: who waits must know which text this process did not survive.
+            sys.stdout.buffer.flush()
+        _limit_time(0)
+
+
+def _rendered(renderer: Renderer, kind: Kind, text: str) -> str | None:
+    try:
+        return renderer.render(kind, text)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # Those of compiled libraries are no `Exception`.
+        return None
+
+
+def _limit_time(seconds: float) -> None:
+    """End this process when it has used so much of a processor; 0 lifts the limit."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _limit_memory() -> None:
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))

@@ -1,0 +1,172 @@
+"""Texts as HTML: what is shown of them, that it takes linear time, and what stops what does not."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+for _name in ("nh3", "pygments", "math_core", "markupsafe"):
+    pytest.importorskip(_name, reason=f"{_name} is not installed")
+
+from so2docs.serve.bodies import Kind, Renderer  # noqa: E402
+from so2docs.serve.rendering import Renderings  # noqa: E402
+
+SITE = Renderer(host="bread.stackexchange.com", questions={1: 1, 5: 1}, sign="$")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("*soft* and _slow_", "<em>soft</em> and <em>slow</em>"),
+        ("**very** hot", "<strong>very</strong> hot"),
+        ("2*3*4, snake_case_name, * a * b, _ a _", None),
+        ("`*a*` ``b ` c``", "<code>*a*</code> <code>b ` c</code>"),
+        ("`unclosed *a", None),
+        (
+            "see [a](https://x.org/a_(b)_c), https://x.org/d_e_f.",
+            'see <a href="https://x.org/a_(b)_c" rel="noopener noreferrer nofollow">a</a>, '
+            '<a href="https://x.org/d_e_f" rel="noopener noreferrer nofollow">'
+            "https://x.org/d_e_f</a>.",
+        ),
+        (
+            '[b](https://bread.stackexchange.com/a/5 "title")',
+            '<a href="/a/5" rel="noopener noreferrer nofollow">b</a>',
+        ),
+        ("<b>x</b> & y", "&lt;b&gt;x&lt;/b&gt; &amp; y"),
+        ("[a](javascript:x)", None),
+    ],
+)
+def test_comments(text: str, expected: str | None) -> None:
+    assert SITE.render("comment", text) == (text if expected is None else expected)
+
+
+@pytest.mark.parametrize("kind", ["body", "comment", "title", "plain"])
+@pytest.mark.parametrize("text", ["a\u202eb", "<p>a&#8238;b</p>", "`\u2067`", "$\u202ex$"])
+def test_no_text_turns_the_order_of_what_follows_around(kind: Kind, text: str) -> None:
+    made = SITE.render(kind, text)
+    assert not set(made) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+    assert "\u05d0\u200f" in SITE.render(kind, "\u05d0\u200f")
+
+
+LINEAR: list[tuple[Kind, str]] = [
+    ("comment", "[a](http://@"),
+    ("comment", "@a"),
+    *[("comment", part) for part in (
+        "[a](http://x", "[a](http://x(", "[", "[a]", "`", "`a", "``a`", "`a``b```c", "*", "*a ",
+        "**a ", "_a ", "_", "https://", "https://.", "$", "$a", "${", "\\", "a*b_c ", "\x02",
+    )],
+    *[("body", part) for part in (
+        "<", "<a", "<a ", "<img ", "<img alt=\"", "</", "<p>", "<p></p>", "<b><p>", "<pre><code>",
+        "<pre><code>x</code></pre>", "<table>", "<br>$", "<h1>", "<a href='/q/1'>", "&", "&#8238;",
+        "&amp;lt;", "$", "$a", "$a$", "$${", "\\(", "\\[", "\\begin{align}", "x^{", "{", "a ",
+        "<p>$x", "</p>$", "<!--", "]]>", "\0",
+    )],
+    *[("title", part) for part in ("$", "$a{", "\\begin{array}", "\x02\x03", "$\\frac")],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "part"), LINEAR)
+def test_time_grows_with_the_text(kind: Kind, part: str) -> None:
+    """Four times the text takes about four times as long, where squares would take 16 times."""
+    ratios = []
+    for size in (3_000, 12_000, 48_000):
+        ratios.append(_seconds(kind, part, size * 4) / _seconds(kind, part, size))
+        if ratios[-1] < 8:
+            return
+    pytest.fail(f"{kind} of {part!r}: four times the text took {ratios} times as long")
+
+
+def _seconds(kind: Kind, part: str, count: int) -> float:
+    """Seconds of this thread, at least of three attempts; a start that all attempts share."""
+    text = part.replace("@", "a" * count) if "@" in part else part * count
+    times = []
+    for _ in range(3):
+        begun = time.thread_time()
+        SITE.render(kind, text)
+        times.append(time.thread_time() - begun)
+    return min(times) + 0.002
+
+
+def test_deep_bodies_are_shown_as_their_source() -> None:
+    assert SITE.render("body", "<p>" + "<pre><code>" * 50_000).startswith(
+        '<div class="plain">&lt;p&gt;&lt;pre&gt;'
+    )
+    nested = "<blockquote>" * 100 + "deep" + "</blockquote>" * 100
+    assert SITE.render("body", nested).count("<blockquote>") == 100
+    assert SITE.render("body", "<p>a<br></p>" * 1000).count("<br>") == 1000
+
+
+STUBBORN = """
+import sys, orjson
+for line in sys.stdin.buffer:
+    for kind, text in orjson.loads(line)[1]:
+        if text == "forever":
+            print("begun", file=sys.stderr, flush=True)
+            while True: pass
+        if text == "dies":
+            sys.exit()
+        sys.stdout.buffer.write(orjson.dumps(f"[{text}]") + b"\\n")
+        sys.stdout.buffer.flush()
+"""
+
+
+@pytest.fixture
+def stubborn() -> Iterator[Renderings]:
+    """Workers that never come back from one text, and end at another."""
+    found = Renderings([sys.executable, "-c", STUBBORN])
+    yield found
+    found.close()
+
+
+def test_a_worker_that_ends_costs_one_text(stubborn: Renderings) -> None:
+    texts: list[tuple[Kind, str]] = [("body", "a"), ("body", "dies"), ("comment", "b")]
+    for _ in range(2):
+        assert stubborn.render(SITE, texts) == ["[a]", '<div class="plain">dies</div>', "[b]"]
+
+
+def test_a_page_full_of_such_texts_does_not_start_a_worker_for_each(stubborn: Renderings) -> None:
+    texts: list[tuple[Kind, str]] = [("body", "dies"), ("comment", "dies"), ("title", "dies")]
+    texts.append(("comment", "b"))
+    assert [str(text) for text in stubborn.render(SITE, texts)][3] == '<div class="plain">b</div>'
+
+
+def test_a_text_that_takes_forever_does_not_hold_up_others(stubborn: Renderings) -> None:
+    made: list[str] = []
+    slow = threading.Thread(
+        target=lambda: made.extend(stubborn.render(SITE, [("body", "forever")]))
+    )
+    slow.start()
+    assert stubborn.render(SITE, [("body", "a")]) == ["[a]"]
+    assert slow.is_alive()
+    stubborn.close()  # As SIGTERM does.
+    slow.join()
+    assert made == ['<div class="plain">forever</div>']
+    assert stubborn.render(SITE, [("body", "a")]) == ['<div class="plain">a</div>']
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the system")
+def test_the_system_ends_what_takes_too_long() -> None:
+    """Elements that a parser repeats in each paragraph: gigabytes of 700 kB."""
+    bold = "".join(f"<b class=x{number}>" for number in range(199))
+    harmful = f"<p>{bold}x</p>" + "<p>x</p>" * 80_000
+    renderings = Renderings()
+    try:
+        made = renderings.render(SITE, [("body", "<p>a</p>"), ("body", harmful), ("body", "b")])
+        assert made[0] == "<p>a</p>"
+        assert made[1].startswith('<div class="plain">&lt;p&gt;&lt;b class=x0')
+        assert made[2] == '<div class="plain">b</div>'
+    finally:
+        renderings.close()
+
+
+def test_an_error_of_a_library_costs_one_text() -> None:
+    renderings = Renderings()
+    try:
+        texts: list[tuple[Kind, str]] = [("nothing", "a & b"), ("body", "<p>b</p>")]  # type: ignore[list-item]
+        assert renderings.render(SITE, texts) == ['<div class="plain">a &amp; b</div>', "<p>b</p>"]
+    finally:
+        renderings.close()
