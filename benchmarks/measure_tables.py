@@ -20,8 +20,8 @@ from so2docs.passes.session import Session
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
 from so2docs.posts import core
-from so2docs.sources.opening import open_source
-from so2docs.sources.tables import find_tables
+from so2docs.sources.opening import Catalog
+from so2docs.sources.tables import find_posts, find_tables
 from so2docs.spill import Spill
 
 
@@ -47,7 +47,8 @@ class Clock:
 def measure(folder: str, tables: list[str], work_dir: str) -> None:
     """Run the steps of a conversion one by one."""
     nest = tables_to_nest(tables, {})
-    dump, others = open_source(folder), find_tables(folder, nest, {})
+    catalog = Catalog()
+    dump, others = find_posts(folder, catalog), find_tables(folder, nest, {}, catalog)
     output = str(Path(work_dir) / "questions.jsonl.gz")
     options, names = Options(jobs=1, nest=nest, core=core.built()), Names(output, work_dir)
     spill = Spill(Path(work_dir) / "spill")

@@ -16,11 +16,13 @@ from measure import Measured, run
 
 _DECOMPRESS = """
 import sys
-from so2docs.sources.opening import open_source
-source = open_source(sys.argv[1], threads=int(sys.argv[2])).source
-while source.read(1 << 20):
-    pass
-source.close()
+from so2docs.sources.opening import Catalog
+from so2docs.sources.tables import find_posts
+with Catalog() as catalog:
+    posts = find_posts(sys.argv[1], catalog).open(threads=int(sys.argv[2]), work_dir=None)
+    while posts.source.read(1 << 20):
+        pass
+    posts.close()
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Unpack
@@ -29,9 +29,14 @@ from so2docs.posts.core import resolve
 from so2docs.progress import silent
 from so2docs.report import Report
 from so2docs.sources import storage
-from so2docs.sources.opening import STANDARD_INPUT, DumpLike, open_source
-from so2docs.sources.stream import AnyDump
-from so2docs.sources.tables import find_tables, tables_beside
+from so2docs.sources.opening import STANDARD_INPUT, Catalog, DumpLike
+from so2docs.sources.tables import (
+    TableFile,
+    find_posts,
+    find_tables,
+    in_reading_order,
+    tables_beside,
+)
 from so2docs.store.disk import disk_errors
 
 
@@ -78,25 +83,28 @@ def convert(
     usual = default_output(given.get("format"), given.get("compression"))
     path = os.fspath(usual if output is None else output)
     path = retrieval_set.records_path(output, given) or path
-    options = options_for(source, given, output_form(path, given), site_field)
-    names = Names(path, work_folder(given), options.form)
     started = time.perf_counter()
-    try:
-        report = _run(source, options, names, given)
-    except DumpError as error:
-        names.save_excerpt(error)
-        raise
+    with Catalog() as catalog:
+        options = options_for(source, given, output_form(path, given), site_field, catalog)
+        names = Names(path, work_folder(given), options.form)
+        try:
+            report = _run(source, options, names, given, catalog)
+        except DumpError as error:
+            names.save_excerpt(error)
+            raise
     report.seconds = time.perf_counter() - started
     report.file_bytes = os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
     return report
 
 
-def _run(source: DumpLike, options: Options, names: Names, given: Mapping[str, Any]) -> Report:
+def _run(
+    source: DumpLike, options: Options, names: Names, given: Mapping[str, Any], catalog: Catalog
+) -> Report:
     """Both passes, on the spill of this output."""
     force, notify = given.get("force", False), given.get("notify") or silent
-    with disk_errors(), opened(source, options, names) as dump:
-        tables = find_tables(source, options.nest, given.get("tables") or {})
-        for file in (read := [dump.file, *(table.file for table in tables.values())]):
+    with disk_errors(), opened(source, options, names, given.get("tables") or {}, catalog) as found:
+        posts, tables = found
+        for file in (read := [posts.file, *(table.file for table in tables.values())]):
             names.check(file)
         if given.get("card"):
             card.check_card(names, options, read, force=force)
@@ -107,7 +115,7 @@ def _run(source: DumpLike, options: Options, names: Names, given: Mapping[str, A
         spill = open_spill(names, restart=is_fresh)
         try:
             with disk_errors(), output_lock(names.output):
-                session = Session(dump, spill, options, names, notify=notify, tables=tables)
+                session = Session(posts, spill, options, names, notify=notify, tables=tables)
                 report = session.run(force=force)
                 if options.recipe is not None and options.recipe.recipe.files:
                     retrieval_set.finish(names.output, report)
@@ -131,6 +139,7 @@ def options_for(
     given: Mapping[str, Any],
     form: OutputForm | None = None,
     site_field: tuple[str, str] | None = None,
+    catalog: Catalog | None = None,
 ) -> Options:
     """The options that checked keywords ask for, of a conversion of this dump.
 
@@ -146,7 +155,11 @@ def options_for(
     if options.recipe is None:
         return options
     wanted = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
-    found = tables_beside(source, wanted)
+    if catalog is None:
+        with Catalog() as own:
+            found = tables_beside(source, wanted, own)
+    else:
+        found = tables_beside(source, wanted, catalog)
     notify = given.get("notify") or silent
     for name in sorted({*wanted} - {*found}):
         notify(f"recipe {options.recipe.spec}: goes without the {name}, which do not stand there")
@@ -158,9 +171,20 @@ def work_folder(given: Mapping[str, Any]) -> str | None:
     return None if (folder := given.get("work_dir")) is None else os.fspath(folder)
 
 
-def opened(source: DumpLike, options: Options, names: Names) -> closing[AnyDump]:
-    """A dump that is closed at the end."""
-    return closing(open_source(source, threads=options.threads, work_dir=names.work_folder))
+@contextmanager
+def opened(
+    source: DumpLike, options: Options, names: Names, tables: Tables, catalog: Catalog
+) -> Iterator[tuple[TableFile, dict[str, TableFile]]]:
+    """The posts and the tables of a dump; what is read first is open, all is closed at the end."""
+    threads, folder = options.threads, names.work_folder
+    posts = find_posts(source, catalog, threads=threads, work_dir=folder)
+    with closing(posts), ExitStack() as stack:
+        found = find_tables(source, options.nest, tables, catalog)
+        for table in found.values():
+            stack.enter_context(closing(table))
+        first, *_ = in_reading_order(posts, found.values())
+        first.open(threads=threads, work_dir=folder)
+        yield posts, found
 
 
 class Documents:
@@ -207,11 +231,14 @@ class Documents:
 @contextmanager
 def nested(source: DumpLike, names: Names, options: Options, tables: Tables) -> Iterator[Session]:
     """A session whose documents are to be iterated over, not written; its spill goes with it."""
-    with disk_errors(), opened(source, options, names) as dump:
-        others = find_tables(source, options.nest, tables)
+    with (
+        disk_errors(),
+        Catalog() as catalog,
+        opened(source, options, names, tables, catalog) as (posts, others),
+    ):
         spill = open_spill(names, restart=False)
         try:
-            yield Session(dump, spill, options, names, tables=others)
+            yield Session(posts, spill, options, names, tables=others)
         except So2docsError as error:
             starts_over(error)
             raise

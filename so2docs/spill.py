@@ -29,6 +29,9 @@ FORMAT = 7
 SEQUENCE_BITS = 32
 """Chunks of the posts count from 0, those of the table of sequence n from n << 32."""
 
+KEPT = 1 << 8
+"""Chunks of the table of sequence n whose rows cannot be filed yet count from n + KEPT."""
+
 REJECTED = 1 << 60
 """Bucket, beyond those of any question id, for keys of rejected posts that no other bucket has."""
 
@@ -122,9 +125,26 @@ class Spill:
         for path in self.folder.glob(f"{TEMPORARY}*"):
             path.unlink(missing_ok=True)
 
-    def commit(self, chunk: int, path: str, blocks: list[Block], tally: ChunkTally) -> None:
-        """Make a finished chunk part of the spill, in one transaction."""
+    def commit(
+        self,
+        chunk: int,
+        path: str,
+        blocks: list[Block],
+        tally: ChunkTally,
+        *,
+        instead_of: int | None = None,
+    ) -> None:
+        """Make a finished chunk part of the spill, in one transaction.
+
+        Args:
+            chunk: Its number.
+            path: The file of its blocks.
+            blocks: Them.
+            tally: Its counts.
+            instead_of: Number of the chunk whose place it takes, which is removed.
+        """
         self.budget.settle(chunk, blocks)
+        former = [] if instead_of is None else self.blocks_of(instead_of)
         file, text = os.path.basename(path), json.dumps(tally.to_json())
         size = os.path.getsize(path)
         row = (chunk, file, size, text, checksum(chunk, file, size, text, blocks))
@@ -134,7 +154,15 @@ class Spill:
                 f"INSERT INTO blocks ({_COLUMNS}, chunk) VALUES ({'?, ' * 8}{int(chunk)})",
                 list(blocks),
             ),
+            *(
+                (f"DELETE FROM {name} WHERE chunk = ?", [(instead_of,)])
+                for name in ("chunks", "blocks")
+                if instead_of is not None
+            ),
         )
+        self.budget.give_back(block for _, block in former)
+        for former_path in {path for path, _ in former}:
+            Path(former_path).unlink(missing_ok=True)
 
     def check(self) -> None:
         """Look an earlier session's index over, and whether the files are as long as they should.
@@ -192,6 +220,10 @@ class Spill:
         """The blocks of a bucket in the order of the dump, each with its file."""
         condition = f"bucket IS ? AND {self._is_merged()}"
         return [(path, block) for _, path, block in self._blocks(condition, bucket)]
+
+    def blocks_of(self, chunk: int) -> list[tuple[str, Block]]:
+        """The blocks of a chunk in order, each with its file."""
+        return [(path, block) for _, path, block in self._blocks("chunk = ?", chunk)]
 
     def all_keys(self, sequence: int = 0) -> Iterator[tuple[int, bytes]]:
         """The keys of all blocks of the posts, or of a table, each with its chunk, in order."""

@@ -16,7 +16,7 @@ from so2docs.posts import core, posts, repeats, rows
 from so2docs.schema import POSTS, Table
 from so2docs.sources.dump import Chunk, Dump, slices
 from so2docs.sources.ending import closes_within
-from so2docs.store.blocks import Block, BlockWriter
+from so2docs.store.blocks import Block, BlockReader, BlockWriter, belonging
 from so2docs.store.tally import ChunkTally
 
 _FLUSH_EVERY = 4 * 1024 * 1024
@@ -31,7 +31,8 @@ class ChunkTask:
         path: File for its blocks.
         options: How to convert.
         table: What it is a range of.
-        posts_map: The map from post ids to question ids; empty for a table that needs none.
+        posts_map: The map from post ids to question ids; empty while they are not known, and for a
+            table that needs none.
         room: Bytes that its blocks may take uncompressed.
     """
 
@@ -91,6 +92,54 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
     tally.strays, tally.other_types = dict(found.stray_reasons), dict(found.other_types)
     pages, tally.first_questions = repeats.of_chunk(found.pairs)
     return ChunkResult(task, writer.blocks, tally, pages)
+
+
+@dataclass(frozen=True, slots=True)
+class FilingTask:
+    """A chunk whose rows were kept in the order of their table, to be filed.
+
+    Attributes:
+        number: Its number in the spill, once it is filed.
+        blocks: The blocks that it was kept in, each with its file.
+        path: File for the blocks to write.
+        options: How to convert.
+        table: What it is a range of.
+        posts_map: The map from post ids to question ids.
+        room: Bytes that its blocks may take uncompressed.
+    """
+
+    number: int
+    blocks: list[tuple[str, Block]]
+    path: str
+    options: Options
+    table: Table
+    posts_map: str
+    room: int
+
+
+def file_kept_chunk(task: FilingTask) -> tuple[FilingTask, list[Block]]:
+    """File the rows of a chunk under the questions of their posts.
+
+    Returns:
+        The task, and the blocks that were written.
+
+    Raises:
+        SpillError: A block is damaged, or the map of the posts is missing.
+    """
+    with (
+        BlockWriter(task.path, task.room) as writer,
+        filing(task.table, task.options, task.posts_map, writer) as steps,
+        BlockReader() as reader,
+        belonging(task.blocks),
+    ):
+        for path, block in task.blocks:
+            keys, json = reader.read(path, block)
+            if block.bucket is None:
+                writer.write(None, bytearray(keys), bytearray(json))
+            else:
+                steps.add_records(keys, json)
+                steps.flush()
+    return task, writer.blocks
 
 
 def _file_slice(

@@ -6,8 +6,9 @@ question that the map of the posts knows; users stand in lines of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 
 from so2docs.options.conversion import Options
 from so2docs.posts import core, posts, table_rows
@@ -49,6 +50,15 @@ class Filing:
 
     def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
         """File a slice by the compiled core; None, with nothing changed, if that cannot be."""
+        raise NotImplementedError
+
+    def add_records(self, keys: bytes, json: bytes) -> None:
+        """File rows that were made into records before.
+
+        Args:
+            keys: Their keys; the questions in them are not known yet.
+            json: Their JSON.
+        """
         raise NotImplementedError
 
     def flush(self) -> None:
@@ -130,11 +140,14 @@ class _RowFiling(Filing):
     order, each block of the map is read once for all of them.
     """
 
-    def __init__(self, table: Table, options: Options, writer: BlockWriter, known: IdMap) -> None:
+    def __init__(
+        self, table: Table, options: Options, writer: BlockWriter, known: IdMap | Unknown
+    ) -> None:
         super().__init__(options, Posts(), writer)
         self._table, self._known = table, known
         self._counts = table.kind == VOTE
         self._projection = None if self._counts else projection_of_table(options)
+        self._has_core = self._is_compiled
         self._is_compiled = self._is_compiled and self._projection is None
         self.malformed = f"malformed_{table.row}"
         self._read: list[tuple[bytes, bytes]] = []
@@ -154,6 +167,12 @@ class _RowFiling(Filing):
         self._read.append((keys, json))
         return added
 
+    def add_records(self, keys: bytes, json: bytes) -> None:
+        if self._has_core:
+            self._read.append((keys, json))
+        else:
+            table_rows.add_records(self.found, keys, json, self._known.find)
+
     def look_up(self) -> None:
         """File what was read so far."""
         if self._read:
@@ -169,6 +188,21 @@ class _RowFiling(Filing):
             self._write(0)
 
 
+class Unknown:
+    """In place of a map, while the questions of posts are not known: all are 0.
+
+    So the rows of a chunk stay together, in the order of their table.
+    """
+
+    def find(self, ids: Iterable[int]) -> dict[int, int]:
+        """0 for each id."""
+        return dict.fromkeys(ids, 0)
+
+    def replace(self, ids: array[int], values: array[int]) -> None:
+        """Put 0 in the place of each id."""
+        values[:] = array("q", bytes(8 * len(values)))
+
+
 @contextmanager
 def filing(table: Table, options: Options, posts_map: str, writer: BlockWriter) -> Iterator[Filing]:
     """How the rows of a table are filed; at the end, all are written.
@@ -176,7 +210,8 @@ def filing(table: Table, options: Options, posts_map: str, writer: BlockWriter) 
     Args:
         table: Which.
         options: How to convert.
-        posts_map: The map from post ids to question ids; empty for a table that needs none.
+        posts_map: The map from post ids to question ids; empty while they are not known, and for a
+            table that needs none.
         writer: Where they go.
 
     Raises:
@@ -188,7 +223,7 @@ def filing(table: Table, options: Options, posts_map: str, writer: BlockWriter) 
     elif not table.kind:
         yield (steps := _UserFiling(table, options, writer))
     else:
-        with IdMap(posts_map) as known:
+        with IdMap(posts_map) if posts_map else nullcontext(Unknown()) as known:
             yield (steps := _RowFiling(table, options, writer, known))
             steps.look_up()
     steps.finish()

@@ -1,70 +1,80 @@
 """The first pass, seen from the main process: chunks of a table -> blocks in the spill.
 
-The posts are the first table that is read; the others follow, when the question of every post is
-known. Each chunk is committed as it comes back, so that an interrupted pass resumes with the rest.
+Rows of a table are filed under the question of their post. Where a table comes before the posts, in
+an archive that is decompressed once, its rows are kept in the order of the table until the question
+of every post is known. Each chunk is committed as it comes back, so that an interrupted pass
+resumes with the rest.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import asdict
 
 from so2docs.errors import DumpError
 from so2docs.options.conversion import Options
 from so2docs.passes import strict
-from so2docs.passes.chunk import ChunkResult, ChunkTask, spill_chunk
+from so2docs.passes.chunk import ChunkResult, ChunkTask, FilingTask, file_kept_chunk, spill_chunk
 from so2docs.passes.workers import Workers
 from so2docs.posts import repeats
 from so2docs.progress import Progress
 from so2docs.schema import POSTS, Table
-from so2docs.sources.dump import Dump
+from so2docs.sources.dump import Chunk, Dump
 from so2docs.sources.source import End
 from so2docs.sources.stream import AnyDump
-from so2docs.spill import SEQUENCE_BITS, Spill
+from so2docs.sources.tables import TableFile
+from so2docs.spill import KEPT, SEQUENCE_BITS, Spill
 from so2docs.store.tally import ChunkTally
 
-Opener = Callable[[], AbstractContextManager[AnyDump]]
+_KEPT_CHUNKS = KEPT << SEQUENCE_BITS
+
+_STREAM_WORK = 2
+"""What a byte costs that is read from a stream, about, where one of a plain file costs 1: only the
+bar goes by it."""
 
 
 class FirstPass:
     """Reads one table into a spill.
 
+    Attributes:
+        work: What reading the table is of all work; 0 if that is not known.
+
     Args:
-        table: Which.
-        name: What messages call its file.
-        opened: Opens it when its turn comes.
+        file: Which, and where it is.
         spill: Where its rows go.
         options: How to convert.
         chunk_bytes: Bytes of a chunk; 0 for pieces that grow with the stream.
         progress: Told how far it is.
-        work: What of that work reading the table is; 0 if that is not known.
+        work_dir: Folder for an archive that has to be unpacked from another.
+        is_early: Whether it comes before the posts that its rows belong to.
     """
 
     def __init__(
         self,
-        table: Table,
-        name: str,
-        opened: Opener,
+        file: TableFile,
         *,
         spill: Spill,
         options: Options,
         chunk_bytes: int,
         progress: Progress,
-        work: int,
+        work_dir: str | None,
+        is_early: bool = False,
     ) -> None:
-        self.table = table
-        self.name = name
-        self.opened = opened
+        self.file = file
+        self.table = file.table
+        self.name = file.name
         self.spill = spill
         self.options = options
         self.chunk_bytes = chunk_bytes
         self.progress = progress
-        self.work = work
-        self.first_chunk = table.sequence << SEQUENCE_BITS
+        self.work_dir = work_dir
+        self.work = file.size * (1 if file.is_plain else _STREAM_WORK)
+        self.first_chunk = self.table.sequence << SEQUENCE_BITS
+        self.is_early = is_early
         self.seconds = 0.0
-        self.label = "reading" if table == POSTS else f"reading {table.name}"
+        self.label = "reading" if self.table == POSTS else f"reading {self.table.name}"
 
     @property
     def end(self) -> End | None:
@@ -73,8 +83,10 @@ class FirstPass:
         return None if found is None else End(**found)
 
     def tallies(self) -> dict[int, ChunkTally]:
-        """Counts of the committed chunks, by their numbers in the spill."""
-        return self.spill.tallies(self.table.sequence)
+        """Counts of the committed chunks, by their numbers in the spill, filed or not."""
+        kept = self.spill.tallies(self.table.sequence + KEPT)
+        found = {number - _KEPT_CHUNKS: tally for number, tally in kept.items()}
+        return dict(sorted((found | self.spill.tallies(self.table.sequence)).items()))
 
     def run(
         self, workers: Workers, posts_map: str = "", seen: repeats.SeenIds | None = None
@@ -92,7 +104,8 @@ class FirstPass:
             strict.check_tallies(self.name, done)
         end = self.end
         if end is None:
-            with self.opened() as dump:
+            dump = self.file.open(threads=self.options.threads, work_dir=self.work_dir)
+            with closing(dump):
                 self.read(dump, workers, posts_map, seen or repeats.SeenIds())
                 end = dump.ended(self.chunk_bytes)
             self.spill.put(f"end of {self.table.name}", asdict(end))
@@ -125,7 +138,7 @@ class FirstPass:
     def tasks(self, dump: AnyDump, done: Collection[int], posts_map: str) -> Iterator[ChunkTask]:
         """The chunks that are left to do."""
         for chunk in dump.chunks(self.chunk_bytes, done, self.spill.folder):
-            number = self.first_chunk + chunk.number
+            number = self.number(chunk)
             path = self.spill.new_file(number)
             room = self.spill.budget.grant(number, chunk.end - chunk.start)
             yield ChunkTask(chunk, path, self.options, self.table, posts_map, room)
@@ -133,8 +146,37 @@ class FirstPass:
     def commit(self, result: ChunkResult) -> None:
         """Make a chunk part of the spill."""
         task = result.task
-        number = self.first_chunk + task.chunk.number
-        self.spill.commit(number, task.path, result.blocks, result.tally)
+        self.spill.commit(self.number(task.chunk), task.path, result.blocks, result.tally)
+
+    def number(self, chunk: Chunk) -> int:
+        """Number of a chunk in the spill."""
+        return self.first_chunk + (_KEPT_CHUNKS if self.is_early else 0) + chunk.number
+
+    def file_kept(self, workers: Workers, posts_map: str) -> None:
+        """File the rows that were kept until the question of every post is known.
+
+        Args:
+            workers: Where that happens.
+            posts_map: The map from post ids to question ids.
+        """
+        begun = time.perf_counter()
+        kept = self.spill.tallies(self.table.sequence + KEPT)
+        for task, blocks in workers.run(file_kept_chunk, self.filing_tasks(kept, posts_map)):
+            number = task.number + _KEPT_CHUNKS
+            self.spill.commit(task.number, task.path, blocks, kept[number], instead_of=number)
+        self.seconds += time.perf_counter() - begun
+
+    def filing_tasks(self, kept: Collection[int], posts_map: str) -> Iterator[FilingTask]:
+        """The chunks whose rows are to be filed."""
+        for number in kept:
+            blocks = self.spill.blocks_of(number)
+            room = self.spill.budget.grant(
+                number - _KEPT_CHUNKS, sum(block.raw_size for _, block in blocks)
+            )
+            path = self.spill.new_file(number - _KEPT_CHUNKS)
+            yield FilingTask(
+                number - _KEPT_CHUNKS, blocks, path, self.options, self.table, posts_map, room
+            )
 
 
 def complete_place(

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from hashlib import blake2b
 from typing import Any
 
 from so2docs import spill
 from so2docs.errors import SpillError
 from so2docs.options.conversion import Options
 from so2docs.options.fingerprint import Fingerprint
-from so2docs.sources import storage
-from so2docs.sources.stream import AnyDump
 from so2docs.sources.tables import TableFile
 from so2docs.spill import Spill
-
-_SAMPLES = 16
-_SAMPLE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +33,14 @@ class SourceState:
     chunk_bytes: int
 
     @classmethod
-    def of(cls, dump: AnyDump | TableFile, chunk_bytes: int) -> SourceState:
+    def of(cls, file: TableFile, chunk_bytes: int) -> SourceState:
         """Look at a file, as it is now."""
-        if dump.file is None:
+        source = file.source
+        if source is None or not source.is_file:
             # What can be read only once is like nothing else.
             return cls(spill.FORMAT, 0, 0, os.urandom(16).hex(), chunk_bytes)
-        digest = blake2b(digest_size=16)
-        size, modified, _ = dump.identity
-        with storage.open_file(dump.file) as file:
-            for part in range(_SAMPLES + 1):
-                file.seek(max(0, size * part // _SAMPLES - _SAMPLE_BYTES))
-                digest.update(file.read(_SAMPLE_BYTES))
-        return cls(spill.FORMAT, size, modified, digest.hexdigest(), chunk_bytes)
+        size, modified, _ = source.identity
+        return cls(spill.FORMAT, size, modified, source.digest, chunk_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name."""
@@ -71,12 +61,12 @@ class SourceState:
         return [label for label, is_same in labels.items() if not is_same]
 
 
-def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: Options) -> int:
+def claim(found: Spill, posts: TableFile, chunk_bytes: int, options: Options) -> int:
     """Make sure that a spill was made from this dump with these options, or mark it so.
 
     Args:
         found: The spill, new or from an earlier session.
-        dump: The dump to convert.
+        posts: The posts of the dump to convert.
         chunk_bytes: Bytes of a chunk, where the spill is new.
         options: How to convert.
 
@@ -87,7 +77,7 @@ def claim(found: Spill, dump: AnyDump, chunk_bytes: int, options: Options) -> in
         SpillError: It was made from something else.
     """
     asked = Fingerprint.of(options)
-    now = SourceState.of(dump, chunk_bytes)
+    now = SourceState.of(posts, chunk_bytes)
     values = found.get("source")
     if values is None:
         found.put_all({"source": now.to_json(), "options": asked.to_json()})

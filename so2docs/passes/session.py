@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, nullcontext
 from shutil import disk_usage
 
 from so2docs.errors import OutputError
@@ -20,28 +19,26 @@ from so2docs.passes.workers import Workers
 from so2docs.posts import repeats
 from so2docs.progress import Notify, Progress, silent
 from so2docs.report import Report
-from so2docs.schema import POSTS
 from so2docs.sources.dump import Dump
-from so2docs.sources.stream import SMALLEST_PIECE, AnyDump
-from so2docs.sources.tables import TableFile
+from so2docs.sources.source import End
+from so2docs.sources.stream import SMALLEST_PIECE
+from so2docs.sources.tables import TableFile, in_reading_order
 from so2docs.spill import Spill
 from so2docs.store.budget import default_budget
 from so2docs.store.disk import check_room
 
 _WORTH_A_PROCESS = 32 * 1024 * 1024
 
-_STREAM_WORK = 2
 _WRITING_WORK: Mapping[str, float] = {"parquet": 8.0}
-"""What a byte costs that is read from a stream, and one that is written, about, where one read from
-a plain file costs 1: only the bar goes by it."""
+"""What a byte costs that is written, about, where one read from a plain file costs 1."""
 
 
 class Session:
-    """A dump, the spill between the passes, and where the documents go."""
+    """The tables of a dump, the spill between the passes, and where the documents go."""
 
     def __init__(
         self,
-        dump: AnyDump,
+        posts: TableFile,
         spill: Spill,
         options: Options,
         names: Names,
@@ -49,55 +46,50 @@ class Session:
         notify: Notify = silent,
         tables: Mapping[str, TableFile] | None = None,
     ) -> None:
-        self.dump = dump
         self.spill = spill
         self.options = options
         self.names = names
         self.notify = notify
         self.progress = Progress(shown=options.progress)
-        wanted = options.chunk_bytes or dump.chunk_bytes
-        chunk_bytes = resume.claim(spill, dump, wanted, options)
-        self.posts = FirstPass(
-            POSTS,
-            dump.path,
-            lambda: nullcontext(dump),
-            spill=spill,
-            options=options,
-            chunk_bytes=chunk_bytes,
-            progress=self.progress,
-            work=dump.size * (1 if isinstance(dump, Dump) else _STREAM_WORK),
-        )
+        self.dump_bytes = posts.size
         files = list((tables or {}).values())
-        self.tables = [self._table(file) for file in files]
+        wanted = options.chunk_bytes or posts.chunk_bytes
+        chunk_bytes = resume.claim(spill, posts, wanted, options)
+        self.posts = self._step(posts, chunk_bytes)
+        self.tables: list[FirstPass] = []
+        for file in files:
+            wanted = options.chunk_bytes or file.chunk_bytes
+            claimed = resume.claim_table(spill, file, wanted)
+            self.tables.append(self._step(file, claimed, is_early=file.precedes(posts)))
+        self.steps = [
+            next(step for step in (self.posts, *self.tables) if step.table == file.table)
+            for file in in_reading_order(posts, files)
+        ]
         spill.merge_only(step.table.sequence for step in self.tables)
         self.table_bytes = sum(file.size for file in files)
-        is_small = dump.size > 0 and dump.size + self.table_bytes < _WORTH_A_PROCESS
+        is_small = self.dump_bytes > 0 and self.dump_bytes + self.table_bytes < _WORTH_A_PROCESS
         self.jobs = options.jobs or (1 if is_small else os.cpu_count() or 1)
-        if dump.size and chunk_bytes:
-            sizes = [dump.size, *(file.size for file in files)]
+        if self.dump_bytes and chunk_bytes:
+            sizes = [self.dump_bytes, *(file.size for file in files)]
             tasks = [
                 -(-size // (step.chunk_bytes or SMALLEST_PIECE))
                 for size, step in zip(sizes, [self.posts, *self.tables], strict=True)
             ]
             self.jobs = min(self.jobs, max(*tasks, 1))
         self.report = Report(
-            dump.path, names.output, dump_bytes=dump.size, jobs=self.jobs, core=options.core
+            posts.name, names.output, dump_bytes=posts.size, jobs=self.jobs, core=options.core
         )
         self.report.recipe = None if options.recipe is None else options.recipe.spec
 
-    def _table(self, file: TableFile) -> FirstPass:
-        options, folder = self.options, self.names.work_folder
+    def _step(self, file: TableFile, chunk_bytes: int, *, is_early: bool = False) -> FirstPass:
         return FirstPass(
-            file.table,
-            file.name,
-            lambda: closing(file.open(threads=options.threads, work_dir=folder)),
+            file,
             spill=self.spill,
-            options=options,
-            chunk_bytes=resume.claim_table(
-                self.spill, file, options.chunk_bytes or file.chunk_bytes
-            ),
+            options=self.options,
+            chunk_bytes=chunk_bytes,
             progress=self.progress,
-            work=file.size * (_STREAM_WORK if file.dump is None else 1),
+            work_dir=self.names.work_folder,
+            is_early=is_early and bool(file.table.kind),
         )
 
     def run(self, *, force: bool) -> Report:
@@ -116,7 +108,7 @@ class Session:
                 return done.report
         self.names.refuse_existing(force=force)
         report = self.report
-        report.resumed = bool(self.spill.tallies())
+        report.resumed = any(step.tallies() for step in self.steps)
         spare = self.check_room(self.options.spill_budget or 0)
         self.spill.put("sealed", None)
         self.spill.start_run()
@@ -152,7 +144,7 @@ class Session:
         Raises:
             DiskFullError: There will not be enough.
         """
-        size = int((self.dump.size + self.table_bytes) * self.options.filters.expected_share)
+        size = int((self.dump_bytes + self.table_bytes) * self.options.filters.expected_share)
         uncompressed, _ = self.spill.block_sizes()
         return check_room(
             size,
@@ -203,14 +195,15 @@ class Session:
 
     def share_spilled(self, done: Collection[int]) -> str:
         """How much of the posts stands in the chunks of `done`."""
-        whole, before = self.dump.progress_total(self.posts.chunk_bytes, done)
-        if isinstance(self.dump, Dump):
-            whole = self.dump.end - self.dump.start
-        is_part = self.posts.end is None and whole and before < whole
-        return f"{100 * before // whole} %" if whole and is_part else "all"
+        dump = self.posts.file.dump
+        if self.posts.end is not None or not isinstance(dump, Dump):
+            return "all" if self.posts.end else "0 %"
+        whole = dump.end - dump.start
+        _, before = dump.progress_total(self.posts.chunk_bytes, done)
+        return f"{100 * before // whole} %" if before < whole else "all"
 
     def read(self, workers: Workers, writing: float = 0) -> SecondPass:
-        """The first pass over the posts, then the tables; what is left to do then.
+        """The first pass over the posts and the tables; what is left to do then.
 
         Args:
             workers: Where it happens.
@@ -218,17 +211,28 @@ class Session:
         """
         after_posts = sum(step.work for step in self.tables) + writing * self.table_bytes
         if self.posts.work:
-            self.progress.plan(self.posts.work + after_posts + writing * self.dump.size)
-        first_question_of = self.read_posts(workers)
-        self.progress.plan(after_posts + writing * self.report.dump_bytes)  # No guess any more.
-        users = None
-        posts_map = maps.map_posts(self.spill, first_question_of) if self.tables else ""
-        for step in self.tables:
-            end = step.run(workers, posts_map)
+            self.progress.plan(self.posts.work + after_posts + writing * self.dump_bytes)
+        first_question_of: dict[int, int] = {}
+        users, posts_map = None, ""
+        ends: dict[str, End] = {}
+        for number, step in enumerate(self.steps):
+            if step is self.posts:
+                first_question_of = self.read_posts(workers)
+                left = sum(step.work for step in self.steps[number + 1 :])
+                # No guess any more.
+                written = self.report.dump_bytes + self.table_bytes
+                self.progress.plan(left + writing * written)
+                if self.tables:
+                    posts_map = maps.map_posts(self.spill, first_question_of)
+                for early in self.tables:
+                    early.file_kept(workers, posts_map)
+                continue
+            ends[step.table.name] = end = step.run(workers, posts_map)
             if not step.table.kind:
                 about = step.name if self.options.strict else None
                 users = maps.map_users(self.spill, end.chunks, about)
-            totals.add_table(step, end, self.report)
+        for step in self.tables:
+            totals.add_table(step, ends[step.table.name], self.report)
         self.spill.index()
         return SecondPass(
             self.spill,

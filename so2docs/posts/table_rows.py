@@ -149,6 +149,33 @@ def add_votes(found: Posts, rows: list[Row], questions: FindQuestions) -> None:
         bucket.keys.extend(pack(question_id, post_id, kind << _COUNT_BITS | count, VOTE))
 
 
+def add_records(found: Posts, keys: bytes, json: bytes, questions: FindQuestions) -> None:
+    """File records that were made while the questions of their posts were not known.
+
+    Args:
+        found: Where they go.
+        keys: Their keys.
+        json: Their JSON.
+        questions: Where the posts belong.
+
+    Raises:
+        ValueError: Keys and JSON do not belong together.
+    """
+    places = questions({post_id for _, post_id, _, _ in KEY.iter_unpack(keys)})
+    buckets, at = found.buckets, 0
+    for _, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
+        question_id = places.get(post_id, post_id)
+        end = at + (size_and_kind >> 4)
+        bucket = buckets.get(question_id >> BUCKET_BITS)
+        if bucket is None:
+            bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()
+        bucket.keys.extend(KEY.pack(question_id, post_id, rank, size_and_kind))
+        bucket.json.extend(json[at:end])
+        at = end
+    if at != len(json):
+        raise ValueError("keys and JSON do not belong together")
+
+
 def votes_of(rank: int) -> tuple[int, int]:
     """Type and number of the votes that a record counts."""
     return rank >> _COUNT_BITS, rank & ((1 << _COUNT_BITS) - 1)

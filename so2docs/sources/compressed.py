@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, Protocol
 
 import zstandard
 from isal import igzip
-from isal.isal_zlib import crc32
 
 from so2docs.errors import ArchiveError
 from so2docs.sources.bzip2 import Bzip2
@@ -203,43 +202,4 @@ class Range:
         if wanted and not data:
             raise EOFError
         self._left -= len(data)
-        return data
-
-
-class Member:
-    """A member of a folder: the members before it are skipped, its checksum is checked."""
-
-    def __init__(self, reader: Reader, before: int, size: int, crc: int | None) -> None:
-        self._reader = reader
-        self._before = before
-        self._left = size
-        self._expected = crc
-        self._crc = 0
-
-    def close(self) -> None:
-        """End the threads, if there are any."""
-        if isinstance(self._reader, Bzip2):
-            self._reader.close()
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end.
-
-        Raises:
-            EOFError: There is less than the archive says.
-            OSError: The checksum is wrong.
-        """
-        while self._before:
-            data = self._reader.read(min(self._before, BLOCK_BYTES))
-            if not data:
-                raise EOFError
-            self._before -= len(data)
-        if not self._left:
-            return b""
-        data = self._reader.read(min(size, self._left))
-        if not data:
-            raise EOFError
-        self._left -= len(data)
-        self._crc = crc32(data, self._crc)
-        if not self._left and self._expected is not None and self._crc != self._expected:
-            raise OSError("the checksum of what is in it is wrong")
         return data

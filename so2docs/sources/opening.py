@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.sources import storage
+from so2docs.sources.archives import Archive, Entry
 from so2docs.sources.dump import open_dump
 from so2docs.sources.encodings import HEAD_BYTES, Decoded, encoding_of
-from so2docs.sources.kinds import POSTS, DumpFile, Kind, kind_of, listed
+from so2docs.sources.kinds import DumpFile, Kind, kind_of, listed
 from so2docs.sources.source import Counted, ReadAhead, Source
 from so2docs.sources.stream import AnyDump, StreamDump
 
@@ -26,9 +26,8 @@ DumpLike = str | os.PathLike[str] | BinaryIO
 """What a user may give: a path, `-` for standard input, or an open binary file."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """What its first bytes tell of a file: nothing is decompressed.
+class SourceFile:
+    """A file that was given or found, looked into once.
 
     Attributes:
         path: The file.
@@ -38,116 +37,163 @@ class FileFacts:
         identity: To notice a change.
     """
 
-    path: str
-    is_plain: bool = False
-    is_file: bool = True
-    kind: Kind | None = None
-    identity: storage.Identity = (0, 0, 0)
+    def __init__(self, path: str) -> None:
+        """Read the first bytes of a file; a pipe is not opened.
+
+        Raises:
+            DumpError: It cannot be read.
+        """
+        self.path = path
+        self.is_plain, self.is_file = False, True
+        self.kind: Kind | None = None
+        self.identity: storage.Identity = (0, 0, 0)
+        self._archive: Archive | None = None
+        self._digest: str | None = None
+        try:
+            # Opening a pipe would wait for its other end.
+            if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
+                self.is_file = False
+                return
+            with storage.open_file(path) as file:
+                head = file.read(HEAD_BYTES)
+                self.identity = storage.identity(path, file)
+        except OSError as error:
+            raise DumpError(path, storage.unreadable(path, error)) from error
+        self.kind = kind_of(head)
+        self.is_plain = self.kind is None and encoding_of(path, head) is None
 
     @property
     def expected(self) -> int:
         """Bytes of XML in it, about; of an archive, in all that it holds."""
         return int(self.identity[0] * (self.kind.ratio if self.kind else 1))
 
-    def members(self) -> dict[str, int] | None:
-        """Names and sizes in bytes of the files in an archive; None if it is none."""
-        if self.kind is None or not self.kind.is_archive:
-            return None
-        # A plain file needs none of what reads archives: it takes 40 ms to import.
-        from so2docs.sources.seven_zip import files_of_7z
-        from so2docs.sources.zipped import files_of_zip
+    def archive(self) -> Archive | None:
+        """The archive that it is, with the list of its members; None if it is not an archive.
 
-        with storage.open_file(self.path) as file:
-            is_zip = self.kind.name == "a zip archive"
-            return (files_of_zip if is_zip else files_of_7z)(self.path, file)
+        Raises:
+            ArchiveError: It is damaged or encrypted.
+        """
+        if self._archive is None and self.kind is not None and self.kind.is_archive:
+            # A plain file needs none of what reads archives: it takes 40 ms to import.
+            from so2docs.sources.unwrapping import open_archive
+
+            file = self.open()
+            try:
+                self._archive = open_archive(self.kind, self.path, file)
+            except BaseException:
+                file.close()
+                raise
+        return self._archive
+
+    @property
+    def digest(self) -> str:
+        """Hash of its bytes at 17 places, to notice another content."""
+        if self._digest is None:
+            with self.open() as file:
+                self._digest = storage.sample_hash(file, self.identity[0])
+        return self._digest
+
+    def members(self) -> list[Entry]:
+        """The files in it, if it is an archive."""
+        archive = self.archive()
+        return [] if archive is None else list(archive.entries)
+
+    def open(self) -> BinaryIO:
+        """Open it.
+
+        Raises:
+            DumpError: It cannot be read.
+        """
+        try:
+            return storage.open_file(self.path)
+        except OSError as error:
+            raise DumpError(self.path, storage.unreadable(self.path, error)) from error
+
+    def close(self) -> None:
+        """Close the archive, if it was looked into."""
+        if self._archive is not None:
+            self._archive.close()
+            self._archive.file.close()
+            self._archive = None
 
 
-def inspect_file(path: str) -> FileFacts:
-    """Look at a file; at a pipe, not into it.
+class Catalog:
+    """The files of a conversion by path, each looked into once."""
 
-    Raises:
-        DumpError: It cannot be read.
-    """
-    try:
-        # Opening a pipe would wait for its other end.
-        if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
-            return FileFacts(path, is_file=False)
-        with storage.open_file(path) as file:
-            head = file.read(HEAD_BYTES)
-            identity = storage.identity(path, file)
-    except OSError as error:
-        raise DumpError(path, storage.unreadable(path, error)) from error
-    kind = kind_of(head)
-    is_plain = kind is None and encoding_of(path, head) is None
-    return FileFacts(path, is_plain=is_plain, kind=kind, identity=identity)
+    def __init__(self) -> None:
+        self._files: dict[str, SourceFile] = {}
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def look(self, path: str) -> SourceFile:
+        """What a file is.
+
+        Raises:
+            DumpError: It cannot be read.
+        """
+        if path not in self._files:
+            self._files[path] = SourceFile(path)
+        return self._files[path]
 
 
-def open_source(given: DumpLike, *, threads: int = 1, work_dir: str | None = None) -> AnyDump:
-    """Find out what a source is, and read the start of the dump in it.
+def open_stream(given: BinaryIO | None, *, threads: int, work_dir: str | None) -> StreamDump:
+    """Read the start of a dump that can be read only once.
 
     Args:
-        given: A `Posts.xml`, an archive or compressed file, a folder with one of them, `-` for
-            standard input, or an open binary file, which is left open.
+        given: An open binary file, which is left open; standard input if None.
         threads: How many may decompress.
-        work_dir: Folder for an archive that has to be unpacked from another, or saved from
-            standard input; the system's temporary folder if None.
+        work_dir: Folder for an archive that has to be saved, or unpacked from another; the system's
+            temporary folder if None.
 
     Raises:
         DumpError: It cannot be read, or there is no dump in it.
     """
-    if isinstance(given, str | os.PathLike):
-        path = os.fspath(given)
-        if path != STANDARD_INPUT:
-            return open_path(path, POSTS, threads=threads, work_dir=work_dir)
-        if sys.stdin is None:  # It was closed before Python started.
-            raise DumpError("standard input", "is closed", advice="pipe a dump into it")
+    name = "standard input" if given is None else str(getattr(given, "name", "the open file"))
+    if given is None and sys.stdin is None:  # It was closed before Python started.
+        raise DumpError(name, "is closed", advice="pipe a dump into it")
+    if given is None:
         # Past the buffer: its lock, held by a reading thread, would not let the interpreter end.
-        counted = Counted(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
-        source = Source("standard input", counted, position=lambda: counted.count)
-    else:
-        counted = Counted(given)
-        name = str(getattr(given, "name", "the open file"))
-        source = Source(name, counted, position=lambda: counted.count)
-    return _opened(source, threads, work_dir)
+        given = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    counted = Counted(given)
+    source = Source(name, counted, position=lambda: counted.count)
+    return _open_unwrapped(source, threads, work_dir)
 
 
-def open_path(
-    path: str,
-    wanted: DumpFile,
-    *,
-    name: str | None = None,
-    threads: int = 1,
-    work_dir: str | None = None,
+def open_file(
+    file: SourceFile, wanted: DumpFile, *, name: str, threads: int, work_dir: str | None
 ) -> AnyDump:
-    """Open what a path is of.
+    """Open a file of a dump, and read its start.
 
     Args:
-        path: A file, packed or not, or a folder.
+        file: Where it is, packed or not.
         wanted: Which file of a dump to take, where several are in it.
         name: What to call it in messages.
         threads: How many may decompress.
-        work_dir: As in `open_source`.
+        work_dir: As in `open_stream`.
 
     Raises:
         DumpError: It cannot be read, or what is wanted is not in it.
     """
-    if os.path.isdir(path):
-        path = file_in_folder(path, wanted)
-    facts = inspect_file(path)
-    if facts.is_plain:
-        return open_dump(path, wanted)
-    try:
-        file = storage.open_file(path)
-    except OSError as error:
-        raise DumpError(path, storage.unreadable(path, error)) from error
-    source = Source(name or path, file, wanted, closers=[file.close])
-    if facts.is_file:
-        source.file, source.identity = path, storage.identity(path, file)
-        source.position, source.total = file.tell, source.identity[0]
-    else:
-        counted = Counted(file)
-        source.reader, source.position = counted, lambda: counted.count
-    return _opened(source, threads, work_dir)
+    if file.is_plain:
+        return open_dump(file.path, wanted)
+    if not file.is_file:
+        opened = file.open()
+        counted = Counted(opened)
+        source = Source(name, counted, wanted, closers=[opened.close])
+        source.position = lambda: counted.count
+        return _open_unwrapped(source, threads, work_dir)
+    archive = file.archive()
+    opened = file.open() if archive is None else archive.file
+    # An archive stays open: other files of the dump are in it.
+    source = Source(name, opened, wanted, closers=[opened.close] if archive is None else [])
+    source.file, source.identity = file.path, storage.identity(file.path, opened)
+    source.position, source.total = opened.tell, source.identity[0]
+    return _open_unwrapped(source, threads, work_dir, archive)
 
 
 def file_in_folder(path: str, wanted: DumpFile) -> str:
@@ -175,16 +221,18 @@ def names_in_folder(path: str) -> list[str]:
     return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
 
 
-def _opened(source: Source, threads: int, work_dir: str | None) -> AnyDump:
+def _open_unwrapped(
+    source: Source, threads: int, work_dir: str | None, archive: Archive | None = None
+) -> StreamDump:
     # A plain file needs none of what decompresses: it takes 40 ms to import.
-    from so2docs.sources.unwrapping import unwrapped
+    from so2docs.sources.unwrapping import unwrap
 
     try:
-        found = unwrapped(source, threads, work_dir)
-        encoding = encoding_of(source.name, found.peek(HEAD_BYTES))
-        source.reader = found
+        reader = unwrap(source, threads, work_dir, archive)
+        encoding = encoding_of(source.name, reader.peek(HEAD_BYTES))
+        source.reader = reader
         if encoding is not None:
-            decoded = Decoded(found, encoding)
+            decoded = Decoded(reader, encoding)
             source.reader, source.repaired = decoded, lambda: decoded.repaired
             if source.expected is not None:
                 source.expected //= len("<".encode(encoding))

@@ -1,9 +1,8 @@
-"""7z archives, as dumps are published: one file of a dump in them, read without unpacking.
+"""7z archives, as dumps are published: the files of a dump in them, read without unpacking.
 
 py7zr reads the list of members. What the archives of Stack Exchange are compressed by (bzip2, and
 the defaults of 7-Zip, LZMA and LZMA2) is decompressed here, bzip2 by several threads; py7zr's own
-decompressors do the rest. The members of a solid archive are one stream: those before the
-wanted one have to be decompressed, too.
+decompressors do the rest.
 
 Format: 7zFormat.txt and Methods.txt of the LZMA SDK, https://7-zip.org/sdk.html
 """
@@ -20,11 +19,10 @@ from typing import Any, BinaryIO
 from isal.igzip_lib import DECOMP_DEFLATE, IgzipDecompressor
 
 from so2docs.errors import ArchiveError, DumpError
+from so2docs.sources.archives import Archive, Entry
 from so2docs.sources.bzip2 import Bzip2
-from so2docs.sources.compressed import Member, Range, Streams, open_zstd, raw_lzma
-from so2docs.sources.kinds import DumpFile
+from so2docs.sources.compressed import Range, Streams, open_zstd, raw_lzma
 from so2docs.sources.source import Reader
-from so2docs.sources.zipped import one_of
 
 _COPY, _DEFLATE, _BZIP2 = b"\x00", b"\x04\x01\x08", b"\x04\x02\x02"
 _LZMA, _LZMA2 = b"\x03\x01\x01", b"\x21"
@@ -40,50 +38,100 @@ _FEED = 32 * 1024
 _PATIENCE = 100
 
 
-def open_7z(name: str, file: BinaryIO, threads: int, wanted: DumpFile) -> tuple[Reader, int]:
-    """Open a file of a dump in a 7z archive.
-
-    Args:
-        name: Name of the dump, for messages.
-        file: The archive.
-        threads: How many may decompress bzip2.
-        wanted: What to open.
-
-    Returns:
-        A reader of it, and its size in bytes.
+class SevenZip(Archive):
+    """A 7z archive.
 
     Raises:
-        ArchiveError: It is damaged or encrypted, or does not have it.
+        ArchiveError: It is damaged or encrypted.
     """
-    with _opened(name, file) as archive:
-        return _open_member(name, file, archive, threads, wanted)
+
+    kind = "a 7z archive"
+
+    def __init__(self, name: str, file: BinaryIO) -> None:
+        with _explained(name):
+            self._archive = _read_header(name, file)
+            entries = list(_entries(self._archive))
+        super().__init__(name, file, entries)
+
+    def open_block(self, entry: Entry, threads: int) -> Reader:
+        """A reader of the block that an entry is in."""
+        with _explained(self.name):
+            return self._open_folder(self._archive.header.main_streams, entry.block, threads)
+
+    def _open_folder(self, streams: Any, number: int, threads: int) -> Reader:
+        """A reader of a folder, as 7z calls a block of solid data."""
+        name, folders, info = self.name, streams.unpackinfo.folders, streams.packinfo
+        folder = folders[number]
+        if _streams_of(folder) != 1:
+            raise ArchiveError(
+                name, "is compressed by a method for programs (BCJ2)", advice="unpack it first"
+            )
+        first = sum(map(_streams_of, folders[:number]))
+        start = self._archive.afterheader + info.packpos + sum(info.packsizes[:first])
+        size = info.packsizes[first]
+        self.file.seek(start)
+        packed = Range(self.file, size)
+        unpacked = folder.get_unpack_size()
+        if len(folder.coders) == 1:
+            coder = folder.coders[0]
+            method, properties = coder["method"], coder["properties"]
+            if method == _COPY:
+                return packed
+            if method == _BZIP2:
+                return Bzip2(packed, threads)
+            if method == _DEFLATE:
+                return Streams(packed, lambda: IgzipDecompressor(flag=DECOMP_DEFLATE), b"")
+            if method == _ZSTD:
+                return open_zstd(packed, threads)
+            if method in (_LZMA, _LZMA2):
+                is_lzma2 = method == _LZMA2
+                new = raw_lzma(name, properties, unpacked, is_lzma2=is_lzma2)
+                return Streams(packed, new, b"")
+        _check_chain(name, folder.coders)
+        return _Py7zr(packed, folder, size)
 
 
-def files_of_7z(name: str, file: BinaryIO) -> dict[str, int]:
-    """Names and sizes in bytes of the files in a 7z archive."""
-    with _opened(name, file) as archive:
-        return {
-            member.filename: 0 if member.emptystream else member.uncompressed
-            for member in archive.files
-            if not member.is_directory
-        }
+def _entries(archive: Any) -> Iterator[Entry]:
+    """The files of an archive, each with its place in the folder that it is in."""
+    streams = archive.header.main_streams
+    folders = [] if streams is None else streams.unpackinfo.folders
+    numbers = {id(folder): number for number, folder in enumerate(folders)}
+    before: dict[int, int] = {}
+    for member in archive.files:
+        if member.is_directory:
+            continue
+        if member.emptystream:
+            yield Entry(member.filename, 0)
+            continue
+        number = numbers[id(member.folder)]
+        offset = before.get(number, 0)
+        before[number] = offset + member.uncompressed
+        yield Entry(member.filename, member.uncompressed, number, offset, member.crc32)
+
+
+def _read_header(name: str, file: BinaryIO) -> Any:
+    import py7zr
+
+    archive = py7zr.SevenZipFile(file)
+    if archive.needs_password():
+        raise _encrypted(name)
+    return archive
+
+
+def _encrypted(name: str) -> ArchiveError:
+    return ArchiveError(name, "is encrypted", advice="unpack it first, with its password")
 
 
 @contextmanager
-def _opened(name: str, file: BinaryIO) -> Iterator[Any]:
-    """An archive; what is wrong with it is said in words of this program."""
-    import py7zr
+def _explained(name: str) -> Iterator[None]:
+    """Say what is wrong with an archive in words of this program."""
     from py7zr.exceptions import ArchiveError as Py7zrError
     from py7zr.exceptions import PasswordRequired
 
-    encrypted = ArchiveError(name, "is encrypted", advice="unpack it first, with its password")
     try:
-        archive = py7zr.SevenZipFile(file)
-        if archive.needs_password():
-            raise encrypted
-        yield archive
+        yield
     except PasswordRequired:
-        raise encrypted from None
+        raise _encrypted(name) from None
     except DumpError:
         raise
     # What py7zr raises on a damaged list of members is not limited to its own exceptions.
@@ -106,62 +154,6 @@ def _opened(name: str, file: BinaryIO) -> Iterator[Any]:
             f"is a damaged or cut off 7z archive ({str(error) or type(error).__name__})",
             advice="download it again",
         ) from error
-
-
-def _open_member(
-    name: str, file: BinaryIO, archive: Any, threads: int, wanted: DumpFile
-) -> tuple[Reader, int]:
-    members = [member for member in archive.files if not member.is_directory]
-    chosen = one_of(name, [member.filename for member in members], wanted)
-    before: dict[int, int] = {}
-    for member in members:
-        if member.emptystream:
-            if member.filename == chosen:
-                raise ArchiveError(name, f"holds an empty {chosen}", advice="download it again")
-            continue
-        offset = before.setdefault(id(member.folder), 0)
-        if member.filename == chosen:
-            break
-        before[id(member.folder)] = offset + member.uncompressed
-    reader = _folder(name, file, archive, member.folder, threads)
-    return Member(reader, offset, member.uncompressed, member.crc32), member.uncompressed
-
-
-def _folder(name: str, file: BinaryIO, archive: Any, folder: Any, threads: int) -> Reader:
-    """The members of a folder (what 7z calls a block of solid data), decompressed."""
-    streams = archive.header.main_streams
-    first = 0
-    for other in streams.unpackinfo.folders:
-        if other is folder:
-            break
-        first += _streams_of(other)
-    if _streams_of(folder) != 1:
-        raise ArchiveError(
-            name, "is compressed by a method for programs (BCJ2)", advice="unpack it first"
-        )
-    info = streams.packinfo
-    start = archive.afterheader + info.packpos + sum(info.packsizes[:first])
-    size = info.packsizes[first]
-    file.seek(start)
-    packed = Range(file, size)
-    unpacked = folder.get_unpack_size()
-    if len(folder.coders) == 1:
-        coder = folder.coders[0]
-        method, properties = coder["method"], coder["properties"]
-        if method == _COPY:
-            return packed
-        if method == _BZIP2:
-            return Bzip2(packed, threads)
-        if method == _DEFLATE:
-            return Streams(packed, lambda: IgzipDecompressor(flag=DECOMP_DEFLATE), b"")
-        if method == _ZSTD:
-            return open_zstd(packed, threads)
-        if method in (_LZMA, _LZMA2):
-            is_lzma2 = method == _LZMA2
-            new = raw_lzma(name, properties, unpacked, is_lzma2=is_lzma2)
-            return Streams(packed, new, b"")
-    _check_chain(name, folder.coders)
-    return _Py7zr(packed, folder, size)
 
 
 def _check_chain(name: str, coders: list[dict[str, Any]]) -> None:

@@ -14,65 +14,72 @@ from dataclasses import dataclass
 
 from so2docs.errors import ArchiveError, ChangedDumpError, DumpError
 from so2docs.options.keywords import Tables
+from so2docs.schema import POSTS as POSTS_TABLE
 from so2docs.schema import TABLES, Table
+from so2docs.sources.archives import Entry
 from so2docs.sources.dump import Dump, open_dump
 from so2docs.sources.kinds import POSTS, DumpFile, listed
 from so2docs.sources.opening import (
     STANDARD_INPUT,
+    Catalog,
     DumpLike,
-    FileFacts,
+    SourceFile,
     file_in_folder,
-    inspect_file,
     names_in_folder,
-    open_path,
+    open_file,
+    open_stream,
 )
 from so2docs.sources.stream import AnyDump
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TableFile:
-    """A table that was found.
+    """A table that was found; the posts are one, too.
 
     Attributes:
         table: Which.
-        path: The file that it is in.
-        facts: What that is.
-        dump: What is known of a plain file; None if the table is read as a stream.
-        size: Bytes of the table; of a compressed file, about.
+        name: What to call it in messages.
+        size: Bytes of the table; of a compressed file, about; 0 if that is not known.
+        source: The file that it is in; None for an open file or standard input.
+        entry: The member that it is in, of an archive.
+        dump: It, once it is open: a plain file, and what can be read only once, from the start.
     """
 
     table: Table
-    path: str
-    facts: FileFacts
-    dump: Dump | None
+    name: str
     size: int
-
-    @property
-    def name(self) -> str:
-        """What to call it in messages."""
-        wanted = _wanted(self.table)
-        is_clear = (
-            self.dump is not None or wanted.stem.lower() in os.path.basename(self.path).lower()
-        )
-        return self.path if is_clear else f"{self.path} ({wanted.file})"
+    source: SourceFile | None = None
+    entry: Entry | None = None
+    dump: AnyDump | None = None
 
     @property
     def file(self) -> str | None:
         """The file; None if it can be read only once."""
-        return self.path if self.facts.is_file else None
+        return self.source.path if self.source is not None and self.source.is_file else None
 
     @property
-    def identity(self) -> tuple[int, int, int]:
-        """Of that file: size, modification time and inode."""
-        return self.facts.identity if self.dump is None else self.dump.identity
+    def is_plain(self) -> bool:
+        """Whether it is read in ranges, not as a stream."""
+        return isinstance(self.dump, Dump)
 
     @property
     def chunk_bytes(self) -> int:
         """Bytes of a chunk where nobody says otherwise; 0 for pieces that grow with the stream."""
-        return 0 if self.dump is None else self.dump.chunk_bytes
+        return self.dump.chunk_bytes if isinstance(self.dump, Dump) else 0
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Where its bytes come from: the file, the block of it, how far within the block."""
+        path = "" if self.source is None else self.source.path
+        return (path, self.entry.block, self.entry.offset) if self.entry else (path, 0, 0)
+
+    def precedes(self, other: TableFile) -> bool:
+        """Whether it comes before another table in one compressed stream."""
+        shares_a_block = self.entry is not None and self.place[:2] == other.place[:2]
+        return shares_a_block and self.place < other.place
 
     def open(self, *, threads: int, work_dir: str | None) -> AnyDump:
-        """Open it, and read its start.
+        """Open it, and read its start, unless that was done.
 
         Args:
             threads: How many may decompress.
@@ -83,27 +90,69 @@ class TableFile:
         """
         if self.dump is not None:
             return self.dump
-        dump = open_path(
-            self.path, _wanted(self.table), name=self.name, threads=threads, work_dir=work_dir
+        assert self.source is not None
+        dump = open_file(
+            self.source, _wanted(self.table), name=self.name, threads=threads, work_dir=work_dir
         )
-        if dump.identity != self.identity:
+        if dump.identity != self.source.identity:
             dump.close()
             raise ChangedDumpError(
                 self.name,
                 "changed before it was read",
                 advice="wait until it is complete and run the command again with --restart",
             )
+        self.dump, self.size = dump, dump.size
         return dump
 
+    def close(self) -> None:
+        """Close it; what was read of a stream is not read again."""
+        if self.dump is not None:
+            self.dump.close()
 
-def find_tables(source: DumpLike, nest: tuple[str, ...], tables: Tables) -> dict[str, TableFile]:
-    """Find every table to nest, in the order in which they are read.
+
+def find_posts(
+    given: DumpLike, catalog: Catalog, *, threads: int = 1, work_dir: str | None = None
+) -> TableFile:
+    """Find the posts of a dump.
+
+    Args:
+        given: A `Posts.xml`, an archive or compressed file, a folder with one of them, `-` for
+            standard input, or an open binary file, which is left open.
+        catalog: The files that were looked into.
+        threads: How many may decompress.
+        work_dir: Folder for an archive that has to be unpacked from another, or saved from
+            standard input; the system's temporary folder if None.
+
+    Raises:
+        DumpError: It cannot be read, or there is no dump in it.
+    """
+    if not isinstance(given, str | os.PathLike) or os.fspath(given) == STANDARD_INPUT:
+        file = None if isinstance(given, str | os.PathLike) else given
+        dump = open_stream(file, threads=threads, work_dir=work_dir)
+        return TableFile(POSTS_TABLE, dump.path, dump.size, dump=dump)
+    path = os.fspath(given)
+    path = file_in_folder(path, POSTS) if os.path.isdir(path) else path
+    source = catalog.look(path)
+    if source.is_plain:
+        plain = open_dump(path)
+        return TableFile(POSTS_TABLE, path, plain.size, source, dump=plain)
+    archive = source.archive()
+    entry = None if archive is None else archive.find(POSTS)
+    size = source.expected if entry is None else entry.size
+    return TableFile(POSTS_TABLE, path, size, source, entry)
+
+
+def find_tables(
+    source: DumpLike, nest: tuple[str, ...], tables: Tables, catalog: Catalog
+) -> dict[str, TableFile]:
+    """Find every table to nest, in the order in which they are nested.
 
     Args:
         source: What the posts are read from. A table is looked for in that archive or folder, then
             beside it: `stackoverflow.com-Comments.7z` beside `stackoverflow.com-Posts.7z`.
         nest: Names of the tables to nest.
         tables: Their files, folders or archives, where they do not stand there.
+        catalog: The files that were looked into.
 
     Raises:
         DumpError: A table is missing, or a plain file of one is not what `open_dump` takes.
@@ -111,42 +160,63 @@ def find_tables(source: DumpLike, nest: tuple[str, ...], tables: Tables) -> dict
     found: dict[str, TableFile] = {}
     for name in nest:
         given = tables.get(name)
-        path = _located(source, TABLES[name]) if given is None else os.fspath(given)
+        path = _located(source, TABLES[name], catalog) if given is None else os.fspath(given)
         if os.path.isdir(path):
             path = file_in_folder(path, _wanted(TABLES[name]))
-        found[name] = _found(TABLES[name], path)
+        found[name] = _found(TABLES[name], catalog.look(path))
     return found
 
 
-def tables_beside(source: DumpLike, names: Iterable[str]) -> list[str]:
+def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> list[str]:
     """Those of some tables that stand with the posts or beside them."""
     found = []
     for name in names:
         with suppress(DumpError):
-            find_tables(source, (name,), {})
+            find_tables(source, (name,), {}, catalog)
             found.append(name)
     return found
+
+
+def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[TableFile]:
+    """The tables of a dump as they come in the files that they are in.
+
+    A table that shares a compressed stream with the posts is before or after them as it is there;
+    all others follow. So nothing is decompressed twice.
+    """
+    others = list(tables)
+    before = sorted((table for table in others if table.precedes(posts)), key=_place)
+    after = [table for table in others if not table.precedes(posts)]
+    paths = [posts.place[0], *(table.place[0] for table in after)]
+    after.sort(key=lambda table: (paths.index(table.place[0]), table.place))
+    return [*before, posts, *after]
+
+
+def _place(table: TableFile) -> tuple[str, int, int]:
+    return table.place
 
 
 def _wanted(table: Table) -> DumpFile:
     return DumpFile(table.file, table.name)
 
 
-def _found(table: Table, path: str) -> TableFile:
-    facts, wanted = inspect_file(path), _wanted(table)
-    if facts.is_plain:
+def _found(table: Table, source: SourceFile) -> TableFile:
+    wanted, path = _wanted(table), source.path
+    if source.is_plain:
         dump = open_dump(path, wanted)
-        return TableFile(table, path, facts, dump, dump.size)
-    size, members = facts.expected, facts.members()
-    if members is not None:
-        found = wanted.among(list(members))
-        if not found:
-            raise _missing(table, path, f"has no {table.file} in it", members)
-        size = members[found[0]]
-    return TableFile(table, path, facts, None, size)
+        return TableFile(table, path, dump.size, source, dump=dump)
+    is_clear = wanted.stem.lower() in os.path.basename(path).lower()
+    name = path if is_clear else f"{path} ({wanted.file})"
+    archive = source.archive()
+    if archive is None:
+        return TableFile(table, name, source.expected, source)
+    names = [entry.name for entry in archive.entries]
+    if not wanted.among(names):
+        raise _missing(table, path, f"has no {table.file} in it", names)
+    entry = archive.find(wanted)
+    return TableFile(table, name, entry.size, source, entry)
 
 
-def _located(source: DumpLike, table: Table) -> str:
+def _located(source: DumpLike, table: Table, catalog: Catalog) -> str:
     """The file that a table is in: that of the posts, if it is an archive, or one beside it."""
     if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
         if found := _beside(table, ".", [""]):
@@ -155,8 +225,9 @@ def _located(source: DumpLike, table: Table) -> str:
     path = os.fspath(source)
     is_folder = os.path.isdir(path)
     posts = file_in_folder(path, POSTS) if is_folder else path
-    members = inspect_file(posts).members()
-    if _wanted(table).among(list(members or ())):
+    archive = catalog.look(posts).archive()
+    members = None if archive is None else [entry.name for entry in archive.entries]
+    if _wanted(table).among(members or []):
         return posts
     prefix = POSTS.prefix_of(os.path.basename(posts))
     prefixes = [] if prefix is None else [prefix]

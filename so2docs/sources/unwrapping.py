@@ -13,12 +13,13 @@ import zstandard
 from isal import isal_zlib
 
 from so2docs.errors import ArchiveError, DumpError, TruncatedDumpError
+from so2docs.sources.archives import Archive
 from so2docs.sources.compressed import open_bzip2, open_gzip, open_xz, open_zstd
 from so2docs.sources.encodings import HEAD_BYTES
-from so2docs.sources.kinds import kind_of
-from so2docs.sources.seven_zip import open_7z
+from so2docs.sources.kinds import Kind, kind_of
+from so2docs.sources.seven_zip import SevenZip
 from so2docs.sources.source import BLOCK_BYTES, Counted, Peekable, Reader, Source
-from so2docs.sources.zipped import open_zip
+from so2docs.sources.zipped import Zip
 
 _MOST_LAYERS = 5
 _STREAMS: dict[str, Callable[[Reader, int], Reader]] = {
@@ -77,21 +78,32 @@ class Guarded:
         )
 
 
-def unwrapped(source: Source, threads: int, work_dir: str | None) -> Peekable:
+def open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
+    """Read the list of members of an archive.
+
+    Raises:
+        ArchiveError: It is damaged or encrypted.
+    """
+    return Zip(name, file) if kind.name == "a zip archive" else SevenZip(name, file)
+
+
+def unwrap(
+    source: Source, threads: int, work_dir: str | None, archive: Archive | None = None
+) -> Peekable:
     """Take off one layer after the other, until there is XML.
 
     Args:
         source: What was given; learns what its layers tell about the size of the dump.
         threads: How many may decompress.
         work_dir: Folder for an archive that comes as a stream.
+        archive: What was given, if it is an archive.
 
     Raises:
         DumpError: A layer cannot be taken off.
     """
-    reader: Reader = source.reader
     source.expected = source.total
-    found = Peekable(reader)
-    for layer in range(_MOST_LAYERS):
+    found = Peekable(source.reader) if archive is None else _open_member(source, archive, threads)
+    for _ in range(_MOST_LAYERS if archive is None else _MOST_LAYERS - 1):
         kind = kind_of(found.peek(HEAD_BYTES))
         if kind is None:
             return found
@@ -99,25 +111,20 @@ def unwrapped(source: Source, threads: int, work_dir: str | None) -> Peekable:
             raise DumpError(source.name, f"is {kind.name}, not XML", advice=kind.refused)
         if opener := _STREAMS.get(kind.name):
             unpacked = opener(found, threads)
+            if close := getattr(unpacked, "close", None):
+                source.closers.append(close)
+            found = Peekable(Guarded(source.name, kind.name, unpacked))
             if source.expected is not None:
                 source.expected = int(source.expected * kind.ratio)
         else:
-            file = _seekable(source, found, layer, work_dir)
-            open_archive = open_zip if kind.name == "a zip archive" else open_7z
-            member, source.expected = open_archive(source.name, file, threads, source.wanted)
-            unpacked = _counted(source, member)
-        if close := getattr(unpacked, "close", None):
-            source.closers.append(close)
-        found = Peekable(Guarded(source.name, kind.name, unpacked))
+            saved = open_archive(kind, source.name, _save(source, found, work_dir))
+            source.closers.append(saved.close)
+            found = _open_member(source, saved, threads)
     raise DumpError(source.name, "is packed more than five times", advice="unpack it first")
 
 
-def _seekable(source: Source, found: Peekable, layer: int, work_dir: str | None) -> BinaryIO:
-    """The file that an archive is; one that comes as a stream is saved first."""
-    given = source.reader
-    if layer == 0 and source.file is not None:
-        given.seek(0)  # type: ignore[attr-defined]
-        return given  # type: ignore[return-value]
+def _save(source: Source, found: Peekable, work_dir: str | None) -> BinaryIO:
+    """A file of an archive that comes as a stream."""
     saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
     source.closers.append(saved.close)
     while data := found.read(BLOCK_BYTES):
@@ -126,10 +133,10 @@ def _seekable(source: Source, found: Peekable, layer: int, work_dir: str | None)
     return saved
 
 
-def _counted(source: Source, member: Reader) -> Reader:
-    """Let progress count a member's own bytes: what else is in its archive is not read."""
-    if close := getattr(member, "close", None):
-        source.closers.append(close)
-    counted = Counted(member)
-    source.position, source.total = lambda: counted.count, source.expected
-    return counted
+def _open_member(source: Source, archive: Archive, threads: int) -> Peekable:
+    """The wanted member; progress counts its own bytes, not those of the archive."""
+    entry = archive.find(source.wanted)
+    counted = Counted(archive.open(entry, threads))
+    source.expected = source.total = entry.size
+    source.position = lambda: counted.count
+    return Peekable(Guarded(source.name, archive.kind, counted))

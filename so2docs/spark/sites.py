@@ -19,7 +19,7 @@ from so2docs.options.sites import host
 from so2docs.schema import POSTS
 from so2docs.sources import kinds, storage
 from so2docs.sources.dump import Dump, open_dump
-from so2docs.sources.opening import file_in_folder, inspect_file
+from so2docs.sources.opening import Catalog, file_in_folder
 from so2docs.sources.tables import find_tables
 from so2docs.spark import folders
 
@@ -149,15 +149,16 @@ def look(site: Site, *, nest: tuple[str, ...] = (), force: bool = False) -> Foun
         return FoundDump(is_finished=True)
     try:
         posts = file_in_folder(site.path, kinds.POSTS) if os.path.isdir(site.path) else site.path
-        facts = inspect_file(posts)
-        # Of a pipe, `open_dump` says that it is no file.
-        dump = open_dump(posts) if facts.is_plain or not facts.is_file else None
-        tables = find_tables(site.path, nest, {})
+        with Catalog() as catalog:
+            facts = catalog.look(posts)
+            # Of a pipe, `open_dump` says that it is no file.
+            dump = open_dump(posts) if facts.is_plain or not facts.is_file else None
+            tables = find_tables(site.path, nest, {}, catalog)
     except DumpError as error:
         folders.save_excerpt(site.folder, error)
         raise
     found = {POSTS.name: dump} | {name: table.dump for name, table in tables.items()}
-    dumps = {name: dump for name, dump in found.items() if dump is not None}
+    dumps = {name: dump for name, dump in found.items() if isinstance(dump, Dump)}
     size = dump.size if dump else facts.expected
     size += sum(table.size for table in tables.values())
     return FoundDump(size, dumps if len(dumps) == len(found) else {}, is_begun=bool(there))

@@ -114,5 +114,13 @@ class Budget:
 
     def settle(self, chunk: int, blocks: Iterable[Block]) -> None:
         """Give others what a chunk, with these blocks, has left of what it was granted."""
-        used = sum(block.keys_size + block.json_size for block in blocks if not block.packed)
+        used = _uncompressed(blocks)
         self._left += self._granted.pop(chunk, used) - used
+
+    def give_back(self, blocks: Iterable[Block]) -> None:
+        """Give others what blocks took that are removed."""
+        self._left += _uncompressed(blocks)
+
+
+def _uncompressed(blocks: Iterable[Block]) -> int:
+    return sum(block.keys_size + block.json_size for block in blocks if not block.packed)

@@ -1,5 +1,6 @@
 """Tables out of archives, compressed files and pipes: the same bytes as from the plain folder."""
 
+import base64
 import bz2
 import gzip
 import io
@@ -12,8 +13,10 @@ import sys
 import threading
 import time
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import py7zr
 import pytest
@@ -24,6 +27,9 @@ from support.oracle_tables import FILES
 from support.table_sites import SITE, converted
 
 import so2docs
+from so2docs.options.choices import Core
+from so2docs.posts.core import built
+from so2docs.sources import storage
 from so2docs.sources.kinds import POSTS, DumpFile
 
 ALL_FILES = ["Posts.xml", *FILES.values()]
@@ -35,10 +41,21 @@ Pack = Callable[[bytes], bytes]
 
 def seven_zip(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
     """All in one solid block, in the order of their names, as sites are published."""
+    return in_order(path, {name: files[name] for name in sorted(files)}, method)
+
+
+def in_order(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
+    """All in one solid block, in the order given."""
     with py7zr.SevenZipFile(path, "w", filters=[{"id": method}]) as archive:
-        for name in sorted(files):
-            archive.writestr(files[name], name)
+        for name, data in files.items():
+            archive.writestr(data, name)
     return path
+
+
+def in_a_7z_backwards(folder: Path) -> Path:
+    """Every table comes before the posts, votes and users too."""
+    names = ["Votes.xml", "Users.xml", "PostLinks.xml", "Badges.xml", "Comments.xml", "Posts.xml"]
+    return in_order(folder / "tea.7z", {name: site_files()[name] for name in names})
 
 
 def zipped(path: Path, files: dict[str, bytes]) -> Path:
@@ -113,6 +130,7 @@ def mixed(folder: Path) -> Path:
 PLACES = [
     in_one_7z,
     in_one_7z_of_lzma,
+    in_a_7z_backwards,
     in_one_zip,
     in_a_folder_with_a_7z,
     in_a_7z_each,
@@ -139,6 +157,49 @@ def test_same_bytes_from_anywhere(
     assert {path.name for path in folder.iterdir()} == before
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {folder.name, output.name, strays_of(output).name, f".{output.name}.index"}
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+@pytest.mark.parametrize("place", [in_one_7z, in_a_7z_backwards], ids=lambda place: place.__name__)
+@pytest.mark.parametrize("fields", [None, "Id,Title,Comments.Id,Links.Id,Votes,Owner"])
+def test_same_bytes_from_either_core(
+    core: Core, place: Callable[[Path], Path], fields: str | None, folder: Path, tmp_path: Path
+) -> None:
+    if core == "compiled" and built() == "python":
+        pytest.skip("this installation has no compiled core")
+    options = {"jobs": 1, "chunk_bytes": 700, "core": core, "fields": fields}
+    wanted = converted(SITE, tmp_path / "plain.jsonl.gz", ["all"], **options)
+    assert converted(place(folder), tmp_path / "packed.jsonl.gz", ["all"], **options) == wanted
+
+
+class Counting(io.FileIO):
+    """A file that counts what is read of it and of others of its name."""
+
+    counts: ClassVar[Counter[str]] = Counter()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(-1 if size is None else size) or b""
+        self.counts[str(self.name)] += len(data)
+        return data
+
+
+def test_an_archive_is_read_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many tables are nested, and wherever they are: nothing is decompressed twice."""
+    files = dict.fromkeys(("Comments.xml", "Votes.xml", "Posts.xml", "Users.xml"), b"")
+    for name in files:
+        # Noise between the root's start and the first row, so that there is much to read.
+        head, row, rows = site_files()[name].partition(b"<row")
+        noise = base64.b64encode(os.urandom(300_000))
+        files[name] = head + b"<!--" + noise + b"-->" + row + rows
+    archive = in_order(folder / "tea.7z", files)
+    monkeypatch.setattr(storage, "open_file", Counting)
+    tables = ["comments", "votes", "users"]
+    so2docs.convert(archive, tmp_path / "questions.jsonl", jobs=1, nest=tables)
+    assert archive.stat().st_size > 900_000
+    # The list of members, the places that tell one content from another, and each block once.
+    assert Counting.counts[str(archive)] < archive.stat().st_size + 100_000
 
 
 def test_same_bytes_from_several_jobs(folder: Path, tmp_path: Path) -> None:
@@ -328,12 +389,27 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest="all"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-@pytest.mark.parametrize("file", ["table1-*1-1.blocks", "table4-*2-1.blocks"])
+@pytest.mark.parametrize(
+    ("pack", "file"),
+    [
+        (zipped, "table1-*1-1.blocks"),
+        (zipped, "table4-*2-1.blocks"),
+        # Comments come before the posts: kept, then filed when all posts are there.
+        (seven_zip, "table257-*6-1.blocks"),
+        (seven_zip, "0*2-1.blocks"),
+        (seven_zip, "table1-*1-1.blocks"),
+        (seven_zip, "table3-*1-1.blocks"),
+    ],
+)
 def test_killed_while_reading_an_archive(
-    file: str, large_site: tuple[Path, list[bytes]], folder: Path, tmp_path: Path
+    pack: Callable[[Path, dict[str, bytes]], Path],
+    file: str,
+    large_site: tuple[Path, list[bytes]],
+    folder: Path,
+    tmp_path: Path,
 ) -> None:
     site, wanted = large_site
-    archive = zipped(folder / "tea.zip", {name: (site / name).read_bytes() for name in ALL_FILES})
+    archive = pack(folder / "tea", {name: (site / name).read_bytes() for name in ALL_FILES})
     output = tmp_path / "questions.jsonl.gz"
     process = subprocess.Popen([sys.executable, "-c", CONVERT, str(archive), str(output)])
     spill = tmp_path / "questions.jsonl.gz.spill"
