@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -9,7 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lxml import etree
 
-_TAG = re.compile("<[^>]*>")
+_TAG = re.compile("<[^<>]*>")
+_STRAY = re.compile("<(?![a-zA-Z/][^<>]*>)")
+_LONG_TAG = re.compile("<([a-zA-Z][a-zA-Z0-9]*)([^<>]{2000,})>")
+_ATTRIBUTE = re.compile(r'\s(?:href|src|alt|title|class)="[^"]*"')
+_MOST_STRAY = 100
+_MOST_ATTRIBUTES = 8
 _DEEPEST = 255
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -19,10 +25,35 @@ def converter(body: str) -> Callable[[str], str] | None:
     return {"text": _text, "markdown": _markdown_converter()}.get(body) if body != "html" else None
 
 
+def tame(body: str) -> str:
+    """Change a body that a parser takes quadratic time for; no body that a site wrote is one.
+
+    libxml2 compares every attribute of a tag with all others, looks for the end of every comment,
+    and takes what follows a tag that does not end for its attributes.
+    """
+    if len(_STRAY.findall(body)) > _MOST_STRAY:
+        body = _STRAY.sub("&lt;", _without_comments(body))
+    return _LONG_TAG.sub(_shortened, body)
+
+
+def _without_comments(body: str) -> str:
+    kept, at = [], 0
+    while (start := body.find("<!--", at)) >= 0 and (end := body.find("-->", start)) >= 0:
+        kept.append(body[at:start])
+        at = end + len("-->")
+    return "".join([*kept, body[at:]])
+
+
+def _shortened(tag: re.Match[str]) -> str:
+    attributes = itertools.islice(_ATTRIBUTE.finditer(tag[2]), _MOST_ATTRIBUTES)
+    return f"<{tag[1]}{''.join(match[0] for match in attributes)}>"
+
+
 def parsed(body: str) -> etree._Element:
     """The tree of a body: an element that holds it."""
     from lxml import html
 
+    body = tame(body)
     parser = html.HTMLParser(encoding="utf-8", huge_tree=True)
     page = f"<html><body>{body}".encode()
     found: etree._Element = html.document_fromstring(page, parser=parser)
@@ -57,7 +88,7 @@ def _markdown_converter() -> Callable[[str], str]:
     def convert(body: str) -> str:
         from html_to_markdown import ConversionOptions, convert
 
-        made = convert(body, ConversionOptions(extract_metadata=False)).content
+        made = convert(tame(body), ConversionOptions(extract_metadata=False)).content
         return (made or "").strip()
 
     return convert

@@ -20,18 +20,22 @@ Search = Literal["titles", "all", "none"]
 USERS = {"Owner": "OwnerUserId", "LastEditor": "LastEditorUserId", "User": "UserId"}
 """Where a document holds a user, and which attribute of the same object has the user's id."""
 
-# The dump has bodies as the site's sanitizer left them: `<` stands only before a tag.
-_HTML = re.compile(r"\s*<|</(?:p|pre|code|a|li|em|strong)>")
+# The dump has bodies as the site's sanitizer left them: `<` stands only before a tag. No pattern
+# looks beyond the next one, so that the time is linear whatever else a body holds.
+_CLOSING = re.compile(r"</(?:p|pre|code|a|li|em|strong)>")
 _BLOCK = re.compile(
-    r"</?(?:p|div|br|hr|li|[uod]l|d[td]|pre|blockquote|h[1-6]|t[dhr]|table)\b[^>]*>"
+    r"</?(?:p|div|br|hr|li|[uod]l|d[td]|pre|blockquote|h[1-6]|t[dhr]|table)\b[^<>]*>"
 )
-_IMAGE = re.compile(r"<img\b[^>]*?\balt=\"([^\"]*)\"[^>]*>")
-_TAG = re.compile(r"</?[a-zA-Z!][^>]*>")
+_IMAGE = re.compile(r"<img\b((?:[^<>\"]|\"[^<\"]*+\")*+)>")
+_ALT = re.compile(r"\balt=\"([^\"]*)\"")
+_TAG = re.compile(r"</?[a-zA-Z!][^<>]*>")
+_LONG_REFERENCE = re.compile(r"&#0*[1-9][0-9]{7,};?")
+"""A reference to no character, which Python refuses to read as a number when it is long enough."""
 
 
 def is_html(body: str) -> bool:
     """Whether a body is HTML, and not text or Markdown made of it."""
-    return _HTML.search(body) is not None
+    return body.lstrip().startswith("<") or _CLOSING.search(body) is not None
 
 
 def text_of(body: str) -> str:
@@ -41,9 +45,15 @@ def text_of(body: str) -> str:
     """
     if not is_html(body):
         return body
-    body = _IMAGE.sub(r"\1", body) if "<img" in body else body
+    body = _IMAGE.sub(_alternative, body) if "<img" in body else body
     text = _TAG.sub("", _BLOCK.sub(" ", body))
-    return html.unescape(text) if "&" in text else text
+    return html.unescape(_LONG_REFERENCE.sub("\ufffd", text)) if "&" in text else text
+
+
+def _alternative(image: re.Match[str]) -> str:
+    """The text of an image; nothing where it has none."""
+    alt = _ALT.search(image[1])
+    return "" if alt is None else alt[1]
 
 
 class _Columns:
