@@ -103,7 +103,7 @@ def test_words_are_those_of_the_text(body: str) -> None:
 
 def test_a_body_of_very_many_odd_parts_keeps_its_words() -> None:
     body = (
-        "<p>first</p>" + "<!-- note -->word <b>" * 300 + '<a href="u" ' + "x " * 2000 + ">link</a>"
+        "<p>first </p>" + "<!-- note -->word <b>" * 300 + '<a href="u" ' + "x " * 2000 + ">link</a>"
     )
     text = converter("text")
     assert text is not None
