@@ -27,9 +27,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _interrupted(how: str, code: int, end: BaseException) -> int:
     from so2docs.commands.terminal import say
-    from so2docs.errors import RESUMES
 
-    say(f"{how}; {str(end) or RESUMES}")
+    say(f"{how}; {end}" if str(end) else how)
     return code
 
 

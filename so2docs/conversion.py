@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import orjson
 
 from so2docs.contract import card
-from so2docs.errors import DumpError, OptionError, So2docsError, starts_over
+from so2docs.errors import DumpError, OptionError, So2docsError, flag, resumable
 from so2docs.lookup import retrieval_set
 from so2docs.options.conversion import Options
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, Tables
@@ -112,25 +112,22 @@ def _run(
         is_fresh = given.get("restart", False) or is_once
         if is_fresh or not has_spill(names):
             names.refuse_existing(force=force)
-        spill = open_spill(names, restart=is_fresh)
-        try:
-            with disk_errors(), output_lock(names.output):
-                session = Session(posts, spill, options, names, notify=notify, tables=tables)
-                report = session.run(force=force)
-                if options.recipe is not None and options.recipe.recipe.files:
-                    retrieval_set.finish(names.output, report)
-                card.describe(names, options, report, filter(None, read), given)
-            with disk_errors():  # The lock went first: what a kill leaves then is still a spill.
-                if given.get("keep_spill"):
-                    spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
-                else:
-                    spill.remove()
-        except BaseException as end:
-            if is_once or names.output == "-":
-                starts_over(end)
-            raise
-        finally:
-            leave_spill(names, spill, for_good=is_once)
+        with resumable(not is_once and names.output != "-"):
+            spill = open_spill(names, restart=is_fresh)
+            try:
+                with disk_errors(), output_lock(names.output):
+                    session = Session(posts, spill, options, names, notify=notify, tables=tables)
+                    report = session.run(force=force)
+                    if options.recipe is not None and options.recipe.recipe.files:
+                        retrieval_set.finish(names.output, report)
+                    card.describe(names, options, report, filter(None, read), given)
+                with disk_errors():  # The lock went first: a kill now still leaves a spill.
+                    if given.get("keep_spill"):
+                        spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
+                    else:
+                        spill.remove()
+            finally:
+                leave_spill(names, spill, for_good=is_once)
     return report
 
 
@@ -151,7 +148,9 @@ def options_for(
     if options.is_attributed:
         options = replace(options, host=host(source, site))
     elif site is not None:
-        raise OptionError("--site is for --attribution and for recipes that give addresses")
+        raise OptionError(
+            f"{flag('site')} is for {flag('attribution', True)} and for recipes that give addresses"
+        )
     if options.recipe is None:
         return options
     wanted = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
@@ -239,9 +238,6 @@ def nested(source: DumpLike, names: Names, options: Options, tables: Tables) -> 
         spill = open_spill(names, restart=False)
         try:
             yield Session(posts, spill, options, names, tables=others)
-        except So2docsError as error:
-            starts_over(error)
-            raise
         finally:
             spill.remove()
 

@@ -1,11 +1,12 @@
 """Everything that can go wrong, said so that the reader knows what, where and what to do next.
 
-One base class, `So2docsError`, whose text is the one line that the command line prints. Messages
-name options as flags, as `--min-score`; whoever calls the library reads `min_score=` instead.
+One base class, `So2docsError`, whose text is the one line that the command line prints. Where
+Python has an exception for the same thing, such as `FileNotFoundError`, an error is one, too.
 """
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,37 +17,28 @@ from typing import Any
 RESUMES = "run the same command again to resume"
 STARTS_OVER = "the same command starts over"
 
-_SWITCHES = {
-    *("accepted", "all-tags", "answered", "attribution", "best", "card", "drop-fabricated"),
-    *("force", "keep-spill", "restart", "skip-malformed", "strict"),
-}
-_VALUED = {
-    *(
-        "answers-by",
-        "body",
-        "compression",
-        "core",
-        "deleted",
-        "fields",
-        "format",
-        "ignore",
-        "index",
-    ),
-    *("jobs", "level", "limit", "max-body", "min-answer-score", "min-answers", "min-score", "only"),
-    *("output-dir", "recipe", "sample", "since", "site", "site-field", "spill-budget", "split"),
-    *("split-by", "tag", "until", "with", "without", "work-dir"),
-}
-_KEYWORDS = {"tag": "tags", "with": "nest"}  # Where they have other names.
-_OTHERS = {"no-site": "site=False", "report": "manifest=True"}
-_FLAG = re.compile(
-    r"`[^`]*`|(?<![\w/.=-])--(?P<name>[a-z]+(?:-[a-z]+)*)(?![\w-]|\.\w)"
-    # What follows is its value, and no word of the sentence.
-    r"(?: (?P<value>[A-Z]\w*(?:[.,]\w+)*|\d[\w:.+-]*\w|\d|[\w.]+:\w+|[a-z]+(?:\.[a-z]+){2,}"
-    r"|(?:jsonl?|elasticsearch|mongodb|ravendb|parquet|gzip|zstd|none|html|text|markdown|changes"
-    r"|comments|links|votes|users|all|preferences|pairs|qa|thread|beir|python|compiled|id|year|month"
-    r"|added,changed)(?![\w-])))?"
-)
+_BEGIN, _BETWEEN, _END = "\ue000", "\ue001", "\ue002"
+_NAMED = re.compile(f"{_BEGIN}([^{_BETWEEN}]*){_BETWEEN}([^{_END}]*){_END}")
 _names_flags = ContextVar("_names_flags", default=False)
+
+
+def flag(name: str, value: object = None) -> str:
+    """An option in the text of an error, which shows it as its reader gives it.
+
+    Args:
+        name: The keyword.
+        value: Its value, True for a switch; a word in capitals, such as `FILE`, is a placeholder.
+
+    Returns:
+        `--split-by year` for users of the command, `split_by='year'` for callers of the library.
+    """
+    typed, keyword = f"--{name.replace('_', '-')}", name
+    if value is not None:
+        is_placeholder = isinstance(value, str) and value.isupper()
+        keyword = f"{name}={value if is_placeholder else repr(value)}"
+    if value not in (None, True):
+        typed = f"{typed} {value}"
+    return f"{_BEGIN}{typed}{_BETWEEN}{keyword}{_END}"
 
 
 @contextmanager
@@ -59,23 +51,26 @@ def naming_flags() -> Iterator[None]:
         _names_flags.reset(token)
 
 
-def named(text: str) -> str:
-    """A text that names flags, with keywords in their place unless it is for the command."""
-    return text if _names_flags.get() else _FLAG.sub(_keyword, text)
+def shown(text: str) -> str:
+    """A text with options named by `flag`, as its reader gives them."""
+    return _NAMED.sub(r"\1" if _names_flags.get() else r"\2", text)
 
 
-def _keyword(found: re.Match[str]) -> str:
-    name, value = found["name"], found["value"]
-    rest = "" if value is None else f" {value}"
-    if name in _VALUED:
-        is_plain = value is None or value.isdigit() or value in ("FILE", "NAME")
-        shown = (value or "") if is_plain else repr(value)
-        return f"{_KEYWORDS.get(name, name.replace('-', '_'))}={shown}"
-    if name in _SWITCHES:
-        return f"{name.replace('-', '_')}=True{rest}"
-    if name in ("comments", "links", "votes", "users"):
-        return f"tables={{{name!r}: {value}}}"
-    return _OTHERS[name] + rest if name in _OTHERS else found[0]
+@contextmanager
+def resumable(resumes: bool) -> Iterator[None]:
+    """Let what ends this block say whether the same call resumes what was begun, or starts over.
+
+    Of blocks in each other the outer one decides: it knows what is left at the end.
+    """
+    try:
+        yield
+    except So2docsError as error:
+        error.resumes = resumes
+        raise
+    except BaseException as end:
+        if not isinstance(end, Exception):  # Such as Ctrl-C.
+            end.args = (RESUMES if resumes else STARTS_OVER,)
+        raise
 
 
 class So2docsError(Exception):
@@ -90,29 +85,21 @@ class So2docsError(Exception):
     def __init__(self, *arguments: object, retry: str | None = None) -> None:
         super().__init__(*arguments)
         self.retry = retry
-        self.resumes = True
+        self.resumes = False
 
     def __str__(self) -> str:
-        return named(self._text())
+        return shown(self._text())
 
     def _text(self) -> str:
-        text = super().__str__()
+        text = str(self.args[0]) if self.args else ""
         if self.retry is None:
             return text
         if self.resumes:
-            return f"{text}; {self.retry and f'{self.retry} and '}{RESUMES}"
+            return f"{text}; {self.retry and f'{self.retry}, then '}{RESUMES}"
         return f"{text}; {self.retry and f'{self.retry}; '}{STARTS_OVER}"
 
 
-def starts_over(end: BaseException) -> None:
-    """Let what ended a conversion say that the same command starts over: nothing is left of it."""
-    if isinstance(end, So2docsError):
-        end.resumes = False
-    elif not isinstance(end, Exception):  # Such as Ctrl-C.
-        end.args = (STARTS_OVER,)
-
-
-class OptionError(So2docsError):
+class OptionError(So2docsError, ValueError):
     """An option has a value that is not allowed, or two options contradict each other."""
 
 
@@ -190,6 +177,12 @@ def _from_fields(kind: type[DumpError], fields: dict[str, Any]) -> DumpError:
     return kind(**fields)
 
 
+class DumpNotFoundError(DumpError, FileNotFoundError):
+    """There is no such dump."""
+
+    errno = errno.ENOENT
+
+
 class TruncatedDumpError(DumpError):
     """The dump ends before its closing tag."""
 
@@ -214,12 +207,20 @@ class OutputError(So2docsError):
     """The output cannot be written, or an output cannot be read back."""
 
 
+class OutputNotFoundError(OutputError, FileNotFoundError):
+    """There is no such output."""
+
+    errno = errno.ENOENT
+
+
+class OutputExistsError(OutputError, FileExistsError):
+    """There is a file of that name already."""
+
+    errno = errno.EEXIST
+
+
 class DocumentNotFoundError(So2docsError, KeyError):
     """An output has no question with this id."""
-
-    def _text(self) -> str:
-        # A KeyError would show its text in quotes.
-        return str(self.args[0])
 
 
 class SpillError(So2docsError):
@@ -230,8 +231,10 @@ class SpillTakenError(SpillError):
     """The folder of the spill is in use, or holds something else: nothing there may be removed."""
 
 
-class DiskFullError(So2docsError):
+class DiskFullError(So2docsError, OSError):
     """There is not enough room on a disk."""
+
+    errno = errno.ENOSPC
 
 
 class WorkerDiedError(So2docsError):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from so2docs.errors import AccountingError, named
+from so2docs.errors import AccountingError, flag, shown
 from so2docs.escape import for_html
 
 
@@ -184,7 +184,9 @@ class Report:
         for name, table in self.tables.items():
             yield f"{name} nested", str(table)
         if self.fabricated:
-            hint = named("ids above 1,000,000,000; --drop-fabricated leaves them out")
+            hint = shown(
+                f"ids above 1,000,000,000; {flag('drop_fabricated', True)} leaves them out"
+            )
             yield "made up", f"{self.fabricated:,} ({hint})"
         yield "repaired characters", f"{self.repaired_characters:,}"
         packed = f" of XML in {as_size(self.file_bytes)}" if self._is_packed else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from so2docs.conversion import convert, work_folder
-from so2docs.errors import OptionError, So2docsError, named
+from so2docs.errors import OptionError, So2docsError, flag, shown
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.output_form import ending
@@ -44,7 +44,7 @@ class Conversion:
             text = str(self.error)
             return text if text.startswith(self.source) else f"{self.source}: {text}"
         if self.report is None:
-            advice = named(f"--force converts {self.source} again")
+            advice = shown(f"{flag('force', True)} converts {self.source} again")
             return f"{self.output}: exists, left as it is; {advice}"
         report = self.report
         counts = f"{report.questions:,} questions, {report.answers:,} answers"
@@ -94,16 +94,19 @@ def convert_all(
     force = keywords.get("force", False)
     if FORMATS[form.format].ids and site_field is None:
         raise OptionError(
-            f"--format {form.format} of several sites needs --site-field NAME: post ids are unique "
-            "per site only, and documents of the same id would replace each other"
+            f"{flag('format', form.format)} of several sites needs "
+            f"{flag('site_field', 'NAME')}: post ids are unique per site only, and documents "
+            "of the same id would replace each other"
         )
     if not os.fspath(output_dir):
-        raise OptionError("--output-dir is empty, as an unset variable is; give a folder")
+        raise OptionError(f"{flag('output_dir')} is empty, as an unset variable is; give a folder")
     if keywords.get("recipe") == "beir":
-        raise OptionError("--recipe beir is a folder of its own; convert each dump alone")
+        raise OptionError(
+            f"{flag('recipe', 'beir')} is a folder of its own; convert each dump alone"
+        )
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
     if keywords.get("site") is not None and len(planned) > 1:
-        raise OptionError("--site is of one dump; convert it alone")
+        raise OptionError(f"{flag('site')} is of one dump; convert it alone")
     os.makedirs(output_dir, exist_ok=True)
     done: list[Conversion] = []
     for source, site, output in planned:

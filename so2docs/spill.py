@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from so2docs.errors import SpillError, SpillTakenError
+from so2docs.errors import SpillError, SpillTakenError, flag
 from so2docs.store.blocks import Block, BlockReader
 from so2docs.store.budget import Budget
 from so2docs.store.database import AGAIN, StateDatabase, checksum
@@ -72,11 +72,11 @@ class Spill:
         except OSError as error:
             raise SpillError(
                 f"{self.folder}: the folder for the spill cannot be made ({error.strerror}); "
-                "choose another --work-dir"
+                f"choose another {flag('work_dir')}"
             ) from error
         if not is_spill:
             raise SpillTakenError(
-                f"{self.folder}: is no spill, and not empty; choose another --work-dir"
+                f"{self.folder}: is not a spill, and not empty; choose another {flag('work_dir')}"
             )
         self._database = StateDatabase(self.folder / INDEX, _SCHEMA, {"chunks": "chunk"})
         self.get, self.put_all = self._database.get, self._database.put

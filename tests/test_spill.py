@@ -189,7 +189,7 @@ def test_an_index_that_cannot_grow(folder: Path) -> None:
     run = spill._database._connection.execute
     (pages,) = run("PRAGMA page_count").fetchone()
     run(f"PRAGMA max_page_count={pages + 1}")
-    with pytest.raises(DiskFullError, match=r"x.spill: the disk is full; free some room and run"):
+    with pytest.raises(DiskFullError, match=r"x.spill: the disk is full; free some room; the same"):
         spill.put("big", "x" * 300_000)
     spill.put("small", 1)
     spill.close()
@@ -201,7 +201,7 @@ def test_what_is_ours_is_removed_and_nothing_else(folder: Path) -> None:
     (folder / "thesis.txt").touch()
     spill.remove()
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
-    with pytest.raises(SpillError, match="is no spill, and not empty; choose another work_dir="):
+    with pytest.raises(SpillError, match="is not a spill, and not empty; choose another work_dir"):
         Spill(folder)
 
 

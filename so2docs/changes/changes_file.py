@@ -24,7 +24,7 @@ from isal import isal_zlib
 
 from so2docs.changes.alignment import id_of
 from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS, Operation
-from so2docs.errors import OutputError
+from so2docs.errors import OutputError, flag
 from so2docs.lookup.collection import Collection
 from so2docs.lookup.reading import lines_of
 from so2docs.options.choices import Compression
@@ -288,7 +288,7 @@ class ChangeReader:
     def _not_a_change(self) -> OutputError:
         return OutputError(
             f"{self.path}: line {self._number:,} is no change; give what so2docs diff wrote with "
-            "--format changes"
+            f"{flag('format', 'changes')}"
         )
 
 

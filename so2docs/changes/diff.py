@@ -18,7 +18,7 @@ from so2docs.changes.inputs import opened
 from so2docs.changes.same_form import check_same_form
 from so2docs.changes.summary import Summary
 from so2docs.changes.writing import Target
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 from so2docs.lookup.collection import Collection
 from so2docs.options.field_paths import names_of
 from so2docs.progress import Notify, bar, silent
@@ -114,13 +114,15 @@ class Changes:
             OutputError: A file exists, cannot be read, or cannot be written.
         """
         if format not in FRAMINGS:
-            raise OptionError(f"format is {format!r}; it must be one of: {', '.join(FRAMINGS)}")
+            raise OptionError(
+                f"{flag('format')} is {format!r}; it must be one of: {', '.join(FRAMINGS)}"
+            )
         framing = FRAMINGS[format](index, site_field)
         asked, name = self._asked, os.fspath(path)
         if deleted is None and not framing.tells_deletions and "deleted" in asked.only:
             raise OptionError(
-                f"--format {format} cannot say what was deleted: give --deleted FILE for those "
-                "ids, or --only added,changed"
+                f"{flag('format', format)} cannot say what was deleted: give "
+                f"{flag('deleted', 'FILE')} for those ids, or {flag('only', 'added,changed')}"
             )
         with self._opened() as (old, new), ExitStack() as files:
             target = files.enter_context(Target(name, (asked.old, asked.new), force=force))
@@ -219,13 +221,15 @@ def diff(
     chosen = only.split(",") if isinstance(only, str) else OPERATIONS if only is None else only
     wanted = frozenset(name.strip() for name in chosen)
     if not wanted or not wanted <= set(OPERATIONS):
+        names = ",".join(sorted(wanted))
         raise OptionError(
-            f"only is {','.join(sorted(wanted))!r}; it must be some of: {', '.join(OPERATIONS)}"
+            f"{flag('only')} is {names!r}; it must be some of: {', '.join(OPERATIONS)}"
         )
-    ignored = names_of("--ignore", ignore or ())
+    ignored = names_of("ignore", ignore or ())
     for name in ignored:
         if "." in name.removeprefix(f"{ANSWERS}."):
-            raise OptionError(f"--ignore {name}: name a whole field, such as {name.split('.')[0]}")
+            whole = name.split(".")[0]
+            raise OptionError(f"{flag('ignore', name)}: name a whole field, such as {whole}")
     return Changes(
         _Asked(
             os.fspath(old),

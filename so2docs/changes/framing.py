@@ -14,7 +14,7 @@ import orjson
 from so2docs.changes.changes_file import ChangeWriter, Header
 from so2docs.changes.compare import Change
 from so2docs.domain import is_date
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 from so2docs.schema import DATES
 
 ChangesFormat = Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
@@ -57,7 +57,7 @@ class Framing:
         if self.site_field not in document:
             raise OptionError(
                 f"question {change.question_id} has no field {self.site_field}; "
-                "name the one that --site-field of convert added, or none"
+                f"name the one that {flag('site_field')} of convert added, or none"
             )
         return f"{document[self.site_field]}/{change.question_id}"
 

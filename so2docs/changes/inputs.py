@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from so2docs.conversion import convert
-from so2docs.errors import DiskFullError, OutputError
+from so2docs.errors import DiskFullError, OutputError, flag
 from so2docs.lookup.collection import Collection, Notify
 from so2docs.lookup.collection import open as open_output
 from so2docs.lookup.file_kinds import is_output, start_of
@@ -43,7 +43,7 @@ def opened(
         kind = DiskFullError if is_full(error) else OutputError
         raise kind(
             f"{work_dir or tempfile.gettempdir()}: cannot be written: {error.strerror}; "
-            "choose another --work-dir"
+            f"choose another {flag('work_dir')}"
         ) from error
     with folder as name:
         made = os.path.join(name, "questions.jsonl.gz")

@@ -15,7 +15,7 @@ import orjson
 
 from so2docs.changes.compare import ANSWERS
 from so2docs.contract.manifest import other_options
-from so2docs.errors import OptionError, OutputError
+from so2docs.errors import OptionError, OutputError, flag
 from so2docs.lookup.collection import Collection
 from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, TABLES
 
@@ -86,12 +86,12 @@ def _reasons(before: Batch, after: Batch) -> Iterator[str]:
     for one, other, which in ((before, after, "new"), (after, before, "old")):
         has_owner = any("Owner" in post for post in one) and not any("Owner" in o for o in other)
         if has_owner and any(post.get("OwnerUserId", -1) > 0 for post in other):
-            yield f"the {which} one has no Owner, which --with users nests"
+            yield f"the {which} one has no Owner, which {flag('nest', 'users')} nests"
     bodies = [(old["Body"], new["Body"]) for old, new in pairs if "Body" in old and "Body" in new]
     if _most(bodies, lambda old, new: old != new and _words(old) == _words(new)):
-        yield "bodies have the same words in another markup, as with another --body"
+        yield f"bodies have the same words in another markup, as with another {flag('body')}"
     if any(_is_reordered(old, new) for old, new in pairs):
-        yield "the same answers are in another order, as with another --answers-by"
+        yield f"the same answers are in another order, as with another {flag('answers_by')}"
 
 
 def _pairs(before: Batch, after: Batch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -127,12 +127,13 @@ def _keys(before: Batch, after: Batch, prefix: str, posts: str) -> Iterator[str]
         in_all = set.intersection(*(set(post) for post in one))
         in_none = in_all - {key for post in other for key in post} - _OF_TIMES
         for key in sorted(in_none):
+            only = f"only the {which} one has {prefix}{key}"
             if key in _NESTED:
-                yield f"only the {which} one has {prefix}{key}, which --with {_NESTED[key]} nests"
+                yield f"{only}, which {flag('nest', _NESTED[key])} nests"
             elif key in _ALWAYS or (key in _KNOWN and are_many):
-                yield f"only the {which} one has {prefix}{key}, as with other --fields or --without"
+                yield f"{only}, as with other {flag('fields')} or {flag('without')}"
             elif key not in _KNOWN and len({str(post[key]) for post in one}) == 1 < len(one):
-                yield f"only the {which} one has {prefix}{key}, as with --site-field {key}"
+                yield f"{only}, as with {flag('site_field', key)}"
 
 
 def _is_reordered(old: dict[str, Any], new: dict[str, Any]) -> bool:

@@ -53,6 +53,7 @@ Example:
     "--site-field", metavar="NAME", help="Field of the site's name, for ids such as SITE/1."
 )
 @click.option(
+    "--nest",
     "--with",
     "nest",
     multiple=True,

@@ -29,6 +29,7 @@ _OPTIONS = [
         help="Name of the index in lines for Elasticsearch.  [default: questions]",
     ),
     click.option(
+        "--tags",
         "--tag",
         "tags",
         metavar="TAG",
@@ -135,6 +136,7 @@ _OPTIONS = [
         "else compiled if it was built.",
     ),
     click.option(
+        "--nest",
         "--with",
         "nest",
         type=click.Choice([*TABLES, ALL_TABLES]),

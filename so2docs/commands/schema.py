@@ -25,6 +25,7 @@ Example:
 """
 )
 @click.option(
+    "--nest",
     "--with",
     "nest",
     type=click.Choice([*TABLES, ALL_TABLES]),

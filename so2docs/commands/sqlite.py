@@ -42,6 +42,7 @@ Example:
     help="Address of the site, for links to the posts there.  [default: as in the name of OUTPUT]",
 )
 @click.option(
+    "--nest",
     "--with",
     "nest",
     type=click.Choice(["comments", "links", "votes", "users", "all"]),

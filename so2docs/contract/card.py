@@ -17,7 +17,7 @@ from typing import Any
 
 from so2docs.contract.features import dataset_info
 from so2docs.contract.manifest import DESCRIBED, Manifest, load, path_of
-from so2docs.errors import OptionError, OutputError
+from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.conversion import Options
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.output.paths import Names
@@ -26,7 +26,9 @@ from so2docs.output.targets import TargetKind, check_own, write_text
 from so2docs.report import Report
 
 CARD = TargetKind(
-    "card of so2docs", "output, or overwrite with --force", (b"---\n# Written by so2docs",)
+    "card of so2docs",
+    f"output, or overwrite with {flag('force', True)}",
+    (b"---\n# Written by so2docs",),
 )
 _MANIFEST = TargetKind("manifest", "output", (b'{\n  "format": ',))
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
@@ -66,15 +68,22 @@ def check_card(names: Names, options: Options, read: Iterable[str | None], *, fo
         OutputError: Something else stands where the card would, or a manifest there is damaged.
     """
     if names.output == "-":
-        raise OptionError("--card is a file beside the output; give a name in place of -")
+        raise OptionError(
+            f"{flag('card', True)} writes a file next to the output; give a name in place of -"
+        )
     if not all(file and os.path.isfile(file) for file in read):
         raise OptionError(
-            "--card reads the dump once more, for its SHA-256; give a file or a folder with one"
+            f"{flag('card', True)} reads the dump once more, for its SHA-256; give a file or a "
+            "folder with one"
         )
     if options.form.format not in DESCRIBED:
-        raise OptionError(f"--card is for {', '.join(DESCRIBED)}, not for {options.form.format}")
+        raise OptionError(
+            f"{flag('card', True)} is for {', '.join(DESCRIBED)}, not for {options.form.format}"
+        )
     if options.recipe is not None and options.recipe.recipe.files:
-        raise OptionError(f"--card is not for recipe {options.recipe.spec}, a folder of its own")
+        raise OptionError(
+            f"{flag('card', True)} is not for recipe {options.recipe.spec}, a folder of its own"
+        )
     folder = os.path.dirname(names.output)
     card = os.path.join(folder, "README.md")
     if not (force and os.path.isfile(card)):
@@ -167,25 +176,28 @@ def command(manifest: Manifest) -> str:
     """A command that writes the same output, from its options that are not the default."""
     usual = Fingerprint.of(Options()).by_option()
     if manifest.counts["recipe"] is not None:
-        del usual["--body"]  # Which the recipe may say.
+        del usual["body"]  # Which the recipe may say.
     words = ["so2docs", "convert", manifest.input[0].name, manifest.output]
     for name, value in manifest.options.items():
-        if name.startswith("--") and " " not in name and value != usual.get(name):
+        if value != usual.get(name):
             words += _words(name, value, manifest)
     return shlex.join([*words, "--card"])
 
 
 def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
-    if name == "--recipe":  # With what else its fingerprint says.
-        return [name, manifest.counts["recipe"], *["--best"] * (", best" in value)]
-    if name == "--sample":
+    option = f"--{name.replace('_', '-')}"
+    if name == "recipe":  # With what else its fingerprint says.
+        return [option, manifest.counts["recipe"], *["--best"] * (", best" in value)]
+    if name == "sample":
         value = f"{value / _WHOLE:.12g}"
-    if name == "--site-field":
+    if name == "site_field":
         value = value[0]
-    if name in ("--fields", "--without"):
+    if name in ("fields", "without"):
         value = ",".join(value)
     if value is True:
-        return [name]
+        return [option]
     return [
-        word for one in (value if isinstance(value, list) else [value]) for word in (name, str(one))
+        word
+        for one in (value if isinstance(value, list) else [value])
+        for word in (option, str(one))
     ]

@@ -16,14 +16,14 @@ import orjson
 
 from so2docs._version import __version__
 from so2docs.contract.document_schema import schema_of
-from so2docs.errors import OptionError, OutputError
+from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.conversion import Options
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.output.paths import Names
 from so2docs.output.side_files import MANIFEST, side_file
 from so2docs.output.targets import write_text
 from so2docs.report import Report
-from so2docs.sources.storage import unreadable
+from so2docs.sources.storage import unreadable_output
 
 FORMAT = 1
 """Of manifests; a change that breaks readers makes it one more."""
@@ -37,8 +37,8 @@ _COUNTS = (
 )
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
 _OF_FORM = {
-    *("--level", "--format", "--compression", "--index", "--split", "--split-by"),
-    "--skip-malformed",
+    *("level", "format", "compression", "index", "split", "split_by"),
+    "skip_malformed",
 }
 
 
@@ -79,7 +79,7 @@ class Manifest:
         format: Version of the manifest's form.
         so2docs: Version of the program.
         output: Name of the output; `-` is standard output, of which no hash is known.
-        options: What was asked for, under the names of the command line.
+        options: What was asked for, by the names of the keywords.
         counts: Those of the report, without what depends on the machine.
         input: The dump and the tables.
         files: The files of the output, in order.
@@ -168,7 +168,7 @@ def load(path: str) -> Manifest:
     Raises:
         OutputError: There is none, it cannot be read, or it is damaged.
     """
-    advice = "convert the dump again with --card, or give its report"
+    advice = f"convert the dump again with {flag('card', True)}, or give its report"
     return _checked(_read(path, "manifest", advice), path, "manifest", advice)
 
 
@@ -178,7 +178,7 @@ def load_from_report(path: str, output: str) -> Manifest:
     Raises:
         OutputError: There is none, it cannot be read, or it is damaged.
     """
-    advice = "convert the dump again with --report"
+    advice = f"convert the dump again with {flag('report')}"
     values, name = _read(path, "report", advice), os.path.basename(output)
     try:
         reports = [one["report"] or {} for one in values] if isinstance(values, list) else [values]
@@ -200,7 +200,7 @@ def _read(path: str, what: str, advice: str) -> Any:
             return orjson.loads(file.read())
     except OSError as error:
         if what == "report":
-            raise OutputError(f"{path}: {unreadable(path, error)}") from error
+            raise unreadable_output(path, error) from error
         raise OutputError(
             f"{path}: the {what} cannot be read ({error.strerror}); {advice}"
         ) from error
@@ -245,5 +245,5 @@ def other_options(one: str, other: str) -> list[str]:
         if not found[-1].is_in_place(os.path.dirname(output)):
             return []
     first, second = (manifest.options for manifest in found)
-    names = [name for name in first.keys() | second.keys() if name.startswith("--")]
-    return sorted(n for n in names if n not in _OF_FORM and first.get(n) != second.get(n))
+    names = (first.keys() | second.keys()) - _OF_FORM
+    return [flag(name) for name in sorted(names) if first.get(name) != second.get(name)]

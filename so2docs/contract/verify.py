@@ -11,12 +11,14 @@ from typing import Any
 import orjson
 
 from so2docs.contract.manifest import File, Manifest, load, load_from_report, path_of
-from so2docs.errors import OutputError
+from so2docs.errors import OutputError, flag
 from so2docs.lookup.reading import lines_of
 from so2docs.progress import Notify, bar, silent
-from so2docs.sources.storage import unreadable
+from so2docs.sources.storage import unreadable_output
 
-_AGAIN = "convert the dump again with --card or --report, or get the output again"
+_AGAIN = (
+    f"convert the dump again with {flag('card', True)} or {flag('report')}, or get the output again"
+)
 _READ = ("jsonl", "json")
 """Formats whose documents are read."""
 
@@ -81,14 +83,14 @@ def verify(
         try:
             os.stat(name)
         except OSError as error:
-            raise OutputError(f"{name}: {unreadable(name, error)}") from error
+            raise unreadable_output(name, error) from error
     manifest = load(said) if report is None else load_from_report(said, name)
     is_named = manifest.output != "-"
     names = [file.name for file in manifest.files] if is_named else [os.path.basename(name)]
     paths = [os.path.join(os.path.dirname(name), of_file) for of_file in names]
     for path, file in zip(paths, manifest.files, strict=True):
         _check_file(path, file)
-    if manifest.options.get("--format") not in _READ:
+    if manifest.options.get("format") not in _READ:
         return Verified(name, len(paths), None, validated=False, hashed=is_named)
     check = _validator(manifest, said, notify or silent)
     total = sum(file.bytes for file in manifest.files)

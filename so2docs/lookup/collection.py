@@ -22,7 +22,7 @@ from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.index import Entry, Index, UnfitIndexError, UnusableIndexError
 from so2docs.progress import bar
-from so2docs.sources.storage import unreadable
+from so2docs.sources.storage import unreadable_output
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
@@ -73,7 +73,7 @@ class Collection:
         try:
             data = build(self.path, self._reader.file, progress=progress)
         except OSError as error:
-            raise OutputError(f"{self.path}: {unreadable(self.path, error)}") from error
+            raise unreadable_output(self.path, error) from error
         if self._reader.is_replaced():
             raise replaced(self.path)
         if not index.save(self.path, data):

@@ -7,9 +7,8 @@ import zlib
 
 import zstandard
 
-from so2docs.errors import OutputError
 from so2docs.output.compression import compression_of
-from so2docs.sources.storage import unreadable
+from so2docs.sources.storage import unreadable_output
 
 _HEAD_BYTES = 64 * 1024
 BLANK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"  # Also what a byte order mark is, and half of UTF-16.
@@ -34,7 +33,7 @@ def start_of(path: str) -> bytes:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
-        raise OutputError(f"{path}: {unreadable(path, error)}") from error
+        raise unreadable_output(path, error) from error
     compression = compression_of(head)
     try:
         if compression == "gzip":

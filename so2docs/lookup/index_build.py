@@ -12,7 +12,7 @@ from typing import BinaryIO
 import orjson
 from isal import isal_zlib
 
-from so2docs.errors import OutputError
+from so2docs.errors import OutputError, flag
 from so2docs.lookup.file_kinds import BLANK, not_read_back
 from so2docs.lookup.index_cuts import cuts, start_of_segments
 from so2docs.output.compression import GZIP_HEADER
@@ -20,7 +20,7 @@ from so2docs.output.index import Builder
 from so2docs.progress import bar
 from so2docs.sources.kinds import kind_of
 
-NO_ID = "if --fields or --without left it out, convert with it"
+NO_ID = f"if {flag('fields')} or {flag('without')} left it out, convert with it"
 
 
 def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:

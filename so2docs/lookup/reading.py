@@ -14,7 +14,7 @@ from isal import igzip, isal_zlib
 
 from so2docs.errors import OutputError
 from so2docs.output.compression import compression_of
-from so2docs.sources.storage import unreadable
+from so2docs.sources.storage import unreadable_output
 
 # Typed as an instance by the stubs of isal.
 _INFLATE_ERROR: Any = isal_zlib.error
@@ -47,7 +47,7 @@ def read(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
             os.stat(path)  # Opened only to be read, once: it may be a pipe.
         except OSError as error:
             name = os.fspath(path)
-            raise OutputError(f"{name}: {unreadable(name, error)}") from error
+            raise unreadable_output(name, error) from error
     return _documents(path)
 
 
@@ -70,7 +70,7 @@ def lines_of(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
     try:
         file = open(name, "rb")  # noqa: SIM115
     except OSError as error:
-        raise OutputError(f"{name}: {unreadable(name, error)}") from error
+        raise unreadable_output(name, error) from error
     with file:
         yield from _lines(file, name)
 

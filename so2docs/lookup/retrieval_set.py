@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from so2docs.errors import OptionError, OutputError
+from so2docs.errors import OptionError, OutputExistsError, flag
 from so2docs.options.request import recipe_of
 from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES
 from so2docs.report import Report
@@ -42,15 +42,19 @@ def records_path(output: str | os.PathLike[str] | None, given: Mapping[str, Any]
         return None
     for name in ("format", "compression", "split", "split_by"):
         if given.get(name) is not None:
-            option = name.replace("_", "-")
-            raise OptionError(f"--recipe beir is a folder of plain files; leave --{option} out")
+            raise OptionError(
+                f"{flag('recipe', 'beir')} is a folder of plain files; leave {flag(name)} out"
+            )
     folder = Path("beir" if output is None else os.fspath(output))
     if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
-        raise OptionError(f"--recipe beir is a folder of files; {folder} is none")
+        raise OptionError(
+            f"{flag('recipe', 'beir')} writes a folder of files; {folder} is not a folder"
+        )
     for name in FILES:
         if (folder / name).exists() and not given.get("force"):
-            raise OutputError(
-                f"{folder / name}: exists; choose another output, or overwrite with --force"
+            raise OutputExistsError(
+                f"{folder / name}: exists; choose another output, or overwrite with "
+                f"{flag('force', True)}"
             )
     (folder / QRELS).parent.mkdir(parents=True, exist_ok=True)
     return str(folder / RECORDS)

@@ -13,7 +13,7 @@ from isal import isal_zlib
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, compression_of
 from so2docs.output.index import Entry
-from so2docs.sources.storage import unreadable
+from so2docs.sources.storage import unreadable_output
 
 # Typed as an instance by the stubs of isal.
 _INFLATE_ERROR: Any = isal_zlib.error
@@ -56,7 +56,7 @@ class SegmentReader:
             self.file = open(path, "rb")  # noqa: SIM115
             self.compression = compression_of(self.file.read(2))
         except OSError as error:
-            raise OutputError(f"{path}: {unreadable(path, error)}") from error
+            raise unreadable_output(path, error) from error
         self.identity = _identity(os.fstat(self.file.fileno()))
         if identity not in (None, self.identity):
             self.close()

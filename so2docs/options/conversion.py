@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import get_args
 
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 from so2docs.options.choices import AnswersBy, BodyAs, Core
 from so2docs.options.filters import Filters
 from so2docs.options.output_form import OutputForm
@@ -49,69 +49,78 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
-            raise OptionError(f"jobs is {self.jobs}; it must be 1 or more")
+            raise OptionError(f"{flag('jobs')} is {self.jobs}; it must be 1 or more")
         if self.answers_by not in ("id", "votes"):
-            raise OptionError(f"answers_by is {self.answers_by!r}; it must be 'id' or 'votes'")
+            raise OptionError(
+                f"{flag('answers_by')} is {self.answers_by!r}; it must be 'id' or 'votes'"
+            )
         most = _GZIP_LEVELS if self.form.compression == "gzip" else _ZSTD_LEVELS
         if not 0 <= self.level <= most:
             of = "gzip" if most == _GZIP_LEVELS else "zstd"
-            raise OptionError(f"level is {self.level}; it must be 0 to {most} for {of}")
+            raise OptionError(f"{flag('level')} is {self.level}; it must be 0 to {most} for {of}")
         if self.chunk_bytes is not None and self.chunk_bytes < 1:
-            raise OptionError(f"chunk_bytes is {self.chunk_bytes}; it must be 1 or more")
+            raise OptionError(f"{flag('chunk_bytes')} is {self.chunk_bytes}; it must be 1 or more")
         if self.strict and self.skip_malformed:
-            raise OptionError("--strict and --skip-malformed contradict each other; give one")
+            raise OptionError(
+                f"{flag('strict', True)} and {flag('skip_malformed', True)} contradict each other; "
+                "give one"
+            )
         known = ("", *KNOWN_NAMES, *(NESTED if self.nest else ()))
         if self.site_field is not None and self.site_field[0] in known:
             raise OptionError(
-                f"site_field is {self.site_field[0]!r}; it must be a name that posts do not have"
+                f"{flag('site_field')} is {self.site_field[0]!r}; it must be a name that posts do "
+                "not have"
             )
         self._check_recipe()
         self._check_body()
         fields = self.filters.fields
         if self.form.split_by is not None and not fields.has_whole("CreationDate"):
             raise OptionError(
-                f"--split-by {self.form.split_by} needs CreationDate, which --fields or --without "
-                "leaves out"
+                f"{flag('split_by', self.form.split_by)} needs CreationDate, which "
+                f"{flag('fields')} or {flag('without')} leaves out"
             )
         fields.check_nested(self.nest)
         if self.filters.limit is not None and self.form.split_files is not None:
             raise OptionError(
-                "--split by number of files contradicts --limit; split by size, as in --split 1GB"
+                f"{flag('split')} by number of files contradicts {flag('limit')}; split by size, "
+                f"as in {flag('split', '1GB')}"
             )
 
     def _check_body(self) -> None:
         if self.body not in get_args(BodyAs):
             raise OptionError(
-                f"body is {self.body!r}; it must be one of: {', '.join(get_args(BodyAs))}"
+                f"{flag('body')} is {self.body!r}; it must be one of: {', '.join(get_args(BodyAs))}"
             )
         if self.body == "markdown" and find_spec("html_to_markdown") is None:
             raise OptionError(
-                "--body markdown needs html-to-markdown: pip install html-to-markdown"
+                f"{flag('body', 'markdown')} needs html-to-markdown: pip install html-to-markdown"
             )
         fields = self.filters.fields
         has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
         if self.body != "html" and not has_body:
-            raise OptionError(f"--body {self.body} contradicts leaving out the bodies")
+            raise OptionError(f"{flag('body', self.body)} contradicts leaving out the bodies")
 
     def _check_recipe(self) -> None:
         fields = self.filters.fields
         needed = [*FIELDS, *(f"Answers.{name}" for name in FIELDS if fields.has_answers)]
         needed = needed if self.is_attributed else []
-        what = "--attribution"
+        what = flag("attribution", True)
         if self.recipe is not None:
             recipe, name = self.recipe.recipe, self.form.format
-            what = f"--recipe {recipe.name}"
+            what = flag("recipe", recipe.name)
             needed += recipe.fields
             if name not in ("jsonl", "json", "parquet"):
                 raise OptionError(f"{what} is written as jsonl, json or parquet, not as {name}")
             if name == "parquet" and recipe.schema is None:
                 raise OptionError(
-                    f"{what}: --format parquet needs to know its columns: give a Recipe with a "
-                    "schema, in place of the function alone"
+                    f"{what}: {flag('format', 'parquet')} needs to know its columns: give a Recipe "
+                    "with a schema, in place of the function alone"
                 )
         missing = [path for path in needed if not fields.has_whole(path)]
         if missing:
-            raise OptionError(f"{what} needs {missing[0]}, which --fields or --without leaves out")
+            raise OptionError(
+                f"{what} needs {missing[0]}, which {flag('fields')} or {flag('without')} leaves out"
+            )
 
     @property
     def is_attributed(self) -> bool:

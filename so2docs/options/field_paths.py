@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
@@ -114,17 +114,18 @@ class Fields:
         Raises:
             OptionError: A name is of a table that is not among them, or nothing of one stays.
         """
-        option = "--without" if self.kept is None else "--fields"
+        option = "without" if self.kept is None else "fields"
         for name in (*(self.kept or ()), *self.left_out):
             for table in _tables_of(name.removeprefix(_INSIDE)):
                 if table not in nest:
-                    raise OptionError(f"{option} {name} needs --with {table}")
+                    raise OptionError(f"{flag(option, name)} needs {flag('nest', table)}")
         for table in nest:
             parts = [part for part in _PARTS_OF[table] if part in NESTED or "comments" in nest]
             if not any(self.has(f"{place}{part}") for place in ("", _INSIDE) for part in parts):
                 hint = f"name {' or '.join(parts)}, or leave" if self.kept else "leave"
                 raise OptionError(
-                    f"{option} leaves nothing of the {table} to nest: {hint} --with {table} out"
+                    f"{flag(option)} leaves nothing of the {table} to nest: {hint} "
+                    f"{flag('nest', table)} out"
                 )
 
 
@@ -159,12 +160,16 @@ def fields_of(kept: str | Iterable[str] | None, left_out: str | Iterable[str] | 
         OptionError: A name is unknown, or both were given.
     """
     if kept is not None and left_out:
-        raise OptionError("--fields and --without contradict each other; give one of them")
+        raise OptionError(
+            f"{flag('fields')} and {flag('without')} contradict each other; give one of them"
+        )
     if kept is None:
-        return Fields(None, names_of("--without", left_out or ()))
-    names = names_of("--fields", kept)
+        return Fields(None, names_of("without", left_out or ()))
+    names = names_of("fields", kept)
     if not names:
-        raise OptionError("--fields is empty; name at least one, such as Id,Title,Answers.Body")
+        raise OptionError(
+            f"{flag('fields')} is empty; name at least one, such as Id,Title,Answers.Body"
+        )
     return Fields(names)
 
 
@@ -181,7 +186,7 @@ def names_of(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
             by_lower = {allowed.lower(): allowed for allowed in _ALLOWED}
             similar = difflib.get_close_matches(name.lower(), by_lower, 1, 0.7)
             hint = f"did you mean {by_lower[similar[0]]}?" if similar else _EXAMPLES
-            raise OptionError(f"{option}: there is no field {name!r}; {hint}")
+            raise OptionError(f"{flag(option)}: there is no field {name!r}; {hint}")
     return names
 
 

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Any, Unpack
 
 from so2docs.domain import is_typed_date
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 from so2docs.options.field_paths import Fields, fields_of
 from so2docs.options.keywords import FilterKeywords
 from so2docs.options.sizes import size
@@ -94,22 +94,23 @@ def filters_of(**given: Unpack[FilterKeywords]) -> Filters:
     asked["max_body"] = _most_bytes(asked.get("max_body"))
     filters = Filters(**asked, tags=names, sample=share, fields=fields)
     if filters.all_tags and not names:
-        raise OptionError("--all-tags needs --tag")
+        raise OptionError(f"{flag('all_tags', True)} needs {flag('tags')}")
     if filters.since is not None and filters.until is not None and filters.since >= filters.until:
         raise OptionError(
-            f"--since {filters.since} and --until {filters.until} leave nothing between them"
+            f"{flag('since', filters.since)} and {flag('until', filters.until)} leave nothing "
+            "between them"
         )
     if filters.limit is not None and filters.limit < 1:
-        raise OptionError(f"limit is {filters.limit}; it must be 1 or more")
+        raise OptionError(f"{flag('limit')} is {filters.limit}; it must be 1 or more")
     if filters.min_answer_score is not None and not fields.has_answers:
-        raise OptionError("--min-answer-score contradicts leaving out the answers")
+        raise OptionError(f"{flag('min_answer_score')} contradicts leaving out the answers")
     return filters
 
 
 def _tag(text: str) -> str:
     if not text or re.search(r"[<>|,\s]", text):
         raise OptionError(
-            f"tag is {text!r}; it must be one tag, such as python (repeat --tag for more)"
+            f"{flag('tags')} is {text!r}; it must be one tag, such as python, or several"
         )
     return text.lower()
 
@@ -130,7 +131,8 @@ def _date(name: str, given: str | date | None) -> str | None:
         datetime.fromisoformat(found)
     except ValueError:
         raise OptionError(
-            f"{name} is {text!r}; it must be a date such as 2020-01-31 or 2020-01-31T12:00:00, UTC"
+            f"{flag(name)} is {text!r}; it must be a date such as 2020-01-31 or "
+            "2020-01-31T12:00:00, UTC"
         ) from None
     return found
 
@@ -138,7 +140,9 @@ def _date(name: str, given: str | date | None) -> str | None:
 def _most_bytes(given: str | int | None) -> int | None:
     found = None if given is None else size(given)
     if given is not None and not found:
-        raise OptionError(f"max_body is {given!r}; it must be a size such as 20000 or 20kB")
+        raise OptionError(
+            f"{flag('max_body')} is {given!r}; it must be a size such as 20000 or 20kB"
+        )
     return found
 
 
@@ -153,7 +157,8 @@ def _share(sample: str | float | None) -> int | None:
             raise ValueError
     except (InvalidOperation, ValueError):
         raise OptionError(
-            f"sample is {sample!r}; it must be above 0% and at most 100%, such as 1% or 0.01"
+            f"{flag('sample')} is {sample!r}; it must be above 0% and at most 100%, such as "
+            "1% or 0.01"
         ) from None
     return int(share * _WHOLE)
 

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from so2docs.errors import flag
 from so2docs.options.conversion import Options
 
-_NAMES = {
-    "nest": "--with",
-    "has_dates": "form of dates (--format mongodb)",
-    "has_all_keys": "--sample together with --with",
-    "site_field_name": "name of the --site-field",
-    "user_ids": "ids of users (--with users)",
+_FACTS = {
+    "has_dates": f"form of dates ({flag('format', 'mongodb')})",
+    "has_all_keys": f"{flag('sample')} together with {flag('nest')}",
+    "site_field_name": f"name of {flag('site_field')}",
+    "user_ids": f"ids of users ({flag('nest', 'users')})",
 }
+"""What follows from several options, and what it is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class SpillOptions:
     has_all_keys: bool
     site_field_name: str | None
     user_ids: list[str]
-    tag: list[str]
+    tags: list[str]
     all_tags: bool
     min_score: int | None
     min_answer_score: int | None
@@ -93,9 +94,13 @@ class Fingerprint:
         return cls(**{**values, "spill": SpillOptions(**values["spill"])})
 
     def by_option(self) -> dict[str, Any]:
-        """The values under the names of the command line."""
-        own = {name: value for name, value in asdict(self).items() if name != "spill"}
-        return {_name(name): value for name, value in (own | asdict(self.spill)).items()}
+        """The values of options by their names."""
+        return {name: value for name, value in self._values().items() if name not in _FACTS}
+
+    def _values(self) -> dict[str, Any]:
+        values = asdict(self)
+        spill = values.pop("spill")
+        return {**values, **spill}
 
     def differences(self, asked: Fingerprint, *, of_spill_only: bool) -> list[str]:
         """Names of options that keep a conversion from resuming what another one began.
@@ -104,18 +109,13 @@ class Fingerprint:
             asked: The options of the conversion that is to resume.
             of_spill_only: Whether only what the first pass made is used again.
         """
-        before, now = self.by_option(), asked.by_option()
+        before, now = self._values(), asked._values()
         # Chunks without malformed rows are the same with and without it.
         if asked.spill.skip_malformed:
-            before["--skip-malformed"] = True
-        of_spill = {_name(field.name) for field in fields(SpillOptions)}
+            before["skip_malformed"] = True
+        of_spill = {field.name for field in fields(SpillOptions)}
         names = [name for name in now if name in of_spill or not of_spill_only]
-        return [name for name in names if before[name] != now[name]]
-
-
-def _name(field: str) -> str:
-    """What users call a field."""
-    return _NAMES.get(field, f"--{field.replace('_', '-')}")
+        return [_FACTS.get(name, flag(name)) for name in names if before[name] != now[name]]
 
 
 def _of_spill(options: Options) -> SpillOptions:
@@ -127,7 +127,7 @@ def _of_spill(options: Options) -> SpillOptions:
         has_all_keys=options.needs_all_keys,
         site_field_name=options.site_field and options.site_field[0],
         user_ids=filters.fields.hidden(options.nest),
-        tag=sorted(filters.tags),
+        tags=sorted(filters.tags),
         all_tags=filters.all_tags,
         min_score=filters.min_score,
         min_answer_score=filters.min_answer_score,

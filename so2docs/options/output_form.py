@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import get_args
 
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 from so2docs.options.choices import (
     COMPRESSIONS,
     FORMATS,
@@ -98,21 +98,23 @@ def form_of(
         )
     name = _format(output, format)
     if (package := FORMATS[name].needs) is not None and find_spec(package) is None:
-        raise OptionError(f"--format {name} needs {package}: pip install {package}")
+        raise OptionError(f"{flag('format', name)} needs {package}: pip install {package}")
     if index is not None and name != "elasticsearch":
-        raise OptionError(f"--index is for --format elasticsearch; the format is {name}")
+        raise OptionError(
+            f"{flag('index')} is for {flag('format', 'elasticsearch')}; the format is {name}"
+        )
     if index is not None and not _INDEX.fullmatch(index):
         raise OptionError(
-            f"index is {index!r}; Elasticsearch allows lower-case letters, digits and -_+. "
-            "(these four not at the start)"
+            f"{flag('index')} is {index!r}; Elasticsearch allows lower-case letters, digits and "
+            "-_+. (these four not at the start)"
         )
     split_bytes, split_files = _split(split)
     if split_by is not None and split_by not in get_args(SplitBy):
-        raise OptionError(f"split_by is {split_by!r}; it must be 'year' or 'month'")
+        raise OptionError(f"{flag('split_by')} is {split_by!r}; it must be 'year' or 'month'")
     if split is not None and split_by is not None:
-        raise OptionError("--split and --split-by contradict each other; give one")
-    what = "--split" if split is not None else f"--split-by {split_by}" if split_by else ""
-    what = what or f"--format {name}" * (name == "parquet")
+        raise OptionError(f"{flag('split')} and {flag('split_by')} contradict each other; give one")
+    what = flag("split") if split is not None else flag("split_by", split_by) if split_by else ""
+    what = what or (flag("format", name) if name == "parquet" else "")
     if output == "-" and what:
         raise OptionError(f"{what} cannot go to standard output; give the name of a file")
     return OutputForm(
@@ -167,14 +169,16 @@ def _by_name(output: str) -> list[str]:
 
 def _format(output: str, wanted: str | None) -> str:
     if wanted is not None and wanted not in FORMATS:
-        raise OptionError(f"format is {wanted!r}; it must be one of: {', '.join(FORMATS)}")
+        raise OptionError(
+            f"{flag('format')} is {wanted!r}; it must be one of: {', '.join(FORMATS)}"
+        )
     by_name = _by_name(output)
     if wanted is None:
         return by_name[0] if by_name else "jsonl"
     if by_name and wanted not in by_name:
         ends = " or ".join(FORMATS[wanted].extensions)
         raise OptionError(
-            f"--format {wanted} contradicts the name {output}, which says {by_name[0]}; "
+            f"{flag('format', wanted)} contradicts the name {output}, which says {by_name[0]}; "
             f"choose a name that ends in {ends}"
         )
     return wanted
@@ -184,18 +188,21 @@ def _compression(output: str, name: str, wanted: str | None) -> Compression:
     by_name = next((how for end, how in COMPRESSIONS.items() if output.endswith(end)), None)
     if wanted is not None and wanted not in get_args(Compression):
         raise OptionError(
-            f"compression is {wanted!r}; it must be one of: {', '.join(get_args(Compression))}"
+            f"{flag('compression')} is {wanted!r}; it must be one of: "
+            f"{', '.join(get_args(Compression))}"
         )
     if not FORMATS[name].compressed:
-        given = f"--compression {wanted}" if wanted not in (None, "none") else ""
+        given = flag("compression", wanted) if wanted not in (None, "none") else ""
         given = given or (f"the name {output}" if by_name else "")
         if given:
-            raise OptionError(f"--format {name} compresses inside the file; {given} contradicts it")
+            raise OptionError(
+                f"{flag('format', name)} compresses inside the file; {given} contradicts it"
+            )
         return "none"
     said = by_name or ("none" if output.endswith(UNCOMPRESSED) else None)
     if wanted is not None and said not in (None, wanted):
         raise OptionError(
-            f"--compression {wanted} contradicts the name {output}, which says {said}"
+            f"{flag('compression', wanted)} contradicts the name {output}, which says {said}"
         )
     for how in get_args(Compression):
         if how == wanted:
@@ -210,14 +217,19 @@ def _split(split: str | int | None) -> tuple[int | None, int | None]:
     found = number_and_unit(str(split))
     if not found:
         raise OptionError(
-            f"split is {split!r}; it must be a size such as 500MB or 1GB, or a number of files"
+            f"{flag('split')} is {split!r}; it must be a size such as 500MB or 1GB, or a "
+            "number of files"
         )
     number, unit = found
     if not unit:
         if "." in str(split) or not 1 <= number <= MOST_FILES:
-            raise OptionError(f"split is {split!r}; the files must be 1 to {MOST_FILES:,}")
+            raise OptionError(
+                f"{flag('split')} is {split!r}; the files must be 1 to {MOST_FILES:,}"
+            )
         return None, int(number)
     size = int(number)
     if size < SMALLEST_SPLIT:
-        raise OptionError(f"split is {split!r}; a file must be allowed {SMALLEST_SPLIT:,} bytes")
+        raise OptionError(
+            f"{flag('split')} is {split!r}; a file must be allowed {SMALLEST_SPLIT:,} bytes"
+        )
     return size, None

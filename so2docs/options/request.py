@@ -10,7 +10,7 @@ from datetime import date
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
 from so2docs.options.conversion import Options
 from so2docs.options.filters import filters_of
@@ -70,7 +70,7 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
         value = operator.index(value)
     if not any(_is_a(value, kind) for kind in kinds):
         wanted = " or ".join(dict.fromkeys(_NAMES[kind] for kind in kinds))
-        raise OptionError(f"{name} is {value!r}; it must be {wanted}")
+        raise OptionError(f"{flag(name)} is {value!r}; it must be {wanted}")
     return value
 
 
@@ -129,7 +129,9 @@ def options_of(
 def _spill_budget(given: str | int | None) -> int | None:
     budget = None if given is None else size(given)
     if given is not None and budget is None:
-        raise OptionError(f"spill_budget is {given!r}; it must be a size such as 2GB, or 0")
+        raise OptionError(
+            f"{flag('spill_budget')} is {given!r}; it must be a size such as 2GB, or 0"
+        )
     return budget
 
 
@@ -142,7 +144,7 @@ def recipe_of(given: Mapping[str, Any]) -> RecipeChoice | None:
     recipe, best = given.get("recipe"), given.get("best", False)
     if recipe is None:
         if best:
-            raise OptionError("--best is for --recipe qa")
+            raise OptionError(f"{flag('best', True)} is for {flag('recipe', 'qa')}")
         return None
     return choice_of(recipe, accepted=given.get("accepted", False), best=best)
 

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 
 _EXTENSION = re.compile(r"\.(?:7z|zip|gz|bz2|xz|zst|xml)$", re.IGNORECASE)
 _TABLE = re.compile(r"(?:^|[-_.])posts$", re.IGNORECASE)
@@ -54,7 +54,9 @@ def checked_host(host: str) -> str:
     """
     name = re.sub(r"^https?://|/+$", "", host.strip())
     if not _HOST.fullmatch(name):
-        raise OptionError(f"site is {host!r}; it must be a host such as beer.stackexchange.com")
+        raise OptionError(
+            f"{flag('site')} is {host!r}; it must be a host such as beer.stackexchange.com"
+        )
     return name.lower()
 
 
@@ -78,5 +80,5 @@ def host(source: object, given: str | None) -> str:
     reason = ": the dump has no name" if site is None else f" from {site!r}"
     raise OptionError(
         f"the host name of the site cannot be told{reason}; "
-        "give it, as in --site beer.stackexchange.com"
+        f"give it, as in {flag('site', 'beer.stackexchange.com')}"
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from isal import isal_zlib
 
-from so2docs.errors import OutputError
+from so2docs.errors import OutputError, flag
 from so2docs.output.part_files import output_error
 
 _RECORD = struct.Struct("<qQQIII")
@@ -65,7 +65,8 @@ class Journal:
                 self._records += Path(path).read_bytes()[:saved]
             except OSError as error:
                 raise OutputError(
-                    f"{path}: cannot be read ({error.strerror}); run again with --restart"
+                    f"{path}: cannot be read ({error.strerror}); run again with "
+                    f"{flag('restart', True)}"
                 ) from error
             self._saved = len(self._records)
         self.crc = isal_zlib.crc32(self._records)

@@ -176,4 +176,4 @@ def output_error(path: str, error: OSError) -> So2docsError:
     """The error for a file that the system will not write."""
     if is_full(error):
         return DiskFullError(f"{path}: the disk is full", retry="free some room")
-    return OutputError(f"{path}: cannot be written: {error.strerror or error}", retry="see to it")
+    return OutputError(f"{path}: cannot be written: {error.strerror or error}", retry="fix this")

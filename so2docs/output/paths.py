@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from so2docs.errors import DumpError, OutputError
+from so2docs.errors import DumpError, OutputError, OutputExistsError, flag
 from so2docs.options.choices import Compression
 from so2docs.options.output_form import OutputForm
 from so2docs.output import index
@@ -146,8 +146,9 @@ class Names:
             if path == self.index and os.path.exists(path) and index.is_index(path):
                 continue  # Left by an output that is gone; it can always be made again.
             if os.path.exists(path):
-                raise OutputError(
-                    f"{path}: exists; choose another output, or overwrite with --force"
+                raise OutputExistsError(
+                    f"{path}: exists; choose another output, or overwrite with "
+                    f"{flag('force', True)}"
                 )
 
     @property

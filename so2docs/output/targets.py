@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from so2docs.errors import OutputError
+from so2docs.errors import OutputError, flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,10 @@ class TargetKind:
     starts: tuple[bytes, ...]
 
 
-REPORT = TargetKind("report", "--report", (b"{\n  ", b"[\n  ", b"[]\n"))  # No JSON lines start so.
-PAGE = TargetKind("page", "--html", (b"<!DOCTYPE html>",))
+REPORT = TargetKind(
+    "report", flag("report"), (b"{\n  ", b"[\n  ", b"[]\n")
+)  # No JSON lines start so.
+PAGE = TargetKind("page", flag("html"), (b"<!DOCTYPE html>",))
 
 
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from pathlib import Path
 
-from so2docs.errors import OutputError
+from so2docs.errors import OutputError, flag
 from so2docs.options.conversion import Options
 from so2docs.options.output_form import MOST_FILES, UNDATED
 from so2docs.output import formats, index
@@ -99,9 +99,9 @@ class Writer:
         if label not in self._files:
             if len(self._files) == MOST_FILES:
                 raise OutputError(
-                    f"{self._names.output}: --split-by {self._form.split_by} makes more than "
-                    f"{MOST_FILES:,} files of the dates in this dump; split by a number of files, "
-                    "as in --split 100"
+                    f"{self._names.output}: {flag('split_by', self._form.split_by)} makes more "
+                    f"than {MOST_FILES:,} files of the dates in this dump; split by a number "
+                    f"of files, as in {flag('split', 100)}"
                 )
             path = self._names.file(label)
             self._files[label] = DocumentFile(path, label, self._form, self._format, resume=resume)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from so2docs.errors import MalformedDumpError, Place
+from so2docs.errors import MalformedDumpError, Place, flag
 from so2docs.options.conversion import Options
 from so2docs.passes import strict
 from so2docs.passes.filing import Filing, filing
@@ -182,6 +182,6 @@ def malformed(
         dump.path,
         f"is not well-formed XML ({problem}) in the row",
         Place(at, tally.lines + data.count(b"\n", 0, part.position), tally.last_id),
-        advice=f"{advice}, or leave such rows out with --skip-malformed",
+        advice=f"{advice}, or leave such rows out with {flag('skip_malformed', True)}",
         excerpt=opening + b"\n" + part.raw + closing,
     )

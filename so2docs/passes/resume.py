@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from so2docs import spill
-from so2docs.errors import SpillError
+from so2docs.errors import SpillError, flag
 from so2docs.options.conversion import Options
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.sources.tables import TableFile
@@ -100,15 +100,17 @@ def claim(found: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
 
 
 def _another(found: Spill, differences: list[str]) -> SpillError:
-    advice = "run with --restart to start over, or choose another --work-dir"
+    advice = f"run with {flag('restart', True)} to start over, or choose another {flag('work_dir')}"
     if found.get("sealed"):
         advice = (
-            "that one has written its output: end it as it began, or run with --restart and --force"
+            "that one has written its output: end it as it began, or run with "
+            f"{flag('restart', True)} and {flag('force', True)}"
         )
     elif all(what.endswith(" of the dump") for what in differences):
         advice = (
             "it holds what was read of another dump, or of this one before it changed: run with "
-            "--restart to convert the dump as it is, or choose another --work-dir"
+            f"{flag('restart', True)} to convert the dump as it is, or choose another "
+            f"{flag('work_dir')}"
         )
     return SpillError(
         f"{found.folder}: was made for another conversion "

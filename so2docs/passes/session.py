@@ -129,7 +129,7 @@ class Session:
         if lost := done.publish(self.names):
             raise OutputError(
                 f"{lost}.part: is gone, or not what was written",
-                retry="see to it that nothing else removes it",
+                retry="make sure that nothing else removes it",
             )
         if self.names.output != "-" and os.path.exists(self.names.former_strays):
             self.notify(

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from so2docs.errors import Place, StrictError
+from so2docs.errors import Place, StrictError, flag
 from so2docs.posts import posts, rows, table_rows
 from so2docs.posts.posts import Posts
 from so2docs.schema import POSTS, RESERVED, TABLES, Table
@@ -17,7 +17,7 @@ from so2docs.sources.dump import Dump
 from so2docs.store.tally import ChunkTally
 
 _TABLE_ROWS = {table.row for table in TABLES.values()}
-_ADVICE = "without --strict, it would be converted and counted in the report"
+_ADVICE = f"without {flag('strict', True)}, it would be converted and counted in the report"
 
 
 def in_slice(
@@ -122,5 +122,5 @@ def check_tallies(path: str, done: dict[int, ChunkTally]) -> None:
                 path,
                 f"has {', '.join(problems)} in its chunk {chunk} "
                 "(strict: nothing is repaired or left out)",
-                advice=_ADVICE + "; to see the row, run with --restart",
+                advice=f"{_ADVICE}; to see the row, run with {flag('restart', True)}",
             )

@@ -24,7 +24,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import IO, TypeVar
 
-from so2docs.errors import So2docsError, WorkerDiedError
+from so2docs.errors import So2docsError, WorkerDiedError, flag
 from so2docs.passes.worker import COMMAND
 
 Task = TypeVar("Task")
@@ -47,7 +47,8 @@ class _Worker:
         except OSError as error:
             raise So2docsError(
                 f"a worker process cannot be started: {error.strerror or error}",
-                retry=f"give fewer --jobs, or raise {_LIMITS.get(error.errno, 'the limit')}",
+                retry=f"give fewer {flag('jobs')}, or raise "
+                f"{_LIMITS.get(error.errno, 'the limit')}",
             ) from error
         self.peak = 0
         with suppress(OSError):  # If it is dead already, its first task will tell.
@@ -78,7 +79,7 @@ class _Worker:
         except (EOFError, OSError, pickle.UnpicklingError):
             raise WorkerDiedError(
                 "a worker process was killed, perhaps because memory ran out",
-                retry="if it was memory, give fewer --jobs",
+                retry=f"if it was memory, give fewer {flag('jobs')}",
             ) from None
         if error is not None:
             raise error from cause

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple, get_args
 
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
 from so2docs.posts import rows
 from so2docs.posts.keys import BUCKET_BITS, KEY, as_bytes, integers
@@ -76,7 +76,7 @@ def resolve(wanted: Core) -> Core:
         )
         raise OptionError(
             f"{source} is 'compiled', but {lacking} so2docs again with pip's --force-reinstall "
-            "and --no-cache-dir, or use --core python"
+            f"and --no-cache-dir, or use {flag('core', 'python')}"
         )
     return built() if name == "auto" else name
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from so2docs.domain import license_at
-from so2docs.errors import RecipeError
+from so2docs.errors import RecipeError, flag
 from so2docs.recipes.json_schema import TEXT, Schema, array
 
 Row = dict[str, Any]
@@ -74,7 +74,7 @@ def _check_names(posts: list[Row]) -> None:
         for name in KEYS.intersection(post):
             raise RecipeError(
                 f"post {post['Id']}: the dump has an attribute {name}, which attribution "
-                "adds; convert without --attribution"
+                f"adds; convert without {flag('attribution', True)}"
             )
 
 

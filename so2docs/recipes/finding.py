@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 from so2docs.recipes import beir, pairs, preferences, qa, thread
 from so2docs.recipes.recipe import Recipe
 
@@ -70,9 +70,11 @@ def choice_of(given: RecipeLike, *, accepted: bool = False, best: bool = False) 
     """
     choice = RecipeChoice(given if isinstance(given, str) else _name_of(given), accepted, best)
     if best and choice.spec != "qa":
-        raise OptionError("--best is for --recipe qa")
+        raise OptionError(f"{flag('best', True)} is for {flag('recipe', 'qa')}")
     if best and accepted:
-        raise OptionError("--best and --accepted contradict each other; give one")
+        raise OptionError(
+            f"{flag('best', True)} and {flag('accepted', True)} contradict each other; give one"
+        )
     found = choice.recipe
     if not isinstance(given, str) and found.function is not _function(given):
         raise _not_importable(choice.spec, "another function has this name there")

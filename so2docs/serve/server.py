@@ -11,10 +11,10 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 
-from so2docs.errors import OptionError, OutputError, So2docsError
+from so2docs.errors import OptionError, OutputError, So2docsError, flag
 from so2docs.serve.app import application
 from so2docs.serve.store import Store
-from so2docs.sources.storage import unreadable
+from so2docs.sources.storage import unreadable_output
 from so2docs.sqlite.about import read_about
 from so2docs.sqlite.build import to_sqlite
 from so2docs.sqlite.sources import source_of
@@ -69,7 +69,7 @@ def _database_of(path: str, notify: Notify, *, progress: bool, site: str | None)
     except IsADirectoryError:
         pass
     except OSError as error:
-        raise OutputError(f"{path}: {unreadable(path, error)}") from error
+        raise unreadable_output(path, error) from error
     source = source_of(path)
     database = str(Path(os.path.dirname(path) or ".", f"{source.stem}.db"))
     exists = os.path.exists(database)
@@ -117,7 +117,7 @@ def bind(host: str, port: int) -> socket.socket:
         bound.close()
         raise So2docsError(
             f"{host}:{port}: cannot be served from ({error.strerror or error}); choose another "
-            "--port"
+            f"{flag('port')}"
         ) from error
     return bound
 

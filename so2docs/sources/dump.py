@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from so2docs.errors import ChangedDumpError, DumpError, Place
+from so2docs.errors import ChangedDumpError, DumpError, Place, flag
 from so2docs.sources import storage
 from so2docs.sources.ending import ROW_START, check_misc, empty_root_error, find_in_file
 from so2docs.sources.kinds import POSTS, DumpFile
@@ -96,7 +96,7 @@ class Dump:
             raise ChangedDumpError(
                 self.path,
                 f"changed while being read ({self.size:,} bytes before, {found[0]:,} now)",
-                advice="wait until it is complete and run the command again with --restart",
+                advice=f"wait until it is complete, then run again with {flag('restart', True)}",
             )
 
     def check_end(self) -> None:
@@ -158,7 +158,7 @@ def open_dump(path: str, wanted: DumpFile = POSTS) -> Dump:
         with storage.open_file(path) as file:
             return _inspect(path, file, wanted)
     except OSError as error:
-        raise DumpError(path, storage.unreadable(path, error)) from error
+        raise storage.unreadable_dump(path, error) from error
 
 
 def _inspect(path: str, file: BinaryIO, wanted: DumpFile) -> Dump:

@@ -58,7 +58,7 @@ class SourceFile:
                 head = file.read(HEAD_BYTES)
                 self.identity = storage.identity(path, file)
         except OSError as error:
-            raise DumpError(path, storage.unreadable(path, error)) from error
+            raise storage.unreadable_dump(path, error) from error
         self.kind = kind_of(head)
         self.is_plain = self.kind is None and encoding_of(path, head) is None
 
@@ -107,7 +107,7 @@ class SourceFile:
         try:
             return storage.open_file(self.path)
         except OSError as error:
-            raise DumpError(self.path, storage.unreadable(self.path, error)) from error
+            raise storage.unreadable_dump(self.path, error) from error
 
     def close(self) -> None:
         """Close the archive, if it was looked into."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from so2docs.errors import ChangedDumpError
+from so2docs.errors import ChangedDumpError, flag
 from so2docs.sources import storage
 from so2docs.sources.kinds import POSTS, DumpFile
 
@@ -185,7 +185,7 @@ class Source:
             raise ChangedDumpError(
                 self.name,
                 "changed while being read",
-                advice="wait until it is complete and run the command again with --restart",
+                advice=f"wait until it is complete, then run again with {flag('restart', True)}",
             )
 
     def close(self) -> None:

@@ -14,7 +14,13 @@ from difflib import get_close_matches
 from hashlib import blake2b
 from typing import Any, BinaryIO, cast
 
-from so2docs.errors import DumpError, OptionError
+from so2docs.errors import (
+    DumpError,
+    DumpNotFoundError,
+    OptionError,
+    OutputError,
+    OutputNotFoundError,
+)
 
 Identity = tuple[int, int, int]
 """Size in bytes, modification time and inode, or what a store has instead: to notice a change."""
@@ -161,16 +167,27 @@ def check_exists(path: str) -> None:
         if not is_url(path):
             os.stat(path)
     except OSError as error:
-        raise DumpError(path, unreadable(path, error)) from error
+        raise unreadable_dump(path, error) from error
 
 
-def unreadable(path: str, error: Exception) -> str:
-    """What is wrong with a path that could not be read, and what to do next.
+def unreadable_dump(path: str, error: Exception) -> DumpError:
+    """The error of a dump, or a file of it, that could not be read; it says what to do next.
 
     Args:
         path: The file or folder, or its URL.
         error: What the system, or the driver of the store, says.
     """
+    kind = DumpNotFoundError if isinstance(error, FileNotFoundError) else DumpError
+    return kind(path, _unreadable(path, error))
+
+
+def unreadable_output(path: str, error: Exception) -> OutputError:
+    """The same of an output, or of a file that belongs to it."""
+    kind = OutputNotFoundError if isinstance(error, FileNotFoundError) else OutputError
+    return kind(f"{path}: {_unreadable(path, error)}")
+
+
+def _unreadable(path: str, error: Exception) -> str:
     said = getattr(error, "strerror", None) or error
     return f"cannot be read: {said}; {_advice(path, error)}"
 

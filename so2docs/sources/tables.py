@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from so2docs.errors import ArchiveError, ChangedDumpError, DumpError
+from so2docs.errors import ArchiveError, ChangedDumpError, DumpError, flag
 from so2docs.options.keywords import Tables
 from so2docs.schema import POSTS as POSTS_TABLE
 from so2docs.schema import TABLES, Table
@@ -99,7 +99,7 @@ class TableFile:
             raise ChangedDumpError(
                 self.name,
                 "changed before it was read",
-                advice="wait until it is complete and run the command again with --restart",
+                advice=f"wait until it is complete, then run again with {flag('restart', True)}",
             )
         self.dump, self.size = dump, dump.size
         return dump

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from so2docs.errors import DumpError, OptionError
+from so2docs.errors import DumpError, OptionError, flag
 from so2docs.options.choices import FORMATS
 from so2docs.options.conversion import Options
 from so2docs.options.keywords import DocumentKeywords, FileKeywords
@@ -83,9 +83,9 @@ def convert(
     has_site = sites.is_several(source) if site is None else site
     if FORMATS[options.form.format].ids and sites.is_several(source) and not has_site:
         raise OptionError(
-            f"--format {options.form.format} of several sites needs their names (site=True, not "
-            "--no-site): post ids are unique per site only, and documents of the same id would "
-            "replace each other"
+            f"{flag('format', options.form.format)} of several sites needs their names "
+            f"({flag('site', True)}): post ids are unique per site only, and documents of the "
+            "same id would replace each other"
         )
     report = SparkReport()
     failures = report.failures if on_error == "skip" else None

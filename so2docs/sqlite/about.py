@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import orjson
 
-from so2docs.errors import OutputError
+from so2docs.errors import OutputError, flag
 from so2docs.sqlite.layout import ABOUT, FORMAT, quoted
 
 
@@ -95,7 +95,7 @@ def read_about(path: str) -> About:
     if values.get("format") != FORMAT:
         raise OutputError(
             f"{path}: was made by another version of so2docs ({values.get('version')}); make it "
-            "again with `so2docs sqlite --force`"
+            f"again with {flag('force', True)}"
         )
     return About(
         path,

@@ -18,7 +18,7 @@ from typing import Any, get_args
 import orjson
 
 from so2docs._version import __version__
-from so2docs.errors import OptionError
+from so2docs.errors import OptionError, flag
 from so2docs.options.sites import checked_host, published_host
 from so2docs.schema import TABLES
 from so2docs.sqlite import finish
@@ -102,14 +102,16 @@ def to_sqlite(
     """
     begun = time.perf_counter()
     if search not in get_args(Search):
-        raise OptionError(f"search is {search!r}; it must be one of: titles, all, none")
+        raise OptionError(f"{flag('search')} is {search!r}; it must be one of: titles, all, none")
     _check_site_field(site_field)
     site = None if site is None else checked_host(site)
     sources = [source_of(one) for one in _each(source)]
     if not sources:
         raise OptionError("there is nothing to make a database of; give an output or a dump")
     if len(sources) > 1 and site_field is None:
-        raise OptionError("ids are unique per site only; for several, name a column: --site-field")
+        raise OptionError(
+            f"ids are unique per site only; for several, name a column: {flag('site_field')}"
+        )
     path = os.fspath(database) if database is not None else f"{sources[0].stem}.db"
     part = part_of(path, sources, force=force)
     try:
@@ -246,4 +248,4 @@ def _check_site_field(name: str | None) -> None:
     taken = {column.lower() for layout in LAYOUTS.values() for column in layout.columns}
     taken |= {key.lower() for key in ("", "Row", "Answers", *(t.key for t in TABLES.values()))}
     if name is not None and name.lower() in taken:
-        raise OptionError(f"site_field is {name!r}; it must be a name that no column has")
+        raise OptionError(f"{flag('site_field')} is {name!r}; it must be a name that no column has")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from so2docs.errors import DiskFullError, OutputError
+from so2docs.errors import DiskFullError, OutputError, OutputExistsError, flag
 from so2docs.output.targets import check_replaceable
 from so2docs.sqlite.sources import DocumentSource
 
@@ -32,7 +32,9 @@ def part_of(path: str, sources: list[DocumentSource], *, force: bool) -> str:
     for name in (path, f"{path}.part"):
         check_replaceable(name, [source.name for source in sources])
     if os.path.exists(path) and not force:
-        raise OutputError(f"{path}: exists; choose another database, or overwrite with --force")
+        raise OutputExistsError(
+            f"{path}: exists; choose another database, or overwrite with {flag('force', True)}"
+        )
     part = f"{path}.part"
     Path(part).unlink(missing_ok=True)
     return part
@@ -62,7 +64,7 @@ def explained(path: str) -> Iterator[None]:
     except sqlite3.IntegrityError as error:
         raise OutputError(
             f"{path}: an id stands twice ({error}); ids are unique per site only: for several "
-            "sites, name a column with --site-field"
+            f"sites, name a column with {flag('site_field')}"
         ) from error
     except sqlite3.OperationalError as error:
         if error.sqlite_errorname == "SQLITE_FULL":

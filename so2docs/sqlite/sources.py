@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from so2docs.conversion import documents
-from so2docs.errors import OptionError, OutputError
+from so2docs.errors import OptionError, OutputError, flag
 from so2docs.lookup.file_kinds import is_output, not_read_back, start_of
 from so2docs.lookup.reading import read
 from so2docs.options.sites import published_host, site_of
@@ -61,8 +61,8 @@ class DocumentSource:
         if self.is_output:
             if nest:
                 raise OptionError(
-                    f"{self.name}: is an output; what is nested was said when it was made, --with "
-                    "is for dumps"
+                    f"{self.name}: is an output; what is nested was said when it was made, "
+                    f"{flag('nest')} is for dumps"
                 )
             return self._of_output(progress=progress)
         return self._of_dump(nest, jobs, progress=progress)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import zstandard
 from isal.isal_zlib import crc32
 
-from so2docs.errors import SpillError
+from so2docs.errors import SpillError, flag
 from so2docs.store.disk import AppendedFile, open_files_allowed, read_at
 
 _ZSTD_LEVEL = 1
@@ -24,7 +24,7 @@ s; level 1 with hashes of 13 bits over 7 bytes 0.35 and 4.2, too near the 0.4 th
 any dump."""
 
 _MOST_FILES = 200
-_AGAIN = "run the command again with --restart"
+_AGAIN = f"run the command again with {flag('restart', True)}"
 
 
 class Block(NamedTuple):

@@ -15,9 +15,9 @@ from typing import Any
 
 from isal.isal_zlib import crc32
 
-from so2docs.errors import DiskFullError, SpillError, SpillTakenError
+from so2docs.errors import DiskFullError, SpillError, SpillTakenError, flag
 
-AGAIN = "run the command again with --restart"
+AGAIN = f"run the command again with {flag('restart', True)}"
 
 _STATE = {"name": str, "value": str, "crc": int}
 
@@ -122,7 +122,7 @@ class StateDatabase:
                 # Which it also says of a path of more than 512 bytes.
                 raise SpillError(
                     f"{self._folder}: no index of the spill can be made there ({error}); "
-                    "choose another --work-dir, with a shorter path if it is a long one"
+                    f"choose another {flag('work_dir')}, with a shorter path if it is a long one"
                 ) from error
             if isinstance(error, sqlite3.OperationalError):
                 raise SpillError(

@@ -12,7 +12,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from so2docs.errors import DiskFullError, So2docsError
+from so2docs.errors import DiskFullError, So2docsError, flag
 
 # Shares of the dump's size, measured on published and generated dumps, with some room to spare.
 _SPILL_SHARE = 0.38
@@ -78,7 +78,7 @@ def check_room(
             raise DiskFullError(
                 f"{folder}: about {_readable(size)} are needed for {' and '.join(names)} of a dump "
                 f"of {_readable(dump_bytes)}, and {_readable(free)} are free; "
-                "free some, or put the spill elsewhere with --work-dir"
+                f"free some, or put the spill elsewhere with {flag('work_dir')}"
             )
     _, _, size = needed[os.stat(spill).st_dev]
     return int(shutil.disk_usage(spill).free - size)
@@ -138,10 +138,10 @@ def disk_errors() -> Iterator[None]:
     """Turn what the system says of any file into an error of this package, with what to do next."""
     try:
         yield
-    except BrokenPipeError:
+    except (BrokenPipeError, So2docsError):
         raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         if is_full(error):
             raise DiskFullError(f"{where}the disk is full", retry="free some room") from error
-        raise So2docsError(f"{where}{error.strerror or error}", retry="see to it") from error
+        raise So2docsError(f"{where}{error.strerror or error}", retry="fix this") from error

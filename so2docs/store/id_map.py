@@ -19,7 +19,7 @@ from itertools import groupby
 
 from isal.isal_zlib import crc32
 
-from so2docs.errors import SpillError
+from so2docs.errors import SpillError, flag
 from so2docs.posts import core
 from so2docs.store.disk import AppendedFile, read_at
 
@@ -91,7 +91,8 @@ class IdMap:
             self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
             raise SpillError(
-                f"{path}: the spill cannot be read ({error.strerror}); run again with --restart"
+                f"{path}: the spill cannot be read ({error.strerror}); run again with "
+                f"{flag('restart', True)}"
             ) from error
         self._firsts, self._sums = array("q"), array("I")
         self._known: dict[int, array[int]] = {}
@@ -121,7 +122,7 @@ class IdMap:
 
     def _damaged(self, problem: str) -> SpillError:
         return SpillError(
-            f"{self._path}: the spill is damaged, {problem}; run the command again with --restart"
+            f"{self._path}: the spill is damaged, {problem}; run again with {flag('restart', True)}"
         )
 
     def get(self, key: int) -> int | None:

@@ -66,7 +66,7 @@ def test_the_card(tmp_path: Path) -> None:
     ]
     assert sha256(output) in text
     assert sha256(SAMPLES / "posts.xml") in text
-    command = "so2docs convert posts.xml questions.jsonl.gz --tag bread --tag c++ --min-score -3"
+    command = "so2docs convert posts.xml questions.jsonl.gz --tags bread --tags c++ --min-score -3"
     assert f"$ {command} --card\n" in text
 
 
@@ -282,7 +282,7 @@ def test_a_card_that_cannot_be_written_is_written_by_the_same_command(
 def test_other_filters_are_not_compared(tmp_path: Path) -> None:
     one = convert(tmp_path, "one.jsonl.gz", min_score=1)
     other = convert(tmp_path, "other.jsonl.gz", level=5)
-    with pytest.raises(so2docs.OptionError, match="with other min_score=; convert both"):
+    with pytest.raises(so2docs.OptionError, match="with other min_score; convert both"):
         list(so2docs.diff(one, other))
     so2docs.convert(SAMPLES / "posts.xml", one, force=True)  # The manifest is of another output.
     assert list(so2docs.diff(one, other)) == []

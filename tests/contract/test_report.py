@@ -75,7 +75,7 @@ def test_other_bytes_are_noticed_in_each_of_several_files(tmp_path: Path) -> Non
     for file in files:
         whole = file.read_bytes()
         file.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
-        with pytest.raises(so2docs.OutputError, match=f"{file.name}: has sha256 .* manifest=True"):
+        with pytest.raises(so2docs.OutputError, match=f"{file.name}: has sha256 .* report"):
             so2docs.verify(output, report=report)
         file.unlink()
         with pytest.raises(so2docs.OutputError, match=f"{file.name}: cannot be read"):
@@ -116,15 +116,13 @@ def test_reports_that_cannot_tell(tmp_path: Path) -> None:
     whole = report.read_text()
     for text in ("[3]", '"text"', "[{}]", '{"manifest": 3}', whole[:-5], '{"manifest": {}}'):
         report.write_text(text)
-        with pytest.raises(so2docs.OutputError, match=r"report\.json: .* again with manifest=True"):
+        with pytest.raises(so2docs.OutputError, match=r"report\.json: .* again with report"):
             so2docs.verify(output, report=report)
     edit_of = {"format": 2}, {"files": []}, {"files": [{**of_file(output), "name": "../x"}]}
     for values in edit_of:
         report.write_text(whole)
         edit(report, **values)
-        with pytest.raises(
-            so2docs.OutputError, match=r"report\.json: is .* again with manifest=True"
-        ):
+        with pytest.raises(so2docs.OutputError, match=r"report\.json: is .* again with report"):
             so2docs.verify(output, report=report)
     save(tmp_path, so2docs.convert(POSTS, output, force=True))
     with pytest.raises(so2docs.OutputError, match=r"has no manifest of q\.jsonl\.gz"):

@@ -139,7 +139,7 @@ def test_kept_spill_is_used_again_only_where_it_has_what_is_needed(tmp_path: Pat
     )
     with pytest.raises(so2docs.SpillError, match=r"different: ids of users \(nest='users'\)"):
         convert(output, ("comments", "users"), **options)
-    with pytest.raises(so2docs.SpillError, match="without="):
+    with pytest.raises(so2docs.SpillError, match="without"):
         convert(output, ("comments",), **options | {"without": "Comments.Text"})
 
 

@@ -66,7 +66,7 @@ def test_a_shortage_is_found_before_the_start(
         convert(dump, full / "questions.jsonl.gz")
     assert "about 1." in str(caught.value)
     assert "MB are needed for the spill and the output of a dump of 1." in str(caught.value)
-    assert "free some, or put the spill elsewhere with work_dir=" in str(caught.value)
+    assert "free some, or put the spill elsewhere with work_dir" in str(caught.value)
     with pytest.raises(so2docs.DiskFullError, match=f"{full}.*: about .* for the spill of a dump"):
         convert(dump, tmp_path / "questions.jsonl.gz", work_dir=full)
     with pytest.raises(so2docs.DiskFullError, match=f"{full}: .* for the output of a dump"):
@@ -102,7 +102,7 @@ def test_full_midway_and_gone_on_with(
     with pytest.raises(so2docs.DiskFullError) as caught:
         convert(dump, output, jobs, work_dir=work_dir)
     assert str(caught.value).startswith(str(full))
-    assert "the disk is full; free some room and run the same command again" in str(caught.value)
+    assert "the disk is full; free some room, then run the same command again" in str(caught.value)
     assert not output.exists()
     tmpfs(size * 3)
     assert convert(dump, output, jobs, work_dir=work_dir).resumed
@@ -140,7 +140,7 @@ def test_full_while_a_map_is_made(tmp_path: Path, tmpfs: Callable[[int], Path]) 
     done = run()
     assert done.returncode == 1
     assert "users.map" in done.stderr
-    assert "the disk is full; free some room and run the same command again" in done.stderr
+    assert "the disk is full; free some room, then run the same command again" in done.stderr
     tmpfs(8_000_000)
     assert run().returncode == 0
     assert left_by(output) == left_by(expected)

@@ -16,6 +16,7 @@ from support.dumps import END, answer, left_by, question, some_rows, write_dump
 from support.places import CHECKOUT
 
 import so2docs
+from so2docs.errors import shown
 from so2docs.options.conversion import Options
 from so2docs.options.filters import Filters
 from so2docs.options.fingerprint import Fingerprint
@@ -268,8 +269,8 @@ def test_a_byte_changed_anywhere_in_the_journal_is_noticed(
 
 
 DIFFERENT: dict[str, Callable[[Path], dict[str, object]]] = {
-    "answers_by=": lambda dump: {"answers_by": "votes"},
-    "level=": lambda dump: {"level": 6},
+    "answers_by": lambda dump: {"answers_by": "votes"},
+    "level": lambda dump: {"level": 6},
     "modification time of the dump": lambda dump: os.utime(dump, (1, 1)) or {},  # type: ignore[func-returns-value]
     "size of the dump": lambda dump: dump.write_bytes(dump.read_bytes() + b"\n") and {},
 }
@@ -328,11 +329,10 @@ def test_what_a_spill_remembers_of_options_comes_back() -> None:
     assert before == asked
     assert before.differences(asked, of_spill_only=False) == []
     other = Fingerprint.of(Options(level=3, body="text", skip_malformed=True))
-    found = {"--with", "--site-field", "--tag"}
-    found |= {"--level", "--body", "name of the --site-field"}
-    assert set(before.differences(other, of_spill_only=False)) == found
-    found -= {"--with", "--site-field", "--level"}
-    assert set(before.differences(other, of_spill_only=True)) == found
+    found = {"nest", "site_field", "tags", "level", "body", "name of site_field"}
+    assert set(map(shown, before.differences(other, of_spill_only=False))) == found
+    found -= {"nest", "site_field", "level"}
+    assert set(map(shown, before.differences(other, of_spill_only=True))) == found
 
 
 def test_skip_malformed_may_be_added(tmp_path: Path, output: Path) -> None:
@@ -428,7 +428,9 @@ def test_a_folder_that_is_no_spill_is_left_alone(dump: Path, output: Path) -> No
     spill_of(output).mkdir()
     (spill_of(output) / "thesis.txt").write_text("dear")
     for restart in (False, True):
-        with pytest.raises(so2docs.SpillError, match="is no spill, and not empty; choose another"):
+        with pytest.raises(
+            so2docs.SpillError, match="is not a spill, and not empty; choose another"
+        ):
             convert(dump, output, restart=restart)
     assert (spill_of(output) / "thesis.txt").read_text() == "dear"
 
@@ -493,7 +495,7 @@ def test_a_foreign_folder_in_that_of_the_spill_is_left_alone(dump: Path, output:
     foreign.mkdir(parents=True)
     (foreign / "mine.txt").touch()
     for restart in (False, True):
-        with pytest.raises(so2docs.SpillError, match="is no spill, and not empty"):
+        with pytest.raises(so2docs.SpillError, match="is not a spill, and not empty"):
             convert(dump, output, restart=restart)
         assert (foreign / "mine.txt").exists()
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from so2docs.errors import OptionError, RecipeError
+from so2docs.errors import OptionError, RecipeError, flag
 from so2docs.output.formats.columns import Row
 from so2docs.output.formats.parquet import Parquet
 
@@ -62,5 +62,5 @@ def _type(schema: Mapping[str, Any]) -> Any:
         "boolean": pa.bool_(),
     }
     if not isinstance(kind, str) or kind not in plain:
-        raise OptionError(f"--format parquet: no column can be made of {dict(schema)!r}")
+        raise OptionError(f"{flag('format', 'parquet')}: no column can be made of {dict(schema)!r}")
     return plain[kind]
