@@ -1,8 +1,7 @@
 """Dumps on Spark in one session: seconds without starting it, and the peak of a Python worker.
 
-`python benchmarks/measure_spark.py DUMP... --spread 0` reads plain dumps as giants, whatever their
-size. The peak is VmHWM of a worker and of the processes that it started; the heap of the executor
-stands beside it.
+The peak is VmHWM of a worker and of the processes that it started; the executor's heap is extra.
+`--cpus 2` gives each task two cores, and so two worker processes.
 """
 
 from __future__ import annotations
@@ -11,11 +10,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from make_dump import size as parse_size
-
 from so2docs import spark as on_spark
 from so2docs.commands.spark import start_session
-from so2docs.spark import giants
 
 
 def main() -> None:
@@ -24,13 +20,12 @@ def main() -> None:
     parser.add_argument("dumps", nargs="+")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--nest", help="tables, separated by commas, or all")
-    parser.add_argument("--spread", help="plain dumps of more are spread, such as 0 or 1GB")
+    parser.add_argument("--cpus", default=1, type=int, help="cores of a task: spark.task.cpus")
     parser.add_argument("--folder", default="build/bench", type=Path)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    if options.spread is not None:
-        giants.GIANT_BYTES = parse_size(options.spread)
-    session = start_session(options.master, ("spark.ui.enabled=false",), quiet=True)
+    settings = ("spark.ui.enabled=false", f"spark.task.cpus={options.cpus}")
+    session = start_session(options.master, settings, quiet=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         nest = options.nest.split(",") if options.nest else []
         report = on_spark.convert(session, options.dumps, folder, nest=nest)

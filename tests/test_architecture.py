@@ -68,7 +68,7 @@ ONLY_USERS = {
         "output.formats.columns",
         "output.formats.parquet",
         "output.formats.records",
-        "spark.frames",
+        "spark.jobs",
         "spark.rows",
     },
     "sqlite3": {

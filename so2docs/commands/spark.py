@@ -45,9 +45,14 @@ Example:
     help="A setting of Spark; may be given several times.",
 )
 @click.option(
-    "--site/--no-site",
-    default=None,
-    help="Give each question an attribute Site.  [default: if there may be several dumps]",
+    "--site-field",
+    metavar="NAME",
+    help="Add a field of this name to each document, with the name of the site.",
+)
+@click.option(
+    "--site",
+    metavar="HOST",
+    help="Host name of the site of a single dump.  [default: from its name]",
 )
 @click.option(
     "--on-error",
@@ -77,11 +82,12 @@ def spark(
     """Convert DUMPS (paths, URLs or quoted patterns) on Spark, into one folder per site in OUTPUT.
 
     Each is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
-    one. Each site is one task; a site of plain files of more than 4 GB is split into many.
+    one. Each site is one task, with as many processes as spark.task.cpus says.
 
     The part files of a folder hold the lines that convert writes for that dump; in formats other
     than JSON lines, each part file is complete in itself. Sites that are finished are left as they
-    are. Needs PySpark (pip install pyspark) and, except with Spark Connect, Java 17 or later.
+    are. Needs PySpark and Java 17 or later (pip install pyspark) or, for Spark Connect, its client
+    alone (pip install pyspark-client).
 
     A question or answer stays if it passes all filters. --limit applies to each dump, and --with
     reads the tables beside each.
@@ -123,7 +129,10 @@ def start_session(
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise ClusterError("PySpark is needed for this: pip install pyspark (450 MB)") from None
+        raise ClusterError(
+            "PySpark is needed for this: pip install pyspark (450 MB), or the much smaller "
+            "pyspark-client for a server of Spark Connect"
+        ) from None
     # It works with pandas 3, which nothing here hands it.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     builder = SparkSession.builder.appName("so2docs")

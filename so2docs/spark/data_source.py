@@ -6,23 +6,45 @@ Spark finds it by the name of the package `pyspark_so2docs`, and reads every dum
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import orjson
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
 
+from so2docs.errors import OptionError, So2docsError
 from so2docs.options.keywords import DocumentKeywords
 from so2docs.options.request import checked, options_of
 from so2docs.spark import rows, sites
-from so2docs.spark.frames import outcome
+from so2docs.spark.jobs import catch_errors
 from so2docs.spark.site import document_batches
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _HINTS = get_type_hints(DocumentKeywords)
+_OWN = ("path", "paths", "typed", "site_field", "site", "push_filters")
+_OF_TABLES = "provider"
+"""An option that Spark adds for `CREATE TABLE … USING so2docs`; those of the user start with
+`option.` there, next to others of Spark's."""
+
+_METADATA = "so2docs"
+"""Where a table of Spark's catalog keeps the options, in the metadata of its first column: Spark
+4.3 does not give them back when the table is read."""
 
 
 class Questions(DataSource):  # type: ignore[misc]
@@ -34,55 +56,207 @@ class Questions(DataSource):  # type: ignore[misc]
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        given = {name.lower(): text for name, text in options.items()}
-        path, paths = given.pop("path", None), given.pop("paths", "[]")
-        self._patterns = sites.patterns([path] if path else json.loads(paths))
-        keywords = {name: _value(name, text) for name, text in given.items()}
-        self._keywords = checked(keywords, DocumentKeywords)
-        self._options = options_of(self._keywords, core=self._keywords.get("core", "auto"))
+        self._texts = _own_options(options)
 
     @classmethod
     def name(cls) -> str:
         """What `format` takes."""
         return "so2docs"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """The columns that the options ask for."""
-        return rows.columns(self._options, schema=True)
+        schema = _Request(self._texts).columns
+        if _OF_TABLES in self.options:
+            schema.fields[0].metadata = {_METADATA: json.dumps(self._texts)}
+        return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads the dumps."""
-        return _DumpReader(self._patterns, self._keywords, self._options.nest)
+        """What reads the columns of a schema, which may be some of those there are."""
+        saved = schema.fields[0].metadata.get(_METADATA) if schema.fields else None
+        texts = self._texts if saved is None else json.loads(saved) | self._texts
+        request = _Request(texts)
+        return (FilteringReader if request.push_filters else DumpReader)(request, schema)
 
 
-class _DumpReader(DataSourceReader):  # type: ignore[misc]
-    def __init__(
-        self, patterns: list[str], keywords: Mapping[str, Any], nest: tuple[str, ...]
-    ) -> None:
-        self._patterns, self._keywords, self._nest = patterns, keywords, nest
+class _Request:
+    """What the options of a data source ask for."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        path, paths = texts.get("path"), texts.get("paths", "[]")
+        self.patterns = sites.patterns([path] if path else json.loads(paths))
+        self.typed = _parse("typed", texts.get("typed", "true"), bool)
+        # Spark refuses a reader that takes filters while it is not set up to push them.
+        self.push_filters = _parse("push_filters", texts.get("push_filters", "false"), bool)
+        self.site_field = "Site" if self.typed else texts.get("site_field")
+        named = {name: text for name, text in texts.items() if name not in _OWN}
+        kwargs = {name: _parse_keyword(name, text) for name, text in named.items()}
+        self.kwargs: dict[str, Any] = {**checked(kwargs, DocumentKeywords)}
+        if "site" in texts:
+            self.kwargs["site"] = texts["site"]
+
+    @property
+    def columns(self) -> StructType:
+        options = options_of(self.kwargs, core=self.kwargs.get("core", "auto"))
+        return rows.columns(options, typed=self.typed)
+
+
+class DumpReader(DataSourceReader):  # type: ignore[misc]
+    """Reads dumps, a partition each."""
+
+    def __init__(self, request: _Request, schema: StructType) -> None:
+        self._request = request
+        self._sites: set[str] | None = None
+        self._columns = schema.fieldNames()
+        self._prune(schema)
+
+    def _prune(self, schema: StructType) -> None:
+        """Make only the attributes that a schema names.
+
+        Raises:
+            OptionError: The schema has a column that the documents lack, or another type.
+        """
+        columns = {field.name: field.dataType for field in self._request.columns}
+        for field in schema:
+            if field.name not in columns:
+                raise OptionError(
+                    f"the schema has a column {field.name!r}; there are {', '.join(columns)}"
+                )
+            if field.dataType != columns[field.name]:
+                raise OptionError(
+                    f"the schema has {field.name} as {field.dataType.simpleString()}; "
+                    f"it is {columns[field.name].simpleString()}"
+                )
+        if not self._request.typed:
+            return
+        own = {"Site", "Other"}
+        kwargs = self._request.kwargs
+        if len(schema) < len(columns) and not {"fields", "without"} & {*kwargs}:
+            kwargs["fields"] = ["Id", *(name for name in self._columns if name not in own)]
 
     def partitions(self) -> Sequence[InputPartition]:
         """A dump a partition, the largest first."""
-        found = sites.sound(sites.find(self._patterns, _here, nest=self._nest))
-        return [InputPartition(site) for site in sites.by_size(found)]
+        request = self._request
+        found = sites.find(request.patterns, _run_here, nest=_tables(request.kwargs))
+        states = dict(_raise_errors(found))
+        options = options_of(request.kwargs, core=request.kwargs.get("core", "auto"))
+        if request.kwargs.get("site") is None:
+            for site in states:
+                sites.check_host(site, options)
+        chosen = [
+            (site, state)
+            for site, state in states.items()
+            if self._sites is None or site.name in self._sites
+        ]
+        return [InputPartition(site) for site in sites.by_size(chosen)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The questions of a dump, in Arrow batches."""
-        yield from document_batches(
-            partition.value, keywords=self._keywords, schema=True, has_site=True
+        batches = document_batches(
+            partition.value,
+            keywords=self._request.kwargs,
+            typed=self._request.typed,
+            site_field=self._request.site_field,
         )
+        for batch in batches:
+            yield batch.select(self._columns)
 
 
-def _here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
-    return [outcome(function, task) for task in tasks]
+class FilteringReader(DumpReader):
+    """Reads dumps, and leaves out while parsing what filters would drop."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Leave out while parsing what filters on Score, CreationDate and Site would drop.
+
+        All filters are returned: Spark applies them to what is left.
+        """
+        kwargs = self._request.kwargs
+        if kwargs.get("limit") is None and self._request.typed:  # A limit counts after filters.
+            for one in filters:
+                self._push(one)
+        return filters
+
+    def _push(self, one: Filter) -> None:
+        kwargs = self._request.kwargs
+        # Of two conditions, one is enough here; dumps have milliseconds.
+        match one:
+            case EqualTo(("Site",), str(name)):
+                self._keep_sites([name])
+            case In(("Site",), names):
+                self._keep_sites(names)
+            case (
+                EqualTo(("Score",), int(score))
+                | GreaterThan(("Score",), int(score))
+                | GreaterThanOrEqual(("Score",), int(score))
+            ):
+                kwargs.setdefault("min_score", score)
+            case GreaterThan(("CreationDate",), datetime() as time) | GreaterThanOrEqual(
+                ("CreationDate",), datetime() as time
+            ):
+                kwargs.setdefault("since", time - timedelta(milliseconds=1))
+            case LessThan(("CreationDate",), datetime() as time) | LessThanOrEqual(
+                ("CreationDate",), datetime() as time
+            ):
+                kwargs.setdefault("until", time + timedelta(milliseconds=1))
+
+    def _keep_sites(self, names: Sequence[str]) -> None:
+        self._sites = {*names} if self._sites is None else self._sites & {*names}
 
 
-def _value(name: str, text: str) -> Any:
-    """An option of Spark's, which is a text, as the keyword that it stands for."""
-    kinds = get_args(_HINTS.get(name)) or (_HINTS.get(name),)
+def _tables(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    return options_of(kwargs, core=kwargs.get("core", "auto")).nest
+
+
+def _run_here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+    return [catch_errors(function, task) for task in tasks]
+
+
+def _raise_errors(found: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    for site, state in found:
+        if isinstance(state, So2docsError):
+            raise state
+        yield site, state
+
+
+def _own_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that the user gave, without those that Spark adds to a table of its catalog."""
+    named = {name.lower(): text for name, text in options.items()}
+    if _OF_TABLES not in named:
+        return named
+    texts = {
+        name.removeprefix("option."): text
+        for name, text in named.items()
+        if name.startswith("option.")
+    }
+    # Spark makes a URL of a path.
+    return texts | {"path": re.sub("^file:/+", "/", named.get("path", ""))}
+
+
+def to_texts(kwargs: Mapping[str, Any]) -> dict[str, str]:
+    """Keywords as the options of a data source, which are texts."""
+    return {name: _to_text(value) for name, value in kwargs.items() if value is not None}
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, date):
+        return value.isoformat()
+    if callable(value):
+        return f"{value.__module__}:{value.__qualname__}"
+    return str(value) if isinstance(value, str | int | float) else ",".join(value)
+
+
+def _parse_keyword(name: str, text: str) -> Any:
+    hint = _HINTS.get(name)
+    kinds = get_args(hint) or (hint,)
     if name in ("tags", "nest"):
         return text.split(",")
+    return _parse(name, text, *kinds)
+
+
+def _parse(name: str, text: str, *kinds: Any) -> Any:
+    """An option of Spark's, which is a text, as the keyword that it stands for."""
     if bool in kinds or int in kinds:
-        with suppress(ValueError):  # The check of the keywords says what it must be.
+        with suppress(ValueError):  # The validation of keywords says what it must be.
             return orjson.loads(text.lower())
     return text

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any
+
+import orjson
 
 from so2docs.errors import DumpError, OutputError, So2docsError
 from so2docs.report import Report
@@ -14,13 +18,18 @@ from so2docs.sources import storage
 SUCCESS = "_SUCCESS"
 ERROR = "_error.xml"
 PART = "part-"
-STRAYS = ".strays"
+STRAYS = ".strays-00000"
+_RUN = "_run"
 _TEMPORARY = "_temporary"
-_OURS = (PART, STRAYS, "_strays", _TEMPORARY, SUCCESS, ERROR)
+_OURS = (PART, ".strays", _TEMPORARY, _RUN, SUCCESS, ERROR)
 
 
-def names_in(folder: str) -> list[str]:
-    """Names of the files in the folder of a site; an error if so2docs did not write them."""
+def list_names(folder: str) -> list[str]:
+    """Names of the files in the folder of a site.
+
+    Raises:
+        OutputError: The folder is a file, or holds a file that so2docs did not write.
+    """
     try:
         names = storage.listed(folder)
     except NotADirectoryError:
@@ -33,9 +42,16 @@ def names_in(folder: str) -> list[str]:
     return names
 
 
-def begin(folder: str) -> None:
-    """Mark the folder of a site as unfinished. Earlier files stay until they are replaced."""
+def begin(task: tuple[str, str]) -> None:
+    """Give the folder of a site to a run. Earlier files stay until they are replaced.
+
+    Args:
+        task: The folder and the id of the run.
+    """
+    folder, run = task
     try:
+        storage.make_folder(folder)
+        storage.write(storage.join(folder, _RUN), run.encode())
         for name in (SUCCESS, ERROR, _TEMPORARY):
             storage.remove(storage.join(folder, name))
     except OSError as error:
@@ -44,68 +60,127 @@ def begin(folder: str) -> None:
 
 @contextmanager
 def draft(folder: str) -> Iterator[str]:
-    """A folder of this attempt's own, on the disk of the output where that is a disk."""
-    storage.make_folder(folder)
+    """A folder for the files of one attempt, on the disk of the output where that is a disk."""
     if storage.is_url(folder):
-        with temporary_folder() as found:
-            yield found
-    else:
-        common = os.path.join(folder, _TEMPORARY)
-        os.makedirs(common, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=common, ignore_cleanup_errors=True) as found:
-            yield found
+        with temporary_folder() as path:
+            yield path
+        return
+    common = os.path.join(folder, _TEMPORARY)
+    os.makedirs(common, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=common, ignore_cleanup_errors=True) as path:
+            yield path
+    finally:
+        with suppress(OSError):  # Another attempt is still running.
+            os.rmdir(common)
 
 
 def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder where Spark keeps its own temporary files, removed with them at the latest."""
-    places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
-    return tempfile.TemporaryDirectory(
-        prefix="so2docs-", dir=next((place for place in places if os.path.isdir(place)), None)
-    )
+    """A folder in the local directory of Spark that has most room; Spark removes what remains."""
+    places = [
+        (shutil.disk_usage(place).free, place)
+        for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+        if os.path.isdir(place)
+    ]
+    return tempfile.TemporaryDirectory(prefix="so2docs-", dir=max(places)[1] if places else None)
 
 
-def publish(folder: str, draft: str, report: Report, number: int = 0) -> set[str]:
-    """Give finished files their places, under the names that are returned; complete the report.
+def publish(folder: str, run: str, draft: str, report: Report) -> dict[str, int]:
+    """Move the files of a draft to their places, and complete the report.
 
-    Another attempt does the same with the same bytes. `number` is the one of the side file, whose
-    name is not that of data to readers.
+    Another attempt of the same run does the same with the same bytes.
+
+    Returns:
+        Names and bytes of the files.
+
+    Raises:
+        OutputError: Another run has taken the folder.
     """
-    made = {}
+    files = {}
     if report.questions:
-        made = {
+        files = {
             name: os.path.join(draft, name) for name in os.listdir(draft) if name.startswith(PART)
         }
     else:
         report.files = report.output_bytes = 0
     if report.strays_path is not None:
-        name = f"{STRAYS}-{number:05}"
-        made[name], report.strays_path = report.strays_path, name
-    for name, path in made.items():
-        storage.publish(path, storage.join(folder, name))
-    return set(made)
+        files[STRAYS], report.strays_path = report.strays_path, STRAYS
+    sizes = {name: os.path.getsize(path) for name, path in sorted(files.items())}
+    for name in sizes:
+        _check_run(folder, run)
+        storage.publish(files[name], storage.join(folder, name))
+    return sizes
 
 
-def finish(folder: str, names: set[str]) -> None:
-    """Remove all but these files, which an earlier conversion left, and mark it as finished."""
+def finish(folder: str, run: str, files: Mapping[str, int], report: Mapping[str, Any]) -> None:
+    """Mark a folder as finished, with the list of its files, once all of them are there.
+
+    Files that an earlier conversion left are removed.
+
+    Args:
+        folder: The folder of the site.
+        run: Id of the run.
+        files: Names and bytes of the files.
+        report: The report of the conversion, which a restarted run reads back.
+
+    Raises:
+        OutputError: A file is missing or has another size, or another run has taken the folder.
+    """
+    _check_run(folder, run)
     for name in storage.listed(folder):
-        if name.startswith((PART, STRAYS)) and name not in names:
+        if name.startswith((PART, ".strays")) and name not in files:
             storage.remove(storage.join(folder, name))
-    storage.write(storage.join(folder, SUCCESS), b"")
-    with suppress(OSError):  # Of an attempt that still runs, and whose result nobody wants.
-        storage.remove(storage.join(folder, _TEMPORARY))
+    for name, size in files.items():
+        try:
+            found = storage.identity(storage.join(folder, name))[0]
+        except OSError:
+            found = None
+        if found != size:
+            state = "is gone" if found is None else f"has {found:,} bytes, not {size:,}"
+            raise OutputError(
+                f"{storage.join(folder, name)}: {state}; find out what else writes to this folder",
+                retry="",
+            )
+    content = {"run": run, "files": files, "report": report}
+    storage.write(storage.join(folder, SUCCESS), orjson.dumps(content))
+    storage.remove(storage.join(folder, _RUN))
 
 
-def end(task: tuple[str, set[str] | So2docsError]) -> None:
-    """Mark a folder that several tasks have written as finished, or clear it for an error."""
-    folder, result = task
-    if isinstance(result, set):
-        finish(folder, result)
-        return
-    for name in storage.listed(folder):
-        if name.startswith(_OURS):
+def read_report(folder: str, run: str) -> dict[str, Any] | None:
+    """The report of a folder that this run has finished; None if it has not."""
+    success = _read(folder, SUCCESS)
+    try:
+        content = orjson.loads(success)
+        report: dict[str, Any] | None = content["report"] if content["run"] == run else None
+    except (ValueError, KeyError, TypeError):
+        return None
+    return report
+
+
+def _check_run(folder: str, run: str) -> None:
+    current = _read(folder, _RUN).decode(errors="replace")
+    # Another attempt of this run may have finished it.
+    if current != run and (current or read_report(folder, run) is None):
+        raise OutputError(
+            f"{folder}: another run writes to this folder; let it finish, or choose another output"
+        )
+
+
+def _read(folder: str, name: str) -> bytes:
+    try:
+        with storage.open_file(storage.join(folder, name)) as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def clear(folder: str, error: So2docsError) -> None:
+    """Remove what a failed conversion left, and save the bytes that show what is wrong."""
+    with suppress(OSError):
+        for name in (_TEMPORARY, _RUN):
             storage.remove(storage.join(folder, name))
-    if isinstance(result, DumpError):
-        save_excerpt(folder, result)
+    if isinstance(error, DumpError):
+        save_excerpt(folder, error)
 
 
 def save_excerpt(folder: str, error: DumpError) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from so2docs.errors import DumpError
+from so2docs.errors import So2docsError
 from so2docs.report import Report, TableCounts
 
 _SUMS = (
@@ -24,13 +24,13 @@ class SparkReport:
     Attributes:
         sites: The report of each site that was converted, by name.
         finished: Names of the sites that an earlier run had finished.
-        failures: What is wrong with the dumps of the others, by name.
+        failures: Why the others were not converted, by name.
         seconds: Wall time.
     """
 
     sites: dict[str, Report] = field(default_factory=dict)
     finished: list[str] = field(default_factory=list)
-    failures: dict[str, DumpError] = field(default_factory=dict)
+    failures: dict[str, So2docsError] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property

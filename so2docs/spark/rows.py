@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from so2docs.errors import OptionError
 from so2docs.options.conversion import Options
 from so2docs.output.formats.parquet import Parquet
-from so2docs.spark.frames import batched
+from so2docs.spark.jobs import batched
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
 
 IdsAndLines = Iterable[tuple[int, bytes]]
 
 
-def batches(site: str, documents: IdsAndLines, options: Options, *, schema: bool) -> Iterator[Any]:
+def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool) -> Iterator[Any]:
     """Documents of a site in Arrow batches: site, id and JSON of each, or its columns."""
     import pyarrow as pa
 
-    parquet = _parquet(options, site) if schema else None
+    parquet = _parquet(options, site) if typed else None
     for some in batched(documents, lambda one: len(one[1])):
         ids, lines = zip(*some, strict=True)
         if parquet is None:
@@ -27,18 +30,20 @@ def batches(site: str, documents: IdsAndLines, options: Options, *, schema: bool
             arrays = [sites, pa.array(ids, pa.int64()), pa.array(lines, pa.string())]
             yield pa.record_batch(arrays, ["Site", "Id", "Document"])
         else:
-            typed = parquet.table([orjson.loads(line) for line in lines])
-            yield from typed.cast(_spark_schema(parquet.schema)).to_batches()
+            table = parquet.table([orjson.loads(line) for line in lines])
+            yield from table.cast(_spark_schema(parquet.schema)).to_batches()
 
 
-def columns(options: Options, *, schema: bool) -> str:
-    """The columns of such batches, as Spark writes them."""
-    if schema and options.recipe is not None:
-        raise OptionError("a recipe's records have no typed columns: leave schema out")
-    if not schema:
-        return "Site string NOT NULL, Id bigint NOT NULL, Document string NOT NULL"
-    fields = _spark_schema(_parquet(options, "").schema)
-    return ", ".join(f"`{field.name}` {_ddl(field.type)}" for field in fields)
+def columns(options: Options, *, typed: bool) -> StructType:
+    """The columns of such batches, as a schema of Spark's."""
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    if not typed:
+        names = {"Site": StringType(), "Id": LongType(), "Document": StringType()}
+        return StructType([StructField(name, kind) for name, kind in names.items()])
+    if options.recipe is not None:
+        raise OptionError("a recipe's records have no typed columns: leave `typed` out")
+    return _struct(_parquet(options, "").schema)
 
 
 def _parquet(options: Options, site: str) -> Parquet:
@@ -64,13 +69,20 @@ def _spark_type(kind: Any) -> Any:
     return pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(kind) else kind
 
 
-def _ddl(kind: Any) -> str:
+def _struct(fields: Any) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(field.name, _from_arrow(field.type)) for field in fields])
+
+
+def _from_arrow(kind: Any) -> DataType:
     import pyarrow as pa
+    from pyspark.sql.types import ArrayType, LongType, StringType, TimestampType
 
     if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'`{field.name}`: {_ddl(field.type)}' for field in kind)}>"
+        return _struct(kind)
     if pa.types.is_list(kind):
-        return f"array<{_ddl(kind.value_type)}>"
+        return ArrayType(_from_arrow(kind.value_type))
     if pa.types.is_timestamp(kind):
-        return "timestamp"
-    return "bigint" if pa.types.is_integer(kind) else "string"
+        return TimestampType()
+    return LongType() if pa.types.is_integer(kind) else StringType()

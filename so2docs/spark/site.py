@@ -1,8 +1,8 @@
-"""A site a task, in an executor: `so2docs.convert` into part files, or its documents.
+"""What a Spark task does with a dump: convert it into part files, or yield its documents.
 
-One task of Spark's reads a dump in whatever form it comes, with as many worker processes as Spark
-counts cores for it (`spark.task.cpus`; one process and no others for one core). What is kept
-between the passes stands on the disk of the executor, so that memory does not grow with the dump.
+A task reads a dump in whatever form it comes, with as many worker processes as Spark counts cores
+for it (`spark.task.cpus`, or those of a resource profile). What is kept between the passes is on
+the disk of the executor, so that memory does not grow with the dump.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from so2docs.conversion import convert, nested, options_for
-from so2docs.errors import DumpError
+from so2docs.errors import ClusterError, So2docsError
 from so2docs.options.output_form import ending
 from so2docs.output.paths import Names
 from so2docs.report import Report
@@ -23,46 +23,62 @@ from so2docs.spark.sites import Site
 _STEM = folders.PART.rstrip("-")
 
 
-def convert_site(site: Site, *, keywords: Mapping[str, Any], has_site: bool) -> Report:
-    """Convert a dump into part files in the folder of its site, and mark that as finished."""
+def convert_site(
+    site: Site, *, run: str, keywords: Mapping[str, Any], site_field: str | None
+) -> Report:
+    """Convert a dump into part files in the folder of its site, and mark that as finished.
+
+    Raises:
+        So2docsError: As `so2docs.convert`; nothing of this attempt is left in the folder then.
+    """
+    if (finished := folders.read_report(site.folder, run)) is not None:
+        return Report.from_dict(finished)  # By an earlier attempt, whose result was lost.
     end = ending(keywords.get("format"), keywords.get("compression"))
-    with folders.draft(site.folder) as draft, folders.temporary_folder() as work_dir:
-        try:
+    try:
+        with folders.draft(site.folder) as draft, folders.temporary_folder() as work_dir:
             report = convert(
                 site.path,
                 os.path.join(draft, f"{_STEM}{end}"),
-                site_field=("Site", site.name) if has_site else None,
-                jobs=_cores(),
+                site_field=None if site_field is None else (site_field, site.name),
+                jobs=_count_cores(),
                 work_dir=work_dir,
                 **keywords,
             )
-        except DumpError as error:
-            folders.save_excerpt(site.folder, error)
-            raise
-        names = folders.publish(site.folder, draft, report)
-    folders.finish(site.folder, names)
-    report.output, report.first_file, report.last_file = site.folder, None, None
-    if report.strays_path is not None:
-        report.strays_path = storage.join(site.folder, report.strays_path)
+            files = folders.publish(site.folder, run, draft, report)
+        report.output, report.first_file, report.last_file = site.folder, None, None
+        if report.strays_path is not None:
+            report.strays_path = storage.join(site.folder, report.strays_path)
+        folders.finish(site.folder, run, files, report.as_dict())
+    except So2docsError as error:
+        folders.clear(site.folder, error)
+        raise
+    except OSError as error:
+        failure = ClusterError(f"{site.folder}: the executor failed: {error}")
+        folders.clear(site.folder, failure)
+        raise failure from error
     return report
 
 
 def document_batches(
-    site: Site, *, keywords: Mapping[str, Any], schema: bool, has_site: bool
+    site: Site, *, keywords: Mapping[str, Any], typed: bool, site_field: str | None
 ) -> Iterator[Any]:
-    """The documents of a dump in Arrow batches, as `rows.batches` makes them."""
-    site_field = ("Site", site.name) if has_site or schema else None
-    options = options_for(site.path, {**keywords, "jobs": _cores()}, None, site_field)
+    """The documents of a dump in Arrow batches, as `rows.batches` makes them.
+
+    Raises:
+        So2docsError: As `so2docs.documents`.
+    """
+    field = None if site_field is None else (site_field, site.name)
+    options = options_for(site.path, {**keywords, "jobs": _count_cores()}, None, field)
     with (
         folders.temporary_folder() as work_dir,
         nested(site.path, Names("-", work_dir), options, {}) as session,
     ):
         documents = (document for some in session.documents() for document in some)
-        yield from rows.batches(site.name, documents, options, schema=schema)
+        yield from rows.batches(site.name, documents, options, typed=typed)
 
 
-def _cores() -> int:
-    """Cores that Spark counts for this task: `spark.task.cpus`."""
+def _count_cores() -> int:
+    """Cores that Spark counts for this task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

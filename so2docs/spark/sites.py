@@ -8,17 +8,16 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from so2docs.errors import DumpError, OptionError, So2docsError
 from so2docs.options.conversion import Options
 from so2docs.options.sites import host
-from so2docs.schema import POSTS
 from so2docs.sources import kinds, storage
-from so2docs.sources.dump import Dump, open_dump
+from so2docs.sources.dump import open_dump
 from so2docs.sources.opening import Catalog, file_in_folder
 from so2docs.sources.tables import find_tables
 from so2docs.spark import folders
@@ -27,8 +26,6 @@ Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 Run = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 """Applies a function to tasks: what it returns or the `So2docsError` that it raises, for each."""
-
-Result = TypeVar("Result")
 
 _HADOOP = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 
@@ -43,45 +40,38 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundDump:
-    """A sound site.
+class SiteState:
+    """What can be told of a site before it is converted.
 
     Attributes:
         size: Bytes of its posts and tables, about.
-        dumps: Its posts and tables by name, if all of them can be read in ranges.
         is_finished: Whether its folder has all its files.
-        is_begun: Whether there is anything in its folder.
     """
 
     size: int = 0
-    dumps: Mapping[str, Dump] = field(default_factory=dict)
     is_finished: bool = False
-    is_begun: bool = False
-
-
-Found = tuple[Site, FoundDump]
 
 
 def find(
-    given: Sequence[str],
+    patterns: Sequence[str],
     run: Run,
     *,
     folder: str = "",
     nest: tuple[str, ...] = (),
     force: bool = False,
-) -> list[tuple[Site, FoundDump | So2docsError]]:
+) -> list[tuple[Site, SiteState | So2docsError]]:
     """Find dumps by paths and patterns, name them, and look at each; `run` does so."""
     paths: dict[str, None] = {}
-    for found in run(matching, given):
-        if isinstance(found, So2docsError):
-            raise found
-        paths |= dict.fromkeys(found)
-    folders_of = [name.split("/") for name in names(list(paths))]
+    for matches in run(matching, patterns):
+        if isinstance(matches, So2docsError):
+            raise matches
+        paths |= dict.fromkeys(matches)
+    parts = [name.split("/") for name in names(list(paths))]
     sites = [
         Site("/".join(own), path, storage.join(folder, *own) if folder else "")
-        for own, path in zip(folders_of, paths, strict=True)
+        for own, path in zip(parts, paths, strict=True)
     ]
-    return list(zip(sites, run(partial(look, nest=nest, force=force), sites), strict=True))
+    return list(zip(sites, run(partial(inspect, nest=nest, force=force), sites), strict=True))
 
 
 def patterns(source: Dumps) -> list[str]:
@@ -89,10 +79,10 @@ def patterns(source: Dumps) -> list[str]:
     several = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not several:
         raise OptionError("no dump is given; give a path or a pattern")
-    return [located(one) for one in several]
+    return [locate(one) for one in several]
 
 
-def located(path: str | os.PathLike[str]) -> str:
+def locate(path: str | os.PathLike[str]) -> str:
     """A path that means the same in every process, whatever its current folder.
 
     Hadoop writes a URL without a host with one slash (`file:/x`), fsspec with three.
@@ -142,35 +132,31 @@ def _place(path: str) -> list[str]:
     return [part for part in place if part not in (".", "..")] or ["posts"]
 
 
-def look(site: Site, *, nest: tuple[str, ...] = (), force: bool = False) -> FoundDump:
-    """Look at the folder of a site, at head and tail of its plain files, at the kind of others."""
-    there = folders.names_in(site.folder) if site.folder else []
-    if folders.SUCCESS in there and not force:
-        return FoundDump(is_finished=True)
+def inspect(site: Site, *, nest: tuple[str, ...] = (), force: bool = False) -> SiteState:
+    """Look at the folder of a site, at head and tail of its plain file, at the kind of others."""
+    present = folders.list_names(site.folder) if site.folder else []
+    if folders.SUCCESS in present and not force:
+        return SiteState(is_finished=True)
     try:
         posts = file_in_folder(site.path, kinds.POSTS) if os.path.isdir(site.path) else site.path
         with Catalog() as catalog:
             facts = catalog.look(posts)
-            # Of a pipe, `open_dump` says that it is no file.
+            # Of a pipe, `open_dump` says that it is not a file.
             dump = open_dump(posts) if facts.is_plain or not facts.is_file else None
             tables = find_tables(site.path, nest, {}, catalog)
     except DumpError as error:
         folders.save_excerpt(site.folder, error)
         raise
-    found = {POSTS.name: dump} | {name: table.dump for name, table in tables.items()}
-    dumps = {name: dump for name, dump in found.items() if isinstance(dump, Dump)}
     size = dump.size if dump else facts.expected
-    size += sum(table.size for table in tables.values())
-    return FoundDump(size, dumps if len(dumps) == len(found) else {}, is_begun=bool(there))
+    return SiteState(size + sum(table.size for table in tables.values()))
 
 
-def site_options(site: Site, options: Options, *, has_site: bool = False) -> Options:
-    """How to convert a site, whose host name has to be known if it is needed."""
-    options = replace(options, site_field=("Site", site.name)) if has_site else options
+def check_host(site: Site, options: Options) -> None:
+    """Raise `OptionError` where the host name of a site is needed and its name does not tell it."""
     if not options.is_attributed:
-        return options
+        return
     try:
-        return replace(options, host=host(site.path, None))
+        host(site.path, options.host)
     except OptionError as error:
         raise OptionError(
             f"{site.path}: the host name of its site cannot be told; put the dump into a folder of "
@@ -178,23 +164,6 @@ def site_options(site: Site, options: Options, *, has_site: bool = False) -> Opt
         ) from error
 
 
-def sound(
-    done: Iterable[tuple[Site, Result | So2docsError]], failures: dict[str, DumpError] | None = None
-) -> list[tuple[Site, Result]]:
-    """What sites came to; of dumps with an error, it is noted, or raised without such a place."""
-    sound = []
-    for site, result in done:
-        if not isinstance(result, So2docsError):
-            sound.append((site, result))
-            continue
-        if isinstance(result, DumpError) and site.folder and result.excerpt is not None:
-            result.excerpt_path = storage.join(site.folder, folders.ERROR)
-        if failures is None or not isinstance(result, DumpError):
-            raise result
-        failures[site.name] = result
-    return sound
-
-
-def by_size(found: Iterable[Found]) -> list[Site]:
+def by_size(sites: Iterable[tuple[Site, SiteState]]) -> list[Site]:
     """The longest first, so that none is left for the end."""
-    return [site for site, _ in sorted(found, key=lambda one: -one[1].size)]
+    return [site for site, _ in sorted(sites, key=lambda one: -one[1].size)]

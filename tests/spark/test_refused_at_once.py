@@ -15,13 +15,12 @@ def test_several_sites_whose_documents_would_replace_each_other(form: Any, tmp_p
     from so2docs.spark import convert
 
     session: Any = None
-    with pytest.raises(so2docs.OptionError, match=f"format='{form}' of several sites needs their"):
+    with pytest.raises(so2docs.OptionError, match=f"format='{form}' of several sites needs"):
         convert(
             session,
             [SAMPLES / "posts.xml", SAMPLES / "votes.xml"],
             tmp_path,
             format=form,
-            site=False,
         )
     assert not list(tmp_path.iterdir())
 

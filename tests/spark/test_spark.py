@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,15 +31,15 @@ import so2docs
 from so2docs import merge
 from so2docs import spark as on_spark
 from so2docs.posts import posts
-from so2docs.spark import door, sites
-from so2docs.spark.frames import outcome, run
+from so2docs.spark import api, folders, sites
+from so2docs.spark.jobs import catch_errors, run
 from so2docs.spark.site import convert_site
 
 
 @pytest.mark.spark
 def test_samples(session: Any, tmp_path: Path) -> None:
     options: dict[str, Any] = {"chunk_bytes": 700, "answers_by": "votes"}
-    report = on_spark.convert(session, SAMPLES / "*.xml", tmp_path / "out", site=False, **options)
+    report = on_spark.convert(session, SAMPLES / "*.xml", tmp_path / "out", **options)
     assert list(report.sites) == SAMPLE_NAMES
     for name in SAMPLE_NAMES:
         dump, folder = SAMPLES / f"{name}.xml", tmp_path / "out" / name
@@ -54,7 +55,7 @@ def test_samples(session: Any, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path) -> None:
     pattern = unpacked_dumps / "*" / "Posts.xml"
-    report = on_spark.convert(session, pattern, tmp_path / "out", site=False, chunk_bytes=500_000)
+    report = on_spark.convert(session, pattern, tmp_path / "out", chunk_bytes=500_000)
     assert report.sites
     for name in report.sites:
         dump = unpacked_dumps / name / "Posts.xml"
@@ -66,7 +67,7 @@ def test_same_files_for_any_chunks_and_many_parts_in_order(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dump = noisy_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 800_000, 9_001))
-    monkeypatch.setattr(door, "PART_BYTES", "100kB")
+    monkeypatch.setattr(api, "PART_BYTES", "100kB")
     found = []
     for chunk_bytes in (None, 200_011):
         out = tmp_path / str(chunk_bytes)
@@ -80,8 +81,8 @@ def test_same_files_for_any_chunks_and_many_parts_in_order(
 
 
 @pytest.mark.spark
-def test_site_stands_before_the_answers(session: Any, tmp_path: Path) -> None:
-    on_spark.convert(session, [SAMPLES / "votes.xml"], tmp_path)
+def test_site_field_is_before_the_answers(session: Any, tmp_path: Path) -> None:
+    on_spark.convert(session, [SAMPLES / "votes.xml"], tmp_path, site_field="Site")
     expected = (SAMPLES / "votes.jsonl").read_bytes().splitlines(keepends=True)
     found = lines_of(tmp_path / "votes")
     assert [
@@ -168,11 +169,11 @@ def test_a_run_after_a_mended_dump_converts_that_one_alone(session: Any, tmp_pat
     bad = sparse_dump(tmp_path / "in" / "bad" / "Posts.xml", range(1, 2000, 3), malformed=1201)
     pattern, out = tmp_path / "in" / "*" / "Posts.xml", tmp_path / "out"
     with pytest.raises(so2docs.MalformedDumpError):
-        on_spark.convert(session, pattern, out)
+        on_spark.convert(session, pattern, out, site_field="Site")
     assert (out / "good" / "_SUCCESS").exists()
     assert (out / "bad" / "_error.xml").exists()
     sparse_dump(bad, range(1, 2000, 3))
-    report = on_spark.convert(session, pattern, out)
+    report = on_spark.convert(session, pattern, out, site_field="Site")
     assert (report.finished, list(report.sites)) == (["good"], ["bad"])
     assert sorted(files_of(out / "bad")) == ["_SUCCESS", "part-00000.jsonl.gz"]
     for dump in (good, bad):
@@ -184,12 +185,12 @@ def test_a_run_after_a_mended_dump_converts_that_one_alone(session: Any, tmp_pat
 @pytest.mark.spark
 def test_urls_are_read_and_written_by_way_of_fsspec(session: Any, tmp_path: Path) -> None:
     pattern, out = f"file://{SAMPLES}/s*.xml", f"file://{tmp_path}/out"
-    report = on_spark.convert(session, pattern, out, site=False, chunk_bytes=700)
+    report = on_spark.convert(session, pattern, out, chunk_bytes=700)
     assert report.sites["strays"].output.startswith("file://")
     assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "plain")
     assert not [name for name in files_of(tmp_path / "out") if name.endswith(".part")]
     assert on_spark.convert(session, pattern, out).finished == list(report.sites)
-    on_spark.convert(session, pattern, out, site=False, force=True)
+    on_spark.convert(session, pattern, out, force=True)
     assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / "strays", tmp_path / "again")
 
 
@@ -205,8 +206,8 @@ def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     site = sites.Site("posts", f"file://{SAMPLES}/posts.xml", str(tmp_path))
     for result in (
-        outcome(sites.look, site),
-        outcome(partial(convert_site, keywords={}, has_site=False), site),
+        catch_errors(sites.inspect, site),
+        catch_errors(partial(convert_site, run="", keywords={}, site_field=None), site),
     ):
         assert isinstance(result, so2docs.OptionError)
         assert "pip install fsspec" in str(result)
@@ -224,7 +225,7 @@ def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.Mon
     ],
 )
 def test_what_a_path_means_everywhere(given: str, expected: str | None) -> None:
-    assert sites.located(given) == (expected or os.path.abspath(given))
+    assert sites.locate(given) == (expected or os.path.abspath(given))
 
 
 @pytest.mark.spark
@@ -259,7 +260,7 @@ def test_documents(session: Any) -> None:
 def test_documents_with_typed_columns(session: Any, tmp_path: Path) -> None:
     for dump, tables in ((SAMPLES / "posts.xml", ()), (SAMPLES / "site", "all")):
         assert_same_as_parquet(session, tmp_path, dump, nest=tables)
-    frame = on_spark.documents(session, SAMPLES / "posts.xml", schema=True)
+    frame = on_spark.documents(session, SAMPLES / "posts.xml", typed=True)
     types = dict(frame.dtypes)
     assert (types["Id"], types["CreationDate"], types["Tags"]) == (
         "bigint",
@@ -281,15 +282,116 @@ def test_a_folder_that_cannot_be_written_is_said_in_one_line(session: Any, tmp_p
 
 
 @pytest.mark.spark
-def test_what_fails_in_an_executor_is_said_in_one_line(session: Any) -> None:
-    def fail(number: int) -> None:
-        raise OSError(28, f"No space left on device number {number}")
+def test_what_fails_in_an_executor_is_the_result_of_its_task(session: Any) -> None:
+    def fail(number: int) -> int:
+        if number == 7:
+            raise OSError(28, f"No space left on device number {number}")
+        return number
 
-    with pytest.raises(so2docs.ClusterError) as error:
-        run(session, fail, [7])
-    assert str(error.value) == (
-        "Spark gave the job up: OSError: [Errno 28] No space left on device number 7"
+    first, second = run(session, fail, [7, 8])
+    assert (type(first), second) == (so2docs.ClusterError, 8)
+    assert str(first) == (
+        "the executor failed: OSError: [Errno 28] No space left on device number 7"
     )
+
+
+@pytest.mark.spark
+def test_a_worker_that_dies_is_the_failure_of_its_site(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dumps = [
+        sparse_dump(tmp_path / "in" / name / "Posts.xml", range(1, 2000, 3))
+        for name in ("first", "deadly", "last")
+    ]
+
+    def convert_or_die(site: sites.Site, **keywords: Any) -> so2docs.Report:
+        if site.name == "deadly":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return convert_site(site, **keywords)
+
+    monkeypatch.setattr(api, "convert_site", convert_or_die)
+    report = on_spark.convert(session, dumps, tmp_path / "out", on_error="skip")
+    assert list(report.sites) == ["first", "last"]
+    assert isinstance(report.failures["deadly"], so2docs.ClusterError)
+    assert not (tmp_path / "out" / "deadly" / "_SUCCESS").exists()
+    for dump in (dumps[0], dumps[2]):
+        name = dump.parent.name
+        assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name)
+    with pytest.raises(so2docs.ClusterError, match="Spark ended the job"):
+        on_spark.convert(session, dumps, tmp_path / "out")
+
+
+@pytest.mark.spark
+def test_a_full_disk_is_the_failure_of_its_site(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dumps = [
+        sparse_dump(tmp_path / "in" / name / "Posts.xml", range(1, 2000, 3))
+        for name in ("full", "good")
+    ]
+
+    def convert_or_fill(site: sites.Site, **keywords: Any) -> so2docs.Report:
+        if site.name == "full":
+            raise so2docs.DiskFullError("/x: about 1 GB is needed; give --work-dir a larger one")
+        return convert_site(site, **keywords)
+
+    monkeypatch.setattr(api, "convert_site", convert_or_fill)
+    report = on_spark.convert(session, dumps, tmp_path / "out", on_error="skip")
+    assert list(report.sites) == ["good"]
+    assert isinstance(report.failures["full"], so2docs.DiskFullError)
+    assert "spark.local.dir" in str(report.failures["full"])
+    assert "work-dir" not in str(report.failures["full"])
+
+
+@pytest.mark.spark
+def test_a_second_run_into_one_folder_is_noticed(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump, out = SAMPLES / "posts.xml", tmp_path / "out"
+
+    def convert_late(site: sites.Site, **keywords: Any) -> so2docs.Report:
+        folders.begin((site.folder, "another run"))
+        return convert_site(site, **keywords)
+
+    monkeypatch.setattr(api, "convert_site", convert_late)
+    with pytest.raises(so2docs.OutputError, match="another run writes to this folder"):
+        on_spark.convert(session, dump, out)
+    assert list(files_of(out)) == []
+
+
+def test_success_lists_the_files_and_needs_all_of_them(tmp_path: Path) -> None:
+    site = sites.Site("posts", str(SAMPLES / "posts.xml"), str(tmp_path / "posts"))
+    folders.begin((site.folder, "run"))
+    report = convert_site(site, run="run", keywords={}, site_field=None)
+    success = json.loads((tmp_path / "posts" / "_SUCCESS").read_bytes())
+    part = tmp_path / "posts" / "part-00000.jsonl.gz"
+    assert success["files"]["part-00000.jsonl.gz"] == part.stat().st_size
+    assert success["report"]["questions"] == report.questions
+    # An attempt whose result was lost is not made again.
+    assert convert_site(site, run="run", keywords={}, site_field=None) == report
+    folders.begin((site.folder, "run"))
+    part.write_bytes(b"cut")
+    with pytest.raises(so2docs.OutputError, match="has 3 bytes, not"):
+        folders.finish(site.folder, "run", success["files"], {})
+    part.unlink()
+    with pytest.raises(so2docs.OutputError, match="is gone"):
+        folders.finish(site.folder, "run", success["files"], {})
+    assert not (tmp_path / "posts" / "_SUCCESS").exists()
+
+
+def test_the_spill_goes_to_the_local_directory_with_most_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [tmp_path / "small", tmp_path / "large"]
+    for place in places:
+        place.mkdir()
+    room = {str(places[0]): 10, str(places[1]): 20}
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", ",".join(map(str, [*places, tmp_path / "gone"])))
+    monkeypatch.setattr(
+        folders.shutil, "disk_usage", lambda place: SimpleNamespace(free=room[place])
+    )
+    with folders.temporary_folder() as folder:
+        assert Path(folder).parent == places[1]
 
 
 @pytest.mark.spark

@@ -11,7 +11,7 @@ import pytest
 from support.command import run_process
 from support.places import CHECKOUT, SAMPLES
 from support.spark_cluster import connect_server, standalone
-from support.spark_runs import assert_same_as_plain, lines_of, sparse_dump, wide_site
+from support.spark_runs import assert_same_as_plain, lines_of, noisy_dump, sparse_dump
 
 import so2docs
 
@@ -45,37 +45,31 @@ def run(script: str, *arguments: object) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_executors_killed_in_each_stage_change_nothing(master: str, tmp_path: Path) -> None:
+def test_a_killed_executor_changes_nothing_and_a_large_dump_gets_all_cores(
+    master: str, tmp_path: Path
+) -> None:
     dumps = [
         sparse_dump(tmp_path / "dumps" / f"site{number}" / "Posts.xml", range(1, 90_000, 101))
-        for number in range(4)
+        for number in range(3)
     ]
-    giant, out = wide_site(tmp_path / "wide"), tmp_path / "out"
-    assert run("spark_killer", master, out, giant, *dumps) == [
-        "run",  # The sites.
-        "read",  # Ranges of posts and tables.
-        "Spread._joined",  # Rows of tables find the questions of their posts.
-        "find_users",
-        "convert",  # Part files.
-    ]
-    for dump in dumps:
+    large = noisy_dump(tmp_path / "dumps" / "large" / "Posts.xml", range(1, 60_000, 31))
+    out = tmp_path / "out"
+    jobs = run("spark_killer", master, out, *dumps, large)
+    assert jobs == {"site0": 1, "site1": 1, "site2": 1, "large": 2}
+    for dump in (*dumps, large):
         name = dump.parent.name
-        assert_same_as_plain(dump, out / "sites" / name, tmp_path / name)
-    assert_same_as_plain(giant, out / "giant" / "wide", tmp_path / "plain", nest="all")
-    assert len(list((out / "giant" / "wide").glob("part-*"))) > 5
+        assert_same_as_plain(dump, out / name, tmp_path / name)
 
 
 def test_spark_connect(connect: str, tmp_path: Path) -> None:
-    giant = wide_site(tmp_path / "wide")
     out, site = tmp_path / "out", SAMPLES / "site"
-    found = run("spark_connected", connect, out, site, giant)
-    assert found["sites"] == ["site", "wide"]
-    assert_same_as_plain(site, out / "small" / "site", tmp_path / "site", nest="all")
-    assert_same_as_plain(giant, out / "giant" / "wide", tmp_path / "giant", nest="all")
-    assert len(list((out / "giant" / "wide").glob("part-*"))) > 5
-    assert found["spread"] == sum(1 for _ in so2docs.documents(giant, nest="all"))
+    found = run("spark_connected", connect, out, site)
+    assert found["sites"] == ["site"]
+    assert_same_as_plain(site, out / "site", tmp_path / "site", nest="all")
+    documents = list(so2docs.documents(site, nest="all"))
+    assert found["documents"] == len(documents)
     assert {row["Id"]: row["UpMod"] for row in found["loaded"]} == {
-        one["Id"]: one["Votes"].get("UpMod", 0) for one in so2docs.documents(site, nest="all")
+        one["Id"]: one["Votes"].get("UpMod", 0) for one in documents
     }
 
 
@@ -100,7 +94,7 @@ def test_command_over_spark_connect(connect: str, tmp_path: Path) -> None:
 def test_a_task_has_as_many_processes_as_spark_gives_it_cores(tmp_path: Path) -> None:
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 21))  # Two chunks.
     votes, report, out = SAMPLES / "votes.xml", tmp_path / "report.json", tmp_path / "out"
-    options = ["--master", "local[2]", "--conf", "spark.task.cpus=2", "--no-site"]
+    options = ["--master", "local[2]", "--conf", "spark.task.cpus=2"]
     done = run_process("spark", dump, votes, out, *options, "--report", report, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "in all" in done.stderr

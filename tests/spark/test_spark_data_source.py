@@ -1,5 +1,7 @@
 """`spark.read.format("so2docs")`: found by its name, with the columns and rows of Parquet."""
 
+import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,20 @@ from support.spark_runs import SAMPLES, assert_same_as_parquet
 
 import so2docs
 from so2docs import spark as on_spark
+from so2docs.spark.sites import Site
+
+pytest.importorskip("pyspark")
+from pyspark.errors import PySparkException
+from pyspark.sql.datasource import (
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    InputPartition,
+    LessThan,
+)
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from so2docs.spark.data_source import Questions
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +44,7 @@ def test_options_are_texts(session: Any, tmp_path: Path) -> None:
 def test_a_pattern_is_a_partition_a_dump(session: Any) -> None:
     pattern = SAMPLES / "v*.xml"
     loaded = session.read.format("so2docs").load(str(pattern))
-    wanted = on_spark.documents(session, pattern, schema=True)
+    wanted = on_spark.documents(session, pattern, typed=True)
     assert loaded.schema == wanted.schema
     rows, expected = (frame.orderBy("Site", "Id").collect() for frame in (loaded, wanted))
     assert rows == expected
@@ -46,15 +62,113 @@ def test_a_pattern_is_a_partition_a_dump(session: Any) -> None:
     ],
 )
 def test_wrong_options_say_so(session: Any, options: dict[str, str], message: str) -> None:
-    from pyspark.errors import PySparkException
-
     with pytest.raises(PySparkException, match=message):
         session.read.format("so2docs").options(**options).load(str(SAMPLES / "posts.xml"))
 
 
 def test_a_dump_that_is_not_there_says_so(session: Any, tmp_path: Path) -> None:
-    from pyspark.errors import PySparkException
-
     frame = session.read.format("so2docs").load(str(tmp_path / "none.xml"))
     with pytest.raises(PySparkException, match=r"none\.xml: cannot be read: No such file"):
         frame.count()
+
+
+def test_a_table_of_the_catalog(session: Any, tmp_path: Path) -> None:
+    name = "questions_of_a_sample"
+    try:
+        session.sql(
+            f"CREATE TABLE {name} USING so2docs "
+            f"OPTIONS (path '{SAMPLES / 'site'}', nest 'all', min_score '1')"
+        )
+        table = session.table(name)
+        plain = list(so2docs.documents(SAMPLES / "site", nest="all", min_score=1))
+        rows = table.selectExpr("Id", "size(Comments) AS Comments", "Site").collect()
+        assert sorted((row.Id, row.Comments, row.Site) for row in rows) == [
+            (one["Id"], len(one["Comments"]), "site") for one in plain
+        ]
+        with pytest.raises(PySparkException, match="'tag'"):
+            session.sql(f"CREATE TABLE other USING so2docs OPTIONS (path '{SAMPLES}', tag 'c')")
+    finally:
+        session.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_a_schema_of_the_user_prunes_columns(session: Any) -> None:
+    reader = session.read.format("so2docs").schema("Title string, Id bigint")
+    rows = reader.load(str(SAMPLES / "posts.xml")).collect()
+    plain = list(so2docs.documents(SAMPLES / "posts.xml"))
+    assert [tuple(row) for row in rows] == [(one.get("Title"), one["Id"]) for one in plain]
+    for schema, message in (
+        ("Tilte string", "the schema has a column 'Tilte'"),
+        ("Id string", "the schema has Id as string; it is bigint"),
+    ):
+        frame = session.read.format("so2docs").schema(schema).load(str(SAMPLES / "posts.xml"))
+        with pytest.raises(PySparkException, match=message):
+            frame.collect()
+
+
+def schema_of(**kinds: Any) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in kinds.items()])
+
+
+def test_a_pruned_column_is_not_made() -> None:
+    questions = Questions({"path": str(SAMPLES / "posts.xml")})
+    reader = questions.reader(schema_of(Id=LongType(), Title=StringType(), Site=StringType()))
+    (batch,) = reader.read(InputPartition(Site("posts", str(SAMPLES / "posts.xml"))))
+    assert batch.schema.names == ["Id", "Title", "Site"]
+    assert reader._request.kwargs["fields"] == ["Id", "Id", "Title"]
+
+
+CONDITIONS = [
+    "Score >= 3",
+    "Score > 2 AND Score < 20",
+    "Score = 7",
+    "CreationDate >= timestamp'2024-01-10 00:00:00'",
+    "CreationDate <= timestamp'2024-01-09 00:00:00'",
+    "Site = 'votes'",
+    "Site IN ('votes', 'none') AND Score >= 0",
+    "Score >= 1 OR Id < 5",
+]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_filters_that_are_pushed_down_change_nothing(session: Any, condition: str) -> None:
+    name = "spark.sql.python.filterPushdown.enabled"
+    found = []
+    for is_on in ("true", "false"):
+        session.conf.set(name, is_on)
+        frame = on_spark.documents(session, SAMPLES / "*.xml", typed=True)
+        rows = frame.where(condition).select("Site", "Id").collect()
+        found.append(sorted(map(tuple, rows)))
+    session.conf.unset(name)
+    assert found[0] == found[1]
+
+
+PUSHED = {"push_filters": "true"}
+
+
+def test_filters_reach_the_conversion() -> None:
+    time = datetime(2024, 1, 2, tzinfo=UTC)
+    filters = [
+        GreaterThan(("Score",), 2),
+        GreaterThanOrEqual(("CreationDate",), time),
+        LessThan(("CreationDate",), time),
+        EqualTo(("Site",), "votes"),
+    ]
+    questions = Questions({"path": str(SAMPLES / "v*.xml"), "until": "2025-01-01", **PUSHED})
+    reader = questions.reader(schema_of(Id=LongType()))
+    assert reader.pushFilters(filters) == filters
+    kwargs = reader._request.kwargs
+    assert (kwargs["min_score"], kwargs["until"]) == (2, "2025-01-01")
+    assert kwargs["since"] <= time
+    assert [one.value.name for one in reader.partitions()] == ["votes"]
+    limited = Questions({"path": str(SAMPLES / "votes.xml"), "limit": "2", **PUSHED})
+    reader = limited.reader(schema_of(Id=LongType()))
+    assert reader.pushFilters(filters) == filters
+    assert "min_score" not in reader._request.kwargs
+
+
+def test_documents_read_nothing_before_an_action(session: Any, tmp_path: Path) -> None:
+    frame = on_spark.documents(session, tmp_path / "posts.xml")
+    with pytest.raises(PySparkException, match=r"posts\.xml: cannot be read"):
+        frame.count()
+    shutil.copy(SAMPLES / "posts.xml", tmp_path)
+    assert frame.count() == sum(1 for _ in so2docs.documents(SAMPLES / "posts.xml"))

@@ -21,7 +21,7 @@ import so2docs
 from so2docs import spark as on_spark
 from so2docs.options.choices import FormatName
 from so2docs.options.output_form import ending
-from so2docs.spark import door
+from so2docs.spark import api
 
 FILTERS: list[dict[str, Any]] = [
     {"tags": ["discussion"], "min_score": 3, "min_answer_score": 1, "answered": True},
@@ -40,7 +40,7 @@ def test_filters(session: Any, unpacked_dumps: Path, tmp_path: Path, options: An
         path for path in sorted(unpacked_dumps.glob("*/Posts.xml")) if path.stat().st_size < 3e6
     ]
     assert several
-    report = on_spark.convert(session, several, tmp_path / "out", site=False, **options)
+    report = on_spark.convert(session, several, tmp_path / "out", **options)
     for dump in several:
         name = dump.parent.name
         found = report.sites[name]
@@ -71,7 +71,7 @@ def test_every_part_file_is_whole(
     compression: Any,
 ) -> None:
     dump = noisy_dump(tmp_path / "wide" / "Posts.xml", range(50_000, 800_000, 9_001))
-    monkeypatch.setattr(door, "PART_BYTES", "250kB")
+    monkeypatch.setattr(api, "PART_BYTES", "250kB")
     strays = '<row Id="3" PostTypeId="2" ParentId="5" /><row PostTypeId="1" /></posts>'
     dump.write_text(dump.read_text().replace("</posts>", strays))
     report = on_spark.convert(
@@ -131,7 +131,7 @@ def test_options_are_checked_before_anything_is_read(session: Any, tmp_path: Pat
 @pytest.mark.spark
 def test_documents_take_the_same_options(session: Any, tmp_path: Path) -> None:
     options: dict[str, Any] = {"fields": "Id,Title,Answers.Score", "min_score": 1}
-    frame = on_spark.documents(session, SAMPLES / "posts.xml", schema=True, **options)
+    frame = on_spark.documents(session, SAMPLES / "posts.xml", typed=True, **options)
     assert frame.columns == ["Id", "Title", "Site", "Other", "Answers"]
     plain = list(so2docs.documents(SAMPLES / "posts.xml", **options))
     rows = [row.asDict(recursive=True) for row in frame.orderBy("Id").collect()]
@@ -140,7 +140,7 @@ def test_documents_take_the_same_options(session: Any, tmp_path: Path) -> None:
         row["Answers"] = [present(answer) for answer in row["Answers"]]
     assert [present(row) for row in rows] == [one | {"Site": "posts"} for one in plain]
     no_answers = on_spark.documents(
-        session, SAMPLES / "posts.xml", schema=True, without="Body,Answers"
+        session, SAMPLES / "posts.xml", typed=True, without="Body,Answers"
     )
     assert not {"Body", "Answers"} & set(no_answers.columns)
     bodies = on_spark.documents(session, SAMPLES / "posts.xml", body="text").collect()
@@ -161,4 +161,4 @@ def test_records_of_a_recipe_and_attribution(session: Any, dumps: Path, tmp_path
         found = [json.loads(row.Document) for row in frame.collect()]
         assert found == list(so2docs.documents(dump, **options))
     with pytest.raises(so2docs.OptionError, match="no typed columns"):
-        on_spark.documents(session, dump, recipe="qa", schema=True)
+        on_spark.documents(session, dump, recipe="qa", typed=True)

@@ -48,7 +48,7 @@ def test_every_kind_of_stream(session: Any, tmp_path: Path) -> None:
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 1_001))
     packed = packed_in_every_way(tmp_path / "packed", dump.read_bytes())
     out = tmp_path / "out"
-    report = on_spark.convert(session, packed, out, site=False, chunk_bytes=20_000)
+    report = on_spark.convert(session, packed, out, chunk_bytes=20_000)
     names = ["bzip2", "folder", "gzip", "seven.com", "sixteen", "xz", "zip", "zstd"]
     assert sorted(report.sites) == names
     for name, given in zip(names, packed, strict=True):
@@ -62,7 +62,7 @@ def test_every_kind_of_stream(session: Any, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_published_archives(session: Any, dumps: Path, tmp_path: Path) -> None:
     pytest.importorskip("py7zr")
-    report = on_spark.convert(session, dumps / "archives" / "*.7z", tmp_path / "out", site=False)
+    report = on_spark.convert(session, dumps / "archives" / "*.7z", tmp_path / "out")
     assert report.sites
     for packed in (dumps / "archives").glob("*.7z"):
         plain = tmp_path / f"{packed.stem}.jsonl.gz"
@@ -74,7 +74,7 @@ def test_published_archives(session: Any, dumps: Path, tmp_path: Path) -> None:
 def test_streams_by_url(session: Any, tmp_path: Path) -> None:
     packed_in_every_way(tmp_path / "packed", (SAMPLES / "strays.xml").read_bytes())
     urls = [f"file://{tmp_path}/packed/{name}" for name in ("gzip.xml.gz", "seven.com-Posts.7z")]
-    on_spark.convert(session, urls, tmp_path / "out", site=False)
+    on_spark.convert(session, urls, tmp_path / "out")
     for name in ("gzip", "seven.com"):
         assert_same_as_plain(SAMPLES / "strays.xml", tmp_path / "out" / name, tmp_path / name)
 

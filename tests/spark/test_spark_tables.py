@@ -60,7 +60,7 @@ def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path) -> None:
             continue
         out = tmp_path / str(len(has))
         report = on_spark.convert(
-            session, sites, out, nest=has, site=False, chunk_bytes=500_000, answers_by="votes"
+            session, sites, out, nest=has, chunk_bytes=500_000, answers_by="votes"
         )
         for folder in sites:
             assert_same_as_plain(
@@ -144,7 +144,7 @@ def test_packed_tables(session: Any, dumps: Path, tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes().decode().encode("utf-16"))
     published = sorted((dumps / "archives").glob("*.7z"))
     out = tmp_path / "out"
-    report = on_spark.convert(session, [sixteen, *published], out, nest="all", site=False)
+    report = on_spark.convert(session, [sixteen, *published], out, nest="all")
     for dump in (sixteen, *published):
         name = dump.name.removesuffix(".7z")
         plain = tmp_path / f"plain-{name}"

@@ -30,7 +30,7 @@ def spark_home() -> Path:
 
 @contextmanager
 def standalone(folder: Path) -> Iterator[str]:
-    """The address of a master with two workers of one core each.
+    """The address of a master with two workers of two cores each.
 
     Args:
         folder: For their logs and files.
@@ -42,7 +42,7 @@ def standalone(folder: Path) -> Iterator[str]:
         url = said(master, rb"Starting Spark master at (spark://\S+)")
         for number in (1, 2):
             log = folder / f"worker{number}.log"
-            own = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work{number}"))
+            own = ("--cores", "2", "--memory", "1g", "--work-dir", str(folder / f"work{number}"))
             started.enter_context(_daemon("worker.Worker", *own, *options, url, log=log))
             said(log, rb"(Successfully registered)")
         yield url

@@ -1,27 +1,22 @@
-"""Convert on a cluster, and kill an executor in each stage, all of them in the last.
+"""Convert on a cluster, and kill the executor that has converted the first site.
 
 Run by test_spark_cluster.py in a process of its own: `python -m support.spark_killer MASTER OUT
-GIANT DUMP...`. It prints the functions in which executors were killed, in their order.
+DUMP...`. It prints how many processes each site was converted with.
 """
 
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from so2docs import spark as on_spark
 from so2docs.commands.spark import start_session
-from so2docs.spark import giants
+from so2docs.spark import api, site
+from so2docs.spark.sites import Site
 from support.spark_cluster import SHORT_LIVED
-
-Mapped = Callable[[Iterator[Any]], Iterator[Any]]
-
-ONLY = {"run": 3}
-"""Where dumps are found and looked at, nothing can be lost."""
 
 
 def executors(application: str) -> list[int]:
@@ -35,51 +30,40 @@ def executors(application: str) -> list[int]:
     return found
 
 
-def kill_executors(application: str, *, all_of_them: bool) -> None:
-    """Kill the executor of this Python worker, or all."""
+def kill_own_executor(application: str) -> None:
+    """Kill the executor of this Python worker."""
     status = Path(f"/proc/{os.getppid()}/stat").read_text()  # Of a daemon that it started.
     own = int(status.rpartition(")")[2].split()[1])
-    for process in executors(application) if all_of_them else [own]:
-        os.kill(process, signal.SIGKILL)
-
-
-def deadly(function: Mapped, claim: str, application: str) -> Mapped:
-    """A function of Arrow batches that once loses what it has made, with its executor."""
-
-    def mapped(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in function(batches):
-            yield batch
-            with suppress(FileExistsError):
-                os.mkdir(claim)
-                kill_executors(application, all_of_them=claim.endswith("-convert"))
-
-    return mapped
+    assert own in executors(application)
+    os.kill(own, signal.SIGKILL)
 
 
 def main() -> None:
-    """Convert small dumps, then a giant with its tables."""
-    master, out, giant, *dumps = sys.argv[1:]
-    claims = Path(out, "claims")
-    claims.mkdir(parents=True)
+    """Convert dumps."""
+    master, out, *dumps = sys.argv[1:]
+    claim = f"{out}-killed"
     java = [f"spark.{who}.extraJavaOptions={SHORT_LIVED}" for who in ("driver", "executor")]
-    settings = ("spark.ui.enabled=false", "spark.executor.memory=600m", *java)
+    settings = (
+        "spark.ui.enabled=false",
+        "spark.executor.memory=600m",
+        *java,
+        "spark.executor.cores=2",
+    )
     session = start_session(master, settings, quiet=True)
     application = session.sparkContext.applicationId
-    frame: Any = type(session.range(1))
-    map_in_arrow, begun = frame.mapInArrow, []
 
-    def map_deadly(frame: Any, function: Mapped, columns: str) -> Any:
-        name = function.__qualname__.partition(".<locals>")[0]
-        begun.append(name)
-        if ONLY.get(name) in (None, begun.count(name)):
-            function = deadly(function, str(claims / f"{len(begun):02}-{name}"), application)
-        return map_in_arrow(frame, function, columns)
+    def convert_and_kill(one: Site, **keywords: Any) -> Any:
+        report = site.convert_site(one, **keywords)
+        with suppress(FileExistsError):
+            os.mkdir(claim)
+            kill_own_executor(application)
+        return report
 
-    frame.mapInArrow = map_deadly
-    on_spark.convert(session, dumps, f"{out}/sites", site=False)
-    giants.GIANT_BYTES = 0
-    on_spark.convert(session, giant, f"{out}/giant", chunk_bytes=3_000, nest="all")
-    print(json.dumps([claim.name.partition("-")[2] for claim in sorted(claims.iterdir())]))
+    api.convert_site = convert_and_kill
+    api.LARGE_BYTES = 1_000_000
+    report = on_spark.convert(session, dumps, out)
+    assert os.path.isdir(claim)
+    print(json.dumps({name: one.jobs for name, one in report.sites.items()}))
     session.stop()
 
 

@@ -1,0 +1,260 @@
+"""The public API of the conversion on Spark: dumps in, a folder per site or a data frame out."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+
+from so2docs.errors import (
+    ClusterError,
+    DiskFullError,
+    DumpError,
+    OptionError,
+    So2docsError,
+    WorkerDiedError,
+)
+from so2docs.options.choices import FORMATS
+from so2docs.options.conversion import Options
+from so2docs.options.keywords import DocumentKeywords, FileKeywords
+from so2docs.options.output_form import ending
+from so2docs.options.request import checked, options_of, output_form
+from so2docs.options.sites import checked_host
+from so2docs.report import Report
+from so2docs.sources import storage
+from so2docs.spark import folders, rows, sites
+from so2docs.spark.jobs import run
+from so2docs.spark.report import SparkReport
+from so2docs.spark.site import convert_site
+from so2docs.spark.sites import Dumps, Site, SiteState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PART_BYTES = "128MB"
+"""Most bytes of a part file: Spark reads one with one task if it is compressed."""
+
+LARGE_BYTES = 1_000_000_000
+"""A larger dump gets all cores of an executor for its task, where the cluster can do that: on two
+cores, one task that owns both took 8.4 s for 1 GB, and tasks that share the dump 21.3 s."""
+
+_TRANSIENT = (ClusterError, DiskFullError, WorkerDiedError)
+"""Errors of an executor, not of a dump: another attempt may succeed."""
+
+_THREADS = 8
+"""Jobs at a time, where each site has a job of its own."""
+
+OnError = Literal["stop", "skip"]
+Result = TypeVar("Result")
+
+
+def convert(
+    spark: SparkSession,
+    source: Dumps,
+    output_dir: str | os.PathLike[str],
+    *,
+    site_field: str | None = None,
+    site: str | None = None,
+    force: bool = False,
+    on_error: OnError = "stop",
+    **keywords: Unpack[FileKeywords],
+) -> SparkReport:
+    """Convert dumps on Spark: a folder of part files for each.
+
+    The part files of a folder, one after the other, hold the lines that `so2docs.convert` writes.
+    They are the same for any cluster, and whatever executors are lost on the way. Sites that are
+    finished are left unchanged, so that the same call after an interruption, or after a dump
+    was mended, converts the others.
+
+    Args:
+        spark: A session, classic or of Spark Connect.
+        source: Path or URL of a dump in any form that `so2docs.convert` takes by its path; a
+            pattern; or several of them. Every executor must be able to read them: a shared disk, or
+            a store that fsspec has a driver for.
+        output_dir: Folder, or URL of one, that gets a folder for each site. In it are
+            `part-00000.jsonl.gz` and so on, in ascending question id; `.strays-00000`, if there are
+            any; and `_SUCCESS`, which lists them, when all is there.
+        site_field: Name of a field to add to each document, with the name of the site.
+        site: Host name of the site of a single dump, for attribution; the name of the archive or
+            folder if None.
+        force: Convert finished sites again.
+        on_error: What to do with a site that cannot be converted. `stop`: raise the error, before
+            anything is converted if it is seen at the head or the tail of the dump, else when the
+            other dumps are converted. `skip`: leave it out; the report has the error.
+        keywords: As those of `so2docs.convert` with these names, for each dump: `format` (each part
+            file is whole), `compression`, `index`, `level`, the filters (`limit` counts for each
+            dump), `fields`, `without`, `body`, `nest` (tables in the archive or folder of the
+            dump), `answers_by`, `skip_malformed`, `strict`, `core`; and `chunk_bytes`.
+
+    Returns:
+        Counts, bytes and seconds of each site.
+
+    Raises:
+        OptionError: An option has a value that is not allowed.
+        DumpError: A dump is truncated, malformed, or changed meanwhile; the error says where.
+        StrictError: With `strict`, something would have to be repaired or left out.
+        OutputError: The folder of a site cannot be written, holds other files, or another run
+            writes to it.
+        DiskFullError: The disk of an executor is full.
+        ClusterError: Spark ended a job.
+    """
+    if on_error not in ("stop", "skip"):
+        raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
+    started = time.perf_counter()
+    kwargs: dict[str, Any] = {**checked(keywords, FileKeywords)}
+    options = _make_options(kwargs)
+    if FORMATS[options.form.format].ids and sites.is_several(source) and site_field is None:
+        raise OptionError(
+            f"--format {options.form.format} of several sites needs --site-field NAME: post ids "
+            "are unique per site only, and documents of the same id would replace each other"
+        )
+    if site is not None:
+        if sites.is_several(source):
+            raise OptionError("--site is the host name of one dump; convert it alone")
+        if not options.is_attributed:
+            raise OptionError("--site is for --attribution and for recipes that give addresses")
+        options = replace(options, host=checked_host(site))
+        kwargs["site"] = site
+    report = SparkReport()
+    failures = report.failures if on_error == "skip" else None
+    folder, patterns = sites.locate(output_dir), sites.patterns(source)
+    found = sites.find(patterns, partial(run, spark), folder=folder, nest=options.nest, force=force)
+    states = dict(_raise_or_note(found, failures))
+    for one in states:  # Before anything is converted.
+        sites.check_host(one, options)
+    report.finished = [one.name for one, state in states.items() if state.is_finished]
+    left = {one: state for one, state in states.items() if not state.is_finished}
+    run_id = uuid.uuid4().hex
+    begun = run(spark, folders.begin, [(one.folder, run_id) for one in left])
+    left = {one: left[one] for one, _ in _raise_or_note(zip(left, begun, strict=True), failures)}
+    kwargs["split"] = PART_BYTES
+    task = partial(convert_site, run=run_id, keywords=kwargs, site_field=site_field)
+    done = _convert_sites(spark, left, task)
+    converted = _raise_or_note(((one, done[one]) for one in left), failures)
+    report.sites = {one.name: result for one, result in converted}
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def documents(
+    spark: SparkSession,
+    source: Dumps,
+    *,
+    typed: bool = False,
+    site_field: str | None = None,
+    site: str | None = None,
+    **keywords: Unpack[DocumentKeywords],
+) -> DataFrame:
+    """Nest the questions of dumps, as a data frame.
+
+    Nothing is read before an action. The dumps are read whenever the data frame is used; `cache()`
+    keeps its rows.
+
+    Args:
+        spark: A session, classic or of Spark Connect.
+        source: As in `convert`.
+        typed: Typed columns, as those of `--format parquet`, instead of JSON.
+        site_field: As in `convert`; typed columns have a column `Site` without it.
+        site: As in `convert`.
+        keywords: As in `convert`, but for those that say what files are like.
+
+    Returns:
+        `Site` (string), `Id` (long) and `Document` (the JSON of the question with its answers), in
+        no order; or the columns of the schema and `Site`.
+
+    Raises:
+        OptionError: An option has a value that is not allowed. What is wrong with a dump is an
+            error of Spark's that has the message of `convert`, when the frame is used.
+    """
+    from so2docs.spark.data_source import Questions, to_texts
+
+    kwargs = checked(keywords, DocumentKeywords)
+    rows.columns(_make_options(kwargs), typed=typed)
+    push_filters = spark.conf.get("spark.sql.python.filterPushdown.enabled", "false") == "true"
+    own = {"typed": typed, "site_field": site_field, "site": site, "push_filters": push_filters}
+    spark.dataSource.register(Questions)
+    reader = spark.read.format(Questions.name()).options(**to_texts({**kwargs, **own}))
+    return reader.load(sites.patterns(source))
+
+
+def _make_options(kwargs: Mapping[str, Any]) -> Options:
+    end = ending(kwargs.get("format"), kwargs.get("compression"))
+    form = output_form(f"part{end}", kwargs)
+    # An executor knows which core it has.
+    return options_of(kwargs, form, core=kwargs.get("core", "auto"))
+
+
+def _convert_sites(
+    spark: SparkSession,
+    states: Mapping[Site, SiteState],
+    task: Callable[[Site], Report],
+) -> dict[Site, Report | So2docsError]:
+    """Convert sites: a job for those that one core serves, and one for the large ones."""
+    profile = _make_profile(spark)
+    large = {one for one, state in states.items() if profile and state.size > LARGE_BYTES}
+    groups = [
+        (sites.by_size((one, states[one]) for one in states if (one in large) is is_large), chosen)
+        for is_large, chosen in ((True, profile), (False, None))
+    ]
+    done: dict[Site, Report | So2docsError] = {}
+    with ThreadPoolExecutor(len(groups)) as threads:
+        jobs = [threads.submit(_run_job, spark, task, *group) for group in groups]
+        for job in jobs:
+            done |= job.result()
+    # Another executor may have what this one lacked: room, memory, a network.
+    again = [one for one, result in done.items() if isinstance(result, _TRANSIENT)]
+    return done | _run_job(spark, task, again, None)
+
+
+def _run_job(
+    spark: SparkSession,
+    task: Callable[[Site], Report],
+    group: Sequence[Site],
+    profile: Any,
+) -> dict[Site, Report | So2docsError]:
+    """Run a task for each site. Where a worker that died ends the job, each site gets its own."""
+    try:
+        return dict(zip(group, run(spark, task, group, profile=profile), strict=True))
+    except ClusterError as error:
+        if len(group) == 1:
+            return {group[0]: error}
+
+    def run_alone(one: Site) -> Report | So2docsError:
+        # A site that the job had finished is not converted again: the task reads its report.
+        return _run_job(spark, task, [one], profile)[one]
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return dict(zip(group, threads.map(run_alone, group), strict=True))
+
+
+def _make_profile(spark: SparkSession) -> Any:
+    """A resource profile that gives a task all cores of an executor; None where there is none."""
+    cores = int(spark.conf.get("spark.executor.cores", "0") or 0)
+    own = int(spark.conf.get("spark.task.cpus", "1") or 1)
+    # Spark refuses profiles in local mode.
+    if cores <= own or str(spark.conf.get("spark.master", "")).startswith("local"):
+        return None
+    from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
+
+    return ResourceProfileBuilder().require(TaskResourceRequests().cpus(cores)).build
+
+
+def _raise_or_note(
+    results: Iterable[tuple[Site, Result | So2docsError]],
+    failures: dict[str, So2docsError] | None,
+) -> Iterator[tuple[Site, Result]]:
+    """The results that are not errors; an error is noted, or raised where there is no place."""
+    for site, result in list(results):
+        if not isinstance(result, So2docsError):
+            yield site, result
+            continue
+        if isinstance(result, DumpError) and site.folder and result.excerpt is not None:
+            result.excerpt_path = storage.join(site.folder, folders.ERROR)
+        if failures is None or isinstance(result, OptionError):
+            raise result
+        failures[site.name] = result

@@ -1,0 +1,116 @@
+"""Functions that Spark's executors run: a task, its result, and what failed instead."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from so2docs.errors import ChangedDumpError, ClusterError, DiskFullError, So2docsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+
+_FOREIGN = ("pyspark", "py4j", "grpc")
+_BATCH_BYTES = 2 * 1024 * 1024
+
+
+def run(
+    spark: SparkSession,
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    *,
+    profile: Any = None,
+) -> list[Result | So2docsError]:
+    """Run a function in a Spark task for each of some tasks; the first tasks start first.
+
+    Args:
+        spark: A session, classic or of Spark Connect.
+        function: What to run; what it raises is a result, too.
+        tasks: Its arguments.
+        profile: A `ResourceProfile` for these tasks; None for Spark's own.
+
+    Returns:
+        The result of each task, or the error that it ended with, in the order of the tasks.
+
+    Raises:
+        ClusterError: Spark ended the job, since a worker died again and again.
+    """
+    if not tasks:
+        return []
+
+    @wraps(function)
+    def run_tasks(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                data = pickle.dumps(catch_errors(function, tasks[number]))
+                yield pa.record_batch([pa.array([number]), pa.array([data])], ["id", "data"])
+
+    numbers = spark.range(0, len(tasks), numPartitions=len(tasks))
+    with _spark_errors():
+        frame = numbers.mapInArrow(run_tasks, "id bigint, data binary", profile=profile)
+        results = {row.id: pickle.loads(row.data) for row in frame.collect()}
+    return [results[number] for number in range(len(tasks))]
+
+
+def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2docsError:
+    """Call a function; an error is returned in place of a result, always as a `So2docsError`."""
+    try:
+        return function(task)
+    except ChangedDumpError as error:
+        error.advice = "wait until it is complete and run the same command again"
+        return error
+    except DiskFullError as error:
+        # Its advice names options of the plain command: on a cluster, Spark chooses the disk.
+        problem = str(error.args[0]).partition("; ")[0]
+        return DiskFullError(f"{problem}; give Spark a larger disk in spark.local.dir", retry="")
+    except So2docsError as error:
+        return error
+    except Exception as error:
+        return ClusterError(f"the executor failed: {type(error).__name__}: {error}")
+
+
+def batched(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Divide items into lists of some megabytes, by the bytes of each."""
+    held, held_bytes = list[Item](), 0
+    for item in items:
+        held.append(item)
+        held_bytes += size(item)
+        if held_bytes >= _BATCH_BYTES:
+            yield held
+            held, held_bytes = [], 0
+    if held:
+        yield held
+
+
+@contextmanager
+def _spark_errors() -> Iterator[None]:
+    """Say in one line why Spark ended a job."""
+    try:
+        yield
+    except So2docsError:
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _FOREIGN:
+            raise
+        raise ClusterError(f"Spark ended the job: {_find_cause(str(error))}") from error
+
+
+def _find_cause(text: str) -> str:
+    """The last line of the Python traceback in a message of Spark's, or its first line."""
+    lines = [stripped for line in text.splitlines() if (stripped := line.strip(": "))]
+    for number, line in enumerate(lines):
+        if line.startswith("Traceback (most recent call last)"):
+            for last in lines[number + 1 :]:
+                name = last.partition(":")[0]
+                if name.endswith(("Error", "Exception", "Interrupt")) and " " not in name:
+                    return last
+    return next((line for line in lines if "Exception" in line), lines[0] if lines else "no reason")
