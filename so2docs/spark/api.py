@@ -18,6 +18,7 @@ from so2docs.errors import (
     OptionError,
     So2docsError,
     WorkerDiedError,
+    flag,
 )
 from so2docs.options.choices import FORMATS
 from so2docs.options.conversion import Options
@@ -110,14 +111,18 @@ def convert(
     options = _make_options(kwargs)
     if FORMATS[options.form.format].ids and sites.is_several(source) and site_field is None:
         raise OptionError(
-            f"--format {options.form.format} of several sites needs --site-field NAME: post ids "
-            "are unique per site only, and documents of the same id would replace each other"
+            f"{flag('format', options.form.format)} of several sites needs {flag('site_field')}: "
+            "post ids are unique per site only, and documents of the same id would replace each "
+            "other"
         )
     if site is not None:
         if sites.is_several(source):
-            raise OptionError("--site is the host name of one dump; convert it alone")
+            raise OptionError(f"{flag('site')} is the host name of one dump; convert it alone")
         if not options.is_attributed:
-            raise OptionError("--site is for --attribution and for recipes that give addresses")
+            raise OptionError(
+                f"{flag('site')} is for {flag('attribution', True)} and for recipes that give "
+                "addresses"
+            )
         options = replace(options, host=checked_host(site))
         kwargs["site"] = site
     report = SparkReport()
