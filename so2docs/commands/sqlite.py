@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from so2docs.commands.terminal import shows_progress, tell
+from so2docs.commands.terminal import say, shows_progress, tell
 
 _ENDINGS = (".db", ".sqlite", ".sqlite3")
 
@@ -101,5 +101,8 @@ def sqlite(
         if isinstance(end, Exception):
             raise
         raise type(end)("the same command starts over") from None
-    if not quiet:
+    if quiet:  # A loss is told all the same.
+        for line in made.lost:
+            say(line)
+    else:
         tell(made)

@@ -18,14 +18,14 @@ from typing import Any, get_args
 import orjson
 
 from so2docs._version import __version__
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import checked_host, published_host
 from so2docs.schema import TABLES
 from so2docs.sqlite import finish
 from so2docs.sqlite.file import connect, explained, part_of
 from so2docs.sqlite.layout import ABOUT, FORMAT, LAYOUTS, listed, table_sql, texts_sql
 from so2docs.sqlite.metadata import write_metadata
-from so2docs.sqlite.rows import Search, TableRows
+from so2docs.sqlite.rows import USERS_DIFFER, DocumentError, Row, Search, TableRows
 from so2docs.sqlite.sources import DocumentSource, PathLike, source_of
 
 _BATCH = 2_000
@@ -42,6 +42,8 @@ class Database:
         search: What words are found in: `titles`, `all` or `none`.
         file_bytes: Its size.
         seconds: How long it took.
+        lost: What does not come back the same when documents are made of the rows again; nothing,
+            for outputs of `convert`.
     """
 
     path: str
@@ -49,6 +51,7 @@ class Database:
     search: Search = "all"
     file_bytes: int = 0
     seconds: float = 0.0
+    lost: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         lines = [f"{name:<20} {count:,}" for name, count in self.rows.items()]
@@ -56,6 +59,7 @@ class Database:
         lines.append(f"{'full text':<20} {words[self.search]}")
         lines.append(f"{'database':<20} {self.file_bytes / 1e6:,.2f} MB  {self.path}")
         lines.append(f"{'time':<20} {self.seconds:.2f} s")
+        lines += [f"not kept: {line}" for line in self.lost]
         return "\n".join(lines)
 
 
@@ -131,7 +135,7 @@ def to_sqlite(
         raise
     write_metadata(path)
     seconds = time.perf_counter() - begun
-    return Database(path, rows, search, os.path.getsize(path), seconds)
+    return Database(path, rows, search, os.path.getsize(path), seconds, building.lost)
 
 
 class _Building:
@@ -149,16 +153,28 @@ class _Building:
         self.stemming = stemming and search != "none"
         self._inserts: dict[str, str] = {}
         self._number_row: Callable[[], int] = itertools.count(1).__next__
+        self._clashing = 0
+        self.lost: list[str] = []
 
     def load(
         self, source: DocumentSource, documents: Iterable[dict[str, Any]], site: str | None
     ) -> dict[str, Any]:
         """Insert the rows of all documents of a source; returns what is to be known of it."""
         rows = TableRows(self.site_field, source.stem, self.search, self._number_row)
+        first = 1
         for batch in _batches(documents):
-            for document in batch:
-                rows.add(document)
-            self._insert(rows)
+            number = first
+            try:
+                for number, document in enumerate(batch, first):  # noqa: B007
+                    rows.add(document)
+            except DocumentError as error:
+                raise OutputError(f"{source.place(number)}: {error}") from None
+            self._insert(rows, source, first, batch)
+            first += len(batch)
+        clashing, self._clashing = self._clashing, 0
+        self.lost += [f"{source.label}: {line}" for line in rows.lost()]
+        if clashing:
+            self.lost.append(f"{source.label}: {USERS_DIFFER} ({clashing:,} times)")
         sites = sorted(rows.sites) if self.site_field is not None else [None]
         return {
             "source": source.identity(),
@@ -169,14 +185,32 @@ class _Building:
             ],
         }
 
-    def _insert(self, rows: TableRows) -> None:
+    def _insert(
+        self, rows: TableRows, source: DocumentSource, first: int, batch: list[dict[str, Any]]
+    ) -> None:
+        """Insert the rows of a batch of documents, of which the first has this number."""
         taken = rows.take()
         # Tables of posts refer to users only where there are any in the first documents.
         for table in ("users", "questions", "answers", *taken):
             if table not in self._inserts and (table != "users" or table in taken):
                 self._create(table)
         for table, values in taken.items():
-            self.connection.executemany(self._inserts[table], values)
+            before = self.connection.total_changes
+            try:
+                self.connection.executemany(self._inserts[table], values)
+            except sqlite3.IntegrityError:
+                # The rows before it are in the table.
+                row = values[self.connection.total_changes - before]
+                number, key, record_id = _second(table, row, self.site_field, first, batch)
+                raise OutputError(
+                    f"{source.place(number)}: {key}: {record_id} occurs before; ids are unique per "
+                    f"site only: for several sites, name a column with {flag('site_field')}"
+                ) from None
+
+    def _clash(self) -> int:
+        """Called by SQLite where a user has another value than before; keeps what was."""
+        self._clashing += 1
+        return 0
 
     def _create(self, table: str) -> None:
         if table == "texts":
@@ -193,7 +227,12 @@ class _Building:
             news = " OR ".join(f"({n} IS NULL AND excluded.{n} IS NOT NULL)" for n in more)
             changes = ", ".join(f"{n} = coalesce({n}, excluded.{n})" for n in more)
             site = [] if self.site_field is None else [self.site_field]
-            end = f" ON CONFLICT ({listed([*site, key])}) DO UPDATE SET {changes} WHERE {news}"
+            other = " OR ".join(f"{n} <> excluded.{n}" for n in more)
+            end = (
+                f" ON CONFLICT ({listed([*site, key])}) DO UPDATE SET {changes} "
+                f"WHERE (({other}) AND so2docs_clash()) OR {news}"
+            )
+            self.connection.create_function("so2docs_clash", 0, self._clash)
         self._inserts[table] = f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks}){end}"
 
     def finish(self, sources: list[dict[str, Any]], *, progress: bool) -> dict[str, int]:
@@ -242,6 +281,47 @@ def _batches(documents: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any
     iterator = iter(documents)
     while batch := list(itertools.islice(iterator, _BATCH)):
         yield batch
+
+
+def _second(
+    table: str, row: Row, site_field: str | None, first: int, batch: list[dict[str, Any]]
+) -> tuple[int, str, int]:
+    """Where in a batch of documents an id occurs that was there before.
+
+    Args:
+        table: The table that has it already.
+        row: The row with the id.
+        site_field: Column of the site.
+        first: Number of the first document.
+        batch: The documents.
+
+    Returns:
+        Number of the last document that has it, its key, and the id.
+    """
+    if table == "texts":
+        record_id = row[0] if site_field is None else row[2]
+    else:
+        record_id = row[0 if site_field is None else 1]
+    paths = {
+        "questions": ("Id",),
+        "answers": ("Answers.Id",),
+        "texts": ("Id", "Answers.Id"),
+        "comments": ("Comments.Id", "Answers.Comments.Id"),
+        "links": ("Links.Id", "Answers.Links.Id"),
+    }.get(table, ())
+    for number in range(len(batch) - 1, -1, -1):
+        for path in reversed(paths):
+            if record_id in _values([batch[number]], path.split(".")):
+                return first + number, path, record_id
+    return first, f"{table}.Id", record_id
+
+
+def _values(objects: list[dict[str, Any]], path: list[str]) -> list[Any]:
+    """The values at a path, of all objects."""
+    if len(path) == 1:
+        return [found.get(path[0]) for found in objects]
+    inner = [item for found in objects for item in found.get(path[0]) or ()]
+    return _values(inner, path[1:])
 
 
 def _check_site_field(name: str | None) -> None:

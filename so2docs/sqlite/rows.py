@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import orjson
@@ -15,10 +16,13 @@ from so2docs.sqlite.layout import INTEGERS, LAYOUTS, OTHER
 
 Row = tuple[Any, ...]
 Document = dict[str, Any]
+_KINDS: dict[type, str] = {list: "an array", dict: "an object"}
 Search = Literal["titles", "all", "none"]
 
 USERS = {"Owner": "OwnerUserId", "LastEditor": "LastEditorUserId", "User": "UserId"}
 """Where a document holds a user, and which attribute of the same object has the user's id."""
+
+USERS_DIFFER = "users: one Id has several values, of which the first comes back everywhere"
 
 # The dump has bodies as the site's sanitizer left them: `<` stands only before a tag. No pattern
 # looks beyond the next one, so that the time is linear whatever else a body holds.
@@ -56,6 +60,31 @@ def _alternative(image: re.Match[str]) -> str:
     return "" if alt is None else alt[1]
 
 
+_LEAST, _MOST = -(1 << 63), 1 << 63
+
+
+class DocumentError(OutputError):
+    """A document holds what the tables cannot; the text names the key."""
+
+
+class Losses:
+    """Counts what documents hold that does not come back the same from the tables."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[int]] = {}
+
+    def note(self, what: str, number: int) -> None:
+        """Count something in the document of this number."""
+        self._found.setdefault(what, [0, number])[0] += 1
+
+    def lines(self) -> list[str]:
+        """A line for each kind of loss."""
+        return [
+            f"{what} ({count:,} times, first in line {number:,})"
+            for what, (count, number) in self._found.items()
+        ]
+
+
 class _Columns:
     """The columns of one kind of object; what does not fit goes into `Other`."""
 
@@ -63,15 +92,30 @@ class _Columns:
         self.names = tuple(names)
         self._known = frozenset(self.names)
         self._kinds = tuple(int if name in INTEGERS else str for name in self.names)
+        self._integers = [place for place, kind in enumerate(self._kinds) if kind is int]
         self._sound: set[tuple[type, ...]] = set()
 
-    def values(self, record: Document) -> tuple[list[Any], str | None]:
-        """The values of the columns, and `Other`."""
+    def values(self, record: Document, path: str) -> tuple[list[Any], str | None]:
+        """The values of the columns, and `Other`.
+
+        Raises:
+            DocumentError: An integer has more than 64 bits, or a value cannot be written as JSON.
+        """
         values = list(map(record.get, self.names))
         signature = tuple(map(type, values))
         is_whole = len(record) == len(values) - values.count(None)
         if is_whole and signature in self._sound:
+            for place in self._integers:
+                if (value := values[place]) is not None and not _LEAST <= value < _MOST:
+                    raise self._too_large(path, place)
             return values, None
+        for place in self._integers:
+            value = values[place]
+            # A JSON number of more than 64 bits is read as a float.
+            if (isinstance(value, int) and not _LEAST <= value < _MOST) or (
+                isinstance(value, float) and abs(value) >= _MOST
+            ):
+                raise self._too_large(path, place)
         misfits = [
             place
             for place, (value, kind) in enumerate(zip(values, self._kinds, strict=True))
@@ -84,7 +128,14 @@ class _Columns:
             values[place] = None
         held = {name for name, value in zip(self.names, values, strict=True) if value is not None}
         other = {name: value for name, value in record.items() if name not in held}
-        return values, orjson.dumps(other).decode()
+        try:
+            return values, orjson.dumps(other).decode()
+        except TypeError as error:
+            keys = ", ".join(path + name for name in other)
+            raise DocumentError(f"{keys}: cannot be held as JSON ({error})") from None
+
+    def _too_large(self, path: str, place: int) -> DocumentError:
+        return DocumentError(f"{path}{self.names[place]}: has more than 64 bits")
 
 
 def _of_post(table: str, *extra: str) -> _Columns:
@@ -96,8 +147,8 @@ class TableRows:
     """Collects the rows of documents of one source; `take` hands them out.
 
     Attributes:
-        shape: Paths of the parts that documents of this source hold, such as `Answers.Comments`
-            or `Owner`, and `-Answers.ParentId` for keys that they lack and that a row has.
+        losses: What does not come back the same.
+        sites: Names of the sites that documents are from.
     """
 
     def __init__(
@@ -115,7 +166,9 @@ class TableRows:
             search: What words are to be found in.
             number_row: Gives posts their numbers in a database of several sites.
         """
-        self.shape: set[str] = set()
+        self.losses = Losses()
+        self.sites: set[str] = set()
+        self._number = 0
         self._site_field, self._site, self._search = site_field, site, search
         self._number_row = number_row
         self._question = _of_post("questions", ANSWERS)
@@ -124,42 +177,95 @@ class TableRows:
         self._link = _Columns(LINK_ATTRIBUTES)
         self._user = _Columns(USER_ATTRIBUTES)
         self._rows: dict[str, list[Row]] = {}
-        self._users: dict[Row, Row] = {}
+        self._users: dict[Row, tuple[Document, Row]] = {}
         self._user_shapes: set[Row] = set()
-        self.sites: set[str] = set()
+        self._user_paths: set[str] = set()
+        self._holding: Counter[str] = Counter()
+        """By path, how many objects hold it, or lack it where it starts with a hyphen."""
+        self._objects: Counter[str] = Counter()
+        """By path with a dot at its end, how many objects are there."""
+
+    @property
+    def shape(self) -> set[str]:
+        """Paths of the parts that documents of this source hold, such as `Answers.Comments`.
+
+        Also `Owner`, and `-Answers.ParentId` for keys that they lack and that a row has.
+        """
+        return self._user_paths | set(self._holding)
 
     def take(self) -> dict[str, list[Row]]:
         """The rows by table since the last time."""
         taken, self._rows = self._rows, {}
         if self._users:
-            taken["users"], self._users = list(self._users.values()), {}
+            taken["users"], self._users = [row for _, row in self._users.values()], {}
         return taken
+
+    def lost(self) -> list[str]:
+        """A line for each kind of thing that does not come back the same, of all documents."""
+        lines = self.losses.lines()
+        for path, count in sorted(self._holding.items()):
+            name = path.removeprefix("-")
+            total = self._objects[name[: name.rfind(".") + 1]]
+            if count < total:
+                end = "left out of all" if name != path else "comes back empty where it is missing"
+                lines.append(f"{name}: in {_share(path, count, total)}; {end}")
+        return lines
 
     def add(self, document: Document) -> None:
         """Make rows of a document.
 
         Raises:
-            OutputError: It, or something in it, has no `Id`.
+            DocumentError: It holds what the tables cannot; what was added of it is to be discarded.
         """
-        question = dict(document)
-        question_id = _id_of(question, "a document")
+        self._number += 1
+        question = _object(document, "a line")
+        question_id = _id_of(question, "")
         site: Row = ()
         if self._site_field is not None:
-            name = str(question.pop(self._site_field, self._site))
+            name = question.pop(self._site_field, self._site)
+            if not isinstance(name, str):
+                raise DocumentError(f"{self._site_field}: is not a string")
             site = (name,)
             self.sites.add(name)
-        answers = question.pop(ANSWERS, None)
+        answers = self._part(question, ANSWERS, list, "")
         self._post(self._question, question, "", site, question_id, number=len(answers or ()))
-        if answers is None:
-            return
-        self.shape.add("Answers")
-        for position, answer in enumerate(answers):
-            answer = dict(answer)  # noqa: PLW2901
-            _id_of(answer, f"an answer of question {question_id}")
-            if "ParentId" not in answer:
-                self.shape.add("-Answers.ParentId")
-                answer["ParentId"] = question_id
-            self._post(self._answer, answer, "Answers.", site, question_id, number=position)
+        for position, answer in enumerate(answers or ()):
+            path = f"{ANSWERS}."
+            answer = _object(answer, ANSWERS)  # noqa: PLW2901
+            _id_of(answer, path)
+            self._belong(answer, path, "ParentId", question_id)
+            self._post(self._answer, answer, path, site, question_id, number=position)
+
+    def _part(self, record: Document, key: str, kind: type, prefix: str) -> Any:
+        """Take a nested part out of an object; None if it is not there.
+
+        Raises:
+            DocumentError: It is neither of this kind nor null.
+        """
+        if key not in record:
+            return None
+        value = record.pop(key)
+        if value is None:
+            self.losses.note(f"{prefix}{key}: null comes back as if it were missing", self._number)
+        elif isinstance(value, kind):
+            self._holding[prefix + key] += 1
+            return value
+        else:
+            raise DocumentError(f"{prefix}{key}: is not {_KINDS[kind]}")
+        return None
+
+    def _belong(self, record: Document, path: str, key: str, post_id: int) -> None:
+        """Make sure that a nested object names the post that it is in.
+
+        Raises:
+            DocumentError: It names another one.
+        """
+        self._objects[path] += 1
+        if key not in record:
+            self._holding[f"-{path}{key}"] += 1
+            record[key] = post_id
+        elif record[key] != post_id or type(record[key]) is not int:
+            raise DocumentError(f"{path}{key}: is {record[key]!r} within post {post_id}")
 
     def _post(
         self,
@@ -173,21 +279,31 @@ class TableRows:
     ) -> None:
         """Make rows of a post; `number` is how many answers it has, or its place among them."""
         post_id = post["Id"]
-        for name, rows_of in (("Comments", self._comments), ("Links", self._links)):
-            if name in post:
-                rows_of(post.pop(name), path + name, site, post_id, question_id)
-        if "Votes" in post:
-            self.shape.add(f"{path}Votes")
-            votes = post.pop("Votes").items()
-            rows = [(*site, post_id, vote, count, question_id) for vote, count in votes]
+        if not path:
+            self._objects[path] += 1
+        for name, table, columns in (
+            ("Comments", "comments", self._comment),
+            ("Links", "links", self._link),
+        ):
+            nested = self._part(post, name, list, path)
+            if nested is not None:
+                rows = self._rows.setdefault(table, [])
+                records = self._nested(nested, path + name, columns, site, post_id)
+                rows += [(*site, *values, question_id, other) for values, other in records]
+        votes = self._part(post, "Votes", dict, path)
+        if votes is not None:
+            for vote, count in votes.items():
+                if type(count) is not int or not _LEAST <= count < _MOST:
+                    raise DocumentError(f"{path}Votes.{vote}: is not an integer of 64 bits")
+            rows = [(*site, post_id, vote, count, question_id) for vote, count in votes.items()]
             self._rows.setdefault("votes", []).extend(rows)
         self._take_users(post, ("Owner", "LastEditor"), path, site)
         tags = post.get("Tags") if kind is self._question else None
         if tags is not None:
             if not isinstance(tags, list):
-                raise OutputError(f"the tags of post {post_id} are no array, as so2docs makes them")
+                raise DocumentError("Tags: is not an array of strings")
             post["Tags"] = orjson.dumps(tags).decode()
-        values, other = kind.values(post)
+        values, other = kind.values(post, path)
         row = () if not site else (self._number_row(),)
         table = "questions" if kind is self._question else "answers"
         body = values[-1]
@@ -196,63 +312,71 @@ class TableRows:
         if self._search == "all" or (self._search == "titles" and table == "questions"):
             text = text_of(body or "") if self._search == "all" else None
             words = None if tags is None else " ".join(map(str, tags))
+            title = post.get("Title")
+            title = title if isinstance(title, str) else None
             texts = self._rows.setdefault("texts", [])
-            texts.append((*row, *site, post_id, post.get("Title"), words, text))
-
-    def _comments(
-        self, comments: list[Document], path: str, site: Row, post_id: int, question_id: int
-    ) -> None:
-        self.shape.add(path)
-        rows = self._rows.setdefault("comments", [])
-        for comment in comments:
-            comment = dict(comment)  # noqa: PLW2901
-            self._take_users(comment, ("User",), f"{path}.", site)
-            values, other = self._nested(self._comment, comment, path, post_id)
-            rows.append((*site, *values, question_id, other))
-
-    def _links(
-        self, links: list[Document], path: str, site: Row, post_id: int, question_id: int
-    ) -> None:
-        self.shape.add(path)
-        rows = self._rows.setdefault("links", [])
-        for link in links:
-            values, other = self._nested(self._link, dict(link), path, post_id)
-            rows.append((*site, *values, question_id, other))
+            texts.append((*row, *site, post_id, title, words, text))
 
     def _nested(
-        self, kind: _Columns, record: Document, path: str, post_id: int
-    ) -> tuple[list[Any], str | None]:
-        _id_of(record, f"one of the {path} of post {post_id}")
-        if "PostId" not in record:
-            self.shape.add(f"-{path}.PostId")
-            record["PostId"] = post_id
-        return kind.values(record)
+        self, records: list[Document], path: str, kind: _Columns, site: Row, post_id: int
+    ) -> Iterator[tuple[list[Any], str | None]]:
+        last_id: int | None = None
+        for record in records:
+            record = _object(record, path)  # noqa: PLW2901
+            record_id = _id_of(record, f"{path}.")
+            if last_id is not None and record_id < last_id:
+                self.losses.note(f"{path}: come back in ascending Id", self._number)
+            last_id = record_id
+            if kind is self._comment:
+                self._take_users(record, ("User",), f"{path}.", site)
+            self._belong(record, f"{path}.", "PostId", post_id)
+            yield kind.values(record, f"{path}.")
 
     def _take_users(self, record: Document, keys: Iterable[str], path: str, site: Row) -> None:
         """Move users into rows of their own; one whose id the record lacks stays in `Other`."""
         for key in keys:
             user = record.get(key)
-            if user is None or (user_id := user.get("Id")) is None:
+            if user is None:
                 continue
-            if record.get(USERS[key]) != user_id:
+            if not isinstance(user, dict):
+                raise DocumentError(f"{path}{key}: is not an object")
+            user_id = user.get("Id")
+            if type(user_id) is not int or record.get(USERS[key]) != user_id:
                 continue
             del record[key]
             names = tuple(user)
             if (path, key, names) not in self._user_shapes:
                 self._user_shapes.add((path, key, names))
-                self.shape.update((path + key, *(f"{path}{key}.{name}" for name in names)))
-            if (*site, user_id, names) not in self._users:
-                values, other = self._user.values(user)
-                # A row with nothing but an id is of somebody whom documents only name.
-                other = "{}" if other is None and values.count(None) == len(values) - 1 else other
-                self._users[*site, user_id, names] = (*site, *values, other)
+                self._user_paths.update((path + key, *(f"{path}{key}.{name}" for name in names)))
+            known = self._users.get((*site, user_id, names))
+            if known is not None:
+                if known[0] != user:
+                    self.losses.note(USERS_DIFFER, self._number)
+                continue
+            values, other = self._user.values(user, f"{path}{key}.")
+            # A row with nothing but an id is of somebody whom documents only name.
+            other = "{}" if other is None and values.count(None) == len(values) - 1 else other
+            self._users[*site, user_id, names] = (user, (*site, *values, other))
 
 
-def _id_of(record: Document, what: str) -> int:
+def _object(value: object, what: str) -> Document:
+    """A copy of an object."""
+    if not isinstance(value, dict):
+        raise DocumentError(f"{what}: is not an object")
+    return dict(value)
+
+
+def _id_of(record: Document, path: str) -> int:
     found = record.get("Id")
-    if not isinstance(found, int):
-        raise OutputError(
-            f"{what} has no Id, which the tables need; keep the fields Id, Answers.Id, Comments.Id "
-            "and Links.Id when you convert"
+    if type(found) is not int:
+        raise DocumentError(
+            f"{path}Id: is missing or not an integer, and the tables need it; keep the fields Id, "
+            "Answers.Id, Comments.Id and Links.Id when you convert"
         )
     return found
+
+
+def _share(path: str, count: int, total: int) -> str:
+    """How many of all have a key."""
+    have = total - count if path.startswith("-") else count
+    return f"{have:,} of {total:,}"

@@ -44,6 +44,15 @@ class DocumentSource:
         """The site's address, if the name says it, as names of published dumps do."""
         return published_host(self.stem)
 
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return self.name or "the documents"
+
+    def place(self, number: int) -> str:
+        """The document of this number in messages: a line of an output."""
+        return f"{self.label}: {'line' if self.is_output else 'document'} {number:,}"
+
     def identity(self) -> dict[str, Any]:
         """By what it is known again: name, bytes, and time of the last change."""
         if not os.path.isfile(self.name):

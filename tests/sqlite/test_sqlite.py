@@ -82,7 +82,7 @@ def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     ]
     output = folder / "questions.jsonl.gz"
     so2docs.convert(source, output, nest=nest, jobs=1)
-    so2docs.to_sqlite(output, folder / "q.db")
+    assert so2docs.to_sqlite(output, folder / "q.db").lost == []
     return list(so2docs.read(output)), folder / "q.db"
 
 
@@ -337,8 +337,8 @@ def test_the_command(tmp_path: Path) -> None:
         (["a.jsonl", "nope/q.db"], 1, "the folder nope does not exist; make it first"),
         (["cut.jsonl.gz", "q.db"], 1, "is damaged or cut off in line"),
         (["array.json", "q.db"], 1, "is a JSON array; give an output of JSON lines"),
-        (["noid.jsonl", "q.db"], 1, "a document has no Id, which the tables need"),
-        (["twice.jsonl", "q.db"], 1, "an id stands twice"),
+        (["noid.jsonl", "q.db"], 1, "noid.jsonl: line 1: Id: is missing or not an integer"),
+        (["twice.jsonl", "q.db"], 1, "twice.jsonl: line 2: Id: 1 occurs before"),
         (["rows.xml", "q.db"], 1, "is cut off"),
     ],
 )

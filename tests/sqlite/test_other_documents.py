@@ -1,0 +1,193 @@
+"""JSON lines of another make: they come back the same, are refused, or what is lost is said."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import run
+
+import so2docs
+from so2docs.errors import OutputError
+from so2docs.sqlite.about import connect_to_site, read_about
+from so2docs.sqlite.rebuild import RebuiltDocuments
+
+Document = dict[str, Any]
+
+QUESTION: Document = {
+    "Id": 1,
+    "PostTypeId": 1,
+    "Score": 1,
+    "Title": "t",
+    "Body": "<p>b</p>",
+    "Tags": ["a"],
+    "Answers": [],
+}
+ANSWER: Document = {"Id": 2, "PostTypeId": 2, "ParentId": 1, "Score": 1, "Body": "x"}
+
+
+def question(**more: Any) -> Document:
+    return {**QUESTION, **more}
+
+
+def answer(**more: Any) -> Document:
+    return question(Answers=[{**ANSWER, **more}])
+
+
+def lines(path: Path, documents: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    return path
+
+
+def rebuilt(path: Path) -> list[Document]:
+    about = read_about(str(path))
+    (site,) = about.sites
+    with closing(connect_to_site(str(path), about.site_field, site.name)) as connection:
+        extra = {} if about.site_field is None else {about.site_field: site.name}
+        return list(RebuiltDocuments(connection, site.shape, extra))
+
+
+KEPT: dict[str, list[Document]] = {
+    "integers of 64 bits": [question(Score=2**63 - 1, ViewCount=-(2**63))],
+    "an unknown integer of 64 bits": [question(Foo=2**64 - 1)],
+    "booleans": [question(Score=True, ViewCount=False)],
+    "fractions": [question(Score=1.5)],
+    "null": [question(Score=None, Title=None, Tags=None, Owner=None)],
+    "a title that is no string": [question(Title={"en": "t"}), question(Id=3, Title=["t"])],
+    "odd tags": [question(Tags=[1, None, True, {"x": 1}]), question(Id=3, Tags=["a", "a", ""])],
+    "names of columns": [question(Other={"a": 1}, Row=5, Position=6, QuestionId=9, score=2)],
+    "names of columns in an answer": [answer(Position="9", Other="o", Row=1, Answers="q")],
+    "nested": [question(Foo="bar", Nested={"a": [1, {"b": None}]})],
+    "no votes": [question(Votes={})],
+    "an owner of another id": [question(OwnerUserId=3, Owner={"Id": 4, "DisplayName": "x"})],
+    "an owner whose id is a string": [question(OwnerUserId="3", Owner={"Id": "3"})],
+    "more of an owner": [question(OwnerUserId=3, Owner={"Id": 3, "Foo": 1, "Other": "z"})],
+    "answers nowhere": [{"Id": 1}, {"Id": 2}],
+}
+REFUSED: dict[str, tuple[list[Any], str]] = {
+    "over 63 bits": ([QUESTION, question(Id=3, Score=2**63)], "line 2: Score: has more than 64"),
+    "over 64 bits": ([question(Score=2**64)], "line 1: Score: has more than 64 bits"),
+    "an id over 63 bits": ([question(Id=2**63)], "line 1: Id: has more than 64 bits"),
+    "over 63 bits in an answer": ([answer(Score=-(2**63) - 1)], "Answers.Score: has more than"),
+    "over 63 bits in a user": (
+        [question(OwnerUserId=3, Owner={"Id": 3, "Reputation": 2**63})],
+        "line 1: Owner.Reputation: has more than 64 bits",
+    ),
+    "over 63 bits in a comment": (
+        [question(Comments=[{"Id": 5, "Score": 2**63}])],
+        "line 1: Comments.Score: has more than 64 bits",
+    ),
+    "votes over 63 bits": ([question(Votes={"UpMod": 2**63})], "line 1: Votes.UpMod: is not an"),
+    "an id that is a boolean": ([question(Id=True)], "line 1: Id: is missing or not an integer"),
+    "no id": ([QUESTION, {"Title": "x"}], "line 2: Id: is missing or not an integer"),
+    "no id of a comment": ([answer(Comments=[{}])], "line 1: Answers.Comments.Id: is missing"),
+    "a number": ([QUESTION, 5], "line 2"),
+    "votes": ([question(Votes="3")], "line 1: Votes: is not an object"),
+    "votes of an answer": ([answer(Votes=[1])], "line 1: Answers.Votes: is not an object"),
+    "comments": ([question(Comments="3")], "line 1: Comments: is not an array"),
+    "a comment": ([question(Comments=["3"])], "line 1: Comments: is not an object"),
+    "links": ([question(Links=5)], "line 1: Links: is not an array"),
+    "an owner": ([question(Owner="bob", OwnerUserId=3)], "line 1: Owner: is not an object"),
+    "answers": ([question(Answers="3")], "line 1: Answers: is not an array"),
+    "tags": ([question(Tags="<a>")], "line 1: Tags: is not an array"),
+    "another post's answer": ([answer(ParentId=9)], "line 1: Answers.ParentId: is 9 within post 1"),
+    "another post's comment": (
+        [question(Comments=[{"Id": 1, "PostId": 9}])],
+        "line 1: Comments.PostId: is 9 within post 1",
+    ),
+    "a question twice": ([QUESTION, question(Id=3), QUESTION], "line 3: Id: 1 occurs before"),
+    "an answer in two questions": (
+        [answer(), {**question(Id=5), "Answers": [{**ANSWER, "ParentId": 5}]}],
+        "line 2: Answers.Id: 2 occurs before",
+    ),
+    "a comment twice": (
+        [question(Comments=[{"Id": 5}]), question(Id=9, Comments=[{"Id": 5}])],
+        "line 2: Comments.Id: 5 occurs before",
+    ),
+    "nested too deep": ([question(Foo=json.loads("[" * 300 + "]" * 300))], "line 1: Foo: cannot"),
+}
+LOST: dict[str, tuple[list[Document], str]] = {
+    "answers that are null": ([question(Answers=None)], "Answers: null comes back as if it were"),
+    "the order of comments": (
+        [QUESTION | {"Comments": [{"Id": 5, "PostId": 1}, {"Id": 3, "PostId": 1}]}],
+        "Comments: come back in ascending Id (1 times, first in line 1)",
+    ),
+    "the order of links": (
+        [question(Links=[{"Id": 5, "PostId": 1}, {"Id": 3, "PostId": 1}])],
+        "Links: come back in ascending Id",
+    ),
+    "comments of some": (
+        [question(Comments=[]), question(Id=7)],
+        "Comments: in 1 of 2; comes back empty where it is missing",
+    ),
+    "parents of some": (
+        [question(Answers=[{"Id": 2}, {**ANSWER, "Id": 3}])],
+        "Answers.ParentId: in 1 of 2; left out of all",
+    ),
+    "two names of a user": (
+        [
+            question(
+                OwnerUserId=3,
+                Owner={"Id": 3, "DisplayName": "x"},
+                Answers=[{**ANSWER, "OwnerUserId": 3, "Owner": {"Id": 3, "DisplayName": "y"}}],
+            )
+        ],
+        "users: one Id has several values, of which the first comes back everywhere",
+    ),
+    "two names of a user, one with more": (
+        [
+            question(OwnerUserId=3, Owner={"Id": 3, "DisplayName": "x"}),
+            question(Id=7, OwnerUserId=3, Owner={"Id": 3, "DisplayName": "y", "Reputation": 5}),
+        ],
+        "users: one Id has several values, of which the first comes back everywhere",
+    ),
+}
+
+
+@pytest.mark.parametrize("documents", KEPT.values(), ids=KEPT)
+def test_what_is_stored_comes_back(documents: list[Document], tmp_path: Path) -> None:
+    source = lines(tmp_path / "q.jsonl", documents)
+    made = so2docs.to_sqlite(source, tmp_path / "q.db")
+    assert rebuilt(tmp_path / "q.db") == documents
+    assert made.lost == []
+
+
+@pytest.mark.parametrize(("documents", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_stored_is_refused(
+    documents: list[Any], message: str, tmp_path: Path
+) -> None:
+    source = lines(tmp_path / "q.jsonl", documents)
+    with pytest.raises(OutputError) as refused:
+        so2docs.to_sqlite(source, tmp_path / "q.db")
+    assert message in str(refused.value)
+    assert str(source) in str(refused.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["q.jsonl"]
+
+
+@pytest.mark.parametrize(("documents", "message"), LOST.values(), ids=LOST)
+def test_what_does_not_come_back_is_said(
+    documents: list[Document], message: str, tmp_path: Path
+) -> None:
+    source = lines(tmp_path / "q.jsonl", documents)
+    made = so2docs.to_sqlite(source, tmp_path / "q.db")
+    assert rebuilt(tmp_path / "q.db") != documents
+    assert any(message in line for line in made.lost)
+    assert f"not kept: {made.lost[0]}" in str(made)
+    quiet = run("sqlite", "--quiet", "--force", source, tmp_path / "q.db")
+    assert quiet.returncode == 0
+    assert message in quiet.stderr
+
+
+def test_a_site_that_is_no_string_is_refused(tmp_path: Path) -> None:
+    source = lines(tmp_path / "q.jsonl", [question(Site="5"), question(Id=3, Site=5)])
+    with pytest.raises(OutputError, match="line 2: Site: is not a string"):
+        so2docs.to_sqlite(source, tmp_path / "q.db", site_field="Site")
+
+
+def test_documents_of_a_program_are_named_by_their_number(tmp_path: Path) -> None:
+    documents = [question(Id=number) for number in range(1, 2500)] + [question(Id=7)]
+    with pytest.raises(OutputError, match="the documents: document 2,500: Id: 7 occurs before"):
+        so2docs.to_sqlite(iter(documents), tmp_path / "q.db")
