@@ -8,6 +8,7 @@ import zlib
 import zstandard
 
 from so2docs.output.compression import compression_of
+from so2docs.sources.damage import is_damage
 from so2docs.sources.storage import unreadable_output
 
 _HEAD_BYTES = 64 * 1024
@@ -42,7 +43,9 @@ def start_of(path: str) -> bytes:
             frames = zstandard.ZstdDecompressor()
             with frames.stream_reader(head, read_across_frames=True) as unpacked:
                 return unpacked.read(_HEAD_BYTES)
-    except (zlib.error, zstandard.ZstdError):
+    except Exception as error:
+        if not is_damage(error):
+            raise
         return b""
     return head
 

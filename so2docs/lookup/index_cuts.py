@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import zstandard
 from isal import isal_zlib
@@ -27,6 +27,7 @@ from so2docs.output.compression import (
     ZSTD_MAGIC,
     compression_of,
 )
+from so2docs.sources.damage import is_damage
 
 _MARK = b"\x00\x00\xff\xff"
 _EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
@@ -34,9 +35,6 @@ _TRAILER = struct.Struct("<II")
 _READ_BYTES = 1024 * 1024
 _LARGEST_PIECE = 16 * 1024 * 1024
 _HEADER_BYTES = 18  # of a zstd frame, at most
-
-# Typed as an instance by the stubs of isal.
-_INFLATE_ERROR: Any = isal_zlib.error
 
 
 class Cut(NamedTuple):
@@ -144,7 +142,9 @@ def _zstd_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
             break
         try:
             raw, rest = _frame(name, file, held)
-        except (EOFError, zstandard.ZstdError):
+        except Exception as error:
+            if not is_damage(error):
+                raise
             raise _damaged(name, f"after byte {offset:,}") from None
         end = file.tell() - len(rest)
         yield Cut(offset, end, raw)
@@ -177,7 +177,9 @@ def _inflated(name: str, data: bytes) -> bytes | None:
     stream = isal_zlib.decompressobj(-15)
     try:
         raw = stream.decompress(data + _EMPTY_LAST_BLOCK, MOST_LINE_BYTES)
-    except _INFLATE_ERROR:
+    except Exception as error:
+        if not is_damage(error):
+            raise
         return None
     if len(raw) >= MOST_LINE_BYTES:
         raise _foreign(name)

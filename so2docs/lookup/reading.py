@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator
 from io import BufferedReader, BytesIO
 from typing import Any, BinaryIO
 
 import orjson
 import zstandard
-from isal import igzip, isal_zlib
+from isal import igzip
 
 from so2docs.errors import OutputError
 from so2docs.output.compression import compression_of
+from so2docs.sources.damage import is_damage
 from so2docs.sources.storage import unreadable_output
 
-# Typed as an instance by the stubs of isal.
-_INFLATE_ERROR: Any = isal_zlib.error
-_DAMAGES = (EOFError, OSError, zlib.error, _INFLATE_ERROR, zstandard.ZstdError)
 _START_BYTES = 2
 _READ_BYTES = 256 * 1024
 _END = b"\0the end\0"
@@ -90,7 +87,11 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
         for line in _whole_lines(blocks):
             yield line
             number += 1
-    except _DAMAGES as error:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise unreadable_output(name, error) from error
+        if not is_damage(error):
+            raise
         raise OutputError(
             f"{name}: is damaged or cut off in line {number:,} ({error}); convert the dump again"
         ) from error

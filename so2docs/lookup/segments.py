@@ -13,11 +13,10 @@ from isal import isal_zlib
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, compression_of
 from so2docs.output.index import Entry
+from so2docs.sources.damage import is_damage
 from so2docs.sources.storage import unreadable_output
 
-# Typed as an instance by the stubs of isal.
-_INFLATE_ERROR: Any = isal_zlib.error
-_NOT_TO_BE_READ = (OSError, OverflowError, MemoryError, ValueError)
+_NOT_TO_BE_READ = (OSError, MemoryError)
 
 
 class FileIdentity(NamedTuple):
@@ -82,7 +81,9 @@ class SegmentReader:
         """
         try:
             data = self._unpacked(self.stored(entry), entry.raw_size)
-        except (_INFLATE_ERROR, zstandard.ZstdError, *_NOT_TO_BE_READ):
+        except Exception as error:
+            if not (is_damage(error) or isinstance(error, _NOT_TO_BE_READ)):
+                raise
             data = b""  # What is damaged, or an index that says what cannot be.
         if len(data) != entry.raw_size or isal_zlib.crc32(data) != entry.crc:
             raise OutputError(

@@ -6,7 +6,6 @@ Output is bounded at every step, so that a bomb takes time and no memory.
 from __future__ import annotations
 
 import lzma
-import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
@@ -15,6 +14,7 @@ from isal import igzip
 
 from so2docs.errors import ArchiveError
 from so2docs.sources.bzip2 import Bzip2
+from so2docs.sources.damage import is_damage
 from so2docs.sources.source import BLOCK_BYTES, Reader
 
 _MOST_DICTIONARY = 1 << 30
@@ -126,8 +126,8 @@ class _Careful:
                 data := self._file.read(min(_STEP_BYTES, size - len(found)))
             ):
                 found += data
-        except (EOFError, OSError, zlib.error) as error:
-            if not found:
+        except Exception as error:
+            if not found or not is_damage(error):
                 raise
             self._error = error
         return bytes(found)

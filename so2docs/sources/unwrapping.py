@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import lzma
 import tempfile
-import zlib
 from collections.abc import Callable
-from typing import Any, BinaryIO
-from zipfile import BadZipFile
-
-import zstandard
-from isal import isal_zlib
+from typing import BinaryIO
 
 from so2docs.errors import ArchiveError, DumpError, TruncatedDumpError
 from so2docs.sources.archives import Archive
 from so2docs.sources.compressed import open_bzip2, open_gzip, open_xz, open_zstd
+from so2docs.sources.damage import is_damage
 from so2docs.sources.encodings import HEAD_BYTES
 from so2docs.sources.kinds import Kind, kind_of
 from so2docs.sources.seven_zip import SevenZip
@@ -28,16 +23,6 @@ _STREAMS: dict[str, Callable[[Reader, int], Reader]] = {
     "an xz file": open_xz,
     "a zstd file": open_zstd,
 }
-
-_isal_error: Any = isal_zlib.error
-_DAMAGES: tuple[type[Exception], ...] = (
-    lzma.LZMAError,
-    zlib.error,
-    _isal_error,
-    zstandard.ZstdError,
-    BadZipFile,
-    ValueError,
-)
 
 
 class Guarded:
@@ -63,11 +48,9 @@ class Guarded:
                 f"is {self._kind} that is cut off",
                 advice="download it again, or the part that is missing",
             ) from None
-        except OSError as error:
-            if error.errno is not None:
+        except Exception as error:
+            if not is_damage(error):
                 raise
-            raise self._damaged(error) from error
-        except _DAMAGES as error:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> ArchiveError:
