@@ -1,0 +1,131 @@
+"""Archives as published, with all tables: `7z x`, `7z x` and then the folder, the archive directly.
+
+`python benchmarks/archives.py --size 300MB --sites 40 [--rounds 3]`; needs 7z. The archives are made
+by 7z from generated posts and tables, in the shares that a small site has of them: in one solid
+block of bzip2, as published, in one of LZMA2, and with a block for each member. Each round runs the
+three ways one after the other, so that a busy neighbour slows all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from make_dump import size
+from measure import Measured, run
+
+HERE = Path(__file__).parent
+FORMS = {
+    "bzip2, solid": ["-m0=bzip2", "-ms=on"],
+    "LZMA2, solid": ["-m0=lzma2", "-ms=on"],
+    "bzip2, a block for each member": ["-m0=bzip2", "-ms=off"],
+}
+POSTS, HISTORY = 0.3, 0.35
+"""Shares of bytes. Nobody asks for the history, which is passed over."""
+
+ROWS = {"comments": 0.12 / 380, "links": 0.005 / 110, "votes": 0.12 / 95, "users": 0.1 / 260}
+"""Shares of bytes, by the bytes of a row."""
+
+SITE_BYTES = 18_000_000
+DIFFERENT_SITES = 4
+
+
+def make_site(folder: Path, total: int, seed: int) -> None:
+    """Write the files of a site, of so many bytes in all."""
+    folder.mkdir(parents=True)
+    for name, share, number in (("Posts", POSTS, seed), ("PostHistory", HISTORY, seed + 1000)):
+        path, part = folder / f"{name}.xml", str(int(total * share))
+        arguments = [path, "--size", part, "--seed", str(number)]
+        subprocess.run([sys.executable, HERE / "make_dump.py", *arguments], check=True)
+    rows = [f"--{name}={max(1, int(total * share))}" for name, share in ROWS.items()]
+    command = [sys.executable, HERE / "make_tables.py", folder, f"--seed={seed}", *rows]
+    subprocess.run(command, check=True)
+
+
+def pack(archive: Path, folder: Path, options: list[str]) -> None:
+    """Pack the files of a site, in the order of their names."""
+    files = sorted(folder.glob("*.xml"))
+    subprocess.run(["7z", "a", *options, archive, *files], check=True, stdout=subprocess.DEVNULL)
+
+
+def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
+    """What each way takes, once: `7z x`, the folders that it leaves, the archives."""
+    out, converter = work / "out", [sys.executable, "-m", "so2docs", "convert", "-q", "--with", "all"]
+    shutil.rmtree(out, ignore_errors=True)
+    unpack = [f"7z x -y -o'{out / 'x' / path.stem}' '{path}' >/dev/null" for path in archives]
+    unpacked = run(["sh", "-ec", "\n".join(unpack)])
+    folders = [str(out / "x" / path.stem) for path in archives]
+    if len(archives) == 1:
+        folder = run([*converter, *folders, str(out / "folder.jsonl.gz")])
+        directly = run([*converter, str(archives[0]), str(out / "archive.jsonl.gz")])
+        made = [out / "folder.jsonl.gz", out / "archive.jsonl.gz"]
+    else:
+        folder = run([*converter, *folders, "--output-dir", str(out / "1")])
+        directly = run([*converter, *map(str, archives), "--output-dir", str(out / "2")])
+        made = [out / number / f"{archives[-1].stem}.jsonl.gz" for number in "12"]
+    assert made[0].read_bytes() == made[1].read_bytes()
+    both = Measured(
+        unpacked.wall + folder.wall,
+        unpacked.cpu + folder.cpu,
+        max(unpacked.memory, folder.memory),
+        "",
+    )
+    return {"`7z x`": [unpacked], "`7z x`, then the folder": [both], "the archive": [directly]}
+
+
+def show(name: str, rounds: list[dict[str, list[Measured]]]) -> None:
+    """Print a line for each way: medians, and their ratios to `7z x`."""
+    medians = {}
+    for way in rounds[0]:
+        took = [measured for found in rounds for measured in found[way]]
+        medians[way] = [
+            statistics.median(one.wall for one in took),
+            statistics.median(one.cpu for one in took),
+            max(one.memory for one in took) / 2**20,
+        ]
+    base = medians["`7z x`"]
+    for way, (wall, cpu, memory) in medians.items():
+        ratios = f"{wall / base[0]:.2f} | {cpu / base[1]:.2f}"
+        print(f"| {name} | {way} | {wall:.1f} | {cpu:.1f} | {ratios} | {memory:.0f} |", flush=True)
+
+
+def main() -> None:
+    """Make the archives, measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=size, default=300_000_000, help="of one large site")
+    parser.add_argument("--sites", type=int, default=40, help="number of small sites")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--work-dir", help="for archives and outputs; the temporary folder if left out")
+    wanted = parser.parse_args()
+    print("| archive | way | wall s | CPU s | × wall | × CPU | MiB |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    with tempfile.TemporaryDirectory(dir=wanted.work_dir) as folder:
+        work = Path(folder)
+        if wanted.size:
+            make_site(work / "large", wanted.size, 1)
+            for number, (name, options) in enumerate(FORMS.items()):
+                archive = work / f"large{number}.7z"
+                pack(archive, work / "large", options)
+                show(name, [ways([archive], work) for _ in range(wanted.rounds)])
+                archive.unlink()
+        if wanted.sites:
+            archives = []
+            for number in range(wanted.sites):
+                archive = work / f"site{number}.7z"
+                if number < DIFFERENT_SITES:
+                    make_site(work / f"s{number}", SITE_BYTES, number + 2)
+                    pack(archive, work / f"s{number}", FORMS["bzip2, solid"])
+                else:
+                    shutil.copy(archives[number % DIFFERENT_SITES], archive)
+                archives.append(archive)
+            name = f"{wanted.sites} sites, bzip2, solid"
+            show(name, [ways(archives, work) for _ in range(wanted.rounds)])
+
+
+if __name__ == "__main__":
+    main()
