@@ -1,9 +1,9 @@
 """Archives as published, with all tables: `7z x`, `7z x` and then the folder, the archive directly.
 
-`python benchmarks/archives.py --size 300MB --sites 40 [--rounds 3]`; needs 7z. The archives are made
-by 7z from generated posts and tables, in the shares that a small site has of them: in one solid
-block of bzip2, as published, in one of LZMA2, and with a block for each member. Each round runs the
-three ways one after the other, so that a busy neighbour slows all of them.
+`python benchmarks/archives.py --size 300MB --sites 40 [--rounds 3]`; needs 7z. 7z packs generated
+posts and tables, in the shares that a small site has of them: in one solid block of bzip2, as
+published, in one of LZMA2, and with a block for each member. Each round runs the three ways one
+after the other, so that a busy neighbour slows all of them.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def make_site(folder: Path, total: int, seed: int) -> None:
     folder.mkdir(parents=True)
     for name, share, number in (("Posts", POSTS, seed), ("PostHistory", HISTORY, seed + 1000)):
         path, part = folder / f"{name}.xml", str(int(total * share))
-        arguments = [path, "--size", part, "--seed", str(number)]
-        subprocess.run([sys.executable, HERE / "make_dump.py", *arguments], check=True)
+        arguments = [str(path), "--size", part, "--seed", str(number)]
+        subprocess.run([sys.executable, str(HERE / "make_dump.py"), *arguments], check=True)
     rows = [f"--{name}={max(1, int(total * share))}" for name, share in ROWS.items()]
-    command = [sys.executable, HERE / "make_tables.py", folder, f"--seed={seed}", *rows]
-    subprocess.run(command, check=True)
+    command = [sys.executable, str(HERE / "make_tables.py"), str(folder), f"--seed={seed}"]
+    subprocess.run([*command, *rows], check=True)
 
 
 def pack(archive: Path, folder: Path, options: list[str]) -> None:
@@ -55,7 +55,10 @@ def pack(archive: Path, folder: Path, options: list[str]) -> None:
 
 def ways(archives: list[Path], work: Path) -> dict[str, list[Measured]]:
     """What each way takes, once: `7z x`, the folders that it leaves, the archives."""
-    out, converter = work / "out", [sys.executable, "-m", "so2docs", "convert", "-q", "--with", "all"]
+    out, converter = (
+        work / "out",
+        [sys.executable, "-m", "so2docs", "convert", "-q", "--with", "all"],
+    )
     shutil.rmtree(out, ignore_errors=True)
     unpack = [f"7z x -y -o'{out / 'x' / path.stem}' '{path}' >/dev/null" for path in archives]
     unpacked = run(["sh", "-ec", "\n".join(unpack)])
@@ -100,9 +103,11 @@ def main() -> None:
     parser.add_argument("--size", type=size, default=300_000_000, help="of one large site")
     parser.add_argument("--sites", type=int, default=40, help="number of small sites")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--work-dir", help="for archives and outputs; the temporary folder if left out")
+    parser.add_argument(
+        "--work-dir", help="for archives and outputs; the temporary folder if left out"
+    )
     wanted = parser.parse_args()
-    print("| archive | way | wall s | CPU s | × wall | × CPU | MiB |")
+    print("| archive | way | wall s | CPU s | wall : 7z | CPU : 7z | MiB |")
     print("|---|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory(dir=wanted.work_dir) as folder:
         work = Path(folder)
@@ -114,7 +119,7 @@ def main() -> None:
                 show(name, [ways([archive], work) for _ in range(wanted.rounds)])
                 archive.unlink()
         if wanted.sites:
-            archives = []
+            archives: list[Path] = []
             for number in range(wanted.sites):
                 archive = work / f"site{number}.7z"
                 if number < DIFFERENT_SITES:

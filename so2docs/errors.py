@@ -167,7 +167,8 @@ class DumpError(So2docsError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling between processes.
-        return _from_fields, (type(self), {name: getattr(self, name) for name in _FIELDS})
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        return _from_fields, (type(self), fields), dict(vars(self))
 
 
 _FIELDS = ("path", "problem", "place", "advice", "excerpt")

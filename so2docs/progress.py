@@ -82,6 +82,7 @@ class Progress:
         self._total = 0
         self._made: Any = None
         self._scale = 1.0
+        self._outer: _Share | None = _outer.get()
 
     def plan(self, work: float) -> None:
         """Say how much work is left: what is left of the bar stands for it."""
@@ -108,7 +109,9 @@ class Progress:
             with bar(description, total, done, shown=self._shown) as own:
                 yield own
             return
-        if self._made is None:
+        if self._made is None and self._outer is not None:
+            self._made = _Part(self._outer, self._total)
+        elif self._made is None:
             # Work is no bytes, and has no rate.
             form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}, {remaining} left"
             self._made = _tqdm(
@@ -120,6 +123,24 @@ class Progress:
         share = _Share(made, left if work is None else work * self._scale, total or 1, done)
         yield share
         share.update(share.total - share.done)
+
+    @contextmanager
+    def part(self, description: str, work: float) -> Iterator[None]:
+        """A step of the work that is other work, with steps and a `Progress` of its own.
+
+        Args:
+            description: What is being done.
+            work: How much of the work this step is; 0 if that is not known.
+        """
+        if not self._total or not self._shown or not work:
+            yield
+            return
+        with self.step(description, work, None) as share:
+            token = _outer.set(share if isinstance(share, _Share) else None)
+            try:
+                yield
+            finally:
+                _outer.reset(token)
 
     def __enter__(self) -> Progress:
         return self
@@ -155,6 +176,31 @@ class _Share:
 
     def update(self, n: int) -> None:
         self.made.update(self._to(self.done + n))
+
+
+_outer: ContextVar[_Share | None] = ContextVar("_outer", default=None)
+
+
+class _Part:
+    """In place of a bar of tqdm: a step of other work, shown in that bar."""
+
+    def __init__(self, share: _Share, total: int) -> None:
+        self.total = share.total = total
+        self.n = self.initial = self.last_print_n = 0
+        self._share = share
+
+    def update(self, n: int) -> None:
+        self.n += n
+        self._share.update(self.n - self._share.done)
+
+    def set_description(self, description: str) -> None:
+        self._share.made.set_description(description)
+
+    def refresh(self) -> None:
+        self._share.made.refresh()
+
+    def close(self) -> None:
+        """The bar is closed by the work that this is a step of."""
 
 
 def _tqdm(description: str, **options: Any) -> Any:

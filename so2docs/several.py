@@ -1,14 +1,19 @@
-"""Several dumps in one go: one output each, named after the site."""
+"""Several dumps in one go: one output each, named after the site.
+
+Small dumps are converted side by side in worker processes that stay: to start one, and to import
+what it needs, takes as long as a small site.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from so2docs.conversion import convert, work_folder
-from so2docs.errors import OptionError, So2docsError, flag, shown
+from so2docs.errors import OptionError, So2docsError, WorkerDiedError, flag, shown
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.output_form import ending
@@ -17,8 +22,15 @@ from so2docs.options.signatures import spelled_out
 from so2docs.options.sites import site_of
 from so2docs.output.paths import Names
 from so2docs.passes.spill_folder import has_sealed_spill
-from so2docs.progress import about
+from so2docs.passes.workers import Workers
+from so2docs.progress import Progress, about, silent
 from so2docs.report import Report
+
+_SMALL = 128 * 1024 * 1024
+"""A dump with fewer bytes of XML is converted by one process, where there are others like it."""
+
+_PACKED = 5
+"""Bytes of XML for a byte of what is packed, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,13 @@ class Conversion:
     output: str
     report: Report | None = None
     error: Exception | None = None
+
+    @property
+    def state(self) -> str:
+        """What became of it, in a word."""
+        if self.error is not None:
+            return "failed"
+        return "existed" if self.report is None else "converted"
 
     def __str__(self) -> str:
         if self.error is not None:
@@ -70,7 +89,10 @@ def convert_all(
     when_done: Callable[[Conversion], object] | None = None,
     **keywords: Unpack[ConvertKeywords],
 ) -> list[Conversion]:
-    """Convert dump after dump, whether or not one of them fails.
+    """Convert several dumps, whether or not one of them fails.
+
+    Small dumps are converted side by side, each by one process; larger ones one after the other,
+    each by all processes.
 
     Outputs that exist are left as they are, so that the same call after an interruption resumes
     with the first that is missing.
@@ -80,7 +102,7 @@ def convert_all(
         output_dir: Folder for the outputs, `SITE.jsonl.gz` or as the format asks; made if it does
             not exist.
         site_field: Name of a field to add to each document, with the name of the site.
-        when_done: Called with each conversion as soon as it has ended.
+        when_done: Called with each conversion when it has ended, in no order of theirs.
         keywords: As those of `convert`, for each dump.
 
     Returns:
@@ -108,23 +130,125 @@ def convert_all(
     if keywords.get("site") is not None and len(planned) > 1:
         raise OptionError(f"{flag('site')} is of one dump; convert it alone")
     os.makedirs(output_dir, exist_ok=True)
-    done: list[Conversion] = []
+    todo: list[_Site] = []
+    done: dict[str, Conversion] = {}
+
+    def finish(conversion: Conversion) -> None:
+        done[conversion.source] = conversion
+        if when_done is not None:
+            when_done(conversion)
+
     for source, site, output in planned:
-        report, failure = None, None
         names = Names(output, work_folder(keywords), form)
         if force or not names.earlier_files() or has_sealed_spill(names):
             field = None if site_field is None else (site_field, site)
+            todo.append(_Site(source, site, output, _size(source), field, {**keywords}))
+        else:
+            finish(Conversion(source, site, output))
+    progress = Progress(shown=bool(keywords.get("progress")))
+    progress.plan(sum(one.size for one in todo))
+    small, others = _side_by_side(todo, keywords)
+    with progress:
+        if small:
+            _convert_small(small, keywords, progress, finish)
+        for one in others:
+            with progress.part(one.site, one.size):
+                conversion = _convert(one)
+            finish(conversion)
+    return [done[source] for source, _, _ in planned]
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A dump to convert.
+
+    Attributes:
+        source: The dump.
+        site: The site's name.
+        output: File for its documents.
+        size: Bytes of the dump, as far as they tell how much work it is.
+        site_field: Name and value of a field for each document.
+        keywords: Those of `convert`.
+    """
+
+    source: str
+    site: str
+    output: str
+    size: int
+    site_field: tuple[str, str] | None
+    keywords: ConvertKeywords
+
+
+def _convert(one: _Site) -> Conversion:
+    """Convert a dump; an error that is not about the options is its result."""
+    try:
+        with about(one.site):
+            report = convert(one.source, one.output, site_field=one.site_field, **one.keywords)
+    except OptionError:
+        raise
+    except (So2docsError, OSError) as error:
+        return Conversion(one.source, one.site, one.output, error=error)
+    return Conversion(one.source, one.site, one.output, report)
+
+
+def _convert_alone(one: _Site) -> tuple[Conversion, list[str]]:
+    """In a worker: convert a dump in this process, and return what it says."""
+    said: list[str] = []
+    keywords: ConvertKeywords = {**one.keywords, "jobs": 1, "notify": said.append}
+    return _convert(replace(one, keywords=keywords)), said
+
+
+def _convert_small(
+    sites: list[_Site],
+    keywords: ConvertKeywords,
+    progress: Progress,
+    finish: Callable[[Conversion], object],
+) -> None:
+    """Convert small dumps side by side, each in one of the worker processes."""
+    notify = keywords.get("notify") or silent
+    jobs = min(keywords.get("jobs") or os.cpu_count() or 1, len(sites))
+    left = [
+        replace(one, keywords={**one.keywords, "notify": None, "progress": False}) for one in sites
+    ]
+    total = sum(one.size for one in sites)
+    with progress.step(f"{len(sites)} sites", total, total) as bar:
+        while left:
             try:
-                with about(site):
-                    report = convert(source, output, site_field=field, **keywords)
-            except OptionError:
-                raise
-            except (So2docsError, OSError) as error:
-                failure = error
-        done.append(Conversion(source, site, output, report, failure))
-        if when_done is not None:
-            when_done(done[-1])
-    return done
+                with Workers(jobs) as workers:
+                    for conversion, said in workers.run(_convert_alone, list(left)):
+                        one = left.pop(0)
+                        for message in said:
+                            notify(f"{one.site}: {message}")
+                        finish(conversion)
+                        bar.update(one.size)
+            except WorkerDiedError as error:
+                # The others that it, or another worker, was at are resumed by the next workers.
+                one = left.pop(0)
+                finish(Conversion(one.source, one.site, one.output, error=error))
+                bar.update(one.size)
+
+
+def _side_by_side(sites: list[_Site], keywords: ConvertKeywords) -> tuple[list[_Site], list[_Site]]:
+    """The dumps that are so small that each is converted by one process, and the others."""
+    # A function may be one that no other process can import.
+    is_plain = isinstance(keywords.get("recipe"), str | None)
+    small = [one for one in sites if 0 < one.size < _SMALL]
+    if not is_plain or len(small) < 2 or keywords.get("jobs") == 1 or os.cpu_count() == 1:
+        return [], sites
+    return small, [one for one in sites if not 0 < one.size < _SMALL]
+
+
+def _size(source: str) -> int:
+    """Bytes of a dump, about, of XML; 0 for what is not a file or a folder of this system."""
+    paths = [source]
+    if os.path.isdir(source):
+        paths = [entry.path for entry in os.scandir(source) if entry.is_file()]
+    sizes = [
+        os.path.getsize(path) * (1 if path.lower().endswith(".xml") else _PACKED)
+        for path in paths
+        if os.path.isfile(path)
+    ]
+    return sum(sizes)
 
 
 def _plan(sources: list[str], folder: str, end: str) -> list[tuple[str, str, str]]:
@@ -143,18 +267,34 @@ def _plan(sources: list[str], folder: str, end: str) -> list[tuple[str, str, str
 
 
 def summary(done: list[Conversion]) -> str:
-    """A table with a line for each dump, and their number."""
-    width = max(len("site"), *(len(conversion.site) for conversion in done))
-    lines = [f"{'site':<{width}} {'questions':>12} {'answers':>12} {'strays':>9} {'seconds':>9}"]
+    """A table with a line for each dump, and one with the totals."""
+    counts = ("questions", "answers", "strays")
+    lines: list[tuple[str, ...]] = [("site", "state", *counts, "seconds")]
+    totals, seconds = Counter[str](), 0.0
     for conversion in done:
         report = conversion.report
-        what = f"{'existed' if conversion.error is None else 'failed':>12}"
-        if report is not None:
-            strays = sum(report.all_strays().values())
-            what = f"{report.questions:>12,} {report.answers:>12,} {strays:>9,}"
-            what += f" {report.seconds:>9.1f}"
-        lines.append(f"{conversion.site:<{width}} {what}")
-    failed = sum(conversion.error is not None for conversion in done)
-    converted = sum(conversion.report is not None for conversion in done)
-    lines.append(f"{converted} of {len(done)} dumps converted, {failed} failed")
-    return "\n".join(lines)
+        if report is None:
+            lines.append((conversion.site, conversion.state, "", "", "", ""))
+            continue
+        found = {
+            "questions": report.questions,
+            "answers": report.answers,
+            "strays": sum(report.all_strays().values()),
+        }
+        totals.update(found)
+        seconds += report.seconds
+        texts = [f"{found[name]:,}" for name in counts]
+        lines.append((conversion.site, conversion.state, *texts, f"{report.seconds:.1f}"))
+    states = Counter(conversion.state for conversion in done)
+    lines.append(("total", "", *(f"{totals[name]:,}" for name in counts), f"{seconds:.1f}"))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table = [
+        "  ".join(
+            text.ljust(width) if number < 2 else text.rjust(width)
+            for number, (text, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    ]
+    existed = f", {states['existed']:,} existed" if states["existed"] else ""
+    said = f"{states['converted']:,} of {len(done):,} dumps converted{existed}"
+    return "\n".join([*table, f"{said}, {states['failed']:,} failed"])

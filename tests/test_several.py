@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,92 @@ def test_several_dumps_without_a_folder(names: tuple[str, ...]) -> None:
     done = run("convert", *names)
     assert done.returncode == 2
     assert "--output-dir" in done.stderr
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> list[Path]:
+    """Small dumps, packed and not; one is damaged, one's output exists."""
+    found = []
+    for number in range(6):
+        folder = tmp_path / f"site{number}.stackexchange.com"
+        folder.mkdir()
+        (folder / "Posts.xml").write_bytes(PLAIN)
+        found.append(folder)
+    (found[2] / "Posts.xml").write_bytes(PLAIN[:3000])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "site4.stackexchange.com.jsonl.gz").write_bytes(b"there")
+    return found
+
+
+def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) -> None:
+    """Whether processes share the sites or not: the same outputs, states, reports and order."""
+    found = []
+    for jobs in (1, 2):
+        folder = tmp_path / "out"
+        ended: list[str] = []
+        done = so2docs.convert_all(
+            sites,
+            folder,
+            jobs=jobs,
+            site_field="Site",
+            when_done=lambda conversion, ended=ended: ended.append(conversion.site),
+        )
+        assert sorted(ended) == [conversion.site for conversion in done]
+        assert [conversion.source for conversion in done] == list(map(str, sites))
+        found.append([(conversion.state, str(conversion)) for conversion in done])
+        outputs = {path.name: path.read_bytes() for path in folder.glob("*.gz")}
+        assert len(outputs) == 5
+        found.append([outputs])
+        for conversion in done:
+            if conversion.state == "converted":
+                Path(conversion.output).unlink()
+            if conversion.report is not None:
+                assert conversion.report.jobs == 1
+    assert found[:2] == found[2:]
+    states = [state for state, _ in found[0]]
+    assert states == ["converted"] * 2 + ["failed", "converted", "existed", "converted"]
+
+
+def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
+    done = run("convert", *sites, "--output-dir", tmp_path / "out", "--jobs", "2")
+    assert done.returncode == 1
+    assert "site2.stackexchange.com/Posts.xml: is cut off" in done.stderr
+    table = done.stderr[done.stderr.index("\nsite ") :].splitlines()[2:]
+    assert [line.split()[:2] for line in table[:-2]] == [
+        [site.name, state]
+        for site, state in zip(
+            sites,
+            ["converted", "converted", "failed", "converted", "existed", "converted"],
+            strict=True,
+        )
+    ]
+    rows = [line.split()[2:5] for line in table[:-2] if " converted " in line]
+    totals = [str(sum(map(int, column))) for column in zip(*rows, strict=True)]
+    assert table[-2].split()[:4] == ["total", *totals]
+    assert table[-1] == "4 of 6 dumps converted, 1 existed, 1 failed"
+
+
+DEADLY = """
+import os, signal
+
+def made(document):
+    if document["Site"] == "site3.stackexchange.com":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [{"Id": document["Id"]}]
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_a_killed_process_fails_its_site_only(
+    sites: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deadly.py").write_text(DEADLY, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    done = so2docs.convert_all(
+        sites, tmp_path / "new", site_field="Site", recipe="deadly:made", jobs=2
+    )
+    assert [conversion.state for conversion in done] == [
+        *("converted", "converted", "failed", "failed", "converted", "converted")
+    ]
+    assert isinstance(done[2].error, so2docs.TruncatedDumpError)
+    assert isinstance(done[3].error, so2docs.WorkerDiedError)

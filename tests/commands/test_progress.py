@@ -81,12 +81,17 @@ def test_of_an_archive_only_what_is_read_counts(form: str, bars: list[Any], tmp_
     check(bars)
 
 
-def test_bars_name_the_dump_among_several(bars: list[Any], tmp_path: Path) -> None:
+def test_one_bar_for_several_dumps(
+    bars: list[Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     for site in ("beer", "chess"):
         shutil.copy(SAMPLES / "posts.xml", tmp_path / f"{site}.xml")
     dumps = sorted(tmp_path.glob("*.xml"))
-    so2docs.convert_all(dumps, tmp_path / "out", jobs=1, progress=True)
-    assert [description for description, _, _ in bars] == ["beer: writing: ", "chess: writing: "]
+    for jobs, description in ((1, "chess: writing: "), (2, "2 sites")):
+        so2docs.convert_all(dumps, tmp_path / "out", jobs=jobs, progress=True, force=True)
+        assert [found.removesuffix(": ") for found, _, _ in bars] == [description.rstrip(": ")]
+        check(bars)
+    assert "beer: writing:  " in capsys.readouterr().err
 
 
 def test_one_bar_and_one_time_left_for_all_that_a_conversion_does(
