@@ -11,7 +11,6 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +108,7 @@ def describe(
     folder = os.path.dirname(names.output)
     try:
         manifest = Manifest.of(names, options, report, read, hashes_input=has_card)
-        report.manifest = asdict(manifest)
+        report.manifest = manifest.to_json()
         if has_card:
             manifest.save(names.output)
             write_text(os.path.join(folder, "README.md"), text(_manifests(folder)))

@@ -140,9 +140,14 @@ class Manifest:
             _schema(options),
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, and the checksum of them."""
+        values = asdict(self)
+        return {**values, "checksum": _checksum(values)}
+
     def save(self, output: str) -> None:
         """Write it beside its output."""
-        write_text(path_of(output), json.dumps(asdict(self), indent=2) + "\n")
+        write_text(path_of(output), json.dumps(self.to_json(), indent=2) + "\n")
 
     def is_in_place(self, folder: str) -> bool:
         """Whether its files stand in a folder, with the sizes that it says."""
@@ -153,6 +158,12 @@ class Manifest:
 def path_of(output: str) -> str:
     """Where the manifest of an output stands."""
     return side_file(output, MANIFEST)
+
+
+def _checksum(values: dict[str, Any]) -> str:
+    """SHA-256 of a manifest without its checksum, however it is written: a report has it, too."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _schema(options: Options) -> dict[str, Any] | None:
@@ -213,10 +224,13 @@ def _checked(values: Any, path: str, what: str, advice: str) -> Manifest:
     try:
         if values["format"] != FORMAT:
             raise OutputError(f"{path}: is of another version of so2docs; {advice}")
+        checksum = values["checksum"]
+        values = {key: values[key] for key in values if key != "checksum"}
+        is_whole = _checksum(values) == checksum
         values |= {key: [File(**file) for file in values[key]] for key in ("input", "files")}
         found = Manifest(**values)
         counts = [found.counts[name] for name in ("rows", "questions", "answers")]
-        is_whole = found.files and all(isinstance(count, int) for count in counts)
+        is_whole = is_whole and found.files and all(isinstance(count, int) for count in counts)
         is_whole = is_whole and {"recipe", "records"} <= found.counts.keys()
         of_files = [*found.input, *found.files]
         is_whole = is_whole and all(

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import random
 import re
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.command import run
+from support.manifests import resealed
 from support.places import SAMPLES
 
 import so2docs
@@ -31,7 +33,7 @@ def manifest_of(output: Path) -> Path:
 
 def edit(output: Path, **values: Any) -> None:
     path = manifest_of(output)
-    path.write_text(json.dumps({**json.loads(path.read_text()), **values}, indent=2))
+    path.write_text(json.dumps(resealed(json.loads(path.read_text()), **values), indent=2))
 
 
 def sha256(path: Path) -> str:
@@ -185,12 +187,35 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
         with pytest.raises(so2docs.OutputError, match=r"damaged|no manifest"):
             so2docs.verify(output)
     for name, value in [("files", [{"name": "../x", "bytes": 1, "sha256": ""}]), ("format", 2)]:
-        manifest_of(output).write_text(json.dumps({**values, name: value}))
+        manifest_of(output).write_text(json.dumps(resealed(values, **{name: value})))
         with pytest.raises(so2docs.OutputError, match="convert the dump again with card=True"):
             so2docs.verify(output)
     manifest_of(output).unlink()
     with pytest.raises(so2docs.OutputError, match="No such file"):
         so2docs.verify(output)
+
+
+def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
+    """A byte flipped anywhere: what is still JSON, and says something else, is refused."""
+    output = convert(tmp_path)
+    whole = manifest_of(output).read_bytes()
+    said, rng, noticed = json.loads(whole), random.Random(3), 0
+    for at in rng.sample(range(len(whole)), 500):
+        manifest_of(output).write_bytes(
+            whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :]
+        )
+        try:
+            is_other = json.loads(manifest_of(output).read_bytes()) != said
+        except ValueError:
+            is_other = True
+        if is_other:
+            noticed += 1
+            with pytest.raises(so2docs.OutputError):
+                so2docs.verify(output)
+    assert noticed > 400
+    # However it is written, it is the same manifest.
+    manifest_of(output).write_text(json.dumps(dict(reversed(said.items()))))
+    assert so2docs.verify(output).validated
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.command import run
+from support.manifests import resealed
 from support.places import SAMPLES
 
 import so2docs
@@ -31,7 +32,7 @@ def save(folder: Path, report: so2docs.Report) -> Path:
 
 def edit(report: Path, **values: Any) -> None:
     whole = json.loads(report.read_text())
-    report.write_text(json.dumps({**whole, "manifest": {**whole["manifest"], **values}}))
+    report.write_text(json.dumps({**whole, "manifest": resealed(whole["manifest"], **values)}))
 
 
 def of_file(path: Path) -> dict[str, Any]:
@@ -96,6 +97,16 @@ def test_another_document_and_another_schema_are_noticed(tmp_path: Path) -> None
     schema = json.loads(report.read_text())["manifest"]["schema"]
     edit(report, schema={**schema, "required": ["Price"]})
     with pytest.raises(so2docs.OutputError, match=r"line 1, the document: .*Price"):
+        so2docs.verify(output, report=report)
+
+
+@pytest.mark.parametrize("key", ["schema", "options", "counts", "files"])
+def test_another_value_in_the_manifest_of_a_report_is_noticed(tmp_path: Path, key: str) -> None:
+    output, report = convert(tmp_path)
+    whole = json.loads(report.read_text())
+    whole["manifest"][key] = {**whole["manifest"][key], "more": 1} if key != "files" else []
+    report.write_text(json.dumps(whole))
+    with pytest.raises(so2docs.OutputError, match=r"report\.json: is damaged, or no report"):
         so2docs.verify(output, report=report)
 
 
@@ -175,7 +186,7 @@ def test_a_card_says_the_same_as_the_report(tmp_path: Path) -> None:
     ).manifest
     assert plain is not None
     assert plain["input"] == [{**file, "sha256": None} for file in report.manifest["input"]]
-    assert {**plain, "input": []} == {**report.manifest, "input": []}
+    assert resealed(plain, input=[]) == resealed(report.manifest, input=[])
 
 
 def test_a_retrieval_set_has_no_manifest(tmp_path: Path) -> None:
