@@ -14,8 +14,10 @@ DESKTOP, PHONE = (1120, 760), (390, 760)
 PICTURES = {
     "front": ("/", DESKTOP, "light"),
     "question": ("/questions/9", DESKTOP, "light"),
+    "formulas": ("/questions/901", DESKTOP, "light"),
     "dark": ("/questions/3", DESKTOP, "dark"),
     "search": ("/search?q=file*", DESKTOP, "light"),
+    "user": ("/users/11", DESKTOP, "light"),
     "phone": ("/questions/1", PHONE, "light"),
     "phone-dark": ("/questions", PHONE, "dark"),
 }

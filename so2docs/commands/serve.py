@@ -48,6 +48,11 @@ Example:
     metavar="ADDRESS",
     help="Address of the site, for links to the posts there, when a database is made.",
 )
+@click.option(
+    "--formulas/--no-formulas",
+    default=None,
+    help="Show TeX between $ signs as formulas.  [default: on sites that have them]",
+)
 @click.option("--open/--no-open", "opens", default=False, help="Open the browser.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no messages, only errors.")
 @click.option("--debug", is_flag=True, help="Show a traceback with an error.")
@@ -57,6 +62,7 @@ def serve(
     port: int,
     host: str,
     site: str | None,
+    formulas: bool | None,
     opens: bool,
     quiet: bool,
     debug: bool,
@@ -81,7 +87,8 @@ def serve(
         notify=notify,
         progress=shows_progress(quiet),
         site=site,
-        local=host in ("127.0.0.1", "localhost"),
+        local=is_loopback(host),
+        formulas=formulas,
     )
     with bind(host, port) as bound:
         shown = f"[{host}]" if ":" in host else host

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import ipaddress
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from so2docs.escape import for_terminal, without_turning
-from so2docs.serve.bodies import marked
-from so2docs.serve.pages import Pages
+from so2docs.errors import So2docsError
+from so2docs.escape import for_terminal
+from so2docs.serve.across import Across
+from so2docs.serve.pages import Pages, wants_json
 from so2docs.serve.rendering import Renderings
 from so2docs.serve.store import Store
 
@@ -30,23 +34,56 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_LOCAL = ["localhost", "127.0.0.1"]
+_LOG = logging.getLogger("so2docs.serve")
+
+Send = Callable[[Any], Awaitable[None]]
 
 
-class Headers:
-    """Adds the headers of every answer. No page may load anything but from here."""
+class _PostId(Convertor[int]):
+    """The id of a post in an address: one that fits into 63 bits."""
 
-    def __init__(self, app: Any) -> None:
-        self.app = app
+    regex = "[0-9]{1,18}"
 
-    async def __call__(
-        self, scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]
-    ) -> None:
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+class _UserId(_PostId):
+    """The id of a user, which may be -1."""
+
+    regex = "-?[0-9]{1,18}"
+
+
+register_url_convertor("post", _PostId())
+register_url_convertor("user", _UserId())
+
+
+class Guard:
+    """Stands before the application: its headers are in every answer, whatever happens behind it.
+
+    No page may load anything but from here, and if `local`, only this machine is answered where it
+    is asked under its own name: no page of another site can read this one through a name that leads
+    here.
+    """
+
+    def __init__(self, app: Starlette, *, local: bool) -> None:
+        self.app, self.local = app, local
+
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         """As ASGI wants it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
         state = scope.setdefault("state", {})
+        is_begun = False
 
         async def send_with_headers(message: Any) -> None:
+            nonlocal is_begun
             if message["type"] == "http.response.start":
+                is_begun = True
                 images = state.get("images", "'self'")
                 more = {
                     "content-security-policy": _POLICY.format(images=images),
@@ -58,29 +95,69 @@ class Headers:
                 message = {**message, "headers": [*message["headers"], *pairs]}
             await send(message)
 
-        await self.app(scope, receive, send_with_headers)
+        if self.local and not is_own_name(
+            dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+        ):
+            answer = Response("Asked under a foreign name.", 400, media_type="text/plain")
+            await answer(scope, receive, send_with_headers)
+            return
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except asyncio.CancelledError:
+            # The server ends, and somebody was still waiting.
+            if not is_begun:
+                answer = Response("The server ends.", 503, media_type="text/plain")
+                await answer(scope, receive, send_with_headers)
+        except Exception as error:
+            _LOG.error("%s: %s: %s", for_terminal(scope["path"]), type(error).__name__, error)
+            if not is_begun:
+                answer = Response("That did not work.", 500, media_type="text/plain")
+                await answer(scope, receive, send_with_headers)
 
 
-def application(stores: dict[str, Store], *, local: bool = True) -> Starlette:
+def is_own_name(host: str) -> bool:
+    """Whether the `Host` of a request is this machine's name for itself, with a port or without.
+
+    Args:
+        host: Such as `localhost:8765`, `127.0.0.1`, `[::1]:8765`.
+    """
+    name, _, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
+    if not name and port:
+        name = port
+    elif port and not port.isdigit():
+        name = host
+    if name.startswith("[") and name.endswith("]"):
+        name = name[1:-1]
+    if name.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def application(stores: dict[str, Store], *, local: bool = True) -> Guard:
     """The application.
 
     Args:
         stores: The sites, by the first part of their paths. One site alone has none.
-        local: Answer only where this machine is asked under its own name, so that no page of
-            another site can read this one through a name that leads here.
+        local: Answer only where this machine is asked under its own name.
     """
     environment = _environment()
     renderings = Renderings()
     single = len(stores) == 1
-    sites = {("" if single else f"/{slug}"): store for slug, store in stores.items()}
+    sites = {
+        base: Pages(store, base, environment, renderings, several=not single)
+        for slug, store in stores.items()
+        for base in ["" if single else f"/{slug}"]
+    }
     routes: list[Any] = [
         Mount("/static", StaticFiles(directory=_STATIC), name="static"),
     ]
-    for base, store in sites.items():
-        pages = Pages(store, base, environment, renderings, several=not single)
+    for base, pages in sites.items():
         routes += [Mount(base, routes=pages.routes())] if base else pages.routes()
     if not single:
-        routes.append(Route("/", _front_of_several(environment, sites)))
+        routes += Across(list(sites.values()), environment).routes()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -89,18 +166,18 @@ def application(stores: dict[str, Store], *, local: bool = True) -> Starlette:
         for store in stores.values():
             store.close()
 
-    return Starlette(
+    handle = _error_page(environment, sites)
+    app = Starlette(
         routes=routes,
-        middleware=[
-            Middleware(Headers),
-            Middleware(TrustedHostMiddleware, allowed_hosts=_LOCAL if local else ["*"]),
-        ],
         exception_handlers={
-            HTTPException: _error_page(environment),
-            sqlite3.Error: _error_page(environment),
+            HTTPException: handle,
+            sqlite3.Error: handle,
+            So2docsError: handle,
+            Exception: handle,
         },
         lifespan=lifespan,
     )
+    return Guard(app, local=local)
 
 
 def _environment() -> Environment:
@@ -112,7 +189,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "day": _day, "marked": _marked}
+    environment.filters |= {"number": _number, "day": _day, "breakable": _breakable}
     return environment
 
 
@@ -129,30 +206,42 @@ def _day(value: object) -> str:
     return str(value or "")[:10]
 
 
-def _marked(text: str | None) -> Markup:
-    return Markup(marked(without_turning(text or "")))
+def _breakable(name: str) -> Markup:
+    """A host name that may be broken after its dots, and nowhere else."""
+    return Markup("<wbr>").join(
+        Markup.escape(part + "." * (n < name.count("."))) for n, part in enumerate(name.split("."))
+    )
 
 
-def _front_of_several(environment: Environment, sites: dict[str, Store]) -> Any:
-    def front(request: Request) -> Response:
-        listed = [{"base": base, "site": store.site} for base, store in sites.items()]
-        page = environment.get_template("sites.html")
-        return HTMLResponse(page.render(sites=listed, base="", title="Sites", site=None, q=""))
-
-    return front
-
-
-def _error_page(environment: Environment) -> Any:
+def _error_page(environment: Environment, sites: dict[str, Pages]) -> Any:
     def handle(request: Request, error: Exception) -> Response:
-        if isinstance(error, HTTPException):
-            status, text = error.status_code, error.detail
-        else:
-            status, text = 500, f"The database cannot be read: {error}"
-        if status in (301, 302, 307, 308):
-            return RedirectResponse(error.headers["location"], status)  # type: ignore[attr-defined]
+        status, text = _told(error)
+        if isinstance(error, HTTPException) and status in (301, 302, 307, 308):
+            return RedirectResponse((error.headers or {})["location"], status)
+        headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        if wants_json(request):
+            content = orjson.dumps({"status": status, "error": text})
+            return Response(content, status, headers, media_type="application/json")
+        shown = {"title": text, "status": status, "site": None, "base": "", "q": ""}
+        pages = sites.get("" if "" in sites else "/" + request.url.path.split("/")[1])
+        # The page of a database that is broken has no navigation to go on with.
+        if pages is not None and isinstance(error, HTTPException):
+            with contextlib.suppress(So2docsError, sqlite3.Error):
+                shown = pages.common(request) | {"title": text, "status": status}
         page = environment.get_template("error.html")
-        base = request.scope.get("root_path", "")
-        content = page.render(title=text, status=status, base=base, site=None, q="")
-        return HTMLResponse(content, status)
+        return HTMLResponse(page.render(shown), status, headers)
 
     return handle
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    """Status and text of an error."""
+    if isinstance(error, HTTPException):
+        is_plain = error.status_code == 404 and error.detail == "Not Found"
+        text = "There is nothing at this address." if is_plain else error.detail
+        return error.status_code, text
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+        return 503, "That takes too long; ask for less."
+    if isinstance(error, sqlite3.Error | So2docsError):
+        return 500, f"The database cannot be read: {error}"
+    return 500, "This page cannot be made; what the server says tells why."

@@ -1,47 +1,80 @@
-"""The filters of a search in SQL. Pure."""
+"""The filters of a search in SQL. Pure.
+
+All that they ask of posts is in the indexes of questions and answers that start with their ids.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from so2docs.serve.query import Query
 
-_IS = {
-    "question": "q.Id IS NOT NULL",
-    "answer": "a.Id IS NOT NULL",
-    "answered": "EXISTS (SELECT 1 FROM answers x WHERE x.ParentId = p.Id)",
-    "unanswered": "NOT EXISTS (SELECT 1 FROM answers x WHERE x.ParentId = p.Id)",
-    "accepted": "p.AcceptedAnswerId IS NOT NULL",
+_OF_QUESTION = {
+    "answered": "{p}.Answers > 0",
+    "unanswered": "{p}.Answers = 0",
+    "accepted": "{p}.AcceptedAnswerId IS NOT NULL",
 }
+_NEVER = "0"
 
 
-def posts_of(alias: str) -> str:
-    """The post of a row: `q` if it is a question, `a` if an answer; `p` is its question."""
-    return (
-        f"LEFT JOIN questions q ON q.Row = {alias}.Row LEFT JOIN answers a ON a.Row = {alias}.Row "
-        "LEFT JOIN questions p ON p.Id = coalesce(q.Id, a.ParentId)"
-    )
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The conditions of a query.
+
+    Attributes:
+        of_post: What a question or an answer must be itself, in terms of `{score}` and `{owner}`.
+        of_question: What its question must be, in terms of `{p}`.
+        tag: A tag that the question must have, to start from; empty if there is none.
+        values: Their values.
+    """
+
+    of_post: list[str]
+    of_question: list[str]
+    tag: str
+    values: dict[str, Any]
+
+    def on(self, score: str, owner: str, question: str) -> str:
+        """The conditions in SQL, where these are the columns of the post and its question."""
+        parts = ["1", *self.of_post, *self.of_question]
+        return " AND ".join(part.format(score=score, owner=owner, p=question) for part in parts)
 
 
-def conditions_of(query: Query) -> tuple[list[str], dict[str, Any]]:
-    """Conditions of a query, and their values."""
-    conditions = [_IS[kind] for kind in query.kinds]
+def conditions_of(query: Query) -> Conditions:
+    """The conditions of a query, apart from its words."""
+    of_post: list[str] = []
+    of_question = [_OF_QUESTION[kind] for kind in query.kinds if kind in _OF_QUESTION]
     values: dict[str, Any] = {}
     for names, word in ((query.tags, ""), (query.without_tags, "NOT ")):
         for name in names:
             key = f"tag{len(values)}"
             values[key] = name
-            conditions.append(
+            of_question.append(
                 f"{word}EXISTS (SELECT 1 FROM question_tags t WHERE t.Tag = :{key} "
-                "AND t.QuestionId = p.Id)"
+                "AND t.QuestionId = {p}.Id)"
             )
     if query.score is not None:
         values["score"] = query.score
-        conditions.append("coalesce(q.Score, a.Score) >= :score")
-    if query.answers is not None:
-        values["answers"] = query.answers
-        conditions.append("(SELECT count(*) FROM answers x WHERE x.ParentId = p.Id) >= :answers")
+        of_post.append("{score} >= :score")
     if query.user is not None:
         values["user"] = query.user
-        conditions.append("coalesce(q.OwnerUserId, a.OwnerUserId) = :user")
-    return conditions, values
+        of_post.append("{owner} = :user")
+    if query.answers is not None:
+        values["answers"] = query.answers
+        of_question.append("{p}.Answers >= :answers")
+    if {"question", "answer"} <= set(query.kinds):
+        of_post.append(_NEVER)
+    return Conditions(of_post, of_question, query.tags[0] if query.tags else "", values)
+
+
+def code_conditions(query: Query) -> tuple[str, dict[str, Any]]:
+    """That the text `x` of a post holds the words of code of a query, and their values."""
+    values: dict[str, Any] = {}
+    parts = ["1"]
+    for words, end in ((query.code, "> 0"), (query.without_code, "= 0")):
+        for word in words:
+            key = f"code{len(values)}"
+            values[key] = word
+            texts = "coalesce(x.Title, '') || ' ' || coalesce(x.Tags, '') || ' ' || "
+            parts.append(f"instr(lower({texts}coalesce(x.Body, '')), :{key}) {end}")
+    return " AND ".join(parts), values

@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
 from jinja2 import Environment
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from so2docs.domain import rank_by_votes
-from so2docs.serve.bodies import Renderer, mentioned
+from so2docs.domain import licenses
+from so2docs.escape import without_turning
+from so2docs.serve.bodies import Renderer, marked, mentioned, unmarked
 from so2docs.serve.plots import plots
 from so2docs.serve.query import parse
-from so2docs.serve.rendering import Renderings
-from so2docs.serve.store import SORTS, Store
-from so2docs.serve.thread import texts, thread
+from so2docs.serve.rendering import Renderings, Text
+from so2docs.serve.store import (
+    ANSWER_SORTS,
+    ANSWERS_PAGE,
+    PAGE,
+    SEARCH_SORTS,
+    SORTS,
+    TAGS_PAGE,
+    USER_SORTS,
+    USERS_PAGE,
+    ResultPage,
+    Store,
+)
+from so2docs.serve.thread import texts, thread, title_of
 
-_MOST_PAGES = 500
+MOST_PAGES = 500
+_ON_FRONT = 6
+_ON_PROFILE = 10
+_LINKED = {
+    (False, False): "linked",
+    (False, True): "linked from",
+    (True, False): "duplicate of",
+    (True, True): "duplicates",
+}
+"""How a question is linked: by whether one is a duplicate, and whether the link leads here."""
 
 Values = dict[str, Any]
 
@@ -53,42 +76,86 @@ class Pages:
 
     def routes(self) -> list[Route]:
         """The addresses of this site; each list also ends in `.json`."""
-        found = []
-        lists = {"/questions": self.questions, "/tags": self.tags, "/search": self.search}
-        for path, handler in lists.items():
-            found += [Route(path, handler), Route(f"{path}.json", handler)]
+        lists = {
+            "/questions": self.questions,
+            "/tags": self.tags,
+            "/users": self.users,
+            "/search": self.search,
+            "/about": self.about,
+        }
         return [
             Route("/", self.front),
             Route("/index.json", self.front),
-            *found,
+            *(
+                Route(path + end, handler)
+                for path, handler in lists.items()
+                for end in ("", ".json")
+            ),
             Route("/questions/tagged/{tag}", self.questions),
-            Route("/questions/{id:int}.json", partial(self.question, as_json=True)),
-            Route("/questions/{id:int}", self.question),
-            Route("/questions/{id:int}/{title}", self.question),
-            Route("/q/{id:int}", self.post),
-            Route("/a/{id:int}", self.post),
+            Route("/questions/{id:post}.json", partial(self.question, as_json=True)),
+            Route("/questions/{id:post}", self.question),
+            Route("/questions/{id:post}/{title}", self.question),
+            Route("/users/{id:user}.json", self.user),
+            Route("/users/{id:user}", self.user),
+            Route("/users/{id:user}/{name}", self.user),
+            Route("/q/{id:post}", self.post),
+            Route("/a/{id:post}", self.post),
         ]
 
     def _answer(self, request: Request, template: str, shown: Values, data: Values) -> Response:
         """A page, or JSON where that is asked for."""
-        if _wants_json(request):
+        if wants_json(request):
             return Response(orjson.dumps(data), media_type="application/json")
-        shown = {"q": "", "base": self.base, "site": self.store.site, **shown}
-        shown |= {"several": self.several, "path": request.url.path, "about": self.store.about}
-        page = self._environment.get_template(template).render(shown)
+        page = self._environment.get_template(template).render(self.common(request) | shown)
         return HTMLResponse(page, headers={"vary": "accept"})
+
+    def common(self, request: Request) -> Values:
+        """What every page of the site shows."""
+        return {
+            "q": "",
+            "base": self.base,
+            "site": self.store.site,
+            "several": self.several,
+            "has_users": self.store.has_users,
+            "about": self.store.about,
+            "path": request.url.path,
+        }
+
+    def titled(self, rows: Sequence[Values]) -> list[Values]:
+        """Rows with their titles and excerpts as HTML, and their tags as a list."""
+        names = ("Title", "Excerpt", "Snippet")
+        wanted = dict.fromkeys(row[name] for row in rows for name in names if row.get(name))
+        shown = self._titles(list(wanted))
+        found = []
+        for row in rows:
+            made = {name.lower(): shown.get(row.get(name) or "") for name in names}
+            tags = orjson.loads(row["Tags"] or "[]") if "Tags" in row else []
+            found.append({**row, **made, "tags": tags})
+        return found
+
+    def _titles(self, wanted: list[str]) -> dict[str, Markup]:
+        """Titles as HTML, in which marked words are marked."""
+        sign = self.store.sign
+        shown = {text: Markup(marked(without_turning(text))) for text in wanted}
+        formulas: list[Text] = [
+            ("title", text) for text in wanted if sign and ("$" in text or "\\" in text)
+        ]
+        if formulas:
+            rendered = self._renderings.render(Renderer(sign=sign), formulas)
+            shown |= {text: made for (_, text), made in zip(formulas, rendered, strict=True)}
+        return shown
 
     def front(self, request: Request) -> Response:
         """Counts, plots, and the latest and the best questions."""
         overview = self.store.site.overview
-        latest = self.store.questions(sort="newest").rows[:6]
-        best = self.store.questions(sort="score").rows[:6]
+        latest = self.store.questions(sort="newest").rows[:_ON_FRONT]
+        best = self.store.questions(sort="score").rows[:_ON_FRONT]
         shown = {
             "title": self.store.site.title,
             "overview": overview,
             "plots": plots(overview),
-            "latest": _with_tags(latest),
-            "best": _with_tags(best),
+            "latest": self.titled(latest),
+            "best": self.titled(best),
         }
         data = {"overview": overview, "latest": latest, "best": best}
         return self._answer(request, "front.html", shown, data)
@@ -97,72 +164,168 @@ class Pages:
         """A list of questions."""
         values = request.query_params
         tag = request.path_params.get("tag") or values.get("tag") or None
-        sort = values.get("sort", "newest")
-        if sort not in SORTS:
-            raise HTTPException(400, f"There is no order {sort!r}; choose of {', '.join(SORTS)}.")
+        tag = None if tag is None else self.store.tag_name(tag)
+        sort = choice(request, "sort", tuple(SORTS))
         unanswered = values.get("unanswered", "") not in ("", "0")
-        page = _page(request)
+        page = page_number(request)
         found = self.store.questions(sort=sort, tag=tag, unanswered=unanswered, page=page)
         chosen = {"tag": tag, "sort": sort, "unanswered": "1" if unanswered else None}
+        title = "Unanswered questions" if unanswered else "Questions"
         shown = {
-            "title": "Unanswered questions" if unanswered else "Questions",
-            "rows": _with_tags(found.rows),
-            "count": self.store.tag(tag) if tag else None,
+            "title": title if tag is None else f"{title} tagged {tag}",
+            "rows": self.titled(found.rows),
+            "count": found.count,
             "sorts": list(SORTS),
+            "related": self.store.related_tags(tag) if tag else [],
             **chosen,
-            **self._paging("/questions", chosen, page, has_more=found.has_more),
+            **self.paging("/questions", chosen, page, found, PAGE),
         }
-        if tag is not None:
-            shown["title"] += f" tagged {tag}"
-        data = {"questions": found.rows, "page": page, "more": found.has_more}
+        data = {"questions": found.rows, "page": page, "more": found.has_more, "count": found.count}
         return self._answer(request, "questions.html", shown, data)
 
     def tags(self, request: Request) -> Response:
         """All tags, or those with some letters."""
-        like, page = request.query_params.get("like", "").strip(), _page(request)
+        like, page = request.query_params.get("like", "").strip(), page_number(request)
         found = self.store.tags(like, page)
-        shown = {"title": "Tags", "rows": found.rows, "like": like}
-        shown |= self._paging("/tags", {"like": like or None}, page, has_more=found.has_more)
-        data = {"tags": found.rows, "page": page, "more": found.has_more}
+        shown = {"title": "Tags", "rows": found.rows, "like": like, "count": found.count}
+        shown |= self.paging("/tags", {"like": like or None}, page, found, TAGS_PAGE)
+        data = {"tags": found.rows, "page": page, "more": found.has_more, "count": found.count}
         return self._answer(request, "tags.html", shown, data)
+
+    def users(self, request: Request) -> Response:
+        """All users, or those with some letters in their names."""
+        self._require_users()
+        like, page = request.query_params.get("like", "").strip(), page_number(request)
+        sort = choice(request, "sort", tuple(USER_SORTS))
+        found = self.store.users(like, sort, page)
+        chosen = {"like": like or None, "sort": sort}
+        shown: Values = {"title": "Users", "rows": found.rows, "like": like, "count": found.count}
+        shown |= {"sort": sort, "sorts": list(USER_SORTS)}
+        shown |= self.paging("/users", chosen, page, found, USERS_PAGE)
+        data = {"users": found.rows, "page": page, "more": found.has_more, "count": found.count}
+        return self._answer(request, "users.html", shown, data)
+
+    def _require_users(self) -> None:
+        if not self.store.has_users:
+            raise HTTPException(
+                404, "This database has no users; make it of documents with users: --with users."
+            )
+
+    def user(self, request: Request) -> Response:
+        """A user: who it is, and their best or latest questions and answers."""
+        user_id = request.path_params["id"]
+        user = self.store.user(user_id)
+        if user is None:
+            raise HTTPException(404, f"There is no user {user_id} here.")
+        sort = choice(request, "sort", ("score", "newest"))
+        posts: dict[str, list[Values]] = {}
+        for kind in ("question", "answer"):
+            query = parse(f"user:{user_id} is:{kind}")
+            posts[f"{kind}s"] = self.store.search(query, 1, sort).rows[:_ON_PROFILE]
+        name = user["DisplayName"] or f"user {user_id}"
+        host = self.store.site.host
+        shown = {
+            "title": name,
+            "user": user,
+            "name": name,
+            "sort": sort,
+            "source": f"https://{host}/users/{user_id}" if host else None,
+            **{kind: self.titled(rows) for kind, rows in posts.items()},
+        }
+        return self._answer(request, "user.html", shown, {"user": user, **posts})
+
+    def about(self, request: Request) -> Response:
+        """What is here, of which dump, and under which licences."""
+        about, site = self.store.about, self.store.site
+        shape = site.shape
+        missing = [
+            name
+            for name, path in (
+                ("comments", "Comments"),
+                ("links between questions", "Links"),
+                ("votes", "Votes"),
+                ("users", "Owner"),
+                ("answers", "Answers"),
+            )
+            if path not in shape
+        ]
+        data = {
+            "site": site.title,
+            "host": site.host,
+            "sources": about.sources,
+            "overview": site.overview,
+            "rows": about.rows,
+            "missing": missing,
+            "search": about.search,
+            "stemming": about.stemming,
+            "so2docs": about.version,
+        }
+        shown = {"title": "About", "licenses": licenses(), **data, "site": site}
+        return self._answer(request, "about.html", shown, data)
 
     def search(self, request: Request) -> Response:
         """Posts that hold words and pass filters."""
         text = request.query_params.get("q", "").strip()[:500]
-        query, page = parse(text), _page(request)
+        sort = choice(request, "sort", SEARCH_SORTS)
+        query, page = parse(text), page_number(request)
         if query.match and self.store.about.search == "none":
             raise HTTPException(
                 404, "This database has no full text; make it again with --search all or titles."
             )
-        found = None if query.is_empty else self.store.search(query, page)
-        rows = [] if found is None else found.rows
+        if sort == "relevance" and not query.match:
+            sort = "newest"
+        found = ResultPage([]) if query.is_empty else self.store.search(query, page, sort)
         shown = {
             "title": f"Search: {text}" if text else "Search",
             "q": text,
             "query": query,
             "found": found,
-            "rows": _with_tags(rows),
-            **self._paging("/search", {"q": text}, page, has_more=bool(found and found.has_more)),
+            "sort": sort,
+            "sorts": [name for name in SEARCH_SORTS if query.match or name != "relevance"],
+            "filters": [(part, self._without(text, part)) for part in query.filters],
+            "rows": self.titled(found.rows),
+            **self.paging("/search", {"q": text, "sort": sort}, page, found, PAGE),
         }
-        data = {"query": text, "page": page, "problems": query.problems}
-        clean = [{k: _unmarked(v) for k, v in row.items() if k != "tags"} for row in rows]
-        return self._answer(request, "search.html", shown, data | {"posts": clean})
+        data = {"query": text, "page": page, "problems": query.problems, "count": found.count}
+        return self._answer(request, "search.html", shown, data | {"posts": plain(found.rows)})
+
+    def _without(self, text: str, part: str) -> str:
+        rest = " ".join(text.replace(part, " ", 1).split())
+        return f"{self.base}/search?{urlencode({'q': rest}, quote_via=quote)}"
 
     def question(self, request: Request, *, as_json: bool = False) -> Response:
-        """A question with its answers."""
+        """A question with a page of its answers."""
         question_id = request.path_params["id"]
-        document = self.store.document(question_id) if question_id < 1 << 63 else None
+        sort = choice(request, "sort", ANSWER_SORTS)
+        if as_json or wants_json(request):
+            document = self.store.document(question_id)
+            if document is None:
+                raise HTTPException(404, f"There is no question {question_id} here.")
+            return Response(orjson.dumps(document), media_type="application/json")
+        answer_ids = self.store.answers_of(question_id, sort)
+        page = min(page_number(request), max(1, -(-len(answer_ids) // ANSWERS_PAGE)))
+        some = answer_ids[ANSWERS_PAGE * (page - 1) : ANSWERS_PAGE * page]
+        document = self.store.document(question_id, some)
         if document is None:
             return self.post(request)
-        if as_json or _wants_json(request):
-            return Response(orjson.dumps(document), media_type="application/json")
         images = request.query_params.get("images", "") not in ("", "0")
         if images:
             request.state.images = "'self' https: http:"
-        accepted = document.get("AcceptedAnswerId")
-        document["Answers"] = sorted(
-            document.get("Answers", ()), key=lambda answer: _place(answer, accepted)
-        )
+        found = ResultPage([], len(answer_ids), len(answer_ids) > ANSWERS_PAGE * page)
+        chosen = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
+        address = f"/questions/{question_id}"
+        shown = {
+            **self._thread(document, images=images),
+            "images": images,
+            "count": len(answer_ids),
+            "sort": sort,
+            "sorts": ANSWER_SORTS,
+            "links": self._links(question_id),
+            **self.paging(address, chosen, page, found, ANSWERS_PAGE),
+        }
+        return self._answer(request, "question.html", shown, document)
+
+    def _thread(self, document: Values, *, images: bool) -> Values:
         wanted = texts(document)
         renderer = Renderer(
             self.store.site.host,
@@ -170,71 +333,76 @@ class Pages:
             self.store.questions_of(mentioned(text for _, text in wanted)),
             images,
             tuple(tag for tag in document.get("Tags", ()) if isinstance(tag, str)),
+            self.store.sign,
         )
         rendered = dict(zip(wanted, self._renderings.render(renderer, wanted), strict=True))
-        shown = thread(document, rendered, self.store.site.host) | {
-            "images": images,
-            "links": self._links(document),
-        }
-        return self._answer(request, "question.html", shown, document)
+        return thread(document, rendered, self.store.site.host)
 
-    def _links(self, document: Values) -> list[Values]:
-        """Questions that this one is linked with, if they are here."""
-        ids = {
-            link["RelatedPostId"]: link.get("LinkType", "linked")
-            for link in document.get("Links", ())
-            if isinstance(link.get("RelatedPostId"), int)
-        }
-        titles = self.store.titles(list(ids))
-        return [
-            {"id": post_id, "kind": kind, "title": titles[post_id] or f"Question {post_id}"}
-            for post_id, kind in ids.items()
-            if post_id in titles
-        ]
+    def _links(self, question_id: int) -> dict[str, list[Values]]:
+        """Questions that are linked with this one, by how."""
+        found: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
+        for row in self.titled(self.store.linked(question_id)):
+            row["title"] = row["title"] or title_of(row)
+            found[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
+        return found
 
     def post(self, request: Request) -> Response:
         """Lead to where a post is shown."""
         post_id = request.path_params["id"]
-        question_id = self.store.question_of(post_id) if post_id < 1 << 63 else None
+        question_id = self.store.question_of(post_id)
         if question_id is None:
             raise HTTPException(404, f"There is no post {post_id} here.")
-        end = "" if question_id == post_id else f"#answer-{post_id}"
-        return RedirectResponse(f"{self.base}/questions/{question_id}{end}", 302)
+        address = f"{self.base}/questions/{question_id}"
+        if question_id != post_id:
+            place = self.store.answers_of(question_id).index(post_id) // ANSWERS_PAGE
+            address += f"?page={place + 1}" * bool(place) + f"#answer-{post_id}"
+        return RedirectResponse(address, 302)
 
-    def _paging(self, path: str, chosen: Values, page: int, *, has_more: bool) -> Values:
+    def paging(self, path: str, chosen: Values, page: int, found: ResultPage, size: int) -> Values:
+        """Addresses of the pages before and after, and how many there are if that is known."""
+
         def address(number: int) -> str:
             values = {name: value for name, value in chosen.items() if value is not None}
             pairs = urlencode(values | ({"page": number} if number > 1 else {}), quote_via=quote)
             return f"{self.base}{path}" + (f"?{pairs}" if pairs else "")
 
+        pages = None if found.count is None else max(1, -(-found.count // size))
         return {
             "page": page,
+            "pages": pages if pages is None or pages <= MOST_PAGES else None,
             "previous": address(page - 1) if page > 1 else None,
-            "next": address(page + 1) if has_more and page < _MOST_PAGES else None,
+            "next": address(page + 1) if found.has_more and page < MOST_PAGES else None,
         }
 
 
-def _place(answer: Values, accepted: Any) -> tuple[bool, int, int]:
-    score = answer.get("Score")
-    rank = rank_by_votes(answer["Id"], score if isinstance(score, int) else 0, accepted)
-    return *rank, answer["Id"]
-
-
-def _wants_json(request: Request) -> bool:
+def wants_json(request: Request) -> bool:
+    """Whether a request is for JSON, by its address or its headers."""
     accepted = request.headers.get("accept", "")
     return request.url.path.endswith(".json") or accepted.startswith("application/json")
 
 
-def _page(request: Request) -> int:
+def page_number(request: Request) -> int:
+    """The page that is asked for; 1 if that is no number."""
     text = request.query_params.get("page", "1")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
-    return min(max(number, 1), _MOST_PAGES)
+    return min(max(number, 1), MOST_PAGES)
 
 
-def _with_tags(rows: list[Values]) -> list[Values]:
-    """Rows with their tags as a list, too."""
-    return [{**row, "tags": orjson.loads(row["Tags"] or "[]")} for row in rows]
+def choice(request: Request, name: str, choices: Sequence[str]) -> str:
+    """One of some choices; the first if none is asked for.
+
+    Raises:
+        HTTPException: Something else is asked for.
+    """
+    found = request.query_params.get(name) or choices[0]
+    if found not in choices:
+        raise HTTPException(400, f"There is no order {found!r}; choose of {', '.join(choices)}.")
+    return found
 
 
-def _unmarked(value: Any) -> Any:
-    return value.replace("\x02", "").replace("\x03", "") if isinstance(value, str) else value
+def plain(rows: list[Values]) -> list[Values]:
+    """Rows for JSON: without the marks of words that were found."""
+    return [
+        {name: unmarked(value) if isinstance(value, str) else value for name, value in row.items()}
+        for row in rows
+    ]

@@ -9,7 +9,7 @@ KINDS = ("question", "answer", "answered", "unanswered", "accepted")
 
 _PART = re.compile(
     r"""
-    (?P<minus>-)?
+    (?P<minus>-(?!-))?
     (?: \[ \s* (?P<tag>[^\s\[\]]+) \s* \]
       | (?P<name>score|answers|user|is|title) : (?P<value>"[^"]*"|\S+)
       | " (?P<phrase>[^"]*) "?
@@ -19,6 +19,10 @@ _PART = re.compile(
 )
 _NUMBER = re.compile(r"-?\d{1,18}")
 _LETTER = re.compile(r"\w")
+# Words of code: with signs that the full-text index does not know, as `c++`, `foo_bar`, `--force`,
+# `a.b()`, but not `don't`, `well-known`, `end.` or `(so`.
+_CODE = re.compile(r"\w[+#_$@\\/=<>&:()]|[+#_$@\\/=<>&:]\w|^(?:--?|\.)\w|\w\.\w")
+_AROUND_WORDS = ".,;:!?'\""
 
 
 @dataclass(slots=True)
@@ -33,6 +37,9 @@ class Query:
         score: Least score of the post; None if any will do.
         answers: Least number of answers of the question.
         user: Id of the owner.
+        code: Words that posts must hold letter by letter, whatever their case.
+        without_code: Such words that they must not hold.
+        filters: Tags and conditions, as they were typed.
         problems: Parts that were not understood, and are left out.
         words: What is to be found, as it was typed.
     """
@@ -44,6 +51,9 @@ class Query:
     score: int | None = None
     answers: int | None = None
     user: int | None = None
+    code: list[str] = field(default_factory=list)
+    without_code: list[str] = field(default_factory=list)
+    filters: list[str] = field(default_factory=list, compare=False)
     problems: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list, compare=False)
 
@@ -64,17 +74,23 @@ def parse(text: str) -> Query:
         has_minus = part["minus"] is not None
         if part["tag"] is not None:
             tags = query.without_tags if has_minus else query.tags
-            tags.append(part["tag"])
+            tags.append(part["tag"].lower())
+            query.filters.append(part[0])
         elif part["name"] is not None:
             wanted += _filter(query, part["name"], part["value"].strip('"'), part[0])
         else:
             words = part["phrase"] if part["phrase"] is not None else part["word"]
-            (unwanted if has_minus else wanted).extend(_quoted(words))
+            code = _code(words) if part["phrase"] is None else ""
+            if code:
+                (query.without_code if has_minus else query.code).append(code)
+            if not (code and has_minus):
+                (unwanted if has_minus else wanted).extend(_quoted(words))
             query.words += [] if has_minus else [words]
     query.match = " AND ".join(wanted)
     if unwanted and wanted:
         query.match = f"({query.match}) NOT ({' OR '.join(unwanted)})"
-    elif unwanted:
+    elif unwanted or (query.without_code and not wanted):
+        query.without_code.clear()
         query.problems.append("words to leave out need others to find")
     return query
 
@@ -86,11 +102,19 @@ def _filter(query: Query, name: str, value: str, whole: str) -> list[str]:
         return [f"Title : {words}" for words in _quoted(value)]
     if name == "is" and value in KINDS:
         query.kinds.append(value)
+        query.filters.append(whole)
     elif name != "is" and _NUMBER.fullmatch(value):
         setattr(query, name, int(value))
+        query.filters.append(whole)
     else:
         query.problems.append(f"{whole} was not understood")
     return []
+
+
+def _code(word: str) -> str:
+    """A word of code, in lower case; empty if it is a word as any other."""
+    word = word.rstrip("*").rstrip(_AROUND_WORDS)
+    return word.lower() if _CODE.search(word) else ""
 
 
 def _quoted(words: str) -> list[str]:

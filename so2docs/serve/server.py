@@ -9,10 +9,10 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from starlette.applications import Starlette
+import uvicorn
 
 from so2docs.errors import OptionError, OutputError, So2docsError, flag
-from so2docs.serve.app import application
+from so2docs.serve.app import Guard, application
 from so2docs.serve.store import Store
 from so2docs.sources.storage import unreadable_output
 from so2docs.sqlite.about import read_about
@@ -22,6 +22,9 @@ from so2docs.sqlite.sources import source_of
 Notify = Callable[[str], object]
 
 _SQLITE = b"SQLite format 3\x00"
+_TAKEN = {"static", "search", "search.json", "index.json"}
+_GRACE_SECONDS = 1
+"""For requests under way when the server is told to end; then they are stopped."""
 
 
 def open_sites(
@@ -31,7 +34,8 @@ def open_sites(
     progress: bool = False,
     site: str | None = None,
     local: bool = True,
-) -> Starlette:
+    formulas: bool | None = None,
+) -> Guard:
     """The application for some outputs and databases.
 
     A database of an output is made beside it, once.
@@ -41,7 +45,8 @@ def open_sites(
         notify: Called with a line of text before a database is made.
         progress: Show progress bars meanwhile.
         site: Address of the site, where the names do not tell.
-        local: Answer only to `localhost` and `127.0.0.1`.
+        local: Answer only where this machine is asked under its own name.
+        formulas: Whether posts hold formulas in TeX; by the site, or its posts, if None.
 
     Raises:
         So2docsError: One cannot be read, or its database cannot be made.
@@ -52,9 +57,9 @@ def open_sites(
         about = read_about(database)
         for one in about.sites:
             slug = re.sub(r"[^a-z0-9.-]+", "-", one.title.lower()).strip("-") or "site"
-            while slug in stores or slug in ("static", "questions"):
+            while slug in stores or slug in _TAKEN:
                 slug += "-"
-            stores[slug] = Store(about, one)
+            stores[slug] = Store(about, one, formulas=formulas)
     if not stores:
         raise OptionError("there is nothing to serve; the databases hold no sites")
     return application(stores, local=local)
@@ -130,9 +135,18 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def run(app: Starlette, bound: socket.socket) -> None:
-    """Serve until Ctrl-C."""
-    import uvicorn
+def server_of(app: Guard) -> uvicorn.Server:
+    """A server of the application; what goes wrong in a request is told by the application."""
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    return uvicorn.Server(config)
 
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    uvicorn.Server(config).run(sockets=[bound])
+
+def run(app: Guard, bound: socket.socket) -> None:
+    """Serve until Ctrl-C."""
+    server_of(app).run(sockets=[bound])

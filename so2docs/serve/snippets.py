@@ -15,6 +15,7 @@ START, END = "\x02", "\x03"
 # As the tokenizer unicode61 of FTS5 tells words apart.
 _WORD = re.compile(r"[^\W_]+")
 _WORDS = 36
+_ENDING = re.compile(r"(?:ing|ed|es|s|e|y|ies|ly|er|ation|ment)$")
 
 
 def folded(word: str) -> str:
@@ -25,13 +26,21 @@ def folded(word: str) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part))
 
 
-def terms_of(words: Sequence[str]) -> list[str]:
-    """The single words of what was asked for, `*` after those that others may start with."""
-    return [
-        folded(found[0]) + "*" * text.endswith("*")
-        for text in words
-        for found in _WORD.finditer(text)
-    ]
+def terms_of(words: Sequence[str], *, stemming: bool = False) -> list[str]:
+    """The single words of what was asked for, `*` after those that others may start with.
+
+    Args:
+        words: What was asked for.
+        stemming: Whether other forms of an English word were found, too: with which the first
+            letters are the same, all but its ending.
+    """
+    terms = []
+    for text in words:
+        for match in _WORD.finditer(text):
+            word = folded(match[0])
+            stem = _ENDING.sub("", word) if stemming and len(word) > 4 else word
+            terms.append(stem + "*" * (text.endswith("*") or stem != word or stemming))
+    return terms
 
 
 def mark(text: str, terms: Sequence[str]) -> str:

@@ -1,42 +1,73 @@
-"""What pages ask of a database: lists, tags, search, one document. Read-only, from any thread."""
+"""What pages ask of a database: lists, tags, people, search, one document. From any thread.
+
+A database is opened for reading; one that is replaced meanwhile is opened again.
+"""
 
 from __future__ import annotations
 
+import os
 import queue
 import sqlite3
+import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
-from so2docs.serve.conditions import conditions_of, posts_of
+from so2docs.domain import rank_by_votes
+from so2docs.errors import OutputError
+from so2docs.serve.conditions import Conditions, code_conditions, conditions_of
+from so2docs.serve.formulas import looks_mathematical, sign_of
 from so2docs.serve.query import Query
 from so2docs.serve.snippets import mark, snippet, terms_of
-from so2docs.sqlite.about import About, SiteAbout, connect_to_site
+from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
+from so2docs.sqlite.layout import LAYOUTS, index_name, quoted
 from so2docs.sqlite.rebuild import RebuiltDocuments
 from so2docs.sqlite.rows import text_of
 
 PAGE = 20
+TAGS_PAGE = 60
+USERS_PAGE = 40
+ANSWERS_PAGE = 50
 _RANKED = 2_000
 """Most posts that are ranked by how well they match: that takes some microseconds each, and to go
 through all posts that hold any of the words."""
 _FILTERED = 5_000
+MOST_RESULTS = 10_000
 _EXCERPT = 6_000
 """Characters of a body that are looked through for the part to show."""
+_LIST_EXCERPT = 700
+_SEARCHES = 64
+"""Searches whose results are kept for their other pages."""
+_SAMPLE = 300
+"""Posts that tell whether a site has formulas, where its address does not."""
+_SECONDS = 10.0
+"""Of a processor that a question to the database may take."""
+_STEPS = 50_000
+"""Of SQLite's machine between two looks at the clock."""
+_MAPPED = 1 << 31
+_RELATED_OF = 2_000
+_RELATED = 12
 
 SORTS = {
-    "newest": "q.Id DESC",
-    "score": "q.Score DESC, q.Id DESC",
-    "active": "q.LastActivityDate DESC",
-    "oldest": "q.Id",
+    "newest": ("q.Id DESC", ("Id", "Score", "Answers", "AcceptedAnswerId", "OwnerUserId")),
+    "score": (
+        "q.Score DESC, q.Id DESC",
+        ("Score", "Id", "Answers", "AcceptedAnswerId", "OwnerUserId"),
+    ),
+    "active": ("q.LastActivityDate DESC, q.Id DESC", ("LastActivityDate", "Id", "Answers")),
+    "oldest": ("q.Id", ("Id", "Score", "Answers", "AcceptedAnswerId", "OwnerUserId")),
 }
+"""Orders of lists, and the columns of the index that has all that they ask."""
+ANSWER_SORTS = ("votes", "newest", "oldest")
+SEARCH_SORTS = ("relevance", "newest", "score")
+USER_SORTS = {"reputation": "Reputation DESC, Id", "name": "DisplayName, Id", "newest": "Id DESC"}
 
-_SUMMARY = (
-    "q.Id, q.Title, q.Score, q.ViewCount, q.CreationDate, q.Tags, q.AcceptedAnswerId, "
-    "q.OwnerUserId, q.OwnerDisplayName, "
-    "(SELECT count(*) FROM answers a WHERE a.ParentId = q.Id) AS Answers"
-)
 Row = dict[str, Any]
+Hit = tuple[bool, int, float]
+"""A post that was found: whether it is an answer, its id, and its rank, or score by score."""
 
 
 @dataclass(slots=True)
@@ -45,63 +76,184 @@ class ResultPage:
 
     Attributes:
         rows: The results.
+        count: How many there are; None if that was not counted.
         has_more: Whether there is another page.
-        is_cut: Whether more posts match than were ranked.
+        is_cut: Whether more posts match than were looked at.
     """
 
     rows: list[Row]
+    count: int | None = None
     has_more: bool = False
     is_cut: bool = False
+
+
+@dataclass(slots=True)
+class _State:
+    """A database as it was when it was opened."""
+
+    file: tuple[int, ...]
+    about: About
+    site: SiteAbout
+    rows: tuple[int, int] = (-(1 << 63), (1 << 63) - 1)
+    sign: str = ""
+    free: queue.LifoQueue[sqlite3.Connection] = field(default_factory=queue.LifoQueue)
+    searches: OrderedDict[str, tuple[list[Hit], bool]] = field(default_factory=OrderedDict)
 
 
 class Store:
     """One site of a database."""
 
-    def __init__(self, about: About, site: SiteAbout) -> None:
-        self.about, self.site = about, site
-        self._free: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
-        with self._connection() as connection:
-            self.has_users = "users" in about.rows
-            self._range = (-(1 << 63), (1 << 63) - 1)
+    def __init__(self, about: About, site: SiteAbout, *, formulas: bool | None = None) -> None:
+        """Open it.
+
+        Args:
+            about: The database.
+            site: The site.
+            formulas: Whether posts hold formulas; by the site's address, or its posts, if None.
+        """
+        self._formulas = formulas
+        self._is_closed = False
+        self._lock = Lock()
+        self._state = self._open(about, site)
+
+    @property
+    def about(self) -> About:
+        """What is known of the database."""
+        return self._current().about
+
+    @property
+    def site(self) -> SiteAbout:
+        """What is known of the site."""
+        return self._current().site
+
+    @property
+    def sign(self) -> str:
+        r"""What formulas are put between, `$` or `\$`; empty if posts have none."""
+        return self._current().sign
+
+    @property
+    def has_users(self) -> bool:
+        """Whether the database knows users."""
+        return "users" in self.about.rows
+
+    def _open(self, about: About, site: SiteAbout) -> _State:
+        state = _State(_identity(about.path), about, site)
+        with self._connection(state) as connection:
             if about.site_field is not None:
-                # Sites stand one after another, so that a search need not look at those of others.
+                # The rows of a site follow each other, so that a search need not look at others.
                 bounds = connection.execute(
                     "SELECT min(Row), max(Row) FROM (SELECT Row FROM questions UNION ALL "
                     "SELECT Row FROM answers)"
                 ).fetchone()
-                self._range = (bounds[0] or 0, bounds[1] or 0)
+                state.rows = (bounds[0] or 0, bounds[1] or 0)
+            if self._formulas is not False:
+                state.sign = sign_of(site.host or "") or ""
+                sql = f"SELECT Body FROM questions ORDER BY Id DESC LIMIT {_SAMPLE}"
+                if not state.sign and (
+                    self._formulas
+                    or looks_mathematical(row[0] or "" for row in connection.execute(sql))
+                ):
+                    state.sign = "$"
+        return state
+
+    def _current(self) -> _State:
+        """The database as it is now: opened again if it was replaced.
+
+        Raises:
+            OutputError: It was replaced by something else, or is gone.
+        """
+        state = self._state
+        if _identity(state.about.path) == state.file:
+            return state
+        with self._lock:
+            if _identity(self._state.about.path) != self._state.file:
+                about = read_about(state.about.path)
+                sites = {site.name: site for site in about.sites}
+                site = sites.get(state.site.name)
+                if site is None:
+                    raise OutputError(
+                        f"{about.path}: was replaced, and has no site {state.site.title} any more; "
+                        "start the server again"
+                    )
+                self._state = self._open(about, site)
+                _close_all(state.free)
+            return self._state
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self, state: _State | None = None) -> Iterator[sqlite3.Connection]:
+        state = state or self._current()
         try:
-            connection = self._free.get_nowait()
+            connection = state.free.get_nowait()
         except queue.Empty:
-            connection = connect_to_site(self.about.path, self.about.site_field, self.site.name)
+            about = state.about
+            connection = connect_to_site(about.path, about.site_field, state.site.name)
             connection.row_factory = sqlite3.Row
+            connection.execute(f"PRAGMA mmap_size={_MAPPED}").fetchall()
+        deadline = time.thread_time() + _SECONDS
+        connection.set_progress_handler(
+            lambda: self._is_closed or time.thread_time() > deadline, _STEPS
+        )
         try:
             yield connection
         finally:
-            self._free.put(connection)
+            state.free.put(connection)
+            if self._is_closed:
+                _close_all(state.free)
 
     def close(self) -> None:
-        """Close all connections."""
-        while not self._free.empty():
-            self._free.get_nowait().close()
+        """Stop all questions to the database, and close it."""
+        self._is_closed = True
+        _close_all(self._state.free)
 
     def _rows(self, sql: str, **values: Any) -> list[Row]:
         with self._connection() as connection:
             return [dict(row) for row in connection.execute(sql, values)]
 
-    def document(self, question_id: int) -> Row | None:
-        """A question with its answers; None if there is none."""
+    def _value(self, sql: str, **values: Any) -> Any:
         with self._connection() as connection:
-            field = self.about.site_field
-            extra = {} if field is None else {field: self.site.name}
-            return RebuiltDocuments(connection, self.site.shape, extra).get(question_id)
+            found = connection.execute(sql, values).fetchone()
+        return None if found is None else found[0]
+
+    def _narrow(self, table: str, alias: str, columns: tuple[str, ...] = ()) -> str:
+        """A table, read from an index alone; `_is_of_site` goes with it."""
+        columns = columns or LAYOUTS[table].indexes[0]
+        return f"main.{table} {alias} INDEXED BY {index_name(table, columns)}"
+
+    def _is_of_site(self, alias: str) -> str:
+        site_field = self.about.site_field
+        if site_field is None:
+            return "1"
+        value = "'" + str(self.site.name).replace("'", "''") + "'"
+        return f"{alias}.{quoted(site_field)} = {value}"
+
+    # Documents.
+
+    def document(self, question_id: int, answer_ids: list[int] | None = None) -> Row | None:
+        """A question with its answers, or some of them; None if there is none."""
+        with self._connection() as connection:
+            field_name = self.about.site_field
+            extra = {} if field_name is None else {field_name: self.site.name}
+            rebuilt = RebuiltDocuments(connection, self.site.shape, extra)
+            return rebuilt.get(question_id, answer_ids)
+
+    def answers_of(self, question_id: int, sort: str = "votes") -> list[int]:
+        """Ids of the answers to a question, in an order of `ANSWER_SORTS`."""
+        rows = self._rows(
+            "SELECT a.Id, a.Score, q.AcceptedAnswerId FROM answers a JOIN questions q "
+            "ON q.Id = a.ParentId WHERE a.ParentId = :id",
+            id=question_id,
+        )
+        if sort != "votes":
+            return sorted((row["Id"] for row in rows), reverse=sort == "newest")
+        ranks = [
+            (*rank_by_votes(row["Id"], row["Score"] or 0, row["AcceptedAnswerId"]), row["Id"])
+            for row in rows
+        ]
+        return [answer_id for *_, answer_id in sorted(ranks)]
 
     def questions_of(self, post_ids: Iterable[int]) -> dict[int, int]:
         """The questions of those posts that are here, by their ids."""
-        ids = ",".join(str(int(post_id)) for post_id in post_ids)
+        ids = _listed(post_ids)
         rows = self._rows(
             f"SELECT Id, ParentId FROM answers WHERE Id IN ({ids}) UNION ALL "
             f"SELECT Id, Id FROM questions WHERE Id IN ({ids})"
@@ -112,11 +264,21 @@ class Store:
         """The question that a post belongs to; None if there is no such post."""
         return self.questions_of([post_id]).get(post_id)
 
-    def titles(self, question_ids: list[int]) -> dict[int, str | None]:
-        """Titles of those questions that there are."""
-        marks = ",".join(str(int(question_id)) for question_id in question_ids)
-        rows = self._rows(f"SELECT Id, Title FROM questions WHERE Id IN ({marks})")
-        return {row["Id"]: row["Title"] for row in rows}
+    def linked(self, question_id: int) -> list[Row]:
+        """Questions that a question links to, and (`is_from`) those that link to it."""
+        if "links" not in self.about.rows:
+            return []
+        return self._rows(
+            "SELECT q.Id, q.Title, q.Score, q.Answers, l.LinkType AS kind, 0 AS is_from "
+            "FROM links l JOIN questions q ON q.Id = l.RelatedPostId "
+            "WHERE l.QuestionId = :id AND q.Id <> :id "
+            "UNION SELECT q.Id, q.Title, q.Score, q.Answers, l.LinkType, 1 "
+            "FROM links l JOIN questions q ON q.Id = l.QuestionId "
+            "WHERE l.RelatedPostId = :id AND q.Id <> :id ORDER BY 6, 3 DESC LIMIT 60",
+            id=question_id,
+        )
+
+    # Lists.
 
     def questions(
         self,
@@ -127,118 +289,332 @@ class Store:
         page: int = 1,
     ) -> ResultPage:
         """A page of a list of questions."""
-        where = "WHERE NOT EXISTS (SELECT 1 FROM answers x WHERE x.ParentId = q.Id)"
-        if not unanswered:
-            where = "WHERE 1"
-        source = "questions q"
+        order, index = SORTS[sort]
+        source = self._narrow("questions", "q", index)
+        conditions = [self._is_of_site("q")] + ["q.Answers = 0"] * unanswered
         if tag is not None:
-            source, where = self._of_tag(tag, sort, where)
-        return self._page(
-            f"SELECT {_SUMMARY} FROM {source} {where} ORDER BY {SORTS[sort]}", page, tag=tag
+            source, order, condition = self._of_tag(tag, sort, source, order)
+            conditions.append(condition)
+        where = " AND ".join(conditions)
+        rows = self._rows(
+            f"SELECT q.Id FROM {source} WHERE {where} ORDER BY {order} "
+            f"LIMIT {PAGE + 1} OFFSET {PAGE * (page - 1)}",
+            tag=tag,
         )
+        count = self._count(tag, unanswered=unanswered)
+        ids = [row["Id"] for row in rows]
+        return ResultPage(self.summaries(ids[:PAGE]), count, has_more=len(ids) > PAGE)
 
-    def _of_tag(self, tag: str, sort: str, where: str) -> tuple[str, str]:
-        """Of a frequent tag, go through the questions in their order; of a rare one, sort them."""
-        count = self.tag(tag)
-        if sort in ("newest", "oldest") or count**2 < self.site.overview["questions"] * PAGE:
+    def _of_tag(self, tag: str, sort: str, source: str, order: str) -> tuple[str, str, str]:
+        """Source, order and condition of the questions of a tag.
+
+        By date they are in the order of the tag's own index. By score, of a frequent tag, go
+        through all questions in that order; of a rare one, sort its own.
+        """
+        is_of_tag = "t.Tag = :tag AND t.QuestionId = q.Id"
+        is_rare = self.tag(tag) ** 2 < self.site.overview["questions"] * PAGE
+        if sort in ("newest", "oldest") or is_rare:
             # CROSS JOIN is SQLite's way to say which table comes first.
-            return "question_tags t CROSS JOIN questions q ON q.Id = t.QuestionId", (
-                f"{where} AND t.Tag = :tag"
-            )
-        has_tag = (
-            "EXISTS (SELECT 1 FROM question_tags t WHERE t.Tag = :tag AND t.QuestionId = q.Id)"
-        )
-        return "questions q", f"{where} AND {has_tag}"
+            first = f"main.question_tags t CROSS JOIN {source}"
+            if not order.startswith("q.Id"):
+                first = "main.question_tags t CROSS JOIN main.questions q"
+            site = self._is_of_site("t")
+            return first, order.replace("q.Id", "t.QuestionId"), f"{site} AND {is_of_tag}"
+        exists = f"EXISTS (SELECT 1 FROM question_tags t WHERE {is_of_tag})"
+        return source, order, exists
 
-    def _page(self, sql: str, page: int, **values: Any) -> ResultPage:
-        limit = f" LIMIT {PAGE + 1} OFFSET {PAGE * (page - 1)}"
-        rows = self._rows(sql + limit, **values)
-        return ResultPage(rows[:PAGE], has_more=len(rows) > PAGE)
+    def _count(self, tag: str | None, *, unanswered: bool) -> int | None:
+        """How many questions a list has, as far as that is known."""
+        if tag is None:
+            return int(self.site.overview["unanswered" if unanswered else "questions"])
+        if not unanswered:
+            return self.tag(tag)
+        return int(
+            self._value(
+                f"SELECT count(*) FROM main.question_tags t CROSS JOIN "
+                f"{self._narrow('questions', 'q')} WHERE {self._is_of_site('t')} "
+                f"AND {self._is_of_site('q')} AND t.Tag = :tag AND q.Id = t.QuestionId "
+                "AND q.Answers = 0",
+                tag=tag,
+            )
+        )
+
+    def summaries(self, question_ids: list[int]) -> list[Row]:
+        """Questions as lists show them, in the order of their ids."""
+        name, join = self._owner("q")
+        rows = self._rows(
+            "SELECT q.Id, q.Title, q.Score, q.ViewCount, q.CreationDate, q.Tags, "
+            f"q.AcceptedAnswerId, q.OwnerUserId, {name} AS Owner, q.Answers, q.ClosedDate, "
+            f"substr(q.Body, 1, {_LIST_EXCERPT}) AS Body FROM questions q {join} "
+            f"WHERE q.Id IN ({_listed(question_ids)})"
+        )
+        for row in rows:
+            row["Excerpt"] = _excerpt(row.pop("Body"))
+        return _in_order(rows, question_ids)
+
+    def _owner(self, alias: str) -> tuple[str, str]:
+        """The name of a post's owner in SQL, and the join that it needs."""
+        own = f"{alias}.OwnerDisplayName"
+        if not self.has_users:
+            return own, ""
+        return f"coalesce(u.DisplayName, {own})", f"LEFT JOIN users u ON u.Id = {alias}.OwnerUserId"
+
+    # Tags.
 
     def tag(self, name: str) -> int:
         """How many questions have a tag."""
-        rows = self._rows("SELECT Questions FROM tags WHERE Name = :name", name=name)
-        return int(rows[0]["Questions"]) if rows else 0
+        return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
+
+    def tag_name(self, name: str) -> str:
+        """A tag as the database has it, whatever the case it was typed in."""
+        return name if self.tag(name) else name.lower()
 
     def tags(self, like: str, page: int) -> ResultPage:
         """A page of the tags whose names hold some letters, the most frequent first."""
-        sql = (
-            "SELECT Name, Questions FROM tags WHERE instr(Name, :like) "
-            "ORDER BY Questions DESC, Name"
+        where = "instr(lower(Name), lower(:like))"
+        rows = self._rows(
+            f"SELECT Name, Questions FROM tags WHERE {where} ORDER BY Questions DESC, Name "
+            f"LIMIT {TAGS_PAGE + 1} OFFSET {TAGS_PAGE * (page - 1)}",
+            like=like,
         )
-        found = self._rows(f"{sql} LIMIT 61 OFFSET :skip", like=like, skip=60 * (page - 1))
-        return ResultPage(found[:60], has_more=len(found) > 60)
+        count = self._value(f"SELECT count(*) FROM tags WHERE {where}", like=like)
+        return ResultPage(rows[:TAGS_PAGE], count, has_more=len(rows) > TAGS_PAGE)
 
-    def search(self, query: Query, page: int = 1) -> ResultPage:
+    def related_tags(self, tag: str) -> list[Row]:
+        """Tags that the latest questions of a tag have most often, too."""
+        return self._rows(
+            "SELECT o.Tag AS Name, count(*) AS Questions FROM "
+            "(SELECT QuestionId FROM question_tags WHERE Tag = :tag "
+            f"ORDER BY QuestionId DESC LIMIT {_RELATED_OF}) t "
+            "JOIN question_tags o ON o.QuestionId = t.QuestionId WHERE o.Tag <> :tag "
+            f"GROUP BY o.Tag ORDER BY 2 DESC, 1 LIMIT {_RELATED}",
+            tag=tag,
+        )
+
+    # People.
+
+    def users(self, like: str, sort: str, page: int) -> ResultPage:
+        """A page of the users whose names hold some letters."""
+        where = "DisplayName IS NOT NULL" + " AND instr(lower(DisplayName), lower(:like))" * bool(
+            like
+        )
+        rows = self._rows(
+            f"SELECT Id, DisplayName, Reputation, CreationDate FROM users WHERE {where} "
+            f"ORDER BY {USER_SORTS[sort]} LIMIT {USERS_PAGE + 1} "
+            f"OFFSET {USERS_PAGE * (page - 1)}",
+            like=like,
+        )
+        count = self._value(f"SELECT count(*) FROM users WHERE {where}", like=like)
+        return ResultPage(rows[:USERS_PAGE], count, has_more=len(rows) > USERS_PAGE)
+
+    def user(self, user_id: int) -> Row | None:
+        """A user with the number of their posts; None if nothing here is of theirs."""
+        row = {"Id": user_id, "DisplayName": None, "Reputation": None, "CreationDate": None}
+        known: list[Row] = []
+        if self.has_users:
+            known = self._rows(
+                "SELECT Id, DisplayName, Reputation, CreationDate FROM users WHERE Id = :id",
+                id=user_id,
+            )
+        for kind in ("questions", "answers"):
+            sql = f"SELECT count(*) FROM {kind} WHERE OwnerUserId = :id"
+            row[kind.title()] = self._value(sql, id=user_id)
+        if not known and not row["Questions"] and not row["Answers"]:
+            return None
+        return {**row, **(known[0] if known else {})}
+
+    # Search.
+
+    def search(self, query: Query, page: int = 1, sort: str = "relevance") -> ResultPage:
         """A page of posts, the best first."""
-        filters, values = conditions_of(query)
-        if not query.match:
-            return self._filtered(query, filters, values, page)
-        most = _FILTERED if filters else _RANKED
-        skip = PAGE * (page - 1)
-        values |= {"low": self._range[0], "high": self._range[1], "most": most, "skip": skip}
+        hits, is_cut = self.hits(query, sort)
+        some = hits[PAGE * (page - 1) : PAGE * page]
+        return ResultPage(self.shown(query, some), len(hits), len(hits) > PAGE * page, is_cut)
+
+    def hits(self, query: Query, sort: str) -> tuple[list[Hit], bool]:
+        """All posts that a search finds, and whether more match; kept for their other pages."""
+        searches = self._current().searches
+        key = f"{sort} {query!r}"
+        with self._lock:
+            if key in searches:
+                searches.move_to_end(key)
+                return searches[key]
+        conditions = conditions_of(query)
+        if any(not self.tag(name) for name in query.tags):
+            found: tuple[list[Hit], bool] = ([], False)
+        elif query.match:
+            found = self._matched(query, conditions, sort)
+        else:
+            found = self._filtered(query, conditions, sort)
+        with self._lock:
+            searches[key] = found
+            if len(searches) > _SEARCHES:
+                searches.popitem(last=False)
+        return found
+
+    def _matched(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
+        code, code_values = code_conditions(query)
+        has_filters = bool(query.filters or code_values)
+        most = _FILTERED if has_filters else _RANKED
+        low, high = self._current().rows
+        values = conditions.values | code_values | {"low": low, "high": high, "most": most}
         match = query.match
         if is_cut := self._matches(match, most):
             titles = f"{{Title Tags}} : ({match})"
             match = titles if self._matches(titles, 0) else match
-        rows = self._ranked(match, filters, values, by_score=is_cut)
-        return ResultPage(self._shown(query, rows[:PAGE]), len(rows) > PAGE, is_cut)
-
-    def _matches(self, match: str, most: int) -> bool:
-        """Whether more posts match than this."""
+        rank, latest = "bm25(search, 10.0, 4.0, 1.0)", ""
+        order = {"newest": "Id DESC", "score": "Score DESC, Id DESC"}.get(sort, "Rank, Id DESC")
+        if is_cut:
+            # Of very many, the latest by their score.
+            rank, latest = "0.0", "ORDER BY rowid DESC"
+            order = "Score DESC, Id DESC" if sort == "relevance" else order
+        kinds = {"question": "q.Id IS NOT NULL", "answer": "a.Id IS NOT NULL"}
+        wanted = [kinds[kind] for kind in query.kinds if kind in kinds]
+        post = "coalesce(q.{0}, a.{0})"
+        passes = conditions.on(post.format("Score"), post.format("OwnerUserId"), "p")
+        where = " AND ".join(["p.Id IS NOT NULL", *wanted, passes])
+        texts = ""
+        if code_values:
+            texts, where = "JOIN texts x ON x.Row = s.Row", f"{where} AND {code}"
         rows = self._rows(
-            "SELECT count(*) AS n FROM (SELECT 1 FROM search WHERE search MATCH :match "
-            "AND rowid BETWEEN :low AND :high LIMIT :most)",
-            match=match, low=self._range[0], high=self._range[1], most=most + 1,
-        )  # fmt: skip
-        return bool(rows[0]["n"] > most)
-
-    def _ranked(self, match: str, filters: list[str], values: Row, *, by_score: bool) -> list[Row]:
-        """Posts by how well they match; of very many, the latest by their score."""
-        where = " AND ".join(["p.Id IS NOT NULL", *filters])
-        rank, latest, order = "bm25(search, 10.0, 4.0, 1.0)", "", "s.Rank"
-        if by_score:
-            rank, latest = "0", "ORDER BY rowid DESC"
-            order = "coalesce(q.Score, a.Score) DESC, s.Row DESC"
-        return self._rows(
-            f"SELECT s.Row FROM (SELECT rowid AS Row, {rank} AS Rank FROM search "
-            f"WHERE search MATCH :match AND rowid BETWEEN :low AND :high {latest} LIMIT :most) s "
-            f"{posts_of('s')} WHERE {where} ORDER BY {order} LIMIT {PAGE + 1} OFFSET :skip",
+            f"SELECT {post.format('Id')} AS Id, a.Id IS NOT NULL AS IsAnswer, s.Rank, "
+            f"{post.format('Score')} AS Score FROM "
+            f"(SELECT rowid AS Row, {rank} AS Rank FROM search WHERE search MATCH :match "
+            f"AND rowid BETWEEN :low AND :high {latest} LIMIT :most) s {texts} "
+            "LEFT JOIN questions q ON q.Row = s.Row LEFT JOIN answers a ON a.Row = s.Row "
+            "LEFT JOIN questions p ON p.Id = coalesce(q.Id, a.ParentId) "
+            f"WHERE {where} ORDER BY {order}",
             match=match,
             **values,
         )
+        by = "Score" if sort == "score" else "Rank"
+        return [(bool(row["IsAnswer"]), row["Id"], row[by] or 0) for row in rows], is_cut
 
-    def _filtered(self, query: Query, filters: list[str], values: Row, page: int) -> ResultPage:
-        """Posts by filters alone, the latest first: questions, unless answers are asked for."""
+    def _matches(self, match: str, most: int) -> bool:
+        """Whether more posts match than this."""
+        low, high = self._current().rows
+        count = self._value(
+            "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH :match "
+            "AND rowid BETWEEN :low AND :high LIMIT :most)",
+            match=match,
+            low=low,
+            high=high,
+            most=most + 1,
+        )
+        return bool(count > most)
+
+    def _filtered(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
+        """Posts by filters alone: questions, unless answers are asked for."""
         kinds = ["questions"] if query.user is None else ["questions", "answers"]
         kinds = ["answers"] if "answer" in query.kinds else kinds
-        # Said of `s` as well, so that there is an index to use.
-        owner = ["s.OwnerUserId = :user"] if query.user is not None else []
-        where = " AND ".join(["1", *owner, *filters])
-        parts = [
-            f"SELECT s.Row, s.CreationDate FROM {kind} s {posts_of('s')} WHERE {where}"
-            for kind in kinds
-        ]
-        rows = self._page(f"{' UNION ALL '.join(parts)} ORDER BY 2 DESC", page, **values)
-        return ResultPage(self._shown(query, rows.rows), rows.has_more)
-
-    def _shown(self, query: Query, rows: list[Row]) -> list[Row]:
-        """Results as they are shown, with the words that were found marked."""
+        kinds = ["questions"] if "question" in query.kinds else kinds
+        by = "Score" if sort == "score" else "Id"
         found = []
-        terms = terms_of(query.words)
-        for row in rows:
-            [post] = self._rows(
-                "SELECT coalesce(q.Id, a.Id) AS Id, p.Id AS QuestionId, p.Title, p.Tags, "
-                "coalesce(q.Score, a.Score) AS Score, "
-                "coalesce(q.CreationDate, a.CreationDate) AS CreationDate, "
-                "p.AcceptedAnswerId = a.Id AS IsAccepted, a.Id IS NOT NULL AS IsAnswer, "
-                f"substr(coalesce(q.Body, a.Body), 1, {_EXCERPT}) AS Body, "
-                "(SELECT count(*) FROM answers x WHERE x.ParentId = p.Id) AS Answers "
-                f"FROM (SELECT :row AS Row) s {posts_of('s')}",
-                row=row["Row"],
+        for kind in kinds:
+            rows = self._rows(
+                self._filter_sql(kind, conditions, by, has_user=query.user is not None),
+                tag=conditions.tag,
+                **conditions.values,
             )
-            post["Snippet"] = snippet(text_of(post.pop("Body") or ""), terms)
-            if post["Title"] is not None:
-                post["Title"] = mark(post["Title"], terms)
-            found.append(post)
-        return found
+            found += [(row["Score"] or 0, row["Id"], kind == "answers") for row in rows]
+        found.sort(key=lambda hit: hit[:2] if by == "Score" else hit[1:2], reverse=True)
+        hits = [(is_answer, post_id, score) for score, post_id, is_answer in found[:MOST_RESULTS]]
+        return hits, len(found) > MOST_RESULTS
+
+    def _filter_sql(self, kind: str, conditions: Conditions, by: str, *, has_user: bool) -> str:
+        """Posts of a kind that pass, from what is in the indexes."""
+        alias = kind[0]
+        of_site = self._is_of_site(alias)
+        order = f"{alias}.Id DESC" if by == "Id" else f"{alias}.Score DESC, {alias}.Id DESC"
+        columns = LAYOUTS[kind].indexes[0 if by == "Id" else 1]
+        source = self._narrow(kind, alias, columns)
+        if has_user:
+            source = self._narrow(kind, alias, ("OwnerUserId", "Score"))
+        passes = conditions.on(f"{alias}.Score", f"{alias}.OwnerUserId", "q")
+        if conditions.tag and not has_user:
+            own = self._narrow("questions", "q")
+            join = f"main.question_tags t CROSS JOIN {own}"
+            where = f"{self._is_of_site('t')} AND t.Tag = :tag AND q.Id = t.QuestionId"
+            if kind == "answers":
+                join += f" CROSS JOIN {self._narrow('answers', 'a', ('ParentId', 'Score'))}"
+                where += f" AND a.ParentId = q.Id AND {self._is_of_site('q')}"
+            elif by == "Id":
+                order = "t.QuestionId DESC"
+            source, of_site = join, f"{where} AND {of_site}"
+        elif kind == "answers" and conditions.of_question:
+            source += f" CROSS JOIN {self._narrow('questions', 'q')}"
+            of_site += f" AND q.Id = a.ParentId AND {self._is_of_site('q')}"
+        return (
+            f"SELECT {alias}.Id, {alias}.Score FROM {source} WHERE {of_site} AND "
+            f"{passes} ORDER BY {order} LIMIT {MOST_RESULTS + 1}"
+        )
+
+    def dates(self, hits: list[Hit]) -> list[str]:
+        """When posts that were found were written."""
+        dates: dict[tuple[bool, int], str] = {}
+        for is_answer, table in ((False, "questions"), (True, "answers")):
+            ids = _listed(post_id for kind, post_id, _ in hits if kind == is_answer)
+            for row in self._rows(f"SELECT Id, CreationDate FROM {table} WHERE Id IN ({ids})"):
+                dates[is_answer, row["Id"]] = row["CreationDate"] or ""
+        return [dates.get(hit[:2], "") for hit in hits]
+
+    def shown(self, query: Query, hits: list[Hit]) -> list[Row]:
+        """Posts that were found as they are shown, with the words that were found marked."""
+        terms = terms_of(query.words, stemming=self.about.stemming)
+        rows: dict[tuple[bool, int], Row] = {}
+        for is_answer, table in ((False, "questions"), (True, "answers")):
+            ids = [post_id for kind, post_id, _ in hits if kind == is_answer]
+            name, join = self._owner("s")
+            question = "JOIN questions p ON p.Id = s.ParentId" if is_answer else ""
+            p = "p" if is_answer else "s"
+            for row in self._rows(
+                f"SELECT s.Id, {p}.Id AS QuestionId, {p}.Title, {p}.Tags, s.Score, s.CreationDate, "
+                f"{p}.AcceptedAnswerId, {p}.Answers, s.OwnerUserId, {name} AS Owner, "
+                f"substr(s.Body, 1, {_EXCERPT}) AS Body FROM {table} s {question} {join} "
+                f"WHERE s.Id IN ({_listed(ids)})"
+            ):
+                row["IsAnswer"] = is_answer
+                row["IsAccepted"] = is_answer and row.pop("AcceptedAnswerId") == row["Id"]
+                row["Snippet"] = snippet(text_of(_whole_tags(row.pop("Body"))), terms)
+                if row["Title"] is not None:
+                    row["Title"] = mark(row["Title"], terms)
+                rows[is_answer, row["Id"]] = row
+        return [rows[hit[:2]] for hit in hits if hit[:2] in rows]
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    """Of a file: another one under its name has another."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise OutputError(f"{path}: is not there any more: {error.strerror}") from error
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _close_all(connections: queue.LifoQueue[sqlite3.Connection]) -> None:
+    while True:
+        try:
+            connections.get_nowait().close()
+        except queue.Empty:
+            return
+
+
+def _listed(ids: Iterable[int]) -> str:
+    return ",".join(str(int(number)) for number in ids)
+
+
+def _in_order(rows: list[Row], ids: list[int]) -> list[Row]:
+    by_id = {row["Id"]: row for row in rows}
+    return [by_id[number] for number in ids if number in by_id]
+
+
+def _whole_tags(body: str | None) -> str:
+    """The start of a body without the tag that it was cut in."""
+    body = body or ""
+    start = body.rfind("<")
+    return body[:start] if start > body.rfind(">") else body
+
+
+def _excerpt(body: str | None) -> str:
+    """The first words of a body."""
+    return snippet(text_of(_whole_tags(body)), [])

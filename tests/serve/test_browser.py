@@ -19,7 +19,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore")]
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 PAGES = ("/", "/questions", "/questions?tag=bread&sort=score", "/tags", "/search?q=sourdough",
-         "/search", "/questions/1", "/questions/900", "/questions/3", "/nothing")  # fmt: skip
+         "/search?q=flour+score:1+is:question", "/search", "/questions/1", "/questions/900",
+         "/questions/901", "/questions/3?sort=newest", "/users", "/users/11", "/about",
+         "/nothing")  # fmt: skip
 
 
 @dataclass
@@ -190,7 +192,7 @@ def test_without_scripts_all_is_there(launched: Any, address: str) -> None:
 
 def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
     so2docs.to_sqlite(hostile(), tmp_path / "hostile.db", site=HOST)
-    with served(tmp_path / "hostile.db") as address, seen(launched) as it:
+    with served(tmp_path / "hostile.db", formulas=True) as address, seen(launched) as it:
         it.page.add_init_script(
             "window.ran = []; window.alert = (x) => ran.push(x);"
             "new MutationObserver(() => document.title === 'ran' && ran.push('title'))"
@@ -198,7 +200,8 @@ def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
         )
         it.page.route("https://**", lambda route: route.abort())
         questions = [f"/questions/{number}" for number in range(1, len(ATTACKS) + 1)]
-        lists = ["/", "/questions", "/questions?page=2", "/tags", "/search?q=hostile"]
+        lists = ["/", "/questions", "/questions?page=2", "/tags", "/search?q=hostile",
+                 "/users", "/users/1", "/about"]  # fmt: skip
         for path in (*questions, *lists):
             it.page.goto(f"{address}{path}", wait_until="load")
             for link in it.page.locator("main a").all()[:40]:
@@ -213,13 +216,69 @@ def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
                 else "[ran, document.title === 'ran', location.pathname, frames.length,"
                 " getComputedStyle(document.body).display, 0]"
             )
-            inputs = 1 if path == "/tags" else 0  # The field of the page itself.
+            # The fields of the page itself.
+            inputs = {"/tags": 1, "/search": 1, "/users": 2}.get(path.split("?")[0], 0)
             assert state == [[], False, path.split("?")[0], 0, "block", inputs], path
             hrefs = it.page.evaluate("[...document.links].map((link) => link.protocol)")
             assert set(hrefs) <= {"http:", "https:", "mailto:"}
         assert it.said == []
         outside = [url for url in it.asked if not url.startswith(address)]
         assert outside == []
+
+
+def test_formulas_are_drawn(launched: Any, address: str) -> None:
+    with seen(launched) as it:
+        it.page.goto(f"{address}/questions/901")
+        assert it.page.locator("h1 math").count() == 2
+        assert it.page.locator(".body math").count() == 8
+        assert it.page.locator(".comments math").count() == 2
+        assert "$HOME/$USER" in it.page.locator(".body code").inner_text()
+        # A fraction is higher than a line, a matrix has its cells in two rows and two columns.
+        tall, line = it.page.evaluate(
+            "['.formula.block mfrac', '.body p > .formula:not(.block)'].map("
+            "(name) => document.querySelector(name).getBoundingClientRect().height)"
+        )
+        assert tall > line
+        cells = it.page.evaluate(
+            "[...document.querySelectorAll('mrow > mtable mtd')].map((cell) => "
+            "{ const box = cell.getBoundingClientRect(); return [box.left, box.top]; })"
+        )
+        assert cells[0][0] == cells[2][0] < cells[1][0] == cells[3][0]
+        assert cells[0][1] == cells[1][1] < cells[2][1] == cells[3][1]
+        assert it.said == []
+
+
+def test_tags_are_filtered_while_typing(launched: Any, address: str) -> None:
+    with seen(launched) as it:
+        it.page.goto(f"{address}/tags")
+        it.page.locator("#like").press_sequentially("SOUR")
+        assert it.page.locator(".all-tags li:visible").all_inner_texts() == ["sourdough 1"]
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_what_is_to_be_touched_is_large_enough(
+    launched: Any, address: str, viewport: dict[str, int]
+) -> None:
+    """24 pixels at least, but for links in a line of text."""
+    with seen(launched, viewport=viewport) as it:
+        for path in PAGES:
+            it.page.goto(f"{address}{path}")
+            small = it.page.evaluate(
+                "[...document.querySelectorAll('nav a, .tags a, .tag, button, input, .row h3 a,"
+                " .find, .filters a, summary')]"
+                ".filter((e) => e.offsetParent && e.type !== 'hidden')"
+                ".filter((e) => e.getBoundingClientRect().height < 24).map((e) => e.outerHTML)"
+            )
+            assert small == [], path
+
+
+def test_the_header_of_a_phone_is_low_and_breaks_no_word(launched: Any, address: str) -> None:
+    with seen(launched, viewport=PHONE) as it:
+        it.page.goto(address)
+        assert it.page.evaluate("document.querySelector('header.top').offsetHeight") <= 100
+        heading = "document.querySelector('h1').getClientRects().length"
+        assert it.page.evaluate(heading) == 1
+        assert it.page.locator(".tiles").evaluate("(e) => e.offsetHeight") < 844 / 3
 
 
 def test_hostile_links_lead_nowhere_when_clicked(launched: Any, tmp_path: Path) -> None:

@@ -34,15 +34,26 @@ LINKS_BODY = (
 )
 
 
+FORMULAS_BODY = (
+    "<p>The volume after $t$ hours at rate $r$ is $V_t = V_0 e^{rt}$, so that it doubles after\n"
+    "$$t_2 = \\frac{\\ln 2}{r}, \\qquad "
+    "r = \\lim_{h\\to 0}\\frac{1}{V}\\frac{V(t+h)-V(t)}{h}.$$</p>\n"
+    "<p>With two flours, \\(a\\) and \\(b\\):</p>\n"
+    "<p>\\begin{align} V_a &amp;= \\sum_{i=1}^{n} a_i^2 &lt; \\sqrt{n+1}\\\\ "
+    "M &amp;= \\begin{pmatrix} 1 &amp; \\alpha \\\\ "
+    "0 &amp; \\beta \\end{pmatrix} \\end{align}</p>\n"
+    "<p>Yeast makes $\\ce{C6H12O6 -> 2C2H5OH + 2CO2}$; a bag costs \\$5. This is no formula: "
+    "<code>$HOME/$USER</code>, and this one has an error: $\\nosuch{x$.</p>"
+)
+
+
 @contextmanager
-def served(*paths: Path) -> Iterator[str]:
+def served(*paths: Path, formulas: bool | None = None) -> Iterator[str]:
     """The address of a real server of some outputs or databases."""
-    import uvicorn
+    from so2docs.serve.server import bind, open_sites, server_of
 
-    from so2docs.serve.server import bind, open_sites
-
-    app = open_sites([str(path) for path in paths], notify=lambda message: None)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    app = open_sites([str(path) for path in paths], notify=lambda message: None, formulas=formulas)
+    server = server_of(app)
     with bind("127.0.0.1", 0) as bound:
         thread = Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
@@ -66,7 +77,9 @@ def documents() -> list[dict[str, Any]]:
     comment = {"Id": 90, "PostId": 1, "Score": 3, "CreationDate": "2024-01-08T08:00:00.000"}
     text = f"Have you tried `autolyse`? See [this](https://{HOST}/a/5) & <b>that</b>."
     first["Comments"] = [comment | {"Text": text, "UserId": 14, "User": LEO}]
-    first["Links"] = [{"Id": 7, "PostId": 1, "RelatedPostId": 3, "LinkTypeId": 1}]
+    first["Links"] = [
+        {"Id": 7, "PostId": 1, "RelatedPostId": 3, "LinkTypeId": 1, "LinkType": "linked"}
+    ]
     found.append(
         {
             "Id": 900,
@@ -84,6 +97,26 @@ def documents() -> list[dict[str, Any]]:
             "Answers": [],
         }
     )
+    comment = {"Id": 91, "PostId": 901, "CreationDate": "2024-05-03T08:00:00.000", "UserId": 11}
+    found.append(
+        {
+            "Id": 901,
+            "PostTypeId": 1,
+            "CreationDate": "2024-05-02T10:00:00.000",
+            "Score": 7,
+            "Title": "How long until $V_t = 2V_0$ for a dough that rises at $\\frac{dV}{dt} = rV$?",
+            "Tags": ["mathematics", "fermentation"],
+            "Body": FORMULAS_BODY,
+            "OwnerUserId": 11,
+            "ClosedDate": "2024-05-04T10:00:00.000",
+            "Owner": ADA,
+            "Comments": [comment | {"Text": "Is $r$ *constant*, as in $e^{rt}$?", "User": ADA}],
+            "Links": [{"Id": 8, "PostId": 901, "RelatedPostId": 1, "LinkTypeId": 3,
+                       "LinkType": "duplicate"}],
+            "Votes": {"UpMod": 7, "BountyStart": 1},
+            "Answers": [],
+        }
+    )  # fmt: skip
     return found
 
 
@@ -129,6 +162,12 @@ ATTACKS = [
     "<svg/onload=document.title='ran'//",
     "\x02<script>document.title='ran'</script>\x03",
     "{{ 7*7 }} {% for x in y %}",
+    "$\\text{<script>document.title='ran'</script>}$",
+    "$\\text{&lt;img src=x onerror=document.title='ran'&gt;}$",
+    "$\\href{javascript:document.title='ran'}{click} \\style{position:fixed}{x} \\class{top}{x}$",
+    "$$\\color{red\" onclick=\"document.title='ran'}{x} \\unicode{x3c} \\def\\x{\\x\\x}\\x$$",
+    "\\begin{array}{c'><script>document.title='ran'</script>}x\\end{array}",
+    "\\(<b>x\\)</b> $<svg onload=document.title='ran'>$ `$<script>document.title='ran'</script>$`",
 ]
 
 

@@ -16,6 +16,35 @@ document.addEventListener("DOMContentLoaded", () => {
     try { localStorage.setItem("theme", root.dataset.theme); } catch { /* for this page, then */ }
   });
 
+  // Fields that filter a list do so while somebody types: here, if all of it is here.
+  const filter = document.querySelector("[data-while-typing]");
+  if (filter) {
+    const items = [...document.querySelectorAll(".all-tags li, .people li")];
+    const isWhole = !document.querySelector(".pager") && !filter.value;
+    let waiting = 0;
+    filter.addEventListener("input", () => {
+      const text = filter.value.trim().toLowerCase();
+      if (isWhole) {
+        for (const item of items) {
+          item.hidden = !item.firstElementChild.textContent.toLowerCase().includes(text);
+        }
+        return;
+      }
+      clearTimeout(waiting);
+      waiting = setTimeout(() => {
+        try { sessionStorage.setItem("typing", filter.id); } catch { /* the field is left, then */ }
+        filter.form.requestSubmit();
+      }, 400);
+    });
+    try {
+      if (sessionStorage.getItem("typing") === filter.id) {
+        sessionStorage.removeItem("typing");
+        filter.focus();
+        filter.setSelectionRange(filter.value.length, filter.value.length);
+      }
+    } catch { /* not allowed to remember */ }
+  }
+
   const rows = [...document.querySelectorAll("[data-rows] > li, [data-row]")];
   const target = (row) => row.querySelector("h3 a") || row;
   let pending = "";
@@ -38,7 +67,8 @@ document.addEventListener("DOMContentLoaded", () => {
     }
     const keys = pending + event.key;
     pending = event.key === "g" ? "g" : "";
-    if (event.key === "/" && field) { field.focus(); field.select(); }
+    if (event.key === "/" && field && field.offsetParent) { field.focus(); field.select(); }
+    else if (event.key === "/" && field) document.querySelector(".find").click();
     else if (event.key === "j") go(1);
     else if (event.key === "k") go(-1);
     else if (keys === "gh") document.querySelector("a.name").click();

@@ -1,0 +1,256 @@
+"""The server: whom it answers, what every answer says, how it ends, what does not stop it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import start
+from support.serve_site import HOST, documents, make, served
+
+import so2docs
+
+for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
+    pytest.importorskip(_name, reason=f"{_name} is not installed")
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+
+from so2docs.serve.app import is_own_name  # noqa: E402
+from so2docs.serve.server import bind, is_loopback  # noqa: E402
+from so2docs.serve.store import Store  # noqa: E402
+from so2docs.sqlite.about import read_about  # noqa: E402
+
+HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy")
+ENDLESS = (
+    "CREATE VIEW tags AS WITH RECURSIVE c(Name, Questions) AS "
+    "(SELECT 'a', 1 UNION ALL SELECT Name, Questions + 1 FROM c) SELECT * FROM c"
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        ("localhost", True),
+        ("localhost:8765", True),
+        ("LOCALHOST.", True),
+        ("127.0.0.1:1", True),
+        ("127.0.0.2", True),
+        ("[::1]", True),
+        ("[::1]:8765", True),
+        ("evil.example", False),
+        ("evil.example:8765", False),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("192.168.0.1", False),
+        ("[fe80::1]", False),
+        ("localhost:evil", False),
+        ("", False),
+        (":80", False),
+        ("::1", False),
+    ],
+)
+def test_the_names_of_this_machine(host: str, is_own: bool) -> None:
+    assert is_own_name(host) is is_own
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1"])
+def test_foreign_names_are_refused_on_every_loopback_address(host: str, tmp_path: Path) -> None:
+    try:
+        bind(host, 0).close()
+    except so2docs.So2docsError:
+        pytest.skip(f"this machine has no {host}")
+    process = start("serve", make(tmp_path), "--host", host, "--port", 0,
+                    stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert process.stderr is not None
+    try:
+        [address] = re.findall(r"http://\S+", process.stderr.readline())
+        assert is_loopback(host)
+        for name, status in (("evil.example", 400), ("localhost", 200)):
+            answer = httpx.get(f"{address}index.json", headers={"host": name}, timeout=60)
+            assert answer.status_code == status
+            assert set(HEADERS) <= set(answer.headers)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/questions/" + "9" * 5_000, 404),
+        ("/a/" + "9" * 5_000, 404),
+        ("/users/" + "9" * 5_000, 404),
+        ("/questions/" + "9" * 19, 404),
+        ("/users/-" + "9" * 18, 404),
+        ("/questions?sort=size", 400),
+        ("/users?sort=size", 400),
+        ("/questions/1?sort=size", 400),
+        ("/static/nothing", 404),
+        ("/tags", 500),
+        ("/a/1", 302),
+    ],
+)
+def test_every_answer_has_the_headers(path: str, status: int, tmp_path: Path) -> None:
+    database = make(tmp_path)
+    with sqlite3.connect(database) as connection:
+        connection.execute("ALTER TABLE tags RENAME TO gone")
+    with served(database) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for headers in ({}, {"accept": "application/json"}):
+            answer = client.get(path, headers=headers)
+            assert answer.status_code == status
+            assert set(HEADERS) <= set(answer.headers)
+            assert "Traceback" not in answer.text
+            if headers and status >= 400 and not path.startswith("/static"):
+                assert answer.json()["status"] == status
+                assert answer.json()["error"]
+    connection.close()
+
+
+def test_what_nobody_thought_of_has_the_headers_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = make(tmp_path)
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE questions SET Tags = '{'")
+    connection.close()
+    with served(database) as address:
+        answer = httpx.get(f"{address}/questions", timeout=60)
+    assert answer.status_code == 500
+    assert set(HEADERS) <= set(answer.headers)
+    assert "This page cannot be made" in answer.text
+    assert "/questions: JSONDecodeError" in caplog.text
+    assert "Traceback" not in answer.text + "".join(r.getMessage() for r in caplog.records)
+
+
+def test_errors_of_json_addresses_are_json(tmp_path: Path) -> None:
+    with served(make(tmp_path)) as address:
+        for path, status in (("/questions/424242.json", 404), ("/nothing.json", 404),
+                             ("/questions.json?sort=x", 400)):  # fmt: skip
+            answer = httpx.get(address + path, timeout=60)
+            assert answer.headers["content-type"] == "application/json"
+            assert answer.json()["status"] == answer.status_code == status
+
+
+def test_the_page_of_an_error_keeps_site_navigation_and_search(tmp_path: Path) -> None:
+    with served(make(tmp_path)) as address:
+        for path in ("/nothing", "/questions/424242"):
+            page = httpx.get(address + path, timeout=60).text
+            assert f'<a class="name" href="/"><bdi>{HOST}</bdi></a>' in page
+            assert 'href="/tags"' in page
+            assert 'id="search"' in page
+
+
+def endless(folder: Path) -> Path:
+    """A database of which one page takes forever."""
+    database = make(folder)
+    with sqlite3.connect(database) as connection:
+        connection.execute("ALTER TABLE tags RENAME TO tags_once")
+        connection.execute(ENDLESS)
+    connection.close()
+    return database
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_server_ends_during_a_request(number: signal.Signals, tmp_path: Path) -> None:
+    process = start("serve", endless(tmp_path), "--port", 0, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    port = int(process.stderr.readline().split("127.0.0.1:")[1].split("/")[0])
+    with socket.create_connection(("127.0.0.1", port)) as asking:
+        asking.sendall(b"GET /tags HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        # Another page meanwhile.
+        assert httpx.get(f"http://127.0.0.1:{port}/about", timeout=60).status_code == 200
+        process.send_signal(number)
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 128 + number
+    assert "Traceback" not in said
+    assert said.strip().endswith("no longer serving")
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_a_question_to_the_database_has_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("so2docs.serve.store._SECONDS", 0.1)
+    with served(endless(tmp_path)) as address:
+        answer = httpx.get(f"{address}/tags", timeout=60)
+        assert answer.status_code == 503
+        assert "That takes too long" in answer.text
+        assert httpx.get(f"{address}/questions/1", timeout=60).status_code == 200
+
+
+def test_closing_stops_what_is_asked(tmp_path: Path) -> None:
+    about = read_about(str(endless(tmp_path)))
+    store = Store(about, about.sites[0])
+    errors: list[Any] = []
+
+    def ask() -> None:
+        try:
+            store.tags("", 1)
+        except sqlite3.OperationalError as error:
+            errors.append(error.sqlite_errorname)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    store.close()
+    asking.join()
+    assert errors == ["SQLITE_INTERRUPT"]
+
+
+def test_a_database_that_is_replaced_is_opened_again(tmp_path: Path) -> None:
+    database = make(tmp_path)
+    other = [{"Id": 77, "Title": "Another one", "Tags": ["new"], "Answers": []}]
+    with served(database) as address, httpx.Client(base_url=address, timeout=60) as client:
+        assert "sourdough" in client.get("/search.json?q=sourdough").text
+        so2docs.to_sqlite(other, database, force=True)
+        assert client.get("/questions/77").status_code == 200
+        assert client.get("/questions/1").status_code == 404
+        assert client.get("/search.json?q=sourdough").json()["posts"] == []
+        assert client.get("/index.json").json()["overview"]["questions"] == 1
+        database.unlink()
+        answer = client.get("/questions/77")
+        assert answer.status_code == 500
+        assert "is not there any more" in answer.text
+        so2docs.to_sqlite(documents(), database, site=HOST)
+        assert client.get("/questions/1").status_code == 200
+        (tmp_path / "text").write_text("no database")
+        os.replace(tmp_path / "text", database)
+        assert "is no database of so2docs" in client.get("/").text
+
+
+def test_nothing_turns_the_order_of_what_follows_around(tmp_path: Path) -> None:
+    turned = "a\u202eb\u2066"
+    user = {"Id": 5, "DisplayName": turned, "Reputation": 1}
+    comment = {"Id": 3, "PostId": 1, "Text": turned, "UserId": 5, "User": user}
+    body = f"<p>word {turned} &#8238;</p>"
+    so2docs.to_sqlite(
+        [{"Id": 1, "Title": f"word {turned}", "Tags": [turned], "Body": body, "OwnerUserId": 5,
+          "Owner": user, "ContentLicense": turned, "CreationDate": turned, "Comments": [comment],
+          "Answers": [{"Id": 2, "Body": body, "OwnerDisplayName": turned, "Comments": []}]}],
+        tmp_path / "q.db",
+    )  # fmt: skip
+    with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
+        for path in ("/", "/questions", "/questions/1", "/tags", "/users", "/users/5", "/about",
+                     "/search?q=word", f"/search?q=word%20{turned}", f"/questions?tag={turned}",
+                     f"/tags?like={turned}", f"/{turned}", f"/search?q=[{turned}]"):  # fmt: skip
+            page = client.get(path).text
+            assert not set("\u202e\u2066") & set(page), path
+            assert "\ufffd" in page or path in ("/about", f"/{turned}")
+        page = client.get("/questions/1").text
+        assert '<bdi class="text">a\ufffdb\ufffd</bdi>' in page
+        assert '<a class="person" href="/users/5"><bdi>a\ufffdb\ufffd</bdi></a>' in page
+
+
+def test_a_post_without_a_date_is_under_no_licence(tmp_path: Path) -> None:
+    dated = {"Id": 2, "CreationDate": "2012-01-01T00:00:00.000"}
+    so2docs.to_sqlite([{"Id": 1, "Body": "x"}, dated], tmp_path / "q.db")
+    with served(tmp_path / "q.db") as address:
+        pages = [httpx.get(f"{address}/questions/{n}", timeout=60).text for n in (1, 2)]
+    assert 'rel="license noopener noreferrer" href' not in pages[0]
+    assert "https://creativecommons.org/licenses/by-sa/3.0/" in pages[1]
