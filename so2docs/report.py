@@ -10,6 +10,9 @@ from typing import Any
 from so2docs.errors import AccountingError, flag, shown
 from so2docs.escape import for_html
 
+_WITHOUT_POST = "_without_post"
+_ALARMING = 3
+
 
 @dataclass(slots=True)
 class TableCounts:
@@ -17,7 +20,7 @@ class TableCounts:
 
     Attributes:
         rows: Rows of the table.
-        nested: Rows inside the documents; of users, those that a document can name.
+        nested: Rows inside the documents; of users, those that a document could name.
         filtered: Rows of posts that were left out on purpose.
         strays: Rows that no document holds, by reason.
         bytes: Size of its file.
@@ -45,10 +48,22 @@ class TableCounts:
                 strays[name] += count
         self.strays = dict(sorted(strays.items()))
 
+    @property
+    def without_post(self) -> int:
+        """Rows whose post is in no document, nor left out on purpose: some are in every dump."""
+        return sum(self.strays[reason] for reason in self.strays if reason.endswith(_WITHOUT_POST))
+
     def __str__(self) -> str:
         filtered = f", filtered {self.filtered:,}" if self.filtered else ""
-        strays = f", strays {_by_name(self.strays)}" if self.strays else ""
-        return f"{self.nested:,} of {self.rows:,}{filtered}{strays}"
+        without_post = self.without_post
+        missing = f", {without_post:,} of {self.rows:,} rows have no post" if without_post else ""
+        left = {
+            reason: count
+            for reason, count in self.strays.items()
+            if not reason.endswith(_WITHOUT_POST)
+        }
+        strays = f", strays {_by_name(left)}" if left else ""
+        return f"{self.nested:,} of {self.rows:,}{filtered}{missing}{strays}"
 
 
 @dataclass(slots=True)
@@ -144,16 +159,20 @@ class Report:
                 "this is a defect of so2docs, please report it"
             )
 
-    def all_strays(self) -> Counter[str]:
-        """Rows of posts and tables that no document holds, by reason."""
-        found = Counter(self.strays)
-        for table in self.tables.values():
-            found.update(table.strays)
-        return found
+    def warnings(self) -> Iterator[str]:
+        """Tables that are of another dump than the posts, by their rows."""
+        for name, table in self.tables.items():
+            if table.without_post * _ALARMING > table.rows:
+                yield (
+                    f"{name}: {table.without_post:,} of {table.rows:,} rows have no post; is the "
+                    "table of the same site, and as old as the posts?"
+                )
 
     def has_strays(self) -> bool:
         """Whether there is any row, of any table, that no document holds."""
-        return any(self.all_strays().values())
+        return any(self.strays.values()) or any(
+            any(table.strays.values()) for table in self.tables.values()
+        )
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Report:
@@ -173,7 +192,7 @@ class Report:
         yield "answers nested", f"{self.answers:,}"
         yield (
             "strays",
-            _by_name(self.all_strays()) + (f" -> {self.strays_path}" if self.strays_path else ""),
+            _by_name(self.strays) + (f" -> {self.strays_path}" if self.strays_path else ""),
         )
         yield "other types", _by_name(self.other_types)
         if self.filtered:
@@ -182,7 +201,11 @@ class Report:
             none = f" ({self.without_record:,} questions gave none)" if self.without_record else ""
             yield f"records ({self.recipe})", f"{self.records:,}{none}"
         for name, table in self.tables.items():
-            yield f"{name} nested", str(table)
+            if name == "users":  # Documents repeat them: nobody counts how often.
+                strays = f", strays {_by_name(table.strays)}" if table.strays else ""
+                yield "users read", f"{table.rows:,}{strays}"
+            else:
+                yield f"{name} nested", str(table)
         if self.fabricated:
             hint = shown(
                 f"ids above 1,000,000,000; {flag('drop_fabricated', True)} leaves them out"

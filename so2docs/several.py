@@ -279,7 +279,7 @@ def summary(done: list[Conversion]) -> str:
         found = {
             "questions": report.questions,
             "answers": report.answers,
-            "strays": sum(report.all_strays().values()),
+            "strays": sum(report.strays.values()),
         }
         totals.update(found)
         seconds += report.seconds

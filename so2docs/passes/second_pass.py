@@ -155,6 +155,8 @@ class SecondPass:
         report.fabricated = self.fabricated()
         state.add_to(report)
         report.check()
+        for warning in report.warnings():
+            self.notify(warning)
 
     def fabricated(self) -> int:
         """Made-up questions and answers, by their ids, but for those that a filter left out.

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -83,7 +84,42 @@ def test_report_counts_every_row(chunk_bytes: int | None, tmp_path: Path) -> Non
     for name, counts in report.tables.items():
         assert (counts.rows, counts.nested) == (oracle.rows[name], oracle.nested[name])
         assert counts.strays == oracle.reasons[name]
-    assert "comments nested      7 of 14, strays 7 (comment_invalid_id 1" in str(report)
+    said = "comments nested      7 of 14, 3 of 14 rows have no post, strays 4 (comment_invalid_id 1"
+    assert said in str(report)
+    assert "users read           8, strays 2 (user_missing_id 1" in str(report)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"nest": "all"}, {"min_score": 3}, {"nest": "all", "limit": 1, "sample": 0.9}]
+)
+def test_printed_numbers_account_for_every_row(options: dict[str, Any], tmp_path: Path) -> None:
+    said = str(so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", jobs=1, **options))
+    lines = dict(re.findall(r"^(.+?)  +(.*)$", said, re.MULTILINE))
+    labels = ("questions", "answers nested", "strays", "other types", "filtered")
+    placed = sum(int(lines[label].split()[0].strip(";")) for label in labels if label in lines)
+    assert placed == int(lines["rows"]) == 9
+    for name in ("comments", "links", "votes"):
+        if options.get("nest"):
+            nested, rows, rest = re.split(" of |(?<=[0-9]),", lines[f"{name} nested"], maxsplit=2)
+            without = re.findall(r"(\d+) of \d+ rows have no post", rest)
+            others = re.findall(r"(?:filtered|strays) (\d+)", rest)
+            assert sum(map(int, [nested, *without, *others])) == int(rows)
+
+
+def test_a_table_of_another_site(site: Path, tmp_path: Path) -> None:
+    """Where ids overlap its rows are nested; a third without a post is more than any dump has."""
+    said: list[str] = []
+    rows = [row(Id=n, PostId=n + 1, Text="x") for n in range(1, 40)]
+    write_dump(site / "Comments.xml", *rows)
+    so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1, nest="all", notify=said.append)
+    (warning,) = (text for text in said if "have no post" in text)
+    assert warning.startswith("comments: 36 of 39 rows have no post; is the table of the same site")
+    said.clear()
+    write_dump(site / "Comments.xml", *rows[:3], rows[-1])
+    so2docs.convert(
+        site, tmp_path / "q.jsonl.gz", jobs=1, nest="all", force=True, notify=said.append
+    )
+    assert said == []
 
 
 def test_without_tables_nothing_changes(tmp_path: Path) -> None:

@@ -86,7 +86,9 @@ def test_rows_that_are_left_out_are_filtered(tmp_path: Path) -> None:
     )
     votes = report.tables["votes"]
     assert (votes.nested, votes.filtered) == (kept, complete.tables["votes"].nested - kept)
-    assert "comments nested      3 of 14, filtered 4, strays 7" in str(report)
+    assert "comments nested      3 of 14, filtered 4, 3 of 14 rows have no post, strays 4" in str(
+        report
+    )
 
 
 def test_strays_without_a_post_have_all_that_is_known(tmp_path: Path) -> None:
