@@ -40,7 +40,7 @@ def some_ids(path: str, number: int, seed: int) -> list[int]:
     """Question ids from random places of an output."""
     choice = random.Random(seed)
     reader = SegmentReader(path)
-    with so2docs.open(path, notify=print) as docs:
+    with so2docs.open(path) as docs:
         ids = []
         for _ in range(number):
             lines = reader.read(docs.index[choice.randrange(docs.index.segments)]).splitlines()
@@ -124,7 +124,7 @@ def index_figures(path: str) -> None:
             f"{docs.index.segments:,} segments; index {len(written):,} bytes ({share:.4%})"
         )
     index.unlink()
-    wall, used = timed(lambda: so2docs.open(path, notify=str).close())
+    wall, used = timed(lambda: so2docs.open(path).close())
     same = index.read_bytes() == written
     print(f"index made again in {wall:.1f} s, {used:.1f} s processor, same bytes: {same}")
 

@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from so2docs.options.conversion import Options
 from so2docs.options.request import tables_to_nest
+from so2docs.options.table import Options
 from so2docs.output.paths import Names
 from so2docs.passes import maps, totals
 from so2docs.passes.second_pass import SecondPass

@@ -77,7 +77,7 @@ def datasets_(dump: Path, folder: Path) -> tuple[int, int]:
     found = set()
     for kind, name in (("parquet", "questions.parquet"), ("json", "questions.jsonl.gz")):
         # Of JSON lines the types are guessed file by file, and files of a few lines may differ.
-        so2docs.convert(dump, folder / name, split=3 if kind == "parquet" else None)
+        so2docs.convert(dump, folder / name, split_files=3 if kind == "parquet" else None)
         files = str(
             folder / (name.replace("questions", "questions-*") if kind == "parquet" else name)
         )
@@ -126,7 +126,11 @@ def search(dump: Path, folder: Path) -> tuple[int, int]:
     address = os.environ.get("SO2DOCS_SEARCH")
     if not address:
         raise NotHere("SO2DOCS_SEARCH is not set")
-    options: dict[str, Any] = {"format": "elasticsearch", "index": NAME, "split": "10MB"}
+    options: dict[str, Any] = {
+        "format": "elasticsearch",
+        "elasticsearch_index": NAME,
+        "split_size": "10MB",
+    }
     so2docs.convert(dump, folder / "bulk.ndjson", **options)
     properties = {"Tags": {"type": "keyword"}, "Answers": {"type": "nested"}}
     mapping = {"mappings": {"properties": properties}}

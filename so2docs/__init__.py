@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         TruncatedDumpError,
         WorkerDiedError,
     )
-    from so2docs.lookup.collection import Collection, IndexWarning
+    from so2docs.lookup.collection import Collection
     from so2docs.lookup.collection import open as open  # noqa: A004
     from so2docs.lookup.reading import read
     from so2docs.report import Report, TableCounts
@@ -68,7 +68,6 @@ __all__ = [
     "Documents",
     "DumpError",
     "DumpNotFoundError",
-    "IndexWarning",
     "MalformedDumpError",
     "OptionError",
     "OutputError",
@@ -107,7 +106,7 @@ _MODULES = {
     "changes.summary": ("Summary",),
     "contract.verify": ("Verified", "verify"),
     "conversion": ("Documents", "convert", "documents"),
-    "lookup.collection": ("Collection", "IndexWarning", "open"),
+    "lookup.collection": ("Collection", "open"),
     "lookup.reading": ("read",),
     "report": ("Report", "TableCounts"),
     "several": ("Conversion", "convert_all"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import shlex
 import sys
 import traceback
 from importlib import import_module
@@ -12,9 +14,11 @@ import click
 
 import so2docs
 from so2docs.commands import EXAMPLES
+from so2docs.commands.options import DEBUG
 from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say
 from so2docs.errors import OptionError, So2docsError, naming_flags
+from so2docs.progress import listen
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
@@ -33,6 +37,11 @@ COMMANDS = (
     "completion",
 )
 """Each is a function of its name in the module of its name."""
+
+
+def _similar(name: str) -> str:
+    near = difflib.get_close_matches(name, COMMANDS, 1)
+    return f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(COMMANDS)}"
 
 
 def _filled(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -59,9 +68,23 @@ class _Commands(click.Group):
     def resolve_command(
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = arguments[0]
+        if name not in COMMANDS and (os.path.exists(name) or "." in name):
+            words = " ".join(map(shlex.quote, arguments))
+            raise click.UsageError(f"did you mean `so2docs convert {words}`?", context)
+        if name not in COMMANDS:
+            raise click.UsageError(f"there is no command {name!r}{_similar(name)}", context)
         found = super().resolve_command(context, arguments)
         raise_in_command()
         return found
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except (So2docsError, OSError):
+            if context.meta.get(DEBUG):
+                traceback.print_exc()
+            raise
 
 
 @click.group(
@@ -71,7 +94,7 @@ class _Commands(click.Group):
     invoke_without_command=True,
     no_args_is_help=True,
 )
-@click.option("--version", is_flag=True, help="Show the version and exit.")
+@click.option("--version", "-V", is_flag=True, help="Show the version and exit.")
 @click.option(
     "--verbose", is_flag=True, help="With --version: show the versions of its dependencies, too."
 )
@@ -100,12 +123,12 @@ def run(arguments: list[str] | None = None) -> int:
         The exit code: 0 done, 1 failed, 2 wrong usage.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, with what to do next if that is not to resume.
+        KeyboardInterrupt: Ctrl-C, with what to do next, if anything.
         Terminated: SIGTERM; likewise.
     """
-    debug = "--debug" in sys.argv
     try:
-        return cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0
+        with listen(say):
+            return cli.main(arguments, prog_name="so2docs", standalone_mode=False) or 0
     except click.exceptions.Abort as abort:
         # Older versions of click hide what they caught.
         raise KeyboardInterrupt(str(abort.__cause__ or abort.__context__ or "")) from abort
@@ -117,13 +140,9 @@ def run(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except So2docsError as error:
-        if debug:
-            traceback.print_exc()
         say(error)
         return EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED
     except OSError as error:
-        if debug:
-            traceback.print_exc()
         name = f"{error.filename}: " if error.filename else ""
         say(f"{name}{error.strerror or error}")
         return EXIT_FAILED

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -13,20 +15,28 @@ from typing import Any, Unpack
 import orjson
 
 from so2docs.contract import card
-from so2docs.errors import DumpError, OptionError, So2docsError, flag, resumable
+from so2docs.errors import DumpError, OptionError, OutputError, So2docsError, flag, resumable
 from so2docs.lookup import retrieval_set
-from so2docs.options.conversion import Options
-from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, Tables
-from so2docs.options.output_form import OutputForm, default_output
-from so2docs.options.request import checked, options_of, output_form, tables_to_nest
-from so2docs.options.signatures import spelled_out
-from so2docs.options.sites import host
+from so2docs.options.keywords import ConvertKeywords, IteratorKeywords
+from so2docs.options.output_form import default_output, form_of
+from so2docs.options.request import checked, options_of, run_options_of, tables_to_nest
+from so2docs.options.signatures import spell_out
+from so2docs.options.sites import host, site_name
+from so2docs.options.table import (
+    OF_CONVERT,
+    OF_ITERATOR,
+    Options,
+    OutputForm,
+    RunOptions,
+    Tables,
+)
 from so2docs.output.lock import output_lock
 from so2docs.output.paths import Names
+from so2docs.output.targets import REPORT, check_own, write_text
 from so2docs.passes.session import Session
 from so2docs.passes.spill_folder import has_spill, leave_spill, open_spill
 from so2docs.posts.core import resolve
-from so2docs.progress import silent
+from so2docs.progress import log
 from so2docs.report import Report
 from so2docs.sources import storage
 from so2docs.sources.opening import STANDARD_INPUT, Catalog, DumpLike
@@ -40,12 +50,10 @@ from so2docs.sources.tables import (
 from so2docs.store.disk import disk_errors
 
 
-@spelled_out
+@spell_out(*OF_CONVERT)
 def convert(
     source: DumpLike,
     output: str | os.PathLike[str] | None = None,
-    *,
-    site_field: tuple[str, str] | None = None,
     **keywords: Unpack[ConvertKeywords],
 ) -> Report:
     """Convert a dump into one document per question, with its answers inside.
@@ -62,8 +70,6 @@ def convert(
             where they are not given. `-` is standard output, uncompressed.
             Beside one file of `jsonl` goes a small `.OUTPUT.index`, with which `open` finds single
             documents.
-        site_field: Name and value of a field to add to each document before its answers, such as
-            `("Site", "beer")`: post ids are unique per site only.
         keywords: What is kept of the dump, how documents are made of it, in what form files are
             written, and how the conversion runs: `so2docs.options.keywords.ConvertKeywords`.
 
@@ -79,50 +85,81 @@ def convert(
         DiskFullError: There is not enough room.
         WorkerDiedError: A worker process was killed.
     """
-    given = checked(keywords, ConvertKeywords)
-    usual = default_output(given.get("format"), given.get("compression"))
-    path = os.fspath(usual if output is None else output)
+    return convert_checked(source, output, checked(keywords, *OF_CONVERT))
+
+
+def convert_checked(
+    source: DumpLike,
+    output: str | os.PathLike[str] | None,
+    given: Mapping[str, Any],
+    site_field: tuple[str, str] | None = None,
+    *,
+    has_manifest: bool = False,
+) -> Report:
+    """What `convert` does, with keywords that are checked.
+
+    Args:
+        source: The dump.
+        output: File for the documents.
+        given: The keywords.
+        site_field: Name and value of a field to add, where the keywords do not say it.
+        has_manifest: Whether the report gets a manifest though it is not written here.
+    """
+    path = os.fspath(default_output(given) if output is None else output)
     path = retrieval_set.records_path(output, given) or path
+    run = run_options_of(given)
+    with_manifest = has_manifest or run.report is not None
+    if path == run.report == "-":
+        raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
+    check_report(run.report, source, path, run.tables)
     started = time.perf_counter()
     with Catalog() as catalog:
-        options = options_for(source, given, output_form(path, given), site_field, catalog)
-        names = Names(path, work_folder(given), options.form)
+        options = options_for(source, given, form_of(path, given), site_field, catalog)
+        names = Names(path, run.work_dir, options.form)
         try:
-            report = _run(source, options, names, given, catalog)
+            report = _run(source, options, run, names, catalog, with_manifest=with_manifest)
         except DumpError as error:
             names.save_excerpt(error)
             raise
     report.seconds = time.perf_counter() - started
     report.file_bytes = os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
+    write_report(run.report, report.as_dict())
     return report
 
 
 def _run(
-    source: DumpLike, options: Options, names: Names, given: Mapping[str, Any], catalog: Catalog
+    source: DumpLike,
+    options: Options,
+    run: RunOptions,
+    names: Names,
+    catalog: Catalog,
+    *,
+    with_manifest: bool,
 ) -> Report:
     """Both passes, on the spill of this output."""
-    force, notify = given.get("force", False), given.get("notify") or silent
-    with disk_errors(), opened(source, options, names, given.get("tables") or {}, catalog) as found:
+    with disk_errors(), opened(source, options, names, run.tables, catalog) as found:
         posts, tables = found
         for file in (read := [posts.file, *(table.file for table in tables.values())]):
             names.check(file)
-        if given.get("card"):
-            card.check_card(names, options, read, force=force)
+        if run.card:
+            card.check_card(names, options, read, force=run.force)
         is_once = None in read
-        is_fresh = given.get("restart", False) or is_once
+        is_fresh = run.restart or is_once
         if is_fresh or not has_spill(names):
-            names.refuse_existing(force=force)
+            names.refuse_existing(force=run.force)
         with resumable(not is_once and names.output != "-"):
             spill = open_spill(names, restart=is_fresh)
             try:
                 with disk_errors(), output_lock(names.output):
-                    session = Session(posts, spill, options, names, notify=notify, tables=tables)
-                    report = session.run(force=force)
+                    session = Session(posts, spill, options, names, tables=tables)
+                    report = session.run(force=run.force)
                     if options.recipe is not None and options.recipe.recipe.files:
                         retrieval_set.finish(names.output, report)
-                    card.describe(names, options, report, filter(None, read), given)
+                    if run.card or with_manifest:
+                        files = filter(None, read)
+                        card.describe(names, options, report, files, with_card=run.card)
                 with disk_errors():  # The lock went first: a kill now still leaves a spill.
-                    if given.get("keep_spill"):
+                    if run.keep_spill:
                         spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
                     else:
                         spill.remove()
@@ -143,13 +180,16 @@ def options_for(
     Raises:
         OptionError: A value is not allowed, or the site is needed and cannot be told.
     """
+    site, field = given.get("site"), given.get("site_field")
+    if field is not None:
+        site_field = field, site_name(source) if site is None else site
     options = options_of(given, form, site_field, core=resolve(given.get("core", "auto")))
-    site = given.get("site")
     if options.is_attributed:
         options = replace(options, host=host(source, site))
-    elif site is not None:
+    elif site is not None and field is None:
         raise OptionError(
-            f"{flag('site')} is for {flag('attribution', True)} and for recipes that give addresses"
+            f"{flag('site')} is for {flag('attribution', True)}, for {flag('site_field')}, and for "
+            "recipes that give addresses"
         )
     if options.recipe is None:
         return options
@@ -159,15 +199,11 @@ def options_for(
             found = tables_beside(source, wanted, own)
     else:
         found = tables_beside(source, wanted, catalog)
-    notify = given.get("notify") or silent
     for name in sorted({*wanted} - {*found}):
-        notify(f"recipe {options.recipe.spec}: goes without the {name}, which do not stand there")
+        log.warning(
+            "recipe %s: goes without the %s, which were not found", options.recipe.spec, name
+        )
     return replace(options, nest=tables_to_nest([*options.nest, *found], {}))
-
-
-def work_folder(given: Mapping[str, Any]) -> str | None:
-    """The folder for the spill, if one was given."""
-    return None if (folder := given.get("work_dir")) is None else os.fspath(folder)
 
 
 @contextmanager
@@ -189,11 +225,9 @@ def opened(
 class Documents:
     """An iterator over nested questions; `report` is complete when it has ended."""
 
-    def __init__(
-        self, source: DumpLike, work_dir: str | None, options: Options, tables: Tables | None = None
-    ) -> None:
+    def __init__(self, source: DumpLike, options: Options, run: RunOptions) -> None:
         self._report: Report | None = None
-        self._iterator = self._documents(source, Names("-", work_dir), options, tables or {})
+        self._iterator = self._documents(source, Names("-", run.work_dir), options, run.tables)
 
     @property
     def report(self) -> Report:
@@ -242,7 +276,7 @@ def nested(source: DumpLike, names: Names, options: Options, tables: Tables) -> 
             spill.remove()
 
 
-@spelled_out
+@spell_out(*OF_ITERATOR)
 def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documents:
     """Nest the questions of a dump without writing an output.
 
@@ -264,8 +298,43 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
         DumpError: The dump does not exist. Whatever else is wrong with it is raised, as by
             `convert`, when the iteration starts.
     """
-    given = checked(keywords, IteratorKeywords)
-    options = options_for(source, given)
+    given = checked(keywords, *OF_ITERATOR)
+    options, run = options_for(source, given), run_options_of(given)
     if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
         storage.check_exists(os.fspath(source))
-    return Documents(source, work_folder(given), options, given.get("tables"))
+    return Documents(source, options, run)
+
+
+def check_report(
+    path: str | None, source: object, output: str = "", tables: Tables | None = None
+) -> None:
+    """Refuse a report where none can be, before anything is done; `-` is standard output.
+
+    Raises:
+        OutputError: It cannot be written there, or another file is there.
+    """
+    if path is not None and path != "-":
+        sources = source if isinstance(source, list | tuple) else [source]
+        read = [os.fspath(one) for one in sources if isinstance(one, str | os.PathLike)]
+        others = [output, *(file for file in (tables or {}).values() if file)]
+        check_own(path, REPORT, [*read, *filter(None, others)])
+
+
+def write_report(path: str | None, report: object) -> None:
+    """Write a report as JSON, if one was asked for.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    if path is None:
+        return
+    text = json.dumps(report, indent=2) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise OutputError(
+            f"{path}: the report cannot be written ({error.strerror}); the output is complete"
+        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 
 _LICENSES = (("2018-05-02", "4.0"), ("2011-04-08", "3.0"), ("", "2.5"))
 """First day (UTC) of each version of CC BY-SA, for what was created from then on:
@@ -74,3 +75,21 @@ def is_date(text: str) -> bool:
 def is_typed_date(text: str) -> bool:
     """Whether what a user typed is a day or a point in time in the form of the dump."""
     return _TYPED_DATE.fullmatch(text) is not None
+
+
+FIRST_FABRICATED_ID = 1_000_000_001
+"""Ids from here on are of rows that the publisher made up.
+
+Two releases, of 2025-06-30 and after, have a question and an answer like that on every site; posts
+themselves are numbered by the site, and Stack Overflow, the largest, is far from here."""
+
+
+def is_sampled(question_id: int, share: int) -> bool:
+    """Whether a question is in the sample of this share, of 2^64.
+
+    Depends on the id only: the first eight bytes of the BLAKE2b hash of its decimal digits, read as
+    a big-endian number, are below the share. So a sample is the same from every dump, and part of
+    every larger one.
+    """
+    digest = blake2b(b"%d" % question_id, digest_size=8).digest()
+    return int.from_bytes(digest, "big") < share

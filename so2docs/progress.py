@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-Notify = Callable[[str], object]
-"""Takes messages such as how much an interrupted conversion had done."""
+log = logging.getLogger("so2docs")
+"""Takes messages to people; the command line shows them on stderr."""
 
 _subject = ContextVar("_subject", default="")
 
 
-def silent(message: str) -> None:
-    """Take a message and show nothing."""
+class _Listener(logging.Handler):
+    def __init__(self, take: Callable[[str], object]) -> None:
+        super().__init__()
+        self._take = take
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._take(record.getMessage())
+
+
+@contextmanager
+def listen(take: Callable[[str], object]) -> Iterator[None]:
+    """Hand the messages of a block to a function."""
+    listener, level = _Listener(take), log.level
+    log.addHandler(listener)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(listener)
+        log.setLevel(level)
 
 
 class Bar(Protocol):

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from so2docs.conversion import convert, work_folder
+from so2docs.conversion import check_report, convert_checked, write_report
 from so2docs.errors import OptionError, So2docsError, WorkerDiedError, flag, shown
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
-from so2docs.options.output_form import ending
-from so2docs.options.request import output_form
-from so2docs.options.signatures import spelled_out
+from so2docs.options.output_form import ending, form_of
+from so2docs.options.request import checked, run_options_of
+from so2docs.options.signatures import spell_out
 from so2docs.options.sites import site_of
+from so2docs.options.table import OF_CONVERT
+from so2docs.options.values import path
 from so2docs.output.paths import Names
 from so2docs.passes.spill_folder import has_sealed_spill
 from so2docs.passes.workers import Workers
-from so2docs.progress import Progress, about, silent
+from so2docs.progress import Progress, about, listen, log
 from so2docs.report import Report
 
 _SMALL = 128 * 1024 * 1024
@@ -80,12 +82,11 @@ class Conversion:
         }
 
 
-@spelled_out
+@spell_out(*OF_CONVERT)
 def convert_all(
     sources: Iterable[str | os.PathLike[str]],
     output_dir: str | os.PathLike[str],
     *,
-    site_field: str | None = None,
     when_done: Callable[[Conversion], object] | None = None,
     **keywords: Unpack[ConvertKeywords],
 ) -> list[Conversion]:
@@ -94,14 +95,13 @@ def convert_all(
     Small dumps are converted side by side, each by one process; larger ones one after the other,
     each by all processes.
 
-    Outputs that exist are left as they are, so that the same call after an interruption resumes
+    Outputs that exist are left unchanged, so that the same call after an interruption resumes
     with the first that is missing.
 
     Args:
         sources: The dumps, each in any form that `convert` takes a path of.
         output_dir: Folder for the outputs, `SITE.jsonl.gz` or as the format asks; made if it does
             not exist.
-        site_field: Name of a field to add to each document, with the name of the site.
         when_done: Called with each conversion when it has ended, in no order of theirs.
         keywords: As those of `convert`, for each dump.
 
@@ -111,10 +111,11 @@ def convert_all(
     Raises:
         OptionError: Two dumps would have the same output, or an option is not allowed.
     """
-    end = ending(keywords.get("format"), keywords.get("compression"))
-    form = output_form(f"questions{end}", keywords)
-    force = keywords.get("force", False)
-    if FORMATS[form.format].ids and site_field is None:
+    given = checked(keywords, *OF_CONVERT)
+    report_path = path("report", given.pop("report", None))
+    end = ending(given)
+    form, run = form_of(f"questions{end}", given), run_options_of(given)
+    if FORMATS[form.format].ids and given.get("site_field") is None:
         raise OptionError(
             f"{flag('format', form.format)} of several sites needs "
             f"{flag('site_field', 'NAME')}: post ids are unique per site only, and documents "
@@ -122,13 +123,19 @@ def convert_all(
         )
     if not os.fspath(output_dir):
         raise OptionError(f"{flag('output_dir')} is empty, as an unset variable is; give a folder")
-    if keywords.get("recipe") == "beir":
+    if given.get("recipe") == "beir":
         raise OptionError(
             f"{flag('recipe', 'beir')} is a folder of its own; convert each dump alone"
         )
+    if run.tables:
+        raise OptionError(
+            f"{flag(next(iter(run.tables)))} is of one dump; of several, the tables are those next "
+            f"to the posts: give {flag('nest')}"
+        )
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
-    if keywords.get("site") is not None and len(planned) > 1:
+    if given.get("site") is not None and len(planned) > 1:
         raise OptionError(f"{flag('site')} is of one dump; convert it alone")
+    check_report(report_path, [source for source, _, _ in planned])
     os.makedirs(output_dir, exist_ok=True)
     todo: list[_Site] = []
     done: dict[str, Conversion] = {}
@@ -139,23 +146,24 @@ def convert_all(
             when_done(conversion)
 
     for source, site, output in planned:
-        names = Names(output, work_folder(keywords), form)
-        if force or not names.earlier_files() or has_sealed_spill(names):
-            field = None if site_field is None else (site_field, site)
-            todo.append(_Site(source, site, output, _size(source), field, {**keywords}))
+        names = Names(output, run.work_dir, form)
+        if run.force or not names.earlier_files() or has_sealed_spill(names):
+            todo.append(_Site(source, site, output, _size(source), given, report_path is not None))
         else:
             finish(Conversion(source, site, output))
-    progress = Progress(shown=bool(keywords.get("progress")))
+    progress = Progress(shown=bool(given.get("progress")))
     progress.plan(sum(one.size for one in todo))
-    small, others = _side_by_side(todo, keywords)
+    small, others = _side_by_side(todo, given)
     with progress:
         if small:
-            _convert_small(small, keywords, progress, finish)
+            _convert_small(small, given, progress, finish)
         for one in others:
             with progress.part(one.site, one.size):
                 conversion = _convert(one)
             finish(conversion)
-    return [done[source] for source, _, _ in planned]
+    result = [done[source] for source, _, _ in planned]
+    write_report(report_path, [conversion.as_dict() for conversion in result])
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,23 +175,25 @@ class _Site:
         site: The site's name.
         output: File for its documents.
         size: Bytes of the dump, as far as they tell how much work it is.
-        site_field: Name and value of a field for each document.
-        keywords: Those of `convert`.
+        given: Keywords of `convert`, checked.
+        has_manifest: Whether the report gets a manifest.
     """
 
     source: str
     site: str
     output: str
     size: int
-    site_field: tuple[str, str] | None
-    keywords: ConvertKeywords
+    given: Mapping[str, Any]
+    has_manifest: bool
 
 
 def _convert(one: _Site) -> Conversion:
     """Convert a dump; an error that is not about the options is its result."""
     try:
         with about(one.site):
-            report = convert(one.source, one.output, site_field=one.site_field, **one.keywords)
+            report = convert_checked(
+                one.source, one.output, one.given, has_manifest=one.has_manifest
+            )
     except OptionError:
         raise
     except (So2docsError, OSError) as error:
@@ -192,24 +202,21 @@ def _convert(one: _Site) -> Conversion:
 
 
 def _convert_alone(one: _Site) -> tuple[Conversion, list[str]]:
-    """In a worker: convert a dump in this process, and return what it says."""
+    """In a worker: convert a dump in this process, and return its messages."""
     said: list[str] = []
-    keywords: ConvertKeywords = {**one.keywords, "jobs": 1, "notify": said.append}
-    return _convert(replace(one, keywords=keywords)), said
+    with listen(said.append):
+        return _convert(one), said
 
 
 def _convert_small(
     sites: list[_Site],
-    keywords: ConvertKeywords,
+    given: Mapping[str, Any],
     progress: Progress,
     finish: Callable[[Conversion], object],
 ) -> None:
     """Convert small dumps side by side, each in one of the worker processes."""
-    notify = keywords.get("notify") or silent
-    jobs = min(keywords.get("jobs") or os.cpu_count() or 1, len(sites))
-    left = [
-        replace(one, keywords={**one.keywords, "notify": None, "progress": False}) for one in sites
-    ]
+    jobs = min(given.get("jobs") or os.cpu_count() or 1, len(sites))
+    left = [replace(one, given={**one.given, "jobs": 1, "progress": False}) for one in sites]
     total = sum(one.size for one in sites)
     with progress.step(f"{len(sites)} sites", total, total) as bar:
         while left:
@@ -218,7 +225,7 @@ def _convert_small(
                     for conversion, said in workers.run(_convert_alone, list(left)):
                         one = left.pop(0)
                         for message in said:
-                            notify(f"{one.site}: {message}")
+                            log.info("%s: %s", one.site, message)
                         finish(conversion)
                         bar.update(one.size)
             except WorkerDiedError as error:
@@ -228,12 +235,12 @@ def _convert_small(
                 bar.update(one.size)
 
 
-def _side_by_side(sites: list[_Site], keywords: ConvertKeywords) -> tuple[list[_Site], list[_Site]]:
+def _side_by_side(sites: list[_Site], given: Mapping[str, Any]) -> tuple[list[_Site], list[_Site]]:
     """The dumps that are so small that each is converted by one process, and the others."""
     # A function may be one that no other process can import.
-    is_plain = isinstance(keywords.get("recipe"), str | None)
+    is_plain = isinstance(given.get("recipe"), str | None)
     small = [one for one in sites if 0 < one.size < _SMALL]
-    if not is_plain or len(small) < 2 or keywords.get("jobs") == 1 or os.cpu_count() == 1:
+    if not is_plain or len(small) < 2 or given.get("jobs") == 1 or os.cpu_count() == 1:
         return [], sites
     return small, [one for one in sites if not 0 < one.size < _SMALL]
 

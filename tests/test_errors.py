@@ -69,9 +69,9 @@ def test_counts_that_do_not_add_up() -> None:
     ("options", "words"),
     [
         ({"jobs": 0}, "jobs is 0; it must be 1 or more"),
-        ({"answers_by": "x"}, "answers_by is 'x'; it must be 'id' or 'votes'"),
+        ({"answers_by": "x"}, "answers_by is 'x'; it must be one of: id, votes"),
         ({"level": 10}, "level is 10; it must be 0 to 9"),
-        ({"chunk_bytes": 0}, "chunk_bytes is 0; it must be 1 or more"),
+        ({"chunk_bytes": 0}, "chunk_bytes is 0; it must be a size such as 16MB"),
     ],
 )
 def test_options_that_are_not_allowed(options: dict[str, object], words: str) -> None:

@@ -21,7 +21,7 @@ from so2docs.changes.writing import Target
 from so2docs.errors import OptionError, flag
 from so2docs.lookup.collection import Collection
 from so2docs.options.field_paths import names_of
-from so2docs.progress import Notify, bar, silent
+from so2docs.progress import bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,6 @@ class _Asked:
     ignored: frozenset[str]
     work_dir: str | None
     progress: bool
-    notify: Notify
     conversion: dict[str, Any]
 
     @property
@@ -86,7 +85,7 @@ class Changes:
         *,
         format: ChangesFormat = "changes",  # noqa: A002
         deleted: str | os.PathLike[str] | None = None,
-        index: str = "questions",
+        elasticsearch_index: str = "questions",
         site_field: str | None = None,
         force: bool = False,
     ) -> Summary:
@@ -101,7 +100,7 @@ class Changes:
                 `mongoimport --mode=upsert`. `ravendb`: RavenDB's import file.
             deleted: File for the ids of deleted documents, one object a line; needed for `jsonl`
                 and `mongodb`, which cannot say it themselves.
-            index: Name of the Elasticsearch index.
+            elasticsearch_index: Name of the Elasticsearch index.
             site_field: The field that `convert --site-field` added, for ids such as `SITE/1`.
             force: Overwrite existing files.
 
@@ -117,7 +116,7 @@ class Changes:
             raise OptionError(
                 f"{flag('format')} is {format!r}; it must be one of: {', '.join(FRAMINGS)}"
             )
-        framing = FRAMINGS[format](index, site_field)
+        framing = FRAMINGS[format](elasticsearch_index, site_field)
         asked, name = self._asked, os.fspath(path)
         if deleted is None and not framing.tells_deletions and "deleted" in asked.only:
             raise OptionError(
@@ -149,7 +148,6 @@ class Changes:
                     opened(
                         path,
                         work_dir=asked.work_dir,
-                        notify=asked.notify,
                         progress=asked.progress,
                         **asked.conversion,
                     )
@@ -188,7 +186,6 @@ def diff(
     ignore: Sequence[str] | str | None = None,
     work_dir: str | os.PathLike[str] | None = None,
     progress: bool = False,
-    notify: Notify | None = None,
     **conversion: Any,
 ) -> Changes:
     """Compare two outputs of one site, converted with the same options.
@@ -206,7 +203,6 @@ def diff(
             `ViewCount,LastActivityDate,Answers.CommentCount`.
         work_dir: Folder for what dumps become; the system's temporary folder if None.
         progress: Show progress bars.
-        notify: Takes messages.
         conversion: Options of `convert` for dumps, such as `nest=["comments"]` and `jobs=2`.
 
     Returns:
@@ -238,7 +234,6 @@ def diff(
             frozenset(ignored),
             None if work_dir is None else os.fspath(work_dir),
             progress,
-            notify or silent,
             conversion,
         )
     )

@@ -10,15 +10,16 @@ from typing import Any
 
 from so2docs.conversion import convert
 from so2docs.errors import DiskFullError, OutputError, flag
-from so2docs.lookup.collection import Collection, Notify
+from so2docs.lookup.collection import Collection
 from so2docs.lookup.collection import open as open_output
 from so2docs.lookup.file_kinds import is_output, start_of
+from so2docs.progress import log
 from so2docs.store.disk import is_full
 
 
 @contextmanager
 def opened(
-    path: str, *, work_dir: str | None, notify: Notify, progress: bool, **options: Any
+    path: str, *, work_dir: str | None, progress: bool, **options: Any
 ) -> Iterator[Collection]:
     """Open an output, or convert a dump into a temporary one and open that.
 
@@ -26,7 +27,6 @@ def opened(
         path: An output or a dump.
         work_dir: Folder for a dump's output, which is removed at the end; the system's temporary
             folder if None.
-        notify: Takes messages.
         progress: Show progress bars.
         options: Of the conversion.
 
@@ -34,7 +34,7 @@ def opened(
         So2docsError: As `convert` and `open` do.
     """
     if not os.path.isdir(path) and is_output(path, start_of(path)):
-        with open_output(path, notify=notify, progress=progress) as found:
+        with open_output(path, progress=progress) as found:
             yield found
         return
     try:
@@ -47,7 +47,7 @@ def opened(
         ) from error
     with folder as name:
         made = os.path.join(name, "questions.jsonl.gz")
-        notify(f"{path}: is a dump; converting it first")
+        log.info("%s: is a dump; converting it first", path)
         convert(path, made, progress=progress, level=1, **options)
-        with open_output(made, notify=notify, progress=progress) as found:
+        with open_output(made, progress=progress) as found:
             yield found

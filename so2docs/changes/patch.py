@@ -21,7 +21,7 @@ from so2docs.errors import OutputError
 from so2docs.lookup.collection import Collection
 from so2docs.lookup.collection import open as open_output
 from so2docs.output.compression import SEGMENT_BYTES
-from so2docs.progress import Notify, bar, silent
+from so2docs.progress import bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,6 @@ def patch(
     *,
     force: bool = False,
     progress: bool = False,
-    notify: Notify | None = None,
 ) -> Patched:
     """Apply changes to an output.
 
@@ -74,7 +73,6 @@ def patch(
         new: File for the new output; its name says the compression.
         force: Overwrite an existing file.
         progress: Show a progress bar.
-        notify: Takes messages.
 
     Returns:
         What was done.
@@ -86,7 +84,7 @@ def patch(
     old, changes, new = os.fspath(old), os.fspath(changes), os.fspath(new)
     reader = ChangeReader(changes)
     header = reader.header
-    with open_output(old, notify=notify or silent, progress=progress) as source:
+    with open_output(old, progress=progress) as source:
         if header is not None and header.old != _identity(source):
             raise OutputError(
                 f"{old}: is not the output that {changes} was made from; "

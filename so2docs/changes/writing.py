@@ -8,7 +8,7 @@ from types import TracebackType
 
 from so2docs.errors import OptionError
 from so2docs.options.choices import Compression, compression_of
-from so2docs.options.output_form import OutputForm
+from so2docs.options.table import OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.part_files import publish

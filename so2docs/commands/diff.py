@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from so2docs.commands.terminal import say, shows_progress, tell
+from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.terminal import shows_progress, tell
 
 _EPILOG = """\b
 Example:
@@ -17,7 +18,7 @@ Example:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("old", type=click.Path())
 @click.argument("new", type=click.Path())
 @click.argument("changes", required=False, type=click.Path())
@@ -46,29 +47,19 @@ Example:
     metavar="FILE",
     help="Write the ids of deleted questions to FILE, with --format jsonl or mongodb.",
 )
-@click.option(
-    "--index", metavar="NAME", default="questions", help="Index for --format elasticsearch."
+@table_option(
+    "elasticsearch_index",
+    "Index for --format elasticsearch.",
+    default="questions",
+    show_default=True,
 )
-@click.option(
-    "--site-field", metavar="NAME", help="Field of the site's name, for ids such as SITE/1."
-)
-@click.option(
-    "--nest",
-    "--with",
-    "nest",
-    multiple=True,
-    type=click.Choice(["comments", "links", "votes", "users", "all"]),
-    help="Nest this table when converting dumps.",
-)
-@click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes for converting dumps."
-)
-@click.option(
-    "--work-dir", metavar="DIR", help="Folder for the outputs that dumps are converted to."
-)
-@click.option("--force", is_flag=True, help="Overwrite existing files.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@table_option("site_field", "Field of the site's name, for ids such as SITE/1.")
+@table_option("nest", "Nest these tables when converting dumps.")
+@table_option("jobs", "Worker processes for converting dumps.")
+@table_option("work_dir", "Folder for the outputs that dumps are converted to.")
+@table_option("force", "Overwrite existing files.")
+@quiet
+@debug
 def diff(
     old: str,
     new: str,
@@ -79,7 +70,6 @@ def diff(
     nest: tuple[str, ...],
     jobs: int | None,
     quiet: bool,
-    debug: bool,
     only: str | None,
     ignore: str | None,
     work_dir: str | None,
@@ -102,7 +92,6 @@ def diff(
         ignore=ignore,
         work_dir=work_dir,
         progress=shows_progress(quiet),
-        notify=None if quiet else say,
         nest=nest,
         jobs=jobs,
     )

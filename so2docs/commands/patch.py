@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from so2docs.commands.terminal import say, shows_progress, tell
+from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.terminal import shows_progress, tell
 
 _EPILOG = """\b
 Example:
@@ -13,14 +14,14 @@ Example:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("old", type=click.Path())
 @click.argument("changes", type=click.Path())
 @click.argument("new", type=click.Path())
-@click.option("--force", is_flag=True, help="Overwrite an existing NEW.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def patch(old: str, changes: str, new: str, *, force: bool, quiet: bool, debug: bool) -> None:
+@table_option("force", "Overwrite an existing NEW.")
+@quiet
+@debug
+def patch(old: str, changes: str, new: str, *, force: bool, quiet: bool) -> None:
     """Apply CHANGES, as diff wrote them, to the output OLD, and write the output NEW.
 
     CHANGES may be - for standard input. NEW is byte for byte the output that the changes were made
@@ -35,7 +36,6 @@ def patch(old: str, changes: str, new: str, *, force: bool, quiet: bool, debug: 
         new,
         force=force,
         progress=shows_progress(quiet),
-        notify=None if quiet else say,
     )
     if not quiet:
         tell(done)

@@ -7,38 +7,29 @@ from typing import Any
 
 import click
 
+from so2docs.commands.options import GroupedCommand, given, table_option
 from so2docs.contract.document_schema import schema_of
 from so2docs.options.choices import Core
-from so2docs.options.keywords import DocumentKeywords
-from so2docs.options.output_form import OutputForm
-from so2docs.options.request import ALL_TABLES, checked, options_of
-from so2docs.schema import TABLES
+from so2docs.options.request import checked, options_of
+from so2docs.options.table import OutputForm
 
 _CORE: Core = "python"
 
 
 @click.command(
+    cls=GroupedCommand,
     epilog="""\b
 Example:
   so2docs schema --with comments > question.schema.json
   so2docs schema --recipe preferences
-"""
+""",
 )
-@click.option(
-    "--nest",
-    "--with",
-    "nest",
-    type=click.Choice([*TABLES, ALL_TABLES]),
-    multiple=True,
-    help="Nest this table; may be given several times.",
-)
-@click.option(
-    "--recipe", metavar="NAME", help="Describe the records of this recipe instead of documents."
-)
-@click.option("--attribution", is_flag=True, help="Include addresses, licences and authors.")
-@click.option("--fields", metavar="NAMES", help="Keep these fields, as convert does.")
-@click.option("--without", metavar="NAMES", help="Leave these fields out, as convert does.")
-@click.option("--site-field", metavar="NAME", help="Include a field for the site.")
+@table_option("nest", "Nest these tables.")
+@table_option("recipe", "Describe the records of this recipe instead of documents.")
+@table_option("attribution", "Include addresses, licences and authors.")
+@table_option("fields", "Keep these fields, as convert does.")
+@table_option("without", "Leave these fields out, as convert does.")
+@table_option("site_field", "Include a field for the site.")
 @click.option(
     "--format",
     "-f",
@@ -54,9 +45,9 @@ def schema(site_field: str | None, form: str, **options: Any) -> None:
     It describes each line of JSON lines, each member of a JSON array, and, of bulk lines for
     Elasticsearch, each second line. Its $id ends in the version of the contract.
     """
-    given = checked(options, DocumentKeywords)
+    keywords = checked(given(options), "documents")
     site = None if site_field is None else (site_field, "")
-    found = schema_of(options_of(given, OutputForm(form), site, core=_CORE))
+    found = schema_of(options_of(keywords, OutputForm(form), site, core=_CORE))
     if site_field is not None:
         found["properties"][site_field] = {"type": "string"}
     click.echo(json.dumps(found, indent=2, ensure_ascii=False))

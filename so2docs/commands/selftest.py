@@ -6,10 +6,12 @@ import sys
 
 import click
 
+from so2docs.commands.options import GroupedCommand, debug
 
-@click.command()
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def selftest(debug: bool) -> None:
+
+@click.command(cls=GroupedCommand)
+@debug
+def selftest() -> None:
     """Check this installation: convert a built-in sample in every way, and compare.
 
     Tries both cores, one job and two, kill and resume, archives, and looking up. Takes seconds.

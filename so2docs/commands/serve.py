@@ -6,8 +6,10 @@ from importlib.util import find_spec
 
 import click
 
-from so2docs.commands.terminal import say, shows_progress
+from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.terminal import shows_progress
 from so2docs.errors import OptionError
+from so2docs.progress import log
 
 _NEEDED = {
     "starlette": "starlette",
@@ -27,7 +29,7 @@ Example:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("paths", nargs=-1, required=True, metavar="OUTPUT|DATABASE...")
 @click.option(
     "--port",
@@ -43,19 +45,15 @@ Example:
     metavar="ADDRESS",
     help="Address to listen on; 0.0.0.0 lets in everybody who can reach this machine.",
 )
-@click.option(
-    "--site",
-    metavar="ADDRESS",
-    help="Address of the site, for links to the posts there, when a database is made.",
-)
+@table_option("site", "The site, for links to the posts there, when a database is made.")
 @click.option(
     "--formulas/--no-formulas",
     default=None,
     help="Show TeX between $ signs as formulas.  [default: on sites that have them]",
 )
 @click.option("--open/--no-open", "opens", default=False, help="Open the browser.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no messages, only errors.")
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@quiet
+@debug
 def serve(
     *,
     paths: tuple[str, ...],
@@ -65,7 +63,6 @@ def serve(
     formulas: bool | None,
     opens: bool,
     quiet: bool,
-    debug: bool,
 ) -> None:
     """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
 
@@ -78,13 +75,8 @@ def serve(
         raise OptionError(f"serve needs {', '.join(missing)}: pip install {' '.join(missing)}")
     from so2docs.serve.server import bind, is_loopback, open_sites, run
 
-    def notify(message: str) -> None:
-        if not quiet:
-            say(message)
-
     app = open_sites(
         list(paths),
-        notify=notify,
         progress=shows_progress(quiet),
         site=site,
         local=is_loopback(host),
@@ -94,8 +86,8 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}/"
         if not is_loopback(host):
-            notify(f"whoever can reach {host} can read this")
-        notify(f"serving {address} (Ctrl-C ends it)")
+            log.info(f"whoever can reach {host} can read this")
+        log.info(f"serving {address} (Ctrl-C ends it)")
         if opens:
             click.launch(address)
         try:

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from so2docs.commands.options import GroupedCommand, debug
 from so2docs.commands.terminal import allow_any_encoding, say, show_text, shows_progress
 from so2docs.errors import DocumentNotFoundError, So2docsError
 
@@ -18,7 +19,9 @@ Example:
 
 
 # Without ignore_unknown_options a negative id would be taken for an option.
-@click.command(epilog=_EPILOG, context_settings={"ignore_unknown_options": True})
+@click.command(
+    cls=GroupedCommand, epilog=_EPILOG, context_settings={"ignore_unknown_options": True}
+)
 @click.argument("output", type=click.Path())
 @click.argument("ids", type=int, nargs=-1, required=True, metavar="ID...")
 @click.option(
@@ -27,8 +30,8 @@ Example:
     default=None,
     help="JSON lines, or text to read.  [default: text on a terminal, JSON for a pipe]",
 )
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def show(output: str, ids: tuple[int, ...], as_json: bool | None, debug: bool) -> None:
+@debug
+def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     """Show the questions with these IDs, with their answers, out of OUTPUT.
 
     Takes milliseconds on a file of any size: .OUTPUT.index, which convert writes beside OUTPUT,
@@ -43,7 +46,7 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None, debug: bool) -
     allow_any_encoding()
     missing: list[So2docsError] = []
     pages: list[str] = []
-    with open_output(output, notify=say, progress=shows_progress()) as docs:
+    with open_output(output, progress=shows_progress()) as docs:
         for number in ids:
             question_id: int | None = number
             if number not in docs:

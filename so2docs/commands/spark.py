@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from so2docs.commands.document_options import document_options
-from so2docs.commands.terminal import check_report, say, tell, write_report
+from so2docs.commands.options import (
+    GroupedCommand,
+    debug,
+    given,
+    quiet,
+    table_option,
+    table_options,
+)
+from so2docs.commands.terminal import say, tell
+from so2docs.conversion import check_report, write_report
 from so2docs.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -24,11 +32,12 @@ _REMOTE = "sc://"
 
 
 @click.command(
+    cls=GroupedCommand,
     epilog="""\b
 Example:
   so2docs spark 'dumps/*/Posts.xml' out/ --master 'local[*]'
   cat out/beer.stackexchange.com/part-*.jsonl.gz | zcat | head -1
-"""
+""",
 )
 @click.argument("dumps", nargs=-1, required=True)
 @click.argument("output")
@@ -44,16 +53,8 @@ Example:
     metavar="NAME=VALUE",
     help="A setting of Spark; may be given several times.",
 )
-@click.option(
-    "--site-field",
-    metavar="NAME",
-    help="Add a field of this name to each document, with the name of the site.",
-)
-@click.option(
-    "--site",
-    metavar="HOST",
-    help="Host name of the site of a single dump.  [default: from its name]",
-)
+@table_option("site_field")
+@table_option("site", "Host name of the site of a single dump.  [default: from its name]")
 @click.option(
     "--on-error",
     type=click.Choice(["stop", "skip"]),
@@ -61,13 +62,11 @@ Example:
     show_default=True,
     help="Stop at a dump that cannot be converted, or skip it.",
 )
-@click.option("--force", is_flag=True, help="Convert finished sites again.")
-@document_options
-@click.option(
-    "--report", metavar="FILE", help="Write the report as JSON to FILE; - is standard output."
-)
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@table_option("force", "Convert finished sites again.")
+@table_options("documents", "files")
+@table_option("report")
+@quiet
+@debug
 def spark(
     dumps: tuple[str, ...],
     output: str,
@@ -76,7 +75,6 @@ def spark(
     conf: tuple[str, ...],
     report: str | None,
     quiet: bool,
-    debug: bool,
     **options: Any,
 ) -> int:
     """Convert DUMPS (paths, URLs or quoted patterns) on Spark, into one folder per site in OUTPUT.
@@ -94,11 +92,11 @@ def spark(
     """
     from so2docs.spark import convert
 
-    check_report(report, dumps)
+    check_report(report, list(dumps))
     source = dumps[0] if len(dumps) == 1 else list(dumps)
     session = start_session(master, conf, quiet=quiet)
     try:
-        done = convert(session, source, output, **options)
+        done = convert(session, source, output, **given(options))
     except BaseException as end:
         if isinstance(end, Exception):
             raise

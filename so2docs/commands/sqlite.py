@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
+from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
 from so2docs.commands.terminal import say, shows_progress, tell
+from so2docs.errors import OptionError, resumable
 
 _ENDINGS = (".db", ".sqlite", ".sqlite3")
 
@@ -17,7 +21,7 @@ Example:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="OUTPUT [DATABASE]")
 @click.option(
     "--search",
@@ -31,33 +35,18 @@ Example:
     is_flag=True,
     help="Find English words in all their forms: baking finds bake and baked.",
 )
-@click.option(
-    "--site-field",
-    metavar="NAME",
-    help="Column for the site, for several OUTPUTs in one database: ids are unique per site only.",
+@table_option(
+    "site_field",
+    "Column for the site, for several OUTPUTs in one database: ids are unique per site only.",
 )
-@click.option(
-    "--site",
-    metavar="ADDRESS",
-    help="Address of the site, for links to the posts there.  [default: as in the name of OUTPUT]",
+@table_option(
+    "site", "The site, for links to the posts there.  [default: as in the name of OUTPUT]"
 )
-@click.option(
-    "--nest",
-    "--with",
-    "nest",
-    type=click.Choice(["comments", "links", "votes", "users", "all"]),
-    multiple=True,
-    help="Include this table of a dump; may be given several times.",
-)
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(min=1),
-    help="Worker processes for reading a dump.  [default: all cores]",
-)
-@click.option("--force", is_flag=True, help="Overwrite an existing database.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@table_option("nest", "Include these tables of a dump.")
+@table_option("jobs", "Worker processes for reading a dump.")
+@table_option("force", "Overwrite an existing database.")
+@quiet
+@debug
 def sqlite(
     *,
     paths: tuple[str, ...],
@@ -69,7 +58,6 @@ def sqlite(
     jobs: int | None,
     force: bool,
     quiet: bool,
-    debug: bool,
 ) -> None:
     """Make an SQLite database with full-text search from OUTPUT, or from a dump.
 
@@ -83,8 +71,13 @@ def sqlite(
     *sources, last = paths
     database: str | None = last
     if not sources or not last.endswith(_ENDINGS):
+        if sources and not os.path.exists(last) and "." in os.path.basename(last):
+            raise OptionError(
+                f"{last}: is neither an OUTPUT nor a database, whose name ends in "
+                f"{', '.join(_ENDINGS)}"
+            )
         sources, database = list(paths), None
-    try:
+    with resumable(False):
         made = to_sqlite(
             sources,
             database,
@@ -97,10 +90,6 @@ def sqlite(
             force=force,
             progress=shows_progress(quiet),
         )
-    except BaseException as end:
-        if isinstance(end, Exception):
-            raise
-        raise type(end)("the same command starts over") from None
     if quiet:  # A loss is told all the same.
         for line in made.lost:
             say(line)

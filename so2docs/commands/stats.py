@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from so2docs.commands.terminal import allow_any_encoding, draws_blocks, say, shows_progress
+from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.terminal import allow_any_encoding, draws_blocks, shows_progress
 
 _EPILOG = """\b
 Example:
@@ -16,7 +17,7 @@ Example:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("output", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
@@ -25,12 +26,10 @@ Example:
     metavar="FILE",
     help="Write a page with plots, in one file that needs nothing else, instead of printing.",
 )
-@click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
-)
-@click.option("--quiet", "-q", is_flag=True, help="No progress, only errors.")
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def stats(output: str, as_json: bool, html_file: str | None, debug: bool, **options: Any) -> None:
+@table_option("jobs", "Worker processes.")
+@quiet
+@debug
+def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> None:
     """Count what OUTPUT holds: questions by year, answers, scores, tags, longest bodies."""
     from so2docs.output.targets import PAGE, check_own
     from so2docs.statistics.html import write_page
@@ -40,9 +39,7 @@ def stats(output: str, as_json: bool, html_file: str | None, debug: bool, **opti
     allow_any_encoding()
     if html_file is not None:
         check_own(html_file, PAGE, [output])
-    found = count(
-        output, jobs=options["jobs"], notify=say, progress=shows_progress(options["quiet"])
-    )
+    found = count(output, jobs=options["jobs"], progress=shows_progress(options["quiet"]))
     if html_file is not None:
         write_page(found, html_file)
     if as_json:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable
 
 import click
 
-from so2docs.errors import OutputError
 from so2docs.escape import for_terminal
-from so2docs.output.targets import REPORT, check_own, write_text
 
 
 def say(message: object) -> None:
@@ -60,33 +56,3 @@ def show_text(text: str) -> None:
         click.echo_via_pager(text)
     else:
         click.echo(text)
-
-
-def check_report(path: str | None, read: Iterable[str]) -> None:
-    """Refuse a report where none can be, before anything is done; `-` is standard output.
-
-    Raises:
-        OutputError: It cannot be written there, or something else stands there.
-    """
-    if path is not None and path != "-":
-        check_own(path, REPORT, read)
-
-
-def write_report(path: str | None, report: object) -> None:
-    """Write a report as JSON, if one was asked for.
-
-    Raises:
-        OutputError: It cannot be written.
-    """
-    if path is None:
-        return
-    text = json.dumps(report, indent=2)
-    if path == "-":
-        click.echo(text)
-        return
-    try:
-        write_text(path, text + "\n")
-    except OSError as error:
-        raise OutputError(
-            f"{path}: the report cannot be written ({error.strerror}); the output is complete"
-        ) from error

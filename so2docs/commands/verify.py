@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import click
 
-from so2docs.commands.terminal import say, shows_progress, tell
+from so2docs.commands.options import GroupedCommand, debug, quiet
+from so2docs.commands.terminal import shows_progress, tell
 
 
 @click.command(
+    cls=GroupedCommand,
     epilog="""\b
 Example:
   so2docs convert beer.stackexchange.com.7z questions.jsonl.gz --card
   so2docs verify questions.jsonl.gz
   so2docs convert beer.stackexchange.com.7z beer.jsonl.gz --report beer.json
   so2docs verify beer.jsonl.gz --report beer.json
-"""
+""",
 )
 @click.argument("output", type=click.Path())
 @click.option(
@@ -22,9 +24,9 @@ Example:
     metavar="FILE",
     help="The report that convert wrote to FILE.  [default: the manifest beside OUTPUT]",
 )
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary, only errors.")
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
-def verify(output: str, *, report: str | None, quiet: bool, debug: bool) -> None:
+@quiet
+@debug
+def verify(output: str, *, report: str | None, quiet: bool) -> None:
     """Check OUTPUT against the manifest that convert --card wrote beside it, or against a report.
 
     Checks size and SHA-256 of each file, the number of documents and answers, and each document
@@ -37,6 +39,6 @@ def verify(output: str, *, report: str | None, quiet: bool, debug: bool) -> None
     from so2docs.contract.verify import verify as check
 
     # What was not checked is said even to those who want it quiet.
-    found = check(output, report=report, notify=say, progress=shows_progress(quiet))
+    found = check(output, report=report, progress=shows_progress(quiet))
     if not quiet:
         tell(found)

@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from so2docs.contract.features import dataset_info
 from so2docs.contract.manifest import DESCRIBED, Manifest, load, path_of
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.options.conversion import Options
 from so2docs.options.fingerprint import Fingerprint
+from so2docs.options.table import Options
 from so2docs.output.paths import Names
 from so2docs.output.side_files import MANIFEST
 from so2docs.output.targets import TargetKind, check_own, write_text
@@ -92,30 +92,30 @@ def check_card(names: Names, options: Options, read: Iterable[str | None], *, fo
 
 
 def describe(
-    names: Names, options: Options, report: Report, read: Iterable[str], given: Mapping[str, Any]
+    names: Names, options: Options, report: Report, read: Iterable[str], *, with_card: bool
 ) -> None:
-    """Describe a conversion that is done, as its keywords ask for: in its report, and in a card.
+    """Describe a conversion that is done in its report, and in a card, if one is asked for.
 
-    Its output is read once more, and with `card` its input.
+    Its output is read once more, and for a card its input.
 
     Raises:
         OutputError: Something cannot be written, or a file is gone.
     """
-    has_card = given.get("card", False)
     of_recipe = () if options.recipe is None else options.recipe.recipe.files
-    if not (has_card or given.get("manifest")) or of_recipe:
+    if of_recipe:
         return
     folder = os.path.dirname(names.output)
     try:
-        manifest = Manifest.of(names, options, report, read, hashes_input=has_card)
+        manifest = Manifest.of(names, options, report, read, hashes_input=with_card)
         report.manifest = manifest.to_json()
-        if has_card:
+        if with_card:
             manifest.save(names.output)
             write_text(os.path.join(folder, "README.md"), text(_manifests(folder)))
     except OSError as error:
-        what = "card" if has_card else "manifest"
+        what = "card" if with_card else "manifest"
         raise OutputError(
-            f"{error.filename}: the {what} cannot be made ({error.strerror}); the output is whole"
+            f"{error.filename or names.output}: the {what} cannot be made ({error.strerror}); "
+            "the output is whole"
         ) from error
 
 
@@ -186,11 +186,12 @@ def command(manifest: Manifest) -> str:
 def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
     option = f"--{name.replace('_', '-')}"
     if name == "recipe":  # With what else its fingerprint says.
-        return [option, manifest.counts["recipe"], *["--best"] * (", best" in value)]
+        return [option, manifest.counts["recipe"]]
     if name == "sample":
         value = f"{value / _WHOLE:.12g}"
     if name == "site_field":
-        value = value[0]
+        has_site = manifest.options["site"] is not None
+        return [option, value[0], *([] if has_site else ["--site", value[1]])]
     if name in ("fields", "without"):
         value = ",".join(value)
     if value is True:

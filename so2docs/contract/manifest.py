@@ -17,8 +17,8 @@ import orjson
 from so2docs._version import __version__
 from so2docs.contract.document_schema import schema_of
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.options.conversion import Options
 from so2docs.options.fingerprint import Fingerprint
+from so2docs.options.table import Options
 from so2docs.output.paths import Names
 from so2docs.output.side_files import MANIFEST, side_file
 from so2docs.output.targets import write_text
@@ -37,8 +37,8 @@ _COUNTS = (
 )
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
 _OF_FORM = {
-    *("level", "format", "compression", "index", "split", "split_by"),
-    "skip_malformed",
+    *("level", "format", "compression", "elasticsearch_index"),
+    *("split_size", "split_files", "split_by", "skip_malformed"),
 }
 
 

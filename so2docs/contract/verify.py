@@ -13,7 +13,7 @@ import orjson
 from so2docs.contract.manifest import File, Manifest, load, load_from_report, path_of
 from so2docs.errors import OutputError, flag
 from so2docs.lookup.reading import lines_of
-from so2docs.progress import Notify, bar, silent
+from so2docs.progress import bar, log
 from so2docs.sources.storage import unreadable_output
 
 _AGAIN = (
@@ -55,7 +55,6 @@ def verify(
     output: str | os.PathLike[str],
     *,
     report: str | os.PathLike[str] | None = None,
-    notify: Notify | None = None,
     progress: bool = False,
 ) -> Verified:
     """Check an output against the manifest that `card` wrote beside it, or that of a report.
@@ -68,7 +67,6 @@ def verify(
         output: Name of the output, as `convert` was given it, in any folder. What went to standard
             output may have any name; of it, the SHA-256 is not known.
         report: File with the report, as `--report` writes it, or that of several conversions.
-        notify: Takes a message if documents cannot be held against the schema.
         progress: Show a progress bar.
 
     Returns:
@@ -92,7 +90,7 @@ def verify(
         _check_file(path, file)
     if manifest.options.get("format") not in _READ:
         return Verified(name, len(paths), None, validated=False, hashed=is_named)
-    check = _validator(manifest, said, notify or silent)
+    check = _validator(manifest, said)
     total = sum(file.bytes for file in manifest.files)
     documents = answers = 0
     with bar("verifying", total, shown=progress) as shown:
@@ -117,13 +115,15 @@ def _check_file(path: str, said: File) -> None:
             raise OutputError(f"{path}: has {what} {one}, its manifest says {other}; {_AGAIN}")
 
 
-def _validator(manifest: Manifest, path: str, notify: Notify) -> Check | None:
+def _validator(manifest: Manifest, path: str) -> Check | None:
     """What raises for a document that is not valid; None if there is nothing to check by."""
     if manifest.schema is None:
-        notify(f"recipe {manifest.counts['recipe']} has no schema; files and counts are checked")
+        log.warning(
+            f"recipe {manifest.counts['recipe']} has no schema; files and counts are checked"
+        )
         return None
     if find_spec("jsonschema_rs") is None:
-        notify(
+        log.warning(
             "documents are not held against their schema without jsonschema-rs "
             "(pip install jsonschema-rs); files and counts are checked"
         )

@@ -7,9 +7,8 @@ import os
 import re
 import threading
 import time
-import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -21,22 +20,12 @@ from so2docs.lookup.segments import SegmentReader, find_line, replaced
 from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.index import Entry, Index, UnfitIndexError, UnusableIndexError
-from so2docs.progress import bar
+from so2docs.progress import bar, log
 from so2docs.sources.storage import unreadable_output
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
 """Seconds: an index gets its name just before its output does."""
-
-Notify = Callable[[str], object]
-
-
-class IndexWarning(UserWarning):
-    """An index is missing or cannot be used, so that the whole output is read once."""
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, IndexWarning, stacklevel=5)
 
 
 class Collection:
@@ -51,12 +40,12 @@ class Collection:
     Memory: the index, and the 32 MiB of documents that were used last.
     """
 
-    def __init__(self, path: str, *, notify: Notify = _warn, progress: bool = False) -> None:
+    def __init__(self, path: str, *, progress: bool = False) -> None:
         """As `so2docs.open`."""
         self.path = path
         self._reader = SegmentReader(path)
         try:
-            self.index = self._load(notify, progress=progress)
+            self.index = self._load(progress=progress)
         except BaseException:
             self.close()
             raise
@@ -65,19 +54,21 @@ class Collection:
         self._cached_bytes = 0
         self._lock = threading.Lock()
 
-    def _load(self, notify: Notify, *, progress: bool) -> Index:
+    def _load(self, *, progress: bool) -> Index:
         try:
             return self._fitting()
-        except UnusableIndexError as reason:
-            notify(f"{self.path}: {reason}; making one takes one pass over the file")
+        except UnusableIndexError as error:
+            reason = str(error)
         try:
-            data = build(self.path, self._reader.file, progress=progress)
+            data = build(self.path, self._reader.file, reason, progress=progress)
         except OSError as error:
             raise unreadable_output(self.path, error) from error
         if self._reader.is_replaced():
             raise replaced(self.path)
         if not index.save(self.path, data):
-            notify(f"{index.path_of(self.path)}: cannot be written; the index is kept in memory")
+            log.warning(
+                "%s: cannot be written; the index is kept in memory", index.path_of(self.path)
+            )
         return Index(data)
 
     def _fitting(self) -> Index:
@@ -227,18 +218,17 @@ class Collection:
 
 
 def open(  # noqa: A001
-    path: str | os.PathLike[str], *, notify: Notify | None = None, progress: bool = False
+    path: str | os.PathLike[str], *, progress: bool = False
 ) -> Collection:
     """Open an output to look documents up by their id, in milliseconds on any size of file.
 
     The index that `convert` writes beside an output says where to look. If it is missing, damaged
-    or of another file, it is made again, which takes one pass over the output.
+    or of another file, it is made again, which takes one pass over the output and is logged as a
+    warning.
 
     Args:
         path: An output of `convert`, compressed or not; or any JSON lines in ascending `Id`, not
             compressed.
-        notify: Called with a line of text before such a pass; a Python warning (`IndexWarning`)
-            if None.
         progress: Show a progress bar for it.
 
     Returns:
@@ -248,4 +238,4 @@ def open(  # noqa: A001
     Raises:
         OutputError: The file cannot be read, is damaged, or cannot be indexed.
     """
-    return Collection(os.fspath(path), notify=notify or _warn, progress=progress)
+    return Collection(os.fspath(path), progress=progress)

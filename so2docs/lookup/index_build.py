@@ -17,18 +17,19 @@ from so2docs.lookup.file_kinds import BLANK, not_read_back
 from so2docs.lookup.index_cuts import cuts, start_of_segments
 from so2docs.output.compression import GZIP_HEADER
 from so2docs.output.index import Builder
-from so2docs.progress import bar
+from so2docs.progress import bar, log
 from so2docs.sources.kinds import kind_of
 
 NO_ID = f"if {flag('fields')} or {flag('without')} left it out, convert with it"
 
 
-def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:
+def build(name: str, file: BinaryIO, reason: str, *, progress: bool = False) -> bytes:
     """Read a whole output and make its index.
 
     Args:
         name: Of the output, for messages.
         file: The output, open.
+        reason: Why it is made, for a message once the file has turned out to be an output.
         progress: Show a progress bar.
 
     Raises:
@@ -43,7 +44,9 @@ def build(name: str, file: BinaryIO, *, progress: bool = False) -> bytes:
         for cut in cuts(name, file, size):
             shown.update(cut.end - cut.offset)
             first_id = _id(name, cut.raw, 0, cut.offset)
-            if last_id is not None and first_id <= last_id:
+            if last_id is None:
+                log.warning("%s: %s; making one takes one pass over the file", name, reason)
+            elif first_id <= last_id:
                 raise OutputError(
                     f"{name}: question {first_id} comes after question {last_id}; "
                     "only documents in ascending Id can be looked up"

@@ -153,34 +153,15 @@ def _tables_of(path: str) -> list[str]:
     ]
 
 
-def fields_of(kept: str | Iterable[str] | None, left_out: str | Iterable[str] | None) -> Fields:
-    """The choice that `--fields` and `--without` ask for.
-
-    Raises:
-        OptionError: A name is unknown, or both were given.
-    """
-    if kept is not None and left_out:
-        raise OptionError(
-            f"{flag('fields')} and {flag('without')} contradict each other; give one of them"
-        )
-    if kept is None:
-        return Fields(None, names_of("without", left_out or ()))
-    names = names_of("fields", kept)
-    if not names:
-        raise OptionError(
-            f"{flag('fields')} is empty; name at least one, such as Id,Title,Answers.Body"
-        )
-    return Fields(names)
-
-
 def names_of(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
     """Names of fields that an option gives, with commas between them or as a sequence.
 
     Raises:
         OptionError: One is unknown.
     """
-    parts = given.split(",") if isinstance(given, str) else given
-    names = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
+    parts = [given] if isinstance(given, str) else given
+    each = (name.strip() for part in parts for name in part.split(","))
+    names = tuple(dict.fromkeys(name for name in each if name))
     for name in names:
         if not _is_allowed(name):
             by_lower = {allowed.lower(): allowed for allowed in _ALLOWED}

@@ -1,49 +1,60 @@
-"""The keywords that the doors of the library share, each with its type and what it means.
-
-`convert`, `convert_all` and `documents` take them, and those of the conversion on Spark; the
-command line offers them under the same names.
-"""
+"""The types of keyword arguments, for type checkers; `make docs` writes them from the table."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import date
-from typing import TypedDict
+from typing import Any, Literal, TypedDict
 
-from so2docs.options.choices import AnswersBy, BodyAs, Compression, Core, FormatName, SplitBy
-from so2docs.progress import Notify
-from so2docs.recipes.finding import RecipeLike
+from so2docs.recipes.recipe import Recipe
 
-Tables = Mapping[str, str | os.PathLike[str] | None]
-"""Files of tables by the tables' names; None where none was given."""
+# [[[cog
+# from support.keywords_text import text
+# cog.outl(f"\n\n{text()}\n\n")
+# ]]]
 
 
-class FilterKeywords(TypedDict, total=False):
-    """What is kept of a dump; of several filters, all must hold.
+class DocumentKeywords(TypedDict, total=False):
+    """What all that make documents take.
 
     Attributes:
-        tags: Keep questions that have any of these tags.
-        all_tags: They need all of them.
-        min_score: Keep questions with this score or a higher one.
-        min_answer_score: Keep answers with this score or a higher one.
-        min_answers: Keep questions whose `AnswerCount` is this or more.
-        max_body: Keep questions and answers whose body takes this many bytes or less, in the form
-            of the dump (HTML in UTF-8): a number, or a size such as `20kB`.
-        drop_fabricated: Leave out the made-up question and answer, of ids above 1,000,000,000, that
-            two releases have since 2025-06-30.
-        answered: Keep questions whose `AnswerCount` is 1 or more.
-        accepted: Keep questions that have an `AcceptedAnswerId`.
-        since: Keep questions created at this time or later: `2020-01-31`, `2020-01-31T12:00:00`, a
-            `date` or a `datetime`. A date is its midnight; what has no time zone is UTC.
-        until: Keep questions created before this time.
-        sample: Keep this share of the questions, such as `1%` or 0.01, chosen by a hash of the id:
-            the same from every dump, and part of every larger sample.
-        limit: Write only so many documents, those with the lowest ids that pass the rest.
-        fields: Attributes to keep, such as `Id,Title,Answers.Body`; `Answers` alone means all of
-            the answers' attributes. Without any of the answers, documents have no `Answers`. What
-            is nested has names such as `Comments.Text` and `Answers.Owner.DisplayName`.
-        without: Attributes to leave out, such as `Body,Answers.Body,Comments.UserId`.
+        tags: Keep questions with any of these tags.
+        all_tags: Keep questions with all of the tags, instead of any.
+        min_score: Keep questions with this score or more.
+        min_answer_score: Keep answers with this score or more.
+        min_answers: Keep questions with this many answers or more. Their number is `AnswerCount`.
+        max_body: Keep questions and answers whose body is of this size or less, such as 20kB. The
+            size is that of the HTML in UTF-8, as in the dump.
+        answered: Keep questions that have an answer.
+        accepted: Keep questions that have an accepted answer.
+        since: Keep questions created on this date (UTC) or later. A year, a day, a time such as
+            `2020-01-31T12:00:00`, a `date` or a `datetime`.
+        until: Keep questions created before this date (UTC).
+        drop_fabricated: Leave out the made-up question and answer (ids above 1,000,000,000) of two
+            releases.
+        sample: Keep a share of the questions, such as 1%; the same ones every time. A hash of the
+            id decides: a sample is part of every larger one.
+        limit: Keep the first N questions in order of their ids.
+        fields: Keep these fields, such as Id,Title,Comments.Text,Answers.Body. `Answers` alone
+            means all of the answers' attributes; without any of them, documents have no `Answers`.
+        without: Leave these fields out, such as Body,Answers.Body,Comments.UserId.
+        recipe: Write the records of a data set in place of the documents: preferences, pairs, qa,
+            thread, beir, or package.module:function of your own. A `Recipe` or a function will do,
+            too.
+        best: Use only the best answer, with recipe='qa'.
+        attribution: Add addresses, licences and authors to each document.
+        body: Form of the bodies. `markdown` needs html-to-markdown. If None, html, or what the
+            recipe asks for.
+        answers_by: Order of the answers: by id, or the accepted one first and then by falling
+            score.
+        nest: Nest these tables, which are looked for next to the posts.
+        skip_malformed: Put rows that are not well-formed XML with the strays, instead of failing.
+        strict: Fail where a character would be repaired or a row left out.
+        core: What turns rows into JSON; the output is the same. `auto`: what the environment
+            variable `SO2DOCS_CORE` says, else `compiled` if a C compiler was there at installation.
+        chunk_bytes: Bytes of the dump that one task of the first pass takes. If None, some
+            megabytes.
     """
 
     tags: str | Iterable[str]
@@ -52,133 +63,110 @@ class FilterKeywords(TypedDict, total=False):
     min_answer_score: int | None
     min_answers: int | None
     max_body: str | int | None
-    drop_fabricated: bool
     answered: bool
     accepted: bool
     since: str | date | None
     until: str | date | None
+    drop_fabricated: bool
     sample: str | float | None
     limit: int | None
     fields: str | Iterable[str] | None
     without: str | Iterable[str] | None
-
-
-class DocumentKeywords(FilterKeywords, total=False):
-    """How documents are made of what is kept.
-
-    Attributes:
-        recipe: Write the records of a known data set in place of the documents: `preferences`,
-            `pairs`, `qa`, `thread` or `beir` (docs/datasets.md); or what a function of your own
-            returns for a document, given as `package.module:function` or itself.
-        best: Of recipe `qa`: only the answer with the highest score. With `accepted`, recipe `qa`
-            takes only the accepted answer; `beir` takes it as what is relevant, and keeps the
-            answers of all questions in the corpus.
-        attribution: Add to each document where it is from, its licences and its authors: `Url`,
-            `ContentLicense`, `Licenses`, `Authors`.
-        body: `html`: as in the dump. `text` or `markdown` (needs html-to-markdown): converted. If
-            None, `html`, or what the recipe asks for.
-        answers_by: `id`: answers in ascending `Id`. `votes`: the accepted one first, then falling
-            `Score`, then `Id`.
-        nest: Tables to nest into the posts: `comments`, `links`, `votes`, `users`, or `all`.
-        skip_malformed: Put rows that are not XML with the strays, instead of raising.
-        strict: Raise where a character has to be repaired or a row left out.
-        core: What turns rows into JSON: `compiled` (built where a C compiler was at installation),
-            `python`, or `auto`: what the environment variable `SO2DOCS_CORE` says, else compiled if
-            there is one. The documents are the same.
-        chunk_bytes: Bytes of the dump that one task of the first pass takes.
-    """
-
-    recipe: RecipeLike | None
+    recipe: str | Recipe | Callable[..., Any] | None
     best: bool
     attribution: bool
-    body: BodyAs | None
-    answers_by: AnswersBy
+    body: Literal["html", "text", "markdown"] | None
+    answers_by: Literal["id", "votes"]
     nest: str | Iterable[str]
     skip_malformed: bool
     strict: bool
-    core: Core
-    chunk_bytes: int | None
+    core: Literal["auto", "python", "compiled"]
+    chunk_bytes: str | int | None
 
 
 class FileKeywords(DocumentKeywords, total=False):
-    """In what form files are written.
+    """What all that write files take, too.
 
     Attributes:
-        format: `jsonl`: one JSON object a line. `json`: one array. `elasticsearch`: lines for the
-            bulk API. `mongodb`: lines for mongoimport. `ravendb`: RavenDB's import file.
-            `parquet`: typed columns (needs pyarrow).
-        compression: `gzip`, `zstd` or `none`.
-        index: Name of the Elasticsearch index; `questions` if None.
-        level: Level of the compression. gzip: 0 to 3 by ISA-L, 4 to 9 by zlib (smaller and far
-            slower). zstd: up to 19.
+        level: Level of the compression. gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib).
+            zstd: up to 19.
+        format: Format of the output. `jsonl`: one JSON object a line. `json`: one array.
+            `elasticsearch`: lines for the bulk API. `mongodb`: lines for mongoimport. `ravendb`:
+            RavenDB's import file. `parquet`: typed columns (needs pyarrow). If None, that which the
+            output's name says, or jsonl.
+        compression: Compression of the output. If None, that which the output's name says, or gzip.
+        elasticsearch_index: Name of the index in lines for Elasticsearch. If None, questions.
     """
 
-    format: FormatName | None
-    compression: Compression | None
-    index: str | None
     level: int
+    format: str | None
+    compression: Literal["gzip", "zstd", "none"] | None
+    elasticsearch_index: str | None
 
 
-class LocalKeywords(TypedDict, total=False):
-    """How a conversion runs on this machine.
+class IteratorKeywords(DocumentKeywords, total=False):
+    """What `so2docs.documents` takes.
 
     Attributes:
-        jobs: Worker processes; all cores if None, and one where the dump is too small to gain.
-        spill_budget: How much of the spill, the temporary files between the two passes, may stand
-            on the disk uncompressed, which is faster: bytes, or a size such as `2GB`. If None, half
-            of the memory that is available, or of the free disk that nothing else needs.
-        work_dir: Folder for the spill, about 0.4 times the dump, and 1.1 times what of it is not
-            compressed. If None, the folder of the output; without an output, the system's temporary
-            folder.
-        tables: Files of tables by the names of `nest`, which nests them too; a table without one is
-            looked for in the archive or folder of the posts, or beside them. Each in any form that
-            the posts may have, but for standard input and open files.
+        comments: Nest the rows of this Comments.xml.
+        links: Nest the rows of this PostLinks.xml.
+        votes: Nest the rows of this Votes.xml.
+        users: Nest the rows of this Users.xml.
+        site: The site, such as beer.stackexchange.com, for addresses and site_field. If None, that
+            of the archive or folder.
+        site_field: Add the site's name to each document, as field NAME: ids are unique per site
+            only. The name is `site`, or that of the archive or folder.
+        jobs: Worker processes. If None, all cores, and one where the dump is small.
+        spill_budget: Keep this much of the spill uncompressed, which is faster. If None, an eighth
+            of the free memory, but at most half of the disk to spare.
         progress: Show progress bars, on stderr or in the notebook.
-        site: Host name of the site, for attribution; the name of the archive or folder if None.
+        work_dir: Folder for the spill, about 0.4 times the dump. Its uncompressed part takes 1.1
+            times what it holds of the dump. If None, the folder of the output, or the system's
+            temporary folder if there is none.
     """
 
+    comments: str | os.PathLike[str] | None
+    links: str | os.PathLike[str] | None
+    votes: str | os.PathLike[str] | None
+    users: str | os.PathLike[str] | None
+    site: str | None
+    site_field: str | None
     jobs: int | None
     spill_budget: str | int | None
-    work_dir: str | os.PathLike[str] | None
-    tables: Tables | None
     progress: bool
-    site: str | None
+    work_dir: str | os.PathLike[str] | None
 
 
-class IteratorKeywords(DocumentKeywords, LocalKeywords, total=False):
-    """All keywords of `documents`."""
-
-
-class ConvertKeywords(FileKeywords, LocalKeywords, total=False):
-    """What `convert` and `convert_all` take.
+class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
+    """What `so2docs.convert` and `so2docs.convert_all` take.
 
     Attributes:
-        split: Write several files, `questions-00000.jsonl.gz` and so on, each of them whole and all
-            together in the order of the ids. A size such as `1GB`: no file is larger, as it stands
-            on the disk, unless a single document is. A number: so many files, with about as much
-            JSON in each.
-        split_by: Write a file for each `year` or `month` in which questions were created,
-            `questions-2019.jsonl.gz` or `questions-2019-03.jsonl.gz`, each of them whole and in
-            ascending question id; questions without a date go into `questions-undated.jsonl.gz`.
+        split_size: Write files of at most this size, such as 1GB: questions-00000.jsonl.gz and so
+            on. Each file is whole, and all together are in the order of the ids. A file is larger
+            only where a single document is.
+        split_files: Write this many files, with about as much JSON in each.
+        split_by: Write a file for each year or month of the questions: questions-2019-03.jsonl.gz
+            and so on. Questions without a date go into `questions-undated.jsonl.gz`.
+        keep_spill: Keep the spill, so that another conversion need not read DUMP again. Another one
+            into the same output may have another order of answers, limit, form of files, or further
+            tables; other filters or bodies need restart=True.
         force: Overwrite an existing output.
-        restart: Forget what an earlier, interrupted conversion did.
-        keep_spill: Keep the spill of a finished conversion, so that another one into the same
-            output need not read the dump again. It may have another order of answers, limit, form
-            of files, or further tables; other filters or bodies need `restart`.
-        card: Write a manifest, `.OUTPUT.manifest`, and a `README.md` that Hugging Face reads beside
-            the output, with counts, options and SHA-256 of input and output, which are read once
-            more for that. With `force`, the place of any other `README.md` is taken.
-        manifest: Put a manifest into the report (`Report.manifest`): options, schema, and size and
-            SHA-256 of the files of the output, which are read once more for that. Saved as JSON,
-            such a report is what `verify` takes. The output of recipe `beir` has none.
-        notify: Takes messages such as how much an interrupted conversion had done.
+        restart: Start over, whatever an interrupted conversion did.
+        report: Write the report as JSON to FILE; - is standard output. `so2docs verify` checks
+            OUTPUT by it; OUTPUT is read once more, for its SHA-256.
+        card: Write a README.md for Hugging Face and a manifest for `so2docs verify` next to the
+            output. DUMP is read once more, for its SHA-256. With force=True, any other `README.md`
+            there is replaced.
     """
 
-    split: str | int | None
-    split_by: SplitBy | None
+    split_size: str | int | None
+    split_files: int | None
+    split_by: Literal["year", "month"] | None
+    keep_spill: bool
     force: bool
     restart: bool
-    keep_spill: bool
+    report: str | os.PathLike[str] | None
     card: bool
-    manifest: bool
-    notify: Notify | None
+
+
+# [[[end]]]

@@ -1,49 +1,34 @@
-"""From the keywords of a call to the `Options` of a conversion."""
+"""From the keywords of a call to what they ask for: `Options` and `RunOptions`."""
 
 from __future__ import annotations
 
 import dataclasses
-import operator
-import os
 from collections.abc import Iterable, Mapping
-from datetime import date
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
-from so2docs.options.conversion import Options
-from so2docs.options.filters import filters_of
-from so2docs.options.keywords import FilterKeywords, Tables
-from so2docs.options.output_form import OutputForm, form_of
-from so2docs.options.sizes import size
+from so2docs.options.option import Where, did_you_mean, entries
+from so2docs.options.table import (
+    ALL_TABLES,
+    OPTIONS,
+    Filters,
+    Options,
+    OutputForm,
+    RunOptions,
+    Tables,
+    taken_by,
+)
 from so2docs.recipes.finding import RecipeChoice, choice_of
 from so2docs.schema import TABLES
 
-ALL_TABLES = "all"
 
-_FORM = ("format", "compression", "index", "split", "split_by")
-_FILTERS = get_type_hints(FilterKeywords)
-_OPTIONS = {field.name for field in dataclasses.fields(Options)}
-_NAMES = {
-    bool: "True or False",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    date: "a date",
-    os.PathLike: "a path",
-    Iterable: "a list of texts",
-    Mapping: "a dictionary",
-}
-"""Types that are checked, and what they are called."""
-
-
-def checked(given: Mapping[str, Any], allowed: type) -> dict[str, Any]:
+def checked(given: Mapping[str, Any], *where: Where) -> dict[str, Any]:
     """Check the names and types of keywords.
 
     Args:
         given: The keywords.
-        allowed: The `TypedDict` that has them.
+        where: Who is called: see `Option.where`.
 
     Returns:
         The keywords, iterators as lists and numbers of other libraries as `int`.
@@ -52,39 +37,12 @@ def checked(given: Mapping[str, Any], allowed: type) -> dict[str, Any]:
         TypeError: There is no such keyword.
         OptionError: A value is of another type.
     """
-    hints = get_type_hints(allowed)
+    allowed = taken_by(*where)
     for name in given:
-        if name not in hints:
-            raise TypeError(f"got an unexpected keyword argument {name!r}")
-    return {name: _checked(name, value, hints[name]) for name, value in given.items()}
-
-
-def _checked(name: str, value: Any, hint: Any) -> Any:
-    alternatives = get_args(hint) if get_origin(hint) is UnionType else (hint,)
-    kinds = [get_origin(kind) or kind for kind in alternatives if kind is not type(None)]
-    if (value is None and len(kinds) < len(alternatives)) or not _NAMES.keys() >= set(kinds):
-        return value  # Of literals, their own check says which there are.
-    if Iterable in kinds and isinstance(value, Iterable) and not isinstance(value, str):
-        value = list(value)
-    if int in kinds and hasattr(value, "__index__") and not isinstance(value, bool):
-        value = operator.index(value)
-    if not any(_is_a(value, kind) for kind in kinds):
-        wanted = " or ".join(dict.fromkeys(_NAMES[kind] for kind in kinds))
-        raise OptionError(f"{flag(name)} is {value!r}; it must be {wanted}")
-    return value
-
-
-def _is_a(value: object, kind: Any) -> bool:
-    if kind is Iterable:
-        return isinstance(value, list) and all(isinstance(part, str) for part in value)
-    if kind in (int, float):
-        return isinstance(value, int | kind) and not isinstance(value, bool)
-    return isinstance(value, kind)
-
-
-def output_form(path: str, given: Mapping[str, Any]) -> OutputForm:
-    """The form of an output, by its name and the keywords."""
-    return form_of(path, **{name: given.get(name) for name in _FORM})
+        if name not in allowed:
+            hint = did_you_mean(name, allowed)
+            raise TypeError(f"got an unexpected keyword argument {name!r}{hint}")
+    return {name: OPTIONS[name].check(value) for name, value in given.items()}
 
 
 def options_of(
@@ -94,10 +52,10 @@ def options_of(
     *,
     core: Core,
 ) -> Options:
-    """The options that keywords, checked by `checked`, ask for.
+    """What keywords, checked by `checked`, ask to be made.
 
     Args:
-        given: The keywords; those that are no options, such as `force`, are left to others.
+        given: The keywords; those that are of no concern here are left to others.
         form: In what form files are written.
         site_field: Name and value of a field to add to each document.
         core: What the keyword of this name came to.
@@ -105,34 +63,40 @@ def options_of(
     Raises:
         OptionError: A value is not allowed, or two contradict each other.
     """
-    rest = {name: value for name, value in given.items() if name in _OPTIONS}
-    rest["spill_budget"] = _spill_budget(given.get("spill_budget"))
+    values = _values(Options, given)
     choice = recipe_of(given)
-    rest["recipe"] = choice
-    if rest.get("body") is None:
-        rest["body"] = "html" if choice is None else choice.recipe.body
-    nest = given.get("nest", ())
+    values |= {"recipe": choice, "core": core, "host": None, "site_field": site_field}
+    if values.get("body") is None:
+        values["body"] = "html" if choice is None else choice.recipe.body
     needed = () if choice is None else choice.recipe.tables
-    rest["nest"] = tables_to_nest(
-        [*([nest] if isinstance(nest, str) else nest), *needed], given.get("tables") or {}
-    )
-    filters: Any = {name: value for name, value in given.items() if name in _FILTERS}
-    if choice is not None and choice.recipe.needs_all_questions:
-        filters.pop("accepted", None)
-    rest["core"] = core
-    rest["form"] = form = form or OutputForm()
+    values["nest"] = tables_to_nest([*values.get("nest", ()), *needed], table_files(given))
+    form = form or OutputForm()
     if choice is not None:  # Records are not looked up by the ids of questions.
-        rest["form"] = dataclasses.replace(form, is_looked_up=False)
-    return Options(filters=filters_of(**filters), site_field=site_field, **rest)
+        form = dataclasses.replace(form, is_looked_up=False)
+    return Options(form=form, filters=filters_of(given), **values)
 
 
-def _spill_budget(given: str | int | None) -> int | None:
-    budget = None if given is None else size(given)
-    if given is not None and budget is None:
-        raise OptionError(
-            f"{flag('spill_budget')} is {given!r}; it must be a size such as 2GB, or 0"
-        )
-    return budget
+def filters_of(given: Mapping[str, Any]) -> Filters:
+    """The filters that keywords ask for."""
+    return Filters(**_values(Filters, given))
+
+
+def run_options_of(given: Mapping[str, Any]) -> RunOptions:
+    """How keywords ask to run."""
+    return RunOptions(**_values(RunOptions, given), tables=table_files(given))
+
+
+def _values(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        entry.attribute: entry.read(given[entry.name])
+        for entry in entries(kind)
+        if entry.name in given
+    }
+
+
+def table_files(given: Mapping[str, Any]) -> Tables:
+    """Files of tables that keywords name."""
+    return {name: OPTIONS[name].read(given[name]) for name in TABLES if given.get(name) is not None}
 
 
 def recipe_of(given: Mapping[str, Any]) -> RecipeChoice | None:
@@ -159,8 +123,10 @@ def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
     Raises:
         OptionError: There is no such table.
     """
-    wanted = {nest} if isinstance(nest, str) else set(nest)
-    for name in sorted({*wanted, *tables} - {*TABLES, ALL_TABLES}):
-        raise OptionError(f"there is no table {name!r} to nest; choose of {', '.join(TABLES)}, all")
-    wanted |= {name for name, path in tables.items() if path is not None}
+    wanted = {*nest, *tables}
+    for name in sorted(wanted - {*TABLES, ALL_TABLES}):
+        raise OptionError(
+            f"{flag('nest')} is {name!r}; it must be some of: {', '.join(TABLES)}, all"
+            + did_you_mean(name, TABLES)
+        )
     return tuple(name for name in TABLES if name in wanted or ALL_TABLES in wanted)

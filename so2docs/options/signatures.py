@@ -1,55 +1,54 @@
-"""What `help()`, `inspect.signature` and notebooks show of a function that shares its keywords."""
+"""What `help()`, `inspect.signature` and notebooks show of a function that takes options."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, fields
-from typing import Any, TypeVar, get_type_hints
+from textwrap import fill
+from typing import Any, TypeVar
 
-from so2docs.options import keywords as shared
-from so2docs.options.conversion import Options
-from so2docs.options.filters import Filters
+from so2docs.errors import shown
+from so2docs.options.option import Option, Where
+from so2docs.options.table import taken_by
 
-Door = TypeVar("Door", bound=Callable[..., Any])
+Api = TypeVar("Api", bound=Callable[..., Any])
 
-_DEFAULTS = {
-    field.name: field.default
-    for kind in (Options, Filters)
-    for field in fields(kind)
-    if field.default is not MISSING
-}
 # Of docstrings without the indentation of the code, which Python 3.13 leaves out by itself.
-_DESCRIPTION = re.compile(r"^ {4}(\w+): .*(?:\n {5,}.*)*", re.MULTILINE)
 _GIVEN = re.compile(r"^ {4}keywords: .*(?:\n {5,}.*)*\n", re.MULTILINE)
 
 
-def spelled_out(door: Door) -> Door:
-    """Let a function with `**keywords: Unpack[...]` show each of them."""
-    signature = inspect.signature(door)
-    (packed,) = (p for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD)
-    hints = get_type_hints(getattr(shared, packed.annotation.split("[")[1].rstrip("]")))
-    own = [p for p in signature.parameters.values() if p is not packed]
-    added = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=hint,
-            default=_DEFAULTS.get(name, False if hint is bool else None),
-        )
-        for name, hint in hints.items()
-    ]
-    door.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-    if door.__doc__:  # With -OO there is none.
-        described = "\n".join(_descriptions()[name] for name in hints)
-        text = inspect.getdoc(door) or ""
-        door.__doc__ = _GIVEN.sub(lambda found: f"{described}\n", text, count=1)
-    return door
+def spell_out(*where: Where) -> Callable[[Api], Api]:
+    """Let a function with `**keywords` show each option that is taken there.
+
+    Args:
+        where: Who takes the options: see `Option.where`.
+    """
+
+    def spell(api: Api) -> Api:
+        options = taken_by(*where)
+        signature = inspect.signature(api)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        added = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                annotation=entry.accepts,
+                default=entry.default,
+            )
+            for name, entry in options.items()
+        ]
+        api.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+        if api.__doc__:  # With -OO there is none.
+            described = "\n".join(describe(entry) for entry in options.values())
+            text = inspect.getdoc(api) or ""
+            api.__doc__ = _GIVEN.sub(lambda _: f"{described}\n", text, count=1)
+        return api
+
+    return spell
 
 
-def _descriptions() -> dict[str, str]:
-    """What each keyword means, from the docstrings of the classes that have them."""
-    classes = [kind for kind in vars(shared).values() if isinstance(kind, type)]
-    found = [_DESCRIPTION.finditer(inspect.getdoc(kind) or "") for kind in classes]
-    return {one.group(1): one.group() for matches in found for one in matches}
+def describe(entry: Option, indent: str = "    ") -> str:
+    """An option as docstrings have it."""
+    text = shown(f"{entry.name}: {entry.description}")
+    return fill(text, 100, initial_indent=indent, subsequent_indent=indent + " " * 4)

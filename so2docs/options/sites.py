@@ -60,6 +60,19 @@ def checked_host(host: str) -> str:
     return name.lower()
 
 
+def site_name(source: object) -> str:
+    """The name of the site that a dump is of, as far as the dump's own name tells.
+
+    Raises:
+        OptionError: It has none.
+    """
+    if isinstance(source, str | os.PathLike) and source != "-":
+        return site_of(source)
+    raise OptionError(
+        f"the dump has no name to take the site from; give it: {flag('site', 'HOST')}"
+    )
+
+
 def host(source: object, given: str | None) -> str:
     """The host name of the site that a dump is of.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from so2docs.options.output_form import OutputForm
+from so2docs.options.table import OutputForm
 from so2docs.output.file import FileProgress, Output
 from so2docs.output.formats import Format
 from so2docs.output.part_files import begins_with, is_sealed

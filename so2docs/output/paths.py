@@ -10,7 +10,7 @@ from pathlib import Path
 
 from so2docs.errors import DumpError, OutputError, OutputExistsError, flag
 from so2docs.options.choices import Compression
-from so2docs.options.output_form import OutputForm
+from so2docs.options.table import OutputForm
 from so2docs.output import index
 from so2docs.output.side_files import STRAYS, side_file
 from so2docs.output.targets import check_replaceable, is_same

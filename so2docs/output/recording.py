@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from so2docs.merge import Document, Nesting, Tally
 from so2docs.options.choices import SplitBy
-from so2docs.options.conversion import Options
+from so2docs.options.table import Options
 from so2docs.recipes.records import RecordMaker
 
 _DATE = re.compile(

@@ -10,8 +10,7 @@ from bisect import bisect_right
 from pathlib import Path
 
 from so2docs.errors import OutputError, flag
-from so2docs.options.conversion import Options
-from so2docs.options.output_form import MOST_FILES, UNDATED
+from so2docs.options.table import MOST_FILES, UNDATED, Options
 from so2docs.output import formats, index
 from so2docs.output.document_file import DocumentFile, Finished, Unfinished, WriterProgress
 from so2docs.output.file import remove_journal
@@ -67,7 +66,7 @@ class Writer:
             return
         number = bisect_right(self._cuts, segment.first_id)
         while len(self._finished) < number or not self._next().takes(
-            segment, self._form.split_bytes
+            segment, self._form.split_size
         ):
             self._end(self._next())
         self._next().append(segment)
@@ -101,7 +100,7 @@ class Writer:
                 raise OutputError(
                     f"{self._names.output}: {flag('split_by', self._form.split_by)} makes more "
                     f"than {MOST_FILES:,} files of the dates in this dump; split by a number "
-                    f"of files, as in {flag('split', 100)}"
+                    f"of files, as in {flag('split_files', 100)}"
                 )
             path = self._names.file(label)
             self._files[label] = DocumentFile(path, label, self._form, self._format, resume=resume)

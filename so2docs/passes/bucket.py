@@ -17,7 +17,7 @@ from so2docs import merge
 from so2docs.merge import Document, Tally
 from so2docs.nest import Buffer, Nest
 from so2docs.options.choices import Compression
-from so2docs.options.conversion import Options
+from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import compress_lines
 from so2docs.output.recording import recorded

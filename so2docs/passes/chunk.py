@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from so2docs.errors import MalformedDumpError, Place, flag
-from so2docs.options.conversion import Options
+from so2docs.options.table import Options
 from so2docs.passes import strict
 from so2docs.passes.filing import Filing, filing
 from so2docs.posts import core, posts, repeats, rows

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 
-from so2docs.options.conversion import Options
+from so2docs.options.table import Options
 from so2docs.posts import core, posts, table_rows
 from so2docs.posts.core import Added
 from so2docs.posts.posts import Posts

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import asdict
 
 from so2docs.errors import DumpError
-from so2docs.options.conversion import Options
+from so2docs.options.table import Options
 from so2docs.passes import strict
 from so2docs.passes.chunk import ChunkResult, ChunkTask, FilingTask, file_kept_chunk, spill_chunk
 from so2docs.passes.workers import Workers

@@ -8,8 +8,8 @@ from typing import Any
 
 from so2docs import spill
 from so2docs.errors import SpillError, flag
-from so2docs.options.conversion import Options
 from so2docs.options.fingerprint import Fingerprint
+from so2docs.options.table import Options
 from so2docs.sources.tables import TableFile
 from so2docs.spill import Spill
 

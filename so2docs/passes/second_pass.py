@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
-from so2docs.options.conversion import Options
-from so2docs.options.filters import FIRST_FABRICATED_ID
+from so2docs.domain import FIRST_FABRICATED_ID
+from so2docs.options.table import Options
 from so2docs.output import segments
 from so2docs.output.compression import compress_lines
 from so2docs.output.document_file import Finished
@@ -28,7 +28,7 @@ from so2docs.passes.bucket import BucketTask, WriteTask, WrittenBucket
 from so2docs.passes.checkpoint import Checkpoint, Sealed
 from so2docs.passes.workers import Workers
 from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
-from so2docs.progress import Notify, Progress, silent
+from so2docs.progress import Progress, log
 from so2docs.report import Report
 from so2docs.spill import Spill
 from so2docs.store.blocks import BlockReader
@@ -49,7 +49,6 @@ class SecondPass:
         first_question_of: dict[int, int],
         *,
         users: UserTable | None = None,
-        notify: Notify = silent,
         progress: Progress | None = None,
     ) -> None:
         self.spill = spill
@@ -57,7 +56,6 @@ class SecondPass:
         self.names = names
         self.first_question_of = first_question_of
         self.users = users
-        self.notify = notify
         self.progress = progress or Progress()
         self.buckets = spill.buckets()
         self.cuts: tuple[int, ...] = ()
@@ -120,11 +118,11 @@ class SecondPass:
         state = Checkpoint.from_json(saved)
         for path, left in state.files(self.names):
             if not matches_checkpoint(path, left):
-                self.notify(f"{path}.part is not as it was left; writing again from the spill")
+                log.info(f"{path}.part is not as it was left; writing again from the spill")
                 return None
         size = sum(size for _, size in self.buckets) or 1
         done = self.bytes_before(state)
-        self.notify(f"resuming: {100 * done // size} % of the documents are written")
+        log.info(f"resuming: {100 * done // size} % of the documents are written")
         return state
 
     def bytes_before(self, state: Checkpoint) -> int:
@@ -156,7 +154,7 @@ class SecondPass:
         state.add_to(report)
         report.check()
         for warning in report.warnings():
-            self.notify(warning)
+            log.warning(warning)
 
     def fabricated(self) -> int:
         """Made-up questions and answers, by their ids, but for those that a filter left out.

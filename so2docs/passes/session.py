@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from shutil import disk_usage
 
 from so2docs.errors import OutputError
-from so2docs.options.conversion import Options
+from so2docs.options.table import Options
 from so2docs.output.paths import Names
 from so2docs.passes import maps, resume, totals
 from so2docs.passes.checkpoint import Sealed
@@ -17,7 +17,7 @@ from so2docs.passes.second_pass import SecondPass
 from so2docs.passes.worker import peak_memory
 from so2docs.passes.workers import Workers
 from so2docs.posts import repeats
-from so2docs.progress import Notify, Progress, silent
+from so2docs.progress import Progress, log
 from so2docs.report import Report
 from so2docs.sources.dump import Dump
 from so2docs.sources.source import End
@@ -43,13 +43,11 @@ class Session:
         options: Options,
         names: Names,
         *,
-        notify: Notify = silent,
         tables: Mapping[str, TableFile] | None = None,
     ) -> None:
         self.spill = spill
         self.options = options
         self.names = names
-        self.notify = notify
         self.progress = Progress(shown=options.progress)
         self.dump_bytes = posts.size
         files = list((tables or {}).values())
@@ -101,9 +99,9 @@ class Session:
         if sealed := self.spill.get("sealed"):
             done = Sealed.from_json(sealed)
             if damaged := done.damaged(self.names):
-                self.notify(f"{damaged} is not as it was left; it is not published")
+                log.info(f"{damaged} is not as it was left; it is not published")
             elif done.publish(self.names) is None:
-                self.notify("resuming: the documents were all written")
+                log.info("resuming: the documents were all written")
                 done.report.resumed = True
                 return done.report
         self.names.refuse_existing(force=force)
@@ -132,7 +130,7 @@ class Session:
                 retry="make sure that nothing else removes it",
             )
         if self.names.output != "-" and os.path.exists(self.names.former_strays):
-            self.notify(
+            log.info(
                 f"{self.names.former_strays}: strays of an earlier version of so2docs, which "
                 "readers of the folder take for questions; remove them"
             )
@@ -185,7 +183,7 @@ class Session:
             for _, keys in self.spill.all_keys():
                 pages, _ = repeats.of_chunk(repeats.pairs(keys))
                 seen.add(pages)
-            self.notify(f"resuming: {self.share_spilled(done)} of the dump is already spilled")
+            log.info(f"resuming: {self.share_spilled(done)} of the dump is already spilled")
         end = self.posts.run(workers, seen=seen)
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
         tallies = self.posts.tallies()
@@ -240,6 +238,5 @@ class Session:
             self.names,
             first_question_of,
             users=users,
-            notify=self.notify,
             progress=self.progress,
         )

@@ -16,7 +16,7 @@ from so2docs.posts.posts import Projection
 from so2docs.schema import ANSWERS, DATES
 
 if TYPE_CHECKING:
-    from so2docs.options.conversion import Options
+    from so2docs.options.table import Options
 
 Row = dict[str, Any]
 

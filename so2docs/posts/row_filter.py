@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from so2docs.options.filters import FIRST_FABRICATED_ID, Filters, is_sampled
+from so2docs.domain import FIRST_FABRICATED_ID, is_sampled
+from so2docs.options.table import Filters
 from so2docs.posts import posts
 from so2docs.posts.keys import (
     ANSWER,

@@ -46,7 +46,7 @@ class RecipeChoice:
     @property
     def fingerprint(self) -> str:
         """The recipe's name, and for one's own what its module says: it may have been edited."""
-        name = self.spec + ", best" * self.best
+        name = self.spec
         if self.recipe.needs_all_questions:
             name += ", accepted"
         if self.spec in RECIPES:

@@ -6,20 +6,18 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
 
 from so2docs.errors import OptionError, OutputError, So2docsError, flag
+from so2docs.progress import log
 from so2docs.serve.app import Guard, application
 from so2docs.serve.store import Store
 from so2docs.sources.storage import unreadable_output
 from so2docs.sqlite.about import read_about
 from so2docs.sqlite.build import to_sqlite
 from so2docs.sqlite.sources import source_of
-
-Notify = Callable[[str], object]
 
 _SQLITE = b"SQLite format 3\x00"
 _TAKEN = {"static", "search", "search.json", "index.json"}
@@ -30,7 +28,6 @@ _GRACE_SECONDS = 1
 def open_sites(
     paths: list[str],
     *,
-    notify: Notify,
     progress: bool = False,
     site: str | None = None,
     local: bool = True,
@@ -42,7 +39,6 @@ def open_sites(
 
     Args:
         paths: Outputs of `convert` in JSON lines, dumps, or databases.
-        notify: Called with a line of text before a database is made.
         progress: Show progress bars meanwhile.
         site: Address of the site, where the names do not tell.
         local: Answer only where this machine is asked under its own name.
@@ -53,7 +49,7 @@ def open_sites(
     """
     stores: dict[str, Store] = {}
     for path in paths:
-        database = _database_of(path, notify, progress=progress, site=site)
+        database = _database_of(path, progress=progress, site=site)
         about = read_about(database)
         for one in about.sites:
             slug = re.sub(r"[^a-z0-9.-]+", "-", one.title.lower()).strip("-") or "site"
@@ -65,7 +61,7 @@ def open_sites(
     return application(stores, local=local)
 
 
-def _database_of(path: str, notify: Notify, *, progress: bool, site: str | None) -> str:
+def _database_of(path: str, *, progress: bool, site: str | None) -> str:
     """The database of an output: itself, the one beside it, or a new one."""
     try:
         with open(path, "rb") as file:
@@ -81,9 +77,9 @@ def _database_of(path: str, notify: Notify, *, progress: bool, site: str | None)
     if exists and _is_of(database, source.identity()):
         return database
     if exists:
-        notify(f"{database}: is of another state of {path}; making it again")
+        log.info(f"{database}: is of another state of {path}; making it again")
     else:
-        notify(f"{path}: making a database of it, once: {database}")
+        log.info(f"{path}: making a database of it, once: {database}")
     to_sqlite(path, database, site=site, force=exists, progress=progress, nest=_all_there(path))
     return database
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from so2docs.errors import ArchiveError, ChangedDumpError, DumpError, flag
-from so2docs.options.keywords import Tables
+from so2docs.options.table import Tables
 from so2docs.schema import POSTS as POSTS_TABLE
 from so2docs.schema import TABLES, Table
 from so2docs.sources.archives import Entry

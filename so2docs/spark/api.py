@@ -21,11 +21,11 @@ from so2docs.errors import (
     flag,
 )
 from so2docs.options.choices import FORMATS
-from so2docs.options.conversion import Options
 from so2docs.options.keywords import DocumentKeywords, FileKeywords
-from so2docs.options.output_form import ending
-from so2docs.options.request import checked, options_of, output_form
+from so2docs.options.output_form import ending, form_of
+from so2docs.options.request import checked, options_of
 from so2docs.options.sites import checked_host
+from so2docs.options.table import Options
 from so2docs.report import Report
 from so2docs.sources import storage
 from so2docs.spark import folders, rows, sites
@@ -88,9 +88,10 @@ def convert(
             anything is converted if it is seen at the head or the tail of the dump, else when the
             other dumps are converted. `skip`: leave it out; the report has the error.
         keywords: As those of `so2docs.convert` with these names, for each dump: `format` (each part
-            file is whole), `compression`, `index`, `level`, the filters (`limit` counts for each
-            dump), `fields`, `without`, `body`, `nest` (tables in the archive or folder of the
-            dump), `answers_by`, `skip_malformed`, `strict`, `core`; and `chunk_bytes`.
+            file is whole), `compression`, `elasticsearch_index`, `level`, the filters (`limit`
+            counts for each dump), `fields`, `without`, `body`, `nest` (tables in the archive or
+            folder of the dump), `answers_by`, `skip_malformed`, `strict`, `core`; and
+            `chunk_bytes`.
 
     Returns:
         Counts, bytes and seconds of each site.
@@ -107,7 +108,7 @@ def convert(
     if on_error not in ("stop", "skip"):
         raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
     started = time.perf_counter()
-    kwargs: dict[str, Any] = {**checked(keywords, FileKeywords)}
+    kwargs: dict[str, Any] = checked(keywords, "documents", "files")
     options = _make_options(kwargs)
     if FORMATS[options.form.format].ids and sites.is_several(source) and site_field is None:
         raise OptionError(
@@ -137,7 +138,7 @@ def convert(
     run_id = uuid.uuid4().hex
     begun = run(spark, folders.begin, [(one.folder, run_id) for one in left])
     left = {one: left[one] for one, _ in _raise_or_note(zip(left, begun, strict=True), failures)}
-    kwargs["split"] = PART_BYTES
+    kwargs["split_size"] = PART_BYTES
     task = partial(convert_site, run=run_id, keywords=kwargs, site_field=site_field)
     done = _convert_sites(spark, left, task)
     converted = _raise_or_note(((one, done[one]) for one in left), failures)
@@ -178,7 +179,7 @@ def documents(
     """
     from so2docs.spark.data_source import Questions, to_texts
 
-    kwargs = checked(keywords, DocumentKeywords)
+    kwargs = checked(keywords, "documents")
     rows.columns(_make_options(kwargs), typed=typed)
     push_filters = spark.conf.get("spark.sql.python.filterPushdown.enabled", "false") == "true"
     own = {"typed": typed, "site_field": site_field, "site": site, "push_filters": push_filters}
@@ -188,8 +189,7 @@ def documents(
 
 
 def _make_options(kwargs: Mapping[str, Any]) -> Options:
-    end = ending(kwargs.get("format"), kwargs.get("compression"))
-    form = output_form(f"part{end}", kwargs)
+    form = form_of(f"part{ending(kwargs)}", kwargs)
     # An executor knows which core it has.
     return options_of(kwargs, form, core=kwargs.get("core", "auto"))
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from pyspark.sql.datasource import (
@@ -27,8 +27,8 @@ from pyspark.sql.datasource import (
 )
 
 from so2docs.errors import OptionError, So2docsError
-from so2docs.options.keywords import DocumentKeywords
 from so2docs.options.request import checked, options_of
+from so2docs.options.table import OPTIONS
 from so2docs.spark import rows, sites
 from so2docs.spark.jobs import catch_errors
 from so2docs.spark.site import document_batches
@@ -36,7 +36,6 @@ from so2docs.spark.site import document_batches
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_HINTS = get_type_hints(DocumentKeywords)
 _OWN = ("path", "paths", "typed", "site_field", "site", "push_filters")
 _OF_TABLES = "provider"
 """An option that Spark adds for `CREATE TABLE … USING so2docs`; those of the user start with
@@ -90,7 +89,7 @@ class _Request:
         self.site_field = "Site" if self.typed else texts.get("site_field")
         named = {name: text for name, text in texts.items() if name not in _OWN}
         kwargs = {name: _parse_keyword(name, text) for name, text in named.items()}
-        self.kwargs: dict[str, Any] = {**checked(kwargs, DocumentKeywords)}
+        self.kwargs: dict[str, Any] = checked(kwargs, "documents")
         if "site" in texts:
             self.kwargs["site"] = texts["site"]
 
@@ -247,11 +246,8 @@ def _to_text(value: Any) -> str:
 
 
 def _parse_keyword(name: str, text: str) -> Any:
-    hint = _HINTS.get(name)
-    kinds = get_args(hint) or (hint,)
-    if name in ("tags", "nest"):
-        return text.split(",")
-    return _parse(name, text, *kinds)
+    """An option of Spark's, which is a text, as the keyword of that name."""
+    return OPTIONS[name].from_text(text) if name in OPTIONS else text
 
 
 def _parse(name: str, text: str, *kinds: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from so2docs.errors import OptionError
-from so2docs.options.conversion import Options
+from so2docs.options.table import Options
 from so2docs.output.formats.parquet import Parquet
 from so2docs.spark.jobs import batched
 

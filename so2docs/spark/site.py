@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from so2docs.conversion import convert, nested, options_for
+from so2docs.conversion import convert_checked, nested, options_for
 from so2docs.errors import ClusterError, So2docsError
 from so2docs.options.output_form import ending
 from so2docs.output.paths import Names
@@ -33,16 +33,14 @@ def convert_site(
     """
     if (finished := folders.read_report(site.folder, run)) is not None:
         return Report.from_dict(finished)  # By an earlier attempt, whose result was lost.
-    end = ending(keywords.get("format"), keywords.get("compression"))
+    end = ending(keywords)
     try:
         with folders.draft(site.folder) as draft, folders.temporary_folder() as work_dir:
-            report = convert(
+            report = convert_checked(
                 site.path,
                 os.path.join(draft, f"{_STEM}{end}"),
-                site_field=None if site_field is None else (site_field, site.name),
-                jobs=_count_cores(),
-                work_dir=work_dir,
-                **keywords,
+                {**keywords, "jobs": _count_cores(), "work_dir": work_dir},
+                None if site_field is None else (site_field, site.name),
             )
             files = folders.publish(site.folder, run, draft, report)
         report.output, report.first_file, report.last_file = site.folder, None, None

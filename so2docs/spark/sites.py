@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from so2docs.errors import DumpError, OptionError, So2docsError
-from so2docs.options.conversion import Options
 from so2docs.options.sites import host
+from so2docs.options.table import Options
 from so2docs.sources import kinds, storage
 from so2docs.sources.dump import open_dump
 from so2docs.sources.opening import Catalog, file_in_folder

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from so2docs.domain import SCORE_BINS
-from so2docs.lookup.collection import Collection, Notify
+from so2docs.lookup.collection import Collection
 from so2docs.lookup.collection import open as open_output
 from so2docs.output.index import Entry
 from so2docs.passes.workers import Workers
@@ -43,7 +43,6 @@ def stats(
     path: str | os.PathLike[str],
     *,
     jobs: int | None = None,
-    notify: Notify | None = None,
     progress: bool = False,
 ) -> Stats:
     """Count what an output holds.
@@ -51,7 +50,6 @@ def stats(
     Args:
         path: An output of `convert`, or what else `open` takes.
         jobs: Worker processes; all cores if None, and one where the output is small.
-        notify: As in `open`.
         progress: Show a progress bar.
 
     Returns:
@@ -63,7 +61,7 @@ def stats(
     """
     name = os.fspath(path)
     total = Survey()
-    with open_output(name, notify=notify, progress=progress) as docs:
+    with open_output(name, progress=progress) as docs:
         size = docs.identity.size
         wanted = jobs or (os.cpu_count() or 1 if size >= _WORTH_A_PROCESS else 1)
         json_bytes = sum(entry.raw_size for entry in docs.entries())

@@ -230,7 +230,9 @@ def test_loading_the_bulk_actions_gives_the_state_of_a_full_load(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     old, new = pair
-    so2docs.diff(old, new).write(tmp_path / "bulk.ndjson", format="elasticsearch", index="q")
+    so2docs.diff(old, new).write(
+        tmp_path / "bulk.ndjson", format="elasticsearch", elasticsearch_index="q"
+    )
     loaded = sqlite3.connect(":memory:")
     loaded.execute("create table q (id text primary key, document text)")
     loaded.executemany(
@@ -297,8 +299,8 @@ def test_ravendb_has_documents_and_tombstones(pair: tuple[Path, Path], tmp_path:
 
 
 def test_several_sites_have_ids_of_their_own(tmp_path: Path) -> None:
-    old = output(tmp_path / "old.jsonl", site(30), site_field=("Site", "beer"))
-    new = output(tmp_path / "new.jsonl", later(site(30), 2, 0.5), site_field=("Site", "beer"))
+    old = output(tmp_path / "old.jsonl", site(30), site_field="Site", site="beer")
+    new = output(tmp_path / "new.jsonl", later(site(30), 2, 0.5), site_field="Site", site="beer")
     so2docs.diff(old, new).write(
         tmp_path / "bulk.ndjson", format="elasticsearch", site_field="Site"
     )
@@ -359,7 +361,7 @@ OTHER_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"without": "Answers.Score"}, "only the old one has Answers.Score"),
     ({"body": "markdown"}, "bodies have the same words in another markup"),
     ({"body": "text"}, "bodies have the same words in another markup"),
-    ({"site_field": ("Site", "beer")}, "only the new one has Site, as with site_field='Site'"),
+    ({"site_field": "Site"}, "only the new one has Site, as with site_field='Site'"),
     ({"answers_by": "votes"}, "the same answers are in another order"),
 ]
 

@@ -128,12 +128,15 @@ def test_a_traceback_is_shown_only_for_debugging(folder: Path) -> None:
     ("arguments", "message"),
     [
         (["convert"], "Missing argument 'DUMP"),
-        (["convert", "Posts.xml", "--jobs", "0"], "0 is not in the range x>=1"),
-        (["convert", "Posts.xml", "--answers-by", "age"], "'age' is not one of 'id', 'votes'"),
+        (["convert", "Posts.xml", "--jobs", "0"], "--jobs is 0; it must be 1 or more"),
+        (
+            ["convert", "Posts.xml", "--answers-by", "age"],
+            "--answers-by is 'age'; it must be one of: id, votes",
+        ),
         (["convert", "Posts.xml", "--level", "10"], "level is 10; it must be 0 to 9 for gzip"),
-        (["convert", "Posts.xml", "--level", "20"], "20 is not in the range 0<=x<=19"),
+        (["convert", "Posts.xml", "--level", "20"], "--level is 20; it must be 0 to 19"),
         (["convert", "Posts.xml", "--nope"], "No such option"),
-        (["nope"], "No such command 'nope'"),
+        (["nope"], "there is no command 'nope'"),
     ],
 )
 def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str], message: str) -> None:

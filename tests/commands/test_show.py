@@ -154,7 +154,7 @@ def test_questions_of_answers_in_many_pieces(tmp_path: Path) -> None:
         for n in range(1, 30)
     ]
     output.write_text("".join(json.dumps(question) + "\n" for question in questions))
-    with so2docs.open(output, notify=str) as docs:
+    with so2docs.open(output) as docs:
         assert docs.index.segments > 2
         for question in questions:
             (answer,) = question["Answers"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.command import run
 from support.manifests import resealed
+from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
@@ -78,7 +79,12 @@ def test_the_card(tmp_path: Path) -> None:
         {"sample": "25%"},
         {"fields": "Id,Title,Answers.Body", "answers_by": "votes", "level": 5},
         {"recipe": "qa", "best": True, "site": "a.example", "body": "html"},
-        {"since": "2024-01-09", "accepted": True, "site_field": ("Site", "other"), "split": 2},
+        {
+            "since": "2024-01-09",
+            "accepted": True,
+            "site_field": "Site",
+            "split_files": 2,
+        },
     ],
     ids=str,
 )
@@ -102,7 +108,7 @@ def test_the_command_of_the_card_makes_the_same(tmp_path: Path, keywords: dict[s
         ("questions.jsonl.zst", {}, True),
         ("questions.json.gz", {}, True),
         ("questions.parquet", {}, False),
-        ("questions.jsonl.gz", {"split": 3, "answers_by": "votes"}, True),
+        ("questions.jsonl.gz", {"split_files": 3, "answers_by": "votes"}, True),
         ("questions.jsonl.gz", {"fields": "Id,Title"}, True),
         ("questions.jsonl.gz", {"recipe": "preferences", "site": "a.example"}, True),
     ],
@@ -112,7 +118,7 @@ def test_what_is_whole_is_verified(
 ) -> None:
     found = so2docs.verify(convert(tmp_path, name, **keywords))
     assert (found.documents is not None) == found.validated == documents
-    assert found.files == keywords.get("split", 1)
+    assert found.files == keywords.get("split_files", 1)
 
 
 def test_a_site_with_tables(tmp_path: Path) -> None:
@@ -235,8 +241,8 @@ def test_the_command(tmp_path: Path) -> None:
 def test_without_the_validator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = convert(tmp_path)
     monkeypatch.setattr(verifying, "find_spec", lambda name: None)
-    said: list[str] = []
-    found = so2docs.verify(output, notify=said.append)
+    with heard() as said:
+        found = so2docs.verify(output)
     assert not found.validated
     assert found.documents
     assert "pip install jsonschema-rs" in said[0]
@@ -257,7 +263,7 @@ def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
     [
         ("-", {}),
         ("q.ravendbdump", {}),
-        ("beir", {"recipe": "beir", "tables": {"links": SITE / "PostLinks.xml"}}),
+        ("beir", {"recipe": "beir", "links": SITE / "PostLinks.xml"}),
     ],
 )
 def test_what_has_no_card(tmp_path: Path, name: str, keywords: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.contract.document_schema import DIALECT, schema_of
-from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.request import checked, options_of
+from so2docs.options.table import OF_CONVERT
 
 HOST = "beer.stackexchange.com"
 WAYS: list[dict[str, Any]] = [
@@ -27,7 +27,7 @@ WAYS: list[dict[str, Any]] = [
 
 
 def schema(options: dict[str, Any]) -> dict[str, Any]:
-    return schema_of(options_of(checked(options, ConvertKeywords), core="python"))
+    return schema_of(options_of(checked(options, *OF_CONVERT), core="python"))
 
 
 def validator(options: dict[str, Any]) -> Any:

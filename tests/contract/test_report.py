@@ -20,8 +20,8 @@ POSTS, SITE = SAMPLES / "posts.xml", SAMPLES / "site"
 def convert(folder: Path, name: str = "q.jsonl.gz", **keywords: Any) -> tuple[Path, Path]:
     """An output and the file with its report."""
     output = folder / name
-    report = so2docs.convert(POSTS, output, manifest=True, **keywords)
-    return output, save(folder, report)
+    so2docs.convert(POSTS, output, report=folder / "report.json", **keywords)
+    return output, folder / "report.json"
 
 
 def save(folder: Path, report: so2docs.Report) -> Path:
@@ -32,7 +32,8 @@ def save(folder: Path, report: so2docs.Report) -> Path:
 
 def edit(report: Path, **values: Any) -> None:
     whole = json.loads(report.read_text())
-    report.write_text(json.dumps({**whole, "manifest": resealed(whole["manifest"], **values)}))
+    edited = {**whole, "manifest": resealed(whole["manifest"], **values)}
+    report.write_text(json.dumps(edited, indent=2))
 
 
 def of_file(path: Path) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def of_file(path: Path) -> dict[str, Any]:
     ("name", "keywords", "is_read"),
     [
         ("q.jsonl.gz", {"tags": "bread", "min_score": -3}, True),
-        ("q.jsonl.zst", {"split": 3}, True),
+        ("q.jsonl.zst", {"split_files": 3}, True),
         ("q.json", {"split_by": "month"}, True),
         ("q.parquet", {}, False),
         ("q.ravendbdump", {}, False),
@@ -172,7 +173,7 @@ def test_the_report_of_several_dumps_and_what_was_read_once(tmp_path: Path) -> N
     with pytest.raises(so2docs.OutputError, match="has no manifest of third"):
         so2docs.verify(tmp_path / "out" / "third", report=tmp_path / "r.json")
     with POSTS.open("rb") as dump:
-        report = so2docs.convert(dump, tmp_path / "q.jsonl", manifest=True)
+        report = so2docs.convert(dump, tmp_path / "q.jsonl", report=tmp_path / "report.json")
     assert report.manifest is not None
     assert report.manifest["input"] == []
     assert so2docs.verify(tmp_path / "q.jsonl", report=save(tmp_path, report)).validated
@@ -182,7 +183,7 @@ def test_a_card_says_the_same_as_the_report(tmp_path: Path) -> None:
     report = so2docs.convert(SITE, tmp_path / "q.jsonl.gz", nest="all", card=True)
     assert report.manifest == json.loads((tmp_path / ".q.jsonl.gz.manifest").read_text())
     plain = so2docs.convert(
-        SITE, tmp_path / "q.jsonl.gz", nest="all", manifest=True, force=True
+        SITE, tmp_path / "q.jsonl.gz", nest="all", report=tmp_path / "report.json", force=True
     ).manifest
     assert plain is not None
     assert plain["input"] == [{**file, "sha256": None} for file in report.manifest["input"]]
@@ -190,8 +191,11 @@ def test_a_card_says_the_same_as_the_report(tmp_path: Path) -> None:
 
 
 def test_a_retrieval_set_has_no_manifest(tmp_path: Path) -> None:
-    links = {"links": SITE / "PostLinks.xml"}
     report = so2docs.convert(
-        SITE / "Posts.xml", tmp_path / "beir", recipe="beir", tables=links, manifest=True
+        SITE / "Posts.xml",
+        tmp_path / "beir",
+        recipe="beir",
+        links=SITE / "PostLinks.xml",
+        report=tmp_path / "report.json",
     )
     assert report.manifest is None

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support.command import run
 from support.dumps import row, strays_of, unpacked, write_dump
+from support.messages import heard
 from support.oracle_tables import FILES, nest
 from support.places import DUMPS, NO_DUMPS, SAMPLES, is_small
 from support.table_sites import SITE, converted, expected
@@ -108,17 +109,16 @@ def test_printed_numbers_account_for_every_row(options: dict[str, Any], tmp_path
 
 def test_a_table_of_another_site(site: Path, tmp_path: Path) -> None:
     """Where ids overlap its rows are nested; a third without a post is more than any dump has."""
-    said: list[str] = []
     rows = [row(Id=n, PostId=n + 1, Text="x") for n in range(1, 40)]
     write_dump(site / "Comments.xml", *rows)
-    so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1, nest="all", notify=said.append)
+    with heard() as said:
+        so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1, nest="all")
     (warning,) = (text for text in said if "have no post" in text)
     assert warning.startswith("comments: 36 of 39 rows have no post; is the table of the same site")
     said.clear()
     write_dump(site / "Comments.xml", *rows[:3], rows[-1])
-    so2docs.convert(
-        site, tmp_path / "q.jsonl.gz", jobs=1, nest="all", force=True, notify=said.append
-    )
+    with heard() as said:
+        so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1, nest="all", force=True)
     assert said == []
 
 
@@ -203,11 +203,11 @@ def test_cut_off_table(site: Path, tmp_path: Path) -> None:
 def test_another_table_is_refused(site: Path, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     with pytest.raises(so2docs.DumpError, match=r"holds <votes>, expected <comments>; give the C"):
-        so2docs.convert(site, output, tables={"comments": site / "Votes.xml"})
+        so2docs.convert(site, output, comments=site / "Votes.xml")
     packed = tmp_path / "Comments.xml.gz"
     packed.write_bytes(gzip.compress((site / "Votes.xml").read_bytes()))
     with pytest.raises(so2docs.DumpError, match=r"holds <votes>, expected <comments>; give the C"):
-        so2docs.convert(site, output, tables={"comments": packed})
+        so2docs.convert(site, output, comments=packed)
     for users in (site / "Users.xml", tmp_path / "Users.xml.gz"):
         if not users.exists():
             users.write_bytes(gzip.compress((site / "Users.xml").read_bytes()))
@@ -225,7 +225,7 @@ def test_the_place_in_a_table_is_told_by_its_rows(site: Path, tmp_path: Path) ->
             so2docs.convert(
                 site,
                 tmp_path / "questions.jsonl.gz",
-                tables={"comments": tmp_path / path},
+                comments=tmp_path / path,
                 restart=True,
             )
 
@@ -279,8 +279,8 @@ def test_no_attribute_has_the_name_of_the_site_field(core: str, site: Path, tmp_
     posts.write_text(text.replace("<row ", '<row Site="z" ', 1), encoding="utf-8")
     report = so2docs.convert(site, output, core=core, keep_spill=True)  # type: ignore[arg-type]
     assert "reserved_attribute" not in report.strays
-    options = {"site_field": ("Site", "x"), "core": core, "force": True}
-    with pytest.raises(so2docs.SpillError, match=r"name of the site_field="):
+    options = {"site_field": "Site", "site": "x", "core": core, "force": True}
+    with pytest.raises(so2docs.SpillError, match=r"name of site_field"):
         so2docs.convert(site, output, **options)  # type: ignore[arg-type]
     report = so2docs.convert(site, output, restart=True, **options)  # type: ignore[arg-type]
     assert report.strays["reserved_attribute"] == 1

@@ -53,7 +53,7 @@ def output(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def opened(path: Path) -> Iterator[dict[str, Any]]:
-    with so2docs.open(path, notify=lambda _: None) as documents:
+    with so2docs.open(path) as documents:
         yield from documents
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from support.command import run
+from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
@@ -112,7 +113,7 @@ def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
     written = index_of(tmp_path / NAMES[0]).read_bytes()
     assert_same(tmp_path / NAMES[0])
     index_of(tmp_path / NAMES[0]).unlink()
-    with pytest.warns(so2docs.IndexWarning):
+    with heard():
         so2docs.open(tmp_path / NAMES[0]).close()
     assert index_of(tmp_path / NAMES[0]).read_bytes() == written
 
@@ -148,7 +149,7 @@ def test_any_order_of_attributes_and_white_space(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.jsonl"
         lines = [json.dumps(document, separators=separators) for document in documents]
         path.write_text("\n".join(lines))
-        with pytest.warns(so2docs.IndexWarning):
+        with heard():
             so2docs.open(path).close()
         assert_same(path)
 
@@ -165,7 +166,7 @@ def test_rebuilt_index_is_the_one_that_was_written(level: int, large: Path, tmp_
         publish(str(path), output.seal())
     written = index_of(path).read_bytes()
     index_of(path).unlink()
-    with pytest.warns(so2docs.IndexWarning, match="there is no index beside it"):
+    with heard():
         so2docs.open(path).close()
     assert index_of(path).read_bytes() == written
 
@@ -205,8 +206,7 @@ def test_unusable_index_is_made_again(way: str, output: Path) -> None:
     kept, good = output.read_bytes(), index_of(output).read_bytes()
     spoil(index_of(output))
     output.write_bytes(kept)
-    said: list[str] = []
-    with so2docs.open(output, notify=said.append) as docs:
+    with heard() as said, so2docs.open(output) as docs:
         assert len(docs) == len(scanned(output))
     assert len(said) == 1
     assert str(output) in said[0]
@@ -214,19 +214,19 @@ def test_unusable_index_is_made_again(way: str, output: Path) -> None:
     if output.suffix == ".gz":
         assert index_of(output).read_bytes() == good
     assert sorted(os.listdir(output.parent)) == sorted([output.name, index_of(output).name])
-    so2docs.open(output, notify=said.append).close()
-    assert len(said) == 1
+    with heard() as said:
+        so2docs.open(output).close()
+    assert said == []
 
 
 def test_changed_output_is_noticed(output: Path) -> None:
     with output.open("ab") as file:
         file.write(b'{"Id":3000000000,"Answers":[]}\n')
-    said: list[str] = []
     if output.suffix != ".jsonl":
-        with pytest.raises(so2docs.OutputError, match="damaged or cut off"):
-            so2docs.open(output, notify=said.append)
+        with heard() as said, pytest.raises(so2docs.OutputError, match="damaged or cut off"):
+            so2docs.open(output)
     else:
-        with so2docs.open(output, notify=said.append) as docs:
+        with heard() as said, so2docs.open(output) as docs:
             assert docs[3_000_000_000] == {"Id": 3_000_000_000, "Answers": []}
     assert "an earlier state" in said[0]
 
@@ -234,8 +234,7 @@ def test_changed_output_is_noticed(output: Path) -> None:
 def test_index_that_cannot_be_saved(output: Path) -> None:
     index_of(output).unlink()
     index_of(output).mkdir()
-    said: list[str] = []
-    with so2docs.open(output, notify=said.append) as docs:
+    with heard() as said, so2docs.open(output) as docs:
         assert len(list(docs)) == len(docs)
     assert "kept in memory" in said[1]
     assert sorted(os.listdir(output.parent)) == sorted([output.name, index_of(output).name])
@@ -249,9 +248,9 @@ def test_cut_off(share: float, name: str, large: Path, tmp_path: Path) -> None:
     cut(path, share)
     if share:
         with pytest.raises(so2docs.OutputError, match=r"cut off|not compressed by so2docs|no JSON"):
-            so2docs.open(path, notify=str)
+            so2docs.open(path)
     else:
-        with so2docs.open(path, notify=str) as docs:
+        with so2docs.open(path) as docs:
             assert len(docs) == 0
     assert index_of(path).exists() == (share == 0)
 
@@ -265,7 +264,7 @@ def test_every_cut_of_a_small_output(name: str, tmp_path: Path) -> None:
     for size in range(1, len(data), 7):
         path.write_bytes(data[:size])
         with pytest.raises(so2docs.OutputError):
-            so2docs.open(path, notify=str)
+            so2docs.open(path)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +276,7 @@ def test_output_of_another_program(
     path = tmp_path / "others"
     path.write_bytes(compressed((large / NAMES[1]).read_bytes() * 8))
     with pytest.raises(so2docs.OutputError, match=r"not compressed by so2docs.*gunzip"):
-        so2docs.open(path, notify=str)
+        so2docs.open(path)
 
 
 def test_zstd_frames_without_their_table(large: Path, tmp_path: Path) -> None:
@@ -287,7 +286,7 @@ def test_zstd_frames_without_their_table(large: Path, tmp_path: Path) -> None:
     for end in (pieces[3].offset, pieces[-1].offset + pieces[-1].size):
         path.write_bytes((large / NAMES[2]).read_bytes()[:end])
         with pytest.raises(so2docs.OutputError, match=f"damaged or cut off after byte {end:,}"):
-            so2docs.open(path, notify=str)
+            so2docs.open(path)
 
 
 @pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
@@ -295,7 +294,7 @@ def test_index_made_again_is_the_one_of_the_conversion(
     name: str, large: Path, tmp_path: Path
 ) -> None:
     shutil.copyfile(large / name, tmp_path / name)
-    so2docs.open(tmp_path / name, notify=str).close()
+    so2docs.open(tmp_path / name).close()
     assert index_of(tmp_path / name).read_bytes() == index_of(large / name).read_bytes()
 
 
@@ -314,15 +313,15 @@ def test_files_that_cannot_be_indexed(text: str, message: str, tmp_path: Path) -
     if message == "ascending":
         path.write_text(text.replace("}", f',"Body":"{"x" * 2**20}"}}'))
     with pytest.raises(so2docs.OutputError, match=message):
-        so2docs.open(path, notify=str)
+        so2docs.open(path)
     with pytest.raises(so2docs.OutputError, match="cannot be read"):
-        so2docs.open(tmp_path / "nowhere", notify=str)
+        so2docs.open(tmp_path / "nowhere")
 
 
 def test_line_that_is_no_document(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_text('{"Id":1}\n{"no": "id"}\n{"Id":9}\n')
-    with so2docs.open(path, notify=str) as docs:
+    with so2docs.open(path) as docs:
         assert docs[9] == {"Id": 9}
         with pytest.raises(so2docs.OutputError, match="no document with an Id"):
             docs[5]
@@ -485,8 +484,8 @@ def test_side_files_where_earlier_versions_put_them(
     assert_same(output)
     assert not recwarn.list
     assert not index_of(output).exists()
-    said: list[str] = []
-    so2docs.convert(SAMPLES / "strays.xml", output, jobs=1, force=True, notify=said.append)
+    with heard() as said:
+        so2docs.convert(SAMPLES / "strays.xml", output, jobs=1, force=True)
     assert not former.exists()
     assert_same(output)
     assert strays.exists()

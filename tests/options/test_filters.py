@@ -18,8 +18,7 @@ from support.oracle import nest
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.options.conversion import Options
-from so2docs.options.filters import is_sampled
+from so2docs.domain import is_sampled
 
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))
 
@@ -312,7 +311,7 @@ def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
         ({"without": "Answers", "min_answer_score": 1}, "min_answer_score contradicts"),
         ({"body": "pdf"}, "must be one of: html, text, markdown"),
         ({"body": "text", "fields": "Id,Title"}, "body='text' contradicts"),
-        ({"limit": 5, "split": 3}, "split by number of files contradicts limit"),
+        ({"limit": 5, "split_files": 3}, "split_files contradicts limit"),
     ],
 )
 def test_bad_values(options: dict[str, Any], problem: str, tmp_path: Path) -> None:
@@ -350,7 +349,7 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
     ("options", "needs_rows"),
     [
         ({}, False),
-        ({"limit": 3, "split": "1GB", "format": "elasticsearch"}, False),
+        ({"limit": 3, "split_size": "1GB", "format": "elasticsearch"}, False),
         ({"format": "mongodb"}, True),
         ({"body": "text"}, True),
         ({"without": "Body"}, True),
@@ -359,14 +358,11 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
     ],
 )
 def test_needs_rows(options: dict[str, Any], needs_rows: bool) -> None:
-    from so2docs.options.filters import filters_of
     from so2docs.options.output_form import form_of
+    from so2docs.options.request import options_of
 
-    names = ("format", "split")
-    form = form_of("q.jsonl", **{name: options[name] for name in names if name in options})
-    body = options.get("body", "html")
-    others = {name: options[name] for name in options if name not in (*names, "body")}
-    assert Options(form=form, filters=filters_of(**others), body=body).needs_rows is needs_rows
+    asked = options_of(options, form_of("q.jsonl", options), core="python")
+    assert asked.needs_rows is needs_rows
 
 
 def test_command_passes_every_filter_on(tmp_path: Path) -> None:
@@ -391,12 +387,12 @@ def test_command_passes_every_filter_on(tmp_path: Path) -> None:
 
 
 def test_room_is_asked_for_what_is_kept() -> None:
-    from so2docs.options.filters import filters_of
+    from so2docs.options.request import filters_of
 
-    assert filters_of().expected_share == 1
-    assert filters_of(sample="25%").expected_share == 0.25
-    assert filters_of(tags=["python"]).expected_share == 0
-    assert filters_of(without="Body").expected_share == 0
+    assert filters_of({}).expected_share == 1
+    assert filters_of({"sample": "25%"}).expected_share == 0.25
+    assert filters_of({"tags": ["python"]}).expected_share == 0
+    assert filters_of({"without": "Body"}).expected_share == 0
 
 
 def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,93 +9,88 @@ import pytest
 from support.dumps import question, write_dump
 
 import so2docs
-from so2docs.options.conversion import Options
-from so2docs.options.field_paths import Fields
-from so2docs.options.filters import Filters
 from so2docs.options.fingerprint import Fingerprint
-from so2docs.options.output_form import OutputForm
-from so2docs.recipes.finding import RecipeChoice
+from so2docs.options.output_form import default_output, form_of
+from so2docs.options.request import options_of
+from so2docs.options.table import OPTIONS, Options
+from so2docs.schema import TABLES
 
-CHANGED: dict[type, dict[str, list[Any]]] = {
-    Options: {
-        "answers_by": ["votes"],
-        "level": [1],
-        "skip_malformed": [True],
-        "site_field": [("Site", "beer"), ("Site", "ale")],
-        "body": ["text"],
-        "nest": [("comments",)],
-        "recipe": [RecipeChoice("pairs"), RecipeChoice("qa"), RecipeChoice("qa", best=True)],
-        "attribution": [True],
-        "host": ["beer.stackexchange.com"],
-    },
-    Filters: {
-        "tags": [("python",), ("c",)],
-        "all_tags": [True],
-        "min_score": [1, 0],
-        "min_answer_score": [1, 0],
-        "min_answers": [1, 0],
-        "max_body": [1],
-        "drop_fabricated": [True],
-        "answered": [True],
-        "accepted": [True],
-        "since": ["2020-01-01"],
-        "until": ["2020-01-01"],
-        "sample": [1 << 60],
-        "limit": [1],
-        "fields": [Fields(("Id",)), Fields(None, ("Body",))],
-    },
-    OutputForm: {
-        "format": ["json"],
-        "compression": ["zstd"],
-        "index": ["others"],
-        "split_bytes": [10**6],
-        "split_files": [3],
-        "split_by": ["year"],
-    },
+OTHERS: dict[str, list[Any]] = {
+    "site_field": [("Site", "beer"), ("Site", "ale")],
+    "recipe": ["pairs", "qa"],
+    "best": [True],
+    "attribution": [True],
+    "body": ["text"],
+    "answers_by": ["votes"],
+    "nest": ["comments"],
+    "skip_malformed": [True],
+    "level": [1],
+    "tags": ["python", "c"],
+    "all_tags": [True],
+    "min_score": [1, 0],
+    "min_answer_score": [1, 0],
+    "min_answers": [1, 0],
+    "max_body": [1],
+    "answered": [True],
+    "accepted": [True],
+    "since": ["2020-01-01"],
+    "until": ["2020-01-01"],
+    "drop_fabricated": [True],
+    "sample": ["1%"],
+    "limit": [1],
+    "fields": ["Id"],
+    "without": ["Body"],
+    "format": ["json"],
+    "compression": ["zstd"],
+    "elasticsearch_index": ["others"],
+    "split_size": ["1MB"],
+    "split_files": [3],
+    "split_by": ["year"],
 }
-"""Other values of each field; each makes another output."""
+"""Other values of each option that decides the output."""
 
-ONLY_RUN = {
-    "jobs": "the output is the same for any number of workers",
-    "progress": "is shown, not written",
-    "core": "both write the same bytes",
-    "chunk_bytes": "a spill keeps the chunks that it was begun with",
-    "spill_budget": "how blocks are compressed, which readers of the spill tell by themselves",
-    "strict": "decides whether a conversion fails, not what it writes",
-    "is_looked_up": "follows from the recipe, which is remembered",
-    "form": "its fields are tested one by one",
-    "filters": "its fields are tested one by one",
+NEEDED: dict[str, dict[str, Any]] = {
+    "best": {"recipe": "qa"},
+    "all_tags": {"tags": ["a", "b"]},
+    "elasticsearch_index": {"format": "elasticsearch"},
 }
+NESTED_BY = {*TABLES, "site"}
+"""Options that decide the output by way of others: what is nested, and the field of the site."""
 
 
-@pytest.mark.parametrize("kind", CHANGED)
-def test_every_option_is_in_the_fingerprint(kind: type) -> None:
-    names = {field.name for field in fields(kind)}
-    assert names == CHANGED[kind].keys() | (names & ONLY_RUN.keys())
-    for name, values in CHANGED[kind].items():
-        prints = [Fingerprint.of(options_with(kind, **{name: value})) for value in values]
-        prints.append(Fingerprint.of(Options()))
-        assert len({str(one.to_json()) for one in prints}) == len(prints), name
-        for one in prints[:-1]:
-            # A spill without malformed rows serves `skip_malformed`, too, but not the reverse.
-            assert one.differences(prints[-1], of_spill_only=False), name
-            assert prints[-1].differences(one, of_spill_only=False) or name == "skip_malformed"
+def fingerprint(**given: Any) -> Fingerprint:
+    site_field = given.pop("site_field", None)
+    form = form_of(default_output(given), given)
+    return Fingerprint.of(options_of(given, form, site_field, core="python"))
 
 
-def test_every_filter_but_the_limit_is_remembered_with_the_spill() -> None:
-    usual = Fingerprint.of(Options())
-    for name, values in CHANGED[Filters].items():
-        for value in values:
-            other = Fingerprint.of(options_with(Filters, **{name: value}))
-            assert bool(usual.differences(other, of_spill_only=True)) is (name != "limit"), name
+def test_each_option_has_other_values_or_only_decides_how_it_runs() -> None:
+    decide = {name for name, entry in OPTIONS.items() if entry.decides != "run"}
+    assert OTHERS.keys() == decide - NESTED_BY
+    assert OPTIONS.keys() - decide == {
+        *("strict", "core", "jobs", "chunk_bytes", "spill_budget", "progress", "work_dir"),
+        *("keep_spill", "force", "restart", "report", "card"),
+    }
 
 
-def options_with(kind: type, **changed: Any) -> Options:
-    if kind is Filters:
-        return Options(filters=Filters(**changed))
-    if kind is OutputForm:
-        return Options(form=OutputForm(**changed))
-    return replace(Options(), **changed)
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_value_is_another_conversion(name: str) -> None:
+    needed = NEEDED.get(name, {})
+    usual = fingerprint(**needed)
+    others = [fingerprint(**needed, **{name: value}) for value in OTHERS[name]]
+    assert len({str(one.to_json()) for one in (usual, *others)}) == 1 + len(others)
+    for other in others:
+        assert other.differences(usual, of_spill_only=False)
+        # A spill without malformed rows serves `skip_malformed`, too, but not the reverse.
+        assert usual.differences(other, of_spill_only=False) or name == "skip_malformed"
+        of_spill = OPTIONS[name].decides == "spill" or name == "site_field"
+        if name != "recipe":  # Some ask for another form of the bodies.
+            assert bool(other.differences(usual, of_spill_only=True)) is of_spill
+
+
+def test_the_host_of_attribution_is_remembered() -> None:
+    one, other = Options(host="beer.stackexchange.com"), Options()
+    assert Fingerprint.of(one).differences(Fingerprint.of(other), of_spill_only=False)
 
 
 def test_a_spill_of_other_filters_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from support.table_sites import SITE
 
 import so2docs
 from so2docs.nest import Nest
-from so2docs.options.field_paths import fields_of
+from so2docs.options.field_paths import Fields
 from so2docs.posts.keys import ANSWER
 from so2docs.schema import COMMENT
 
@@ -146,12 +146,12 @@ def test_kept_spill_is_used_again_only_where_it_has_what_is_needed(tmp_path: Pat
 
 
 def test_rows_of_posts_are_read_as_ever_where_all_of_them_stays(tmp_path: Path) -> None:
-    from so2docs.options.conversion import Options
-    from so2docs.options.filters import filters_of
+    from so2docs.options.request import filters_of
+    from so2docs.options.table import Options
 
-    nested_only = filters_of(without="Comments.UserId,Answers.Votes")
+    nested_only = filters_of({"without": "Comments.UserId,Answers.Votes"})
     assert not Options(filters=nested_only, nest=ALL).needs_rows
-    assert Options(filters=filters_of(without="Body,Comments.UserId"), nest=ALL).needs_rows
+    assert Options(filters=filters_of({"without": "Body,Comments.UserId"}), nest=ALL).needs_rows
 
 
 def test_a_stray_of_a_known_post_has_what_was_chosen() -> None:
@@ -162,7 +162,7 @@ def test_a_stray_of_a_known_post_has_what_was_chosen() -> None:
         ("Answers.Comments", {"Id": 1, "PostId": 5}),
         ("Comments", {"Id": 1, "PostId": 5, "Text": "t"}),
     ):
-        nested = Nest(("comments",), fields=fields_of(None, left_out))
+        nested = Nest(("comments",), fields=Fields(None, tuple(left_out.split(","))))
         lines = nested.reject(4, [orphan], rows, filtered=False)
         strays = [json.loads(line)["row"] for line in lines]
         assert strays == [kept, {"Id": 1, "PostId": 6, "Text": "t"}]

@@ -21,6 +21,7 @@ from support.formats_read_back import (
     Document,
     jsonl,
     parquet,
+    split_option,
     without_second_fractions,
 )
 from support.places import SAMPLES
@@ -107,7 +108,9 @@ def test_same_bytes_for_any_jobs_and_chunks(
             continue
         output = tmp_path / str(number) / READERS[name][0]
         output.parent.mkdir()
-        so2docs.convert(dump, output, format=name, split=split, jobs=jobs, chunk_bytes=chunk_bytes)
+        so2docs.convert(
+            dump, output, format=name, **split_option(split), jobs=jobs, chunk_bytes=chunk_bytes
+        )
         found.add(tuple((path.name, path.read_bytes()) for path in sorted(output.parent.iterdir())))
     assert len(found) == 1
 
@@ -119,7 +122,7 @@ def test_split_files_are_whole(name: FormatName, split: str | int, tmp_path: Pat
     dump = wide_dump(tmp_path / "Posts.xml")
     so2docs.convert(dump, tmp_path / "one.jsonl", jobs=1)
     report = so2docs.convert(
-        dump, tmp_path / file, format=name, split=split, compression=None, jobs=1, level=0
+        dump, tmp_path / file, format=name, **split_option(split), compression=None, jobs=1, level=0
     )
     stem, _, extensions = file.partition(".")
     paths = sorted(tmp_path.glob(f"{stem}-*"))
@@ -138,7 +141,7 @@ def test_split_files_are_whole(name: FormatName, split: str | int, tmp_path: Pat
 
 def test_split_by_size_fills_the_files(tmp_path: Path) -> None:
     dump = wide_dump(tmp_path / "Posts.xml", 60)
-    report = so2docs.convert(dump, tmp_path / "questions.jsonl", split="200kB", jobs=1)
+    report = so2docs.convert(dump, tmp_path / "questions.jsonl", split_size="200kB", jobs=1)
     sizes = [path.stat().st_size for path in sorted(tmp_path.glob("questions-*"))]
     assert report.files == len(sizes) == 3
     assert all(100_000 < size <= 200_000 for size in sizes[:-1])
@@ -146,14 +149,14 @@ def test_split_by_size_fills_the_files(tmp_path: Path) -> None:
 
 def test_split_by_number_is_even(tmp_path: Path) -> None:
     dump = wide_dump(tmp_path / "Posts.xml", 100)
-    so2docs.convert(dump, tmp_path / "questions.jsonl", split=4, jobs=1)
+    so2docs.convert(dump, tmp_path / "questions.jsonl", split_files=4, jobs=1)
     counts = [len(jsonl(path)) for path in sorted(tmp_path.glob("questions-*"))]
     assert sum(counts) == 100
     assert max(counts) - min(counts) <= 6
 
 
 def test_split_within_one_bucket(tmp_path: Path) -> None:
-    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "questions.jsonl", split=3, jobs=1)
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "questions.jsonl", split_files=3, jobs=1)
     files = sorted(tmp_path.glob("questions-*"))
     assert len(files) == 3
     assert all(jsonl(path) for path in files)
@@ -162,10 +165,10 @@ def test_split_within_one_bucket(tmp_path: Path) -> None:
 
 def test_split_refuses_and_replaces_earlier_files(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl"
-    so2docs.convert(SAMPLES / "posts.xml", output, split=4, jobs=1)
+    so2docs.convert(SAMPLES / "posts.xml", output, split_files=4, jobs=1)
     with pytest.raises(so2docs.OutputError, match=r"questions-00000\.jsonl: exists"):
-        so2docs.convert(SAMPLES / "posts.xml", output, split=2, jobs=1)
-    so2docs.convert(SAMPLES / "posts.xml", output, split=2, jobs=1, force=True)
+        so2docs.convert(SAMPLES / "posts.xml", output, split_files=2, jobs=1)
+    so2docs.convert(SAMPLES / "posts.xml", output, split_files=2, jobs=1, force=True)
     names = [path.name for path in sorted(tmp_path.iterdir())]
     assert names == ["questions-00000.jsonl", "questions-00001.jsonl"]
 
@@ -207,17 +210,17 @@ def test_same_bytes_after_interruptions(
     whole, resumed = tmp_path / "whole" / file, tmp_path / "resumed" / file
     for output in (whole, resumed):
         output.parent.mkdir()
-    so2docs.convert(dump, whole, format=name, split=split, jobs=1)
+    so2docs.convert(dump, whole, format=name, **split_option(split), jobs=1)
     for results in (0, 1, 9, 3):
         with monkeypatch.context() as patch:
             patch.setattr(session, "Workers", _Stopping)
             patch.setattr(_Stopping, "results", results)
             with pytest.raises(KeyboardInterrupt):
-                so2docs.convert(dump, resumed, format=name, split=split, jobs=1)
+                so2docs.convert(dump, resumed, format=name, **split_option(split), jobs=1)
         assert all(
             ".part" in path.name or path.suffix == ".spill" for path in resumed.parent.iterdir()
         )
-    report = so2docs.convert(dump, resumed, format=name, split=split, jobs=1)
+    report = so2docs.convert(dump, resumed, format=name, **split_option(split), jobs=1)
     assert report.resumed
     found, wanted = (
         {path.name: path.read_bytes() for path in output.parent.iterdir()}
@@ -353,7 +356,9 @@ def test_thrift_writes_what_it_read() -> None:
 
 def test_elasticsearch_index(tmp_path: Path) -> None:
     output = tmp_path / "bulk.ndjson"
-    so2docs.convert(SAMPLES / "posts.xml", output, format="elasticsearch", index="so-2024", jobs=1)
+    so2docs.convert(
+        SAMPLES / "posts.xml", output, format="elasticsearch", elasticsearch_index="so-2024", jobs=1
+    )
     actions = [json.loads(line) for line in output.read_bytes().splitlines()[::2]]
     assert {action["index"]["_index"] for action in actions} == {"so-2024"}
 
@@ -386,22 +391,30 @@ def test_strays_beside_any_format(tmp_path: Path) -> None:
         ("q.jsonl", {"compression": "gzip"}, "compression='gzip' contradicts the name .*none"),
         ("q.jsonl.gz", {"compression": "none"}, "compression='none' contradicts the name .*gzip"),
         ("q.json", {"format": "jsonl"}, "format='jsonl' contradicts the name"),
-        ("q.csv", {}, r"nothing that ends in .csv; choose .* \.jsonl \.ndjson \.json \.ravendb"),
+        ("q.csv", {}, r"nothing that ends in .csv .* choose .* \.jsonl \.ndjson \.json \.ravendb"),
         ("q.csv", {"format": "jsonl"}, "nothing that ends in .csv"),
         ("q.db", {}, "nothing that ends in .db"),
         ("q.jsonl.xz", {}, "nothing that ends in .xz"),
         ("q.jsonl.bz2", {}, "nothing that ends in .bz2"),
         ("q.tar.gz", {}, "nothing that ends in .tar"),
         ("q.parquet.zst", {}, "the name .*zst contradicts it"),
-        ("q.jsonl.gz", {"index": "a"}, "index is for format='elasticsearch'"),
-        ("q.jsonl", {"format": "elasticsearch", "index": "A b"}, "Elasticsearch allows"),
-        ("q.jsonl.gz", {"split": "many"}, "a size such as 500MB or 1GB, or a number of files"),
-        ("q.jsonl.gz", {"split": 0}, "must be 1 to 10,000"),
-        ("q.jsonl.gz", {"split": "10kB"}, "must be allowed 100,000 bytes"),
-        ("-", {"split": 2}, "split cannot go to standard output"),
+        (
+            "q.jsonl.gz",
+            {"elasticsearch_index": "a"},
+            "elasticsearch_index is for format='elasticsearch'",
+        ),
+        (
+            "q.jsonl",
+            {"format": "elasticsearch", "elasticsearch_index": "A b"},
+            "Elasticsearch allows",
+        ),
+        ("q.jsonl.gz", {"split_size": "many"}, "a size such as 500MB or 1GB"),
+        ("q.jsonl.gz", {"split_files": 0}, "must be 1 to 10,000"),
+        ("q.jsonl.gz", {"split_size": "10kB"}, "at least 100,000 bytes"),
+        ("-", {"split_files": 2}, "split_files=2 cannot go to standard output"),
         ("-", {"format": "parquet"}, "format='parquet' cannot go to standard output"),
         ("q.jsonl.gz", {"level": 10}, "must be 0 to 9 for gzip"),
-        ("q.jsonl.zst", {"level": 20}, "must be 0 to 19 for zstd"),
+        ("q.jsonl.zst", {"level": 20}, "must be 0 to 19"),
     ],
 )
 def test_bad_values(output: str, options: dict[str, Any], problem: str, tmp_path: Path) -> None:
@@ -413,7 +426,7 @@ def test_bad_values(output: str, options: dict[str, Any], problem: str, tmp_path
 
 def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
     command = ["convert", SAMPLES / "posts.xml", "-q"]
-    for options in (["-f", "parquet"], ["-f", "json"], ["-f", "ravendb", "--split", "2"], []):
+    for options in (["-f", "parquet"], ["-f", "json"], ["-f", "ravendb", "--split-files", "2"], []):
         assert run(*command, *options, cwd=tmp_path).returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         ".questions.jsonl.gz.index",
@@ -484,7 +497,7 @@ def test_ids_of_several_sites_differ(tmp_path: Path) -> None:
 
 def test_the_site_is_a_column_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "q.parquet"
-    so2docs.convert(SAMPLES / "posts.xml", path, site_field=("Site", "beer"), jobs=1)
+    so2docs.convert(SAMPLES / "posts.xml", path, site_field="Site", site="beer", jobs=1)
     table = pq.ParquetFile(path).read()
     assert set(table["Site"].to_pylist()) == {"beer"}
     assert table["Other"].null_count == len(table)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.dumps import some_rows, write_dump
+from support.messages import heard
 
 import so2docs
 from so2docs.errors import OutputError
@@ -55,12 +56,11 @@ def test_index_of_a_file_that_was_replaced_meanwhile_is_not_saved(
         assert "there is no index beside it" in message
         replace(tmp_path, later, (NAMES[1], NAMES[0]))
 
-    with pytest.raises(OutputError, match="was replaced meanwhile"):
-        so2docs.open(tmp_path / NAMES[0], notify=notify)
+    with heard(notify), pytest.raises(OutputError, match="was replaced meanwhile"):
+        so2docs.open(tmp_path / NAMES[0])
     assert (tmp_path / NAMES[1]).read_bytes() == (later / NAMES[1]).read_bytes()
 
 
-@pytest.mark.filterwarnings("ignore::so2docs.IndexWarning")
 def test_stats_while_the_output_is_replaced(states: list[Path], tmp_path: Path) -> None:
     expected = {so2docs.stats(state / NAMES[0], jobs=1).file_bytes for state in states}
     replace(tmp_path, states[0], NAMES)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.dumps import answer, left_by, question, write_dump
 from support.formats_read_back import READERS, Document, jsonl
+from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
@@ -125,8 +126,8 @@ def test_interrupted(
     assert parts_left
     with parts_left[0].open("ab") as file:
         file.write(b"more")
-    messages: list[str] = []
-    assert convert(dump, output, notify=messages.append, split_by=by).resumed
+    with heard() as messages:
+        assert convert(dump, output, split_by=by).resumed
     assert [message for message in messages if "% of the documents are written" in message]
     assert left_by(output) == left_by(tmp_path / "wanted" / name)
 
@@ -230,7 +231,7 @@ def test_files_of_an_earlier_output_go_with_force_only(dump: Path, tmp_path: Pat
     ("output", "keywords", "message"),
     [
         ("q.jsonl", {"split_by": "week"}, "split_by is 'week'; it must be 'year' or 'month'"),
-        ("q.jsonl", {"split": 3}, "split and split_by contradict each other"),
+        ("q.jsonl", {"split_files": 3}, "split_files and split_by contradict each other"),
         ("-", {}, "split_by='month' cannot go to standard output"),
         ("q.jsonl", {"without": "CreationDate"}, "split_by='month' needs CreationDate"),
         ("q.jsonl", {"fields": "Id,Answers.Id"}, "split_by='month' needs CreationDate"),

@@ -11,7 +11,7 @@ from support.dumps import answer, dump_of, question
 import so2docs
 from so2docs import merge
 from so2docs.errors import SpillError
-from so2docs.options.conversion import Options
+from so2docs.options.table import Options
 from so2docs.passes.bucket import BucketTask, merge_bucket
 from so2docs.passes.joined import JoinedNesting
 from so2docs.posts import core as cores

@@ -24,7 +24,7 @@ LONG = bool(os.environ.get("SO2DOCS_LONG"))
 CHUNK_BYTES = 700_000
 CONVERT = (
     "import sys, so2docs; so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, "
-    f"chunk_bytes={CHUNK_BYTES}, notify=lambda message: print(message, file=sys.stderr))"
+    f"chunk_bytes={CHUNK_BYTES})"
 )
 STARTED: list[subprocess.Popen[str]] = []
 NEEDS_POSIX = pytest.mark.skipif(os.name != "posix", reason="kills process groups")

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from support.command import run_process
 from support.dumps import END, answer, left_by, question, some_rows, write_dump
+from support.messages import heard
 from support.places import CHECKOUT
 
 import so2docs
 from so2docs.errors import shown
-from so2docs.options.conversion import Options
-from so2docs.options.filters import Filters
 from so2docs.options.fingerprint import Fingerprint
+from so2docs.options.table import Filters, Options
 from so2docs.output.lock import output_lock
 from so2docs.passes import bucket as bucket_side
 from so2docs.passes import chunk as chunk_side
@@ -55,14 +55,13 @@ def expected(dump: Path, tmp_path: Path) -> dict[str, bytes]:
 
 
 def convert(dump: Path, output: Path, **options: object) -> tuple[so2docs.Report, list[str]]:
-    messages: list[str] = []
-    report = so2docs.convert(
-        dump,
-        output,
-        jobs=1,
-        notify=messages.append,
-        **{"chunk_bytes": CHUNK_BYTES} | options,  # type: ignore[arg-type]
-    )
+    with heard() as messages:
+        report = so2docs.convert(
+            dump,
+            output,
+            jobs=1,
+            **{"chunk_bytes": CHUNK_BYTES} | options,  # type: ignore[arg-type]
+        )
     return report, messages
 
 
@@ -216,7 +215,7 @@ def test_a_part_that_is_not_as_it_was_left_is_written_again(
     [
         ("questions.jsonl.gz", {}, "questions.jsonl.gz"),
         ("questions.json", {}, "questions.json"),
-        ("questions.jsonl.gz", {"split": 3}, "questions-00001.jsonl.gz"),
+        ("questions.jsonl.gz", {"split_files": 3}, "questions-00001.jsonl.gz"),
         ("questions.jsonl.gz", {}, ".questions.jsonl.gz.strays"),
     ],
 )

@@ -15,6 +15,7 @@ from html_to_markdown import ConversionOptions
 from html_to_markdown import convert as to_markdown
 from support import oracle_recipes, oracle_tables
 from support.formats_read_back import json_array, jsonl
+from support.messages import heard
 from support.places import DUMPS, NO_DUMPS, SAMPLES
 
 import so2docs
@@ -220,7 +221,7 @@ def test_same_bytes_for_any_jobs_and_chunks(unpacked_dumps: Path, tmp_path: Path
 def test_split(unpacked_dumps: Path, tmp_path: Path) -> None:
     dump = unpacked_dumps / "beer.stackexchange.com"
     so2docs.convert(dump, tmp_path / "whole.jsonl", recipe="qa", tags="taste")
-    so2docs.convert(dump, tmp_path / "some.jsonl", recipe="qa", tags="taste", split=3)
+    so2docs.convert(dump, tmp_path / "some.jsonl", recipe="qa", tags="taste", split_files=3)
     files = sorted(tmp_path.glob("some-*.jsonl"))
     assert len(files) == 3
     assert [row for file in files for row in jsonl(file)] == jsonl(tmp_path / "whole.jsonl")
@@ -311,11 +312,9 @@ def test_a_recipe_that_fails_in_a_worker(tmp_path: Path) -> None:
 
 
 def test_it_says_which_table_it_goes_without(tmp_path: Path) -> None:
-    said: list[str] = []
-    so2docs.convert(
-        SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="qa", site="a.com", notify=said.append
-    )
-    assert said == ["recipe qa: goes without the users, which do not stand there"]
+    with heard() as said:
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="qa", site="a.com")
+    assert said == ["recipe qa: goes without the users, which were not found"]
 
 
 def test_every_record_is_json(tmp_path: Path) -> None:

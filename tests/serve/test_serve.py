@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.command import start
+from support.messages import heard
 from support.places import SAMPLES
 from support.serve_site import ATTACKS, HOST, documents, hostile, make, served
 
@@ -361,16 +362,17 @@ def test_several_sites(tmp_path: Path) -> None:
 def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
     output = tmp_path / "posts.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output)
-    said: list[str] = []
     from so2docs.serve.server import open_sites
 
-    for _ in range(2):
-        open_sites([str(output)], notify=said.append)
+    with heard() as said:
+        for _ in range(2):
+            open_sites([str(output)])
     assert len(said) == 1
     so2docs.convert(SAMPLES / "grouped.xml", output, force=True)
-    open_sites([str(output)], notify=said.append)
+    with heard() as said:
+        open_sites([str(output)])
     with client_of(output) as client:
-        assert "making it again" in said[1]
+        assert "making it again" in said[0]
         expected = [document["Id"] for document in so2docs.read(output)]
         found = client.get("/questions.json?sort=oldest").json()["questions"]
         assert [row["Id"] for row in found] == expected

@@ -489,7 +489,7 @@ try:
     if sys.argv[2] == "read":
         list(so2docs.read(sys.argv[1]))
     elif sys.argv[2] == "open":
-        so2docs.open(sys.argv[1], notify=print)
+        so2docs.open(sys.argv[1])
     else:
         so2docs.stats(sys.argv[1], jobs=1)
 except so2docs.OutputError as error:

@@ -236,7 +236,7 @@ def test_given_files(pack: Pack, folder: Path, tmp_path: Path) -> None:
     shutil.copy(SITE / "Posts.xml", folder)
     (folder / "Comments.xml").write_bytes(b"<comments></comments>")
     output = tmp_path / "questions.jsonl.gz"
-    so2docs.convert(folder / "Posts.xml", output, jobs=1, tables=tables)
+    so2docs.convert(folder / "Posts.xml", output, jobs=1, **tables)
     assert [unpacked(output), unpacked(strays_of(output))] == WANTED
 
 
@@ -256,7 +256,7 @@ def test_given_pipe(folder: Path, tmp_path: Path) -> None:
         writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(comments),))
         writer.start()
         try:
-            so2docs.convert(SITE, output, jobs=1, nest="all", tables={"comments": pipe})
+            so2docs.convert(SITE, output, jobs=1, nest="all", comments=pipe)
         except so2docs.TruncatedDumpError:
             # What can be read only once cannot be gone on with.
             assert not output.with_name(f"{output.name}.spill").exists()
@@ -278,7 +278,7 @@ def test_missing_in_an_archive(
     with pytest.raises(so2docs.ArchiveError, match=problem):
         so2docs.convert(archive, tmp_path / "questions.jsonl.gz", nest="all")
     with pytest.raises(so2docs.ArchiveError, match=rf"has no {FILES[name]} in it; it holds"):
-        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", tables={name: archive})
+        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", **{name: archive})
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     so2docs.convert(folder, tmp_path / "questions.jsonl.gz", nest="all", jobs=1)
     assert unpacked(tmp_path / "questions.jsonl.gz") == WANTED[0]
@@ -304,7 +304,7 @@ def test_what_is_no_table(folder: Path, tmp_path: Path) -> None:
     packed = folder / "packed.gz"
     packed.write_bytes(gzip.compress(b"no table"))
     with pytest.raises(so2docs.DumpError, match=r"\(Votes\.xml\): is not a Votes\.xml"):
-        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", jobs=1, tables={"votes": packed})
+        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", jobs=1, votes=packed)
 
 
 def test_place_in_a_table_of_an_archive(folder: Path, tmp_path: Path) -> None:
@@ -360,16 +360,16 @@ def test_table_that_changes(folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     # More than is read ahead, so that the end comes after the tables were found.
     posts = (SITE / "Posts.xml").read_bytes().replace(b"</posts>", b" " * 12_000_000 + b"</posts>")
-    so2docs.convert(SITE, output, jobs=1, tables={"votes": votes}, keep_spill=True)
+    so2docs.convert(SITE, output, jobs=1, votes=votes, keep_spill=True)
     with pytest.raises(so2docs.ChangedDumpError, match=r"Votes\.xml\.gz: changed before it was"):
         so2docs.convert(
             ChangesAtItsEnd(posts, votes),
             tmp_path / "other.jsonl.gz",
             jobs=1,
-            tables={"votes": votes},
+            votes=votes,
         )
     with pytest.raises(so2docs.SpillError, match=r"different: Votes\.xml\)"):
-        so2docs.convert(SITE, output, jobs=1, tables={"votes": votes}, force=True)
+        so2docs.convert(SITE, output, jobs=1, votes=votes, force=True)
 
 
 def test_several_sites(folder: Path, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_run_after_a_mended_dump_converts_that_one_alone(session: Any, tmp_pat
     for dump in (good, bad):
         name = dump.parent.name
         plain = tmp_path / name
-        assert_same_as_plain(dump, out / name, plain, site_field=("Site", name))
+        assert_same_as_plain(dump, out / name, plain, site_field="Site", site=name)
 
 
 @pytest.mark.spark

@@ -186,7 +186,7 @@ def test_nested_parts_that_are_strange(tmp_path: Path) -> None:
         {"Id": 3, "Votes": kinds},
     ]
     output.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = so2docs.stats(output, notify=str)
+    found = so2docs.stats(output)
     assert (found.comments, found.comments_per_post) == (1500, {surveying.MOST_COMMENTS: 1})
     assert found.links == {"": 1, "7": 1}
     assert found.votes is not None
@@ -204,7 +204,7 @@ def test_same_for_any_jobs(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl"
     lines = [json.dumps(document, separators=(",", ":")) + "\n" for document in documents]
     output.write_text("".join(lines))
-    so2docs.open(output, notify=str).close()
+    so2docs.open(output).close()
     one, several = (assert_right(output, documents, jobs) for jobs in (1, 2))
     assert one == several
 
@@ -218,7 +218,7 @@ def test_fields_that_are_missing_or_strange(tmp_path: Path) -> None:
         {"Id": 4, "Score": 10**12, "Answers": [{"Id": 5, "Score": -(10**12)}]},
     ]
     output.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = so2docs.stats(output, notify=str)
+    found = so2docs.stats(output)
     assert (found.questions, found.answers, found.unanswered) == (4, 2, 2)
     assert found.question_scores.max == 10**12
     assert found.question_scores.median == surveying.LARGEST_SCORE
@@ -265,11 +265,11 @@ def test_damaged_output_is_an_error(tmp_path: Path) -> None:
         file.seek(100)
         file.write(b"~~~~")
     with pytest.raises(so2docs.OutputError, match=r"damaged.*; convert the dump again"):
-        so2docs.stats(output, notify=str)
+        so2docs.stats(output)
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"Id":1}\nnot JSON\n{"Id":3}\n')
     with pytest.raises(so2docs.OutputError, match="a line is no document"):
-        so2docs.stats(broken, notify=str)
+        so2docs.stats(broken)
 
 
 class Checker(HTMLParser):
@@ -321,7 +321,7 @@ def test_page_escapes_what_documents_hold(tmp_path: Path) -> None:
     output = tmp_path / "a&b<i>.jsonl"
     tag = "<script>alert('&')</script>\x1b[2J"
     output.write_text(json.dumps({"Id": 1, "Tags": [tag], "Answers": []}) + "\n")
-    found = so2docs.stats(output, notify=str)
+    found = so2docs.stats(output)
     check_views(found)
     assert "<script" not in as_page(found)
     assert "\x1b" not in as_text(found)

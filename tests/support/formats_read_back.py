@@ -116,3 +116,10 @@ READERS: dict[FormatName, tuple[str, Callable[[Path], list[Document]]]] = {
     "parquet": ("questions.parquet", parquet),
 }
 """By format: a name of an output, and its reader."""
+
+
+def split_option(split: int | str | None) -> dict[str, Any]:
+    """Into so many files, or files of such a size."""
+    if split is None:
+        return {}
+    return {"split_files": split} if isinstance(split, int) else {"split_size": split}

@@ -52,7 +52,7 @@ def served(*paths: Path, formulas: bool | None = None) -> Iterator[str]:
     """The address of a real server of some outputs or databases."""
     from so2docs.serve.server import bind, open_sites, server_of
 
-    app = open_sites([str(path) for path in paths], notify=lambda message: None, formulas=formulas)
+    app = open_sites([str(path) for path in paths], formulas=formulas)
     server = server_of(app)
     with bind("127.0.0.1", 0) as bound:
         thread = Thread(target=server.run, kwargs={"sockets": [bound]})

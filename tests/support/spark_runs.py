@@ -146,7 +146,7 @@ def assert_same_as_parquet(
     if frame is None:
         frame = on_spark.documents(session, dump, typed=True, **options)
     file = folder / f"{dump.stem}.parquet"
-    so2docs.convert(dump, file, jobs=1, site_field=("Site", dump.stem), **options)
+    so2docs.convert(dump, file, jobs=1, site_field="Site", site=dump.stem, **options)
     parquet = session.read.parquet(str(file))
     assert frame.schema == parquet.schema
     # Sorted by Spark, a frame would be computed twice.

@@ -6,7 +6,7 @@ writing it stands in `options.choices`. The passes do not know which one they wr
 
 from __future__ import annotations
 
-from so2docs.options.conversion import Options
+from so2docs.options.table import Options
 from so2docs.output.formats.base import Format
 from so2docs.output.formats.parquet import Parquet
 from so2docs.output.formats.records import RecordParquet

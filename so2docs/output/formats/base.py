@@ -10,7 +10,7 @@ import orjson
 from so2docs.merge import Document
 from so2docs.nest import Buffer
 from so2docs.options.field_paths import ALL_FIELDS, Fields
-from so2docs.options.output_form import OutputForm
+from so2docs.options.table import OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.journal import Journal
 from so2docs.output.segments import Segment
@@ -59,9 +59,9 @@ class Format:
         self.tables = tables
         self.site = site
         self.is_attributed = is_attributed
-        if form.split_bytes is not None:
+        if form.split_size is not None:
             # So that segments fill a file of this size well, and none is larger than it.
-            self.segment_bytes = min(self.segment_bytes, form.split_bytes // 4)
+            self.segment_bytes = min(self.segment_bytes, form.split_size // 4)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
         """The bytes of a document."""

@@ -9,7 +9,7 @@ import orjson
 
 from so2docs.merge import Document
 from so2docs.nest import Buffer
-from so2docs.options.output_form import OutputForm
+from so2docs.options.table import OutputForm
 from so2docs.output.formats.base import Format
 from so2docs.output.journal import Journal
 
@@ -49,7 +49,7 @@ class Elasticsearch(Format):
 
     def __init__(self, form: OutputForm, **rest: Any) -> None:
         super().__init__(form, **rest)
-        index = orjson.dumps(form.index)
+        index = orjson.dumps(form.elasticsearch_index)
         self._action = b'{"index":{"_index":%b,"_id":"%b' % (index, self.id_prefix)
 
     def frame(self, document: Document) -> Iterable[Buffer]:

@@ -1,0 +1,144 @@
+"""Options of the command line, made from the table, and their help, grouped."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from so2docs.errors import naming_flags, shown
+from so2docs.options.option import Option, Where
+from so2docs.options.table import GROUPS, OPTIONS, taken_by
+from so2docs.progress import log
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+DEBUG = "so2docs.debug"
+"""Where the context says that errors are shown with a traceback."""
+
+
+class GroupedOption(click.Option):
+    """An option under a heading of the help."""
+
+    def __init__(self, *declarations: Any, group: str, **settings: Any) -> None:
+        self.group = group
+        super().__init__(*declarations, **settings)
+
+
+class GroupedCommand(click.Command):
+    """A command whose help has its options under headings."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, group by group."""
+        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Other")}
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context)
+            if isinstance(parameter, click.Option) and record is not None:
+                groups[getattr(parameter, "group", "Other")].append(record)
+        for name, records in groups.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+
+class _Value(click.ParamType):  # type: ignore[type-arg]
+    """A value as the table reads it; the library checks it."""
+
+    def __init__(self, entry: Option) -> None:
+        self.entry = entry
+        self.name = entry.name
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str | None:
+        return None if self.entry.choices is None else f"[{'|'.join(self.entry.choices())}]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if isinstance(value, str) and value:  # An empty one is refused with its own message.
+            value = self.entry.from_text(value)
+            self.entry.read(value)
+        return value
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        if self.entry.choices is not None:
+            before, comma, last = incomplete.rpartition(",")
+            names = [name for name in self.entry.choices() if name.startswith(last)]
+            return [CompletionItem(f"{before}{comma}{name}") for name in names]
+        kinds = {"FILE": "file", "DIR": "dir"}
+        return [CompletionItem(incomplete, type=kinds.get(self.entry.metavar or "", "plain"))]
+
+
+def table_option(name: str, help: str | None = None, **settings: Any) -> Decorator:  # noqa: A002
+    """The option of this name in the table.
+
+    Args:
+        name: Its name.
+        help: What it means for this command, if that is not what the table says.
+        settings: Of `click.option`, in place of those of the table.
+    """
+    entry = OPTIONS[name]
+    has_default = entry.default not in (None, False, ())
+    with naming_flags():
+        text = shown(entry.help if help is None else help)
+        if entry.usually and help is None:
+            text = f"{text}  [default: {entry.usually}]"
+    settings = {
+        "cls": GroupedOption,
+        "group": entry.group,
+        "help": text,
+        **({"is_flag": True} if entry.is_switch else {"type": _Value(entry)}),
+        **({"multiple": True} if entry.is_repeated else {}),
+        **({"metavar": entry.metavar} if entry.metavar else {}),
+        **({"default": entry.default, "show_default": True} if has_default else {}),
+        **settings,
+    }
+    flags = [f"--{name.replace('_', '-')}", *entry.flags, name]
+    return click.option(*flags, **settings)
+
+
+def table_options(*where: Where, leave_out: tuple[str, ...] = ()) -> Decorator:
+    """All options that are taken in these places: see `Option.where`."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed([name for name in taken_by(*where) if name not in leave_out]):
+            command = table_option(name)(command)
+        return command
+
+    return decorate
+
+
+def _remember_debug(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    context.meta[DEBUG] = value
+
+
+def _be_quiet(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    log.setLevel(logging.WARNING if value else logging.INFO)
+    return value
+
+
+quiet = click.option(
+    "--quiet",
+    "-q",
+    cls=GroupedOption,
+    group="Run",
+    is_flag=True,
+    callback=_be_quiet,
+    help="No progress and no summary, only errors.",
+)
+debug = click.option(
+    "--debug",
+    cls=GroupedOption,
+    group="Run",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember_debug,
+    help="Show a traceback with an error.",
+)
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given, as keywords."""
+    return {name: value for name, value in options.items() if value not in (None, ())}

@@ -1,0 +1,643 @@
+"""The table of options: each is one field of these classes, from which all else is derived.
+
+Options on the command line with their help, keyword arguments with their types (`keywords.py` is
+written from here by `make docs`), checks, the fingerprint by which a resume is refused, what a
+manifest says, documentation, and the names in messages.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.util import find_spec
+from typing import get_args
+
+from so2docs.errors import OptionError, flag
+from so2docs.options.choices import (
+    FORMATS,
+    AnswersBy,
+    BodyAs,
+    Compression,
+    Core,
+    SplitBy,
+)
+from so2docs.options.field_paths import Fields, names_of
+from so2docs.options.option import Option, Where, contradiction, entries, one_of, option
+from so2docs.options.values import WHOLE, at_least, names, path, point_in_time, share, size, tags
+from so2docs.recipes.attribution import FIELDS
+from so2docs.recipes.finding import RecipeChoice, RecipeLike
+from so2docs.schema import (
+    ANSWER_ATTRIBUTES,
+    ANSWERS,
+    NESTED,
+    QUESTION_ATTRIBUTES,
+    RESERVED,
+    TABLES,
+)
+
+ALL_TABLES = "all"
+KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
+"""Names that documents have already."""
+
+MOST_FILES = 10_000
+UNDATED = "undated"
+"""In the name of the file of questions without a date, where files go by date."""
+
+Tables = Mapping[str, str | None]
+"""Files of tables by the tables' names; None where none was given."""
+
+OTHER_FORMS = dict.fromkeys(
+    ("csv", "tsv", "xlsx", "excel", "arrow", "feather"),
+    "documents are nested: parquet has typed columns, and so2docs sqlite makes flat tables",
+) | dict.fromkeys(("sqlite", "sqlite3", "db", "sql"), "so2docs sqlite makes a database")
+"""What serves those who ask for a form that documents do not have."""
+
+_BODIES = {"md": "markdown", "plain": "text", "txt": "text"}
+_GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What is kept of a dump; of several filters, all must hold.
+
+    Rows are looked at in the first pass, before anything is made of them, so that what is rejected
+    costs little more than being parsed. A rejected post leaves its key: the second pass must know
+    that the question of an answer was in the dump, and which of two posts with one id came first.
+    """
+
+    tags: tuple[str, ...] = option(
+        "Filters",
+        "Keep questions with any of these tags.",
+        "spill",
+        (),
+        accepts=str | Iterable[str],
+        parse=tags,
+        flags=("--tag",),
+        metavar="TAGS",
+    )
+    all_tags: bool = option(
+        "Filters", "Keep questions with all of the tags, instead of any.", "spill", False
+    )
+    min_score: int | None = option(
+        "Filters", "Keep questions with this score or more.", "spill", metavar="N"
+    )
+    min_answer_score: int | None = option(
+        "Filters", "Keep answers with this score or more.", "spill", metavar="N"
+    )
+    min_answers: int | None = option(
+        "Filters",
+        "Keep questions with this many answers or more.",
+        "spill",
+        metavar="N",
+        more="Their number is `AnswerCount`.",
+    )
+    max_body: int | None = option(
+        "Filters",
+        "Keep questions and answers whose body is of this size or less, such as 20kB.",
+        "spill",
+        accepts=str | int | None,
+        parse=size(1, "20000 or 20kB"),
+        metavar="SIZE",
+        more="The size is that of the HTML in UTF-8, as in the dump.",
+    )
+    answered: bool = option("Filters", "Keep questions that have an answer.", "spill", False)
+    accepted: bool = option(
+        "Filters", "Keep questions that have an accepted answer.", "spill", False
+    )
+    since: str | None = option(
+        "Filters",
+        "Keep questions created on this date (UTC) or later.",
+        "spill",
+        accepts=str | date | None,
+        parse=point_in_time,
+        metavar="DATE",
+        more="A year, a day, a time such as `2020-01-31T12:00:00`, a `date` or a `datetime`.",
+    )
+    until: str | None = option(
+        "Filters",
+        "Keep questions created before this date (UTC).",
+        "spill",
+        accepts=str | date | None,
+        parse=point_in_time,
+        metavar="DATE",
+    )
+    drop_fabricated: bool = option(
+        "Filters",
+        "Leave out the made-up question and answer (ids above 1,000,000,000) of two releases.",
+        "spill",
+        False,
+    )
+    sample: int | None = option(
+        "Filters",
+        "Keep a share of the questions, such as 1%; the same ones every time.",
+        "spill",
+        accepts=str | float | None,
+        parse=share,
+        metavar="SHARE",
+        more="A hash of the id decides: a sample is part of every larger one.",
+    )
+    limit: int | None = option(
+        "Filters",
+        "Keep the first N questions in order of their ids.",
+        "output",
+        parse=at_least(1),
+        metavar="N",
+    )
+    kept: tuple[str, ...] | None = option(
+        "Filters",
+        "Keep these fields, such as Id,Title,Comments.Text,Answers.Body.",
+        "spill",
+        name="fields",
+        accepts=str | Iterable[str] | None,
+        parse=lambda name, value: None if value is None else names_of(name, value),
+        metavar="NAMES",
+        more="`Answers` alone means all of the answers' attributes; without any of them, documents "
+        "have no `Answers`.",
+        remember=lambda value: None if value is None else sorted(value),
+    )
+    left_out: tuple[str, ...] = option(
+        "Filters",
+        "Leave these fields out, such as Body,Answers.Body,Comments.UserId.",
+        "spill",
+        (),
+        name="without",
+        accepts=str | Iterable[str] | None,
+        parse=lambda name, value: names_of(name, value or ()),
+        metavar="NAMES",
+        default_keyword=None,
+        remember=sorted,
+    )
+
+    def __post_init__(self) -> None:
+        if self.all_tags and not self.tags:
+            raise OptionError(f"{flag('all_tags', True)} needs {flag('tags')}")
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise OptionError(
+                f"{flag('since', self.since)} and {flag('until', self.until)} leave nothing "
+                "between them"
+            )
+        if self.kept is not None and self.left_out:
+            raise contradiction("fields", "without")
+        if self.kept == ():
+            raise OptionError(
+                f"{flag('fields')} is empty; name at least one, such as Id,Title,Answers.Body"
+            )
+        if self.min_answer_score is not None and not self.fields.has_answers:
+            raise OptionError(f"{flag('min_answer_score')} contradicts leaving out the answers")
+
+    @property
+    def fields(self) -> Fields:
+        """What posts keep of their attributes."""
+        return Fields(self.kept, self.left_out)
+
+    @property
+    def select(self) -> bool:
+        """Whether the first pass leaves out rows."""
+        others = Filters(limit=self.limit, kept=self.kept, left_out=self.left_out)
+        return self != others or not self.fields.has_answers
+
+    @property
+    def expected_share(self) -> float:
+        """Share of the dump that is at least left; 0 where that cannot be told beforehand."""
+        if self != Filters(sample=self.sample):
+            return 0.0
+        return 1.0 if self.sample is None else self.sample / WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class OutputForm:
+    """In what form files are written.
+
+    Attributes:
+        is_looked_up: Whether single documents are to be found in it by an index.
+    """
+
+    format: str = option(
+        "Output",
+        "Format of the output.",
+        "output",
+        "jsonl",
+        accepts=str | None,
+        default_keyword=None,
+        where="files",
+        choices=lambda: tuple(FORMATS),
+        parse=lambda name, value: value and one_of(name, value, tuple(FORMATS), None, OTHER_FORMS),
+        flags=("-f",),
+        usually="that which the output's name says, or jsonl",
+        more="`jsonl`: one JSON object a line. `json`: one array. `elasticsearch`: lines for the "
+        "bulk API. `mongodb`: lines for mongoimport. `ravendb`: RavenDB's import file. `parquet`: "
+        "typed columns (needs pyarrow).",
+    )
+    compression: Compression = option(
+        "Output",
+        "Compression of the output.",
+        "output",
+        "gzip",
+        accepts=Compression | None,
+        default_keyword=None,
+        where="files",
+        usually="that which the output's name says, or gzip",
+    )
+    elasticsearch_index: str = option(
+        "Output",
+        "Name of the index in lines for Elasticsearch.",
+        "output",
+        "questions",
+        accepts=str | None,
+        default_keyword=None,
+        where="files",
+        metavar="NAME",
+        usually="questions",
+    )
+    split_size: int | None = option(
+        "Output",
+        "Write files of at most this size, such as 1GB: questions-00000.jsonl.gz and so on.",
+        "output",
+        accepts=str | int | None,
+        where="convert",
+        parse=size(100_000, "500MB or 1GB"),
+        metavar="SIZE",
+        more="Each file is whole, and all together are in the order of the ids. A file is larger "
+        "only where a single document is.",
+    )
+    split_files: int | None = option(
+        "Output",
+        "Write this many files, with about as much JSON in each.",
+        "output",
+        where="convert",
+        parse=at_least(1, MOST_FILES),
+        metavar="N",
+    )
+    split_by: SplitBy | None = option(
+        "Output",
+        "Write a file for each year or month of the questions: questions-2019-03.jsonl.gz and so "
+        "on.",
+        "output",
+        where="convert",
+        more="Questions without a date go into `questions-undated.jsonl.gz`.",
+    )
+    is_looked_up: bool = True
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there are several files, or one that is named like them."""
+        return (self.split_size, self.split_files, self.split_by) != (None, None, None)
+
+    @property
+    def labels(self) -> str:
+        """What tells the files of a split output apart, as a regular expression."""
+        if self.split_by is None:
+            return r"\d{5,}"
+        return (r"\d{4}" if self.split_by == "year" else r"\d{4}-\d\d") + f"|{UNDATED}"
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether an index goes next to the output, to look documents up with."""
+        return self.format == "jsonl" and not self.is_split and self.is_looked_up
+
+    @property
+    def packing(self) -> Compression:
+        """How the bytes on the disk are compressed, by us or by the format."""
+        return self.compression if FORMATS[self.format].compressed else "zstd"
+
+    @property
+    def has_dates(self) -> bool:
+        """Whether the spill must have dates in the form of this format."""
+        return FORMATS[self.format].dates
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is made of a dump. Travels to the workers whole.
+
+    Whoever makes them says which core it is: `auto` may mean another one in a worker.
+    """
+
+    site_field: tuple[str, str] | None = option(
+        "Documents",
+        "Add the site's name to each document, as field NAME: ids are unique per site only.",
+        "output",
+        accepts=str | None,
+        metavar="NAME",
+        more="The name is `site`, or that of the archive or folder.",
+        where="iterator",
+        remember=lambda value: value and list(value),
+    )
+    host: str | None = option(
+        "Input",
+        f"The site, such as beer.stackexchange.com, for addresses and {flag('site_field')}.",
+        "output",
+        name="site",
+        metavar="HOST",
+        where="iterator",
+        usually="that of the archive or folder",
+    )
+    recipe: RecipeChoice | None = option(
+        "Documents",
+        "Write the records of a data set in place of the documents: preferences, pairs, qa, "
+        "thread, beir, or package.module:function of your own.",
+        "output",
+        accepts=RecipeLike | None,
+        metavar="NAME",
+        more="A `Recipe` or a function will do, too.",
+        parse=lambda name, value: value,
+        remember=lambda value: value and value.fingerprint,
+    )
+    best: bool = option(
+        "Documents", f"Use only the best answer, with {flag('recipe', 'qa')}.", "output", False
+    )
+    attribution: bool = option(
+        "Documents", "Add addresses, licences and authors to each document.", "output", False
+    )
+    body: BodyAs = option(
+        "Documents",
+        "Form of the bodies.",
+        "spill",
+        "html",
+        accepts=BodyAs | None,
+        default_keyword=None,
+        parse=lambda name, value: value and one_of(name, value, get_args(BodyAs), _BODIES),
+        usually="html, or what the recipe asks for",
+        more="`markdown` needs html-to-markdown.",
+    )
+    answers_by: AnswersBy = option(
+        "Documents",
+        "Order of the answers: by id, or the accepted one first and then by falling score.",
+        "output",
+        "id",
+    )
+    nest: tuple[str, ...] = option(
+        "Documents",
+        "Nest these tables, which are looked for next to the posts.",
+        "output",
+        (),
+        accepts=str | Iterable[str],
+        choices=lambda: (*TABLES, ALL_TABLES),
+        parse=names,
+        flags=("--with",),
+        metavar="TABLES",
+    )
+    skip_malformed: bool = option(
+        "Documents",
+        "Put rows that are not well-formed XML with the strays, instead of failing.",
+        "spill",
+        False,
+    )
+    strict: bool = option(
+        "Documents",
+        "Fail where a character would be repaired or a row left out.",
+        "run",
+        False,
+    )
+    core: Core = option(
+        "Run",
+        "What turns rows into JSON; the output is the same.",
+        "run",
+        "auto",
+        more="`auto`: what the environment variable `SO2DOCS_CORE` says, else `compiled` if a C "
+        "compiler was there at installation.",
+    )
+    level: int = option(
+        "Output",
+        "Level of the compression. gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib). zstd: "
+        "up to 19.",
+        "output",
+        2,
+        where="files",
+        parse=at_least(0, _ZSTD_LEVELS),
+        metavar="N",
+    )
+    jobs: int | None = option(
+        "Run",
+        "Worker processes.",
+        "run",
+        where="local",
+        parse=at_least(1),
+        flags=("-j",),
+        metavar="N",
+        usually="all cores, and one where the dump is small",
+    )
+    chunk_bytes: int | None = option(
+        "Run",
+        "Bytes of the dump that one task of the first pass takes.",
+        "run",
+        accepts=str | int | None,
+        parse=size(1, "16MB"),
+        metavar="SIZE",
+        usually="some megabytes",
+    )
+    spill_budget: int | None = option(
+        "Run",
+        "Keep this much of the spill uncompressed, which is faster.",
+        "run",
+        accepts=str | int | None,
+        where="local",
+        parse=size(0, "2GB, or 0"),
+        metavar="SIZE",
+        usually="an eighth of the free memory, but at most half of the disk to spare",
+    )
+    progress: bool = option(
+        "Run", "Show progress bars, on stderr or in the notebook.", "run", False, where="local"
+    )
+    form: OutputForm = field(default_factory=OutputForm)
+    filters: Filters = field(default_factory=Filters)
+
+    def __post_init__(self) -> None:
+        most = _GZIP_LEVELS if self.form.compression == "gzip" else _ZSTD_LEVELS
+        if not 0 <= self.level <= most:
+            of = "gzip" if most == _GZIP_LEVELS else "zstd"
+            raise OptionError(f"{flag('level')} is {self.level}; it must be 0 to {most} for {of}")
+        if self.strict and self.skip_malformed:
+            raise contradiction("strict", "skip_malformed")
+        known = ("", *KNOWN_NAMES, *(NESTED if self.nest else ()))
+        if self.site_field is not None and self.site_field[0] in known:
+            raise OptionError(
+                f"{flag('site_field')} is {self.site_field[0]!r}; it must be a name that posts do "
+                "not have"
+            )
+        self._check_recipe()
+        self._check_body()
+        fields = self.filters.fields
+        if self.form.split_by is not None and not fields.has_whole("CreationDate"):
+            raise OptionError(
+                f"{flag('split_by', self.form.split_by)} needs CreationDate, which "
+                f"{flag('fields')} or {flag('without')} leaves out"
+            )
+        fields.check_nested(self.nest)
+        if self.filters.limit is not None and self.form.split_files is not None:
+            raise OptionError(
+                f"{flag('split_files')} contradicts {flag('limit')}; split by size, as in "
+                f"{flag('split_size', '1GB')}"
+            )
+
+    def _check_body(self) -> None:
+        if self.body == "markdown" and find_spec("html_to_markdown") is None:
+            raise OptionError(
+                f"{flag('body', 'markdown')} needs html-to-markdown: pip install html-to-markdown"
+            )
+        fields = self.filters.fields
+        has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
+        if self.body != "html" and not has_body:
+            raise OptionError(f"{flag('body', self.body)} contradicts leaving out the bodies")
+
+    def _check_recipe(self) -> None:
+        fields = self.filters.fields
+        needed = [*FIELDS, *(f"Answers.{name}" for name in FIELDS if fields.has_answers)]
+        needed = needed if self.is_attributed else []
+        what = flag("attribution", True)
+        if self.recipe is not None:
+            recipe, name = self.recipe.recipe, self.form.format
+            what = flag("recipe", recipe.name)
+            needed += recipe.fields
+            if name not in ("jsonl", "json", "parquet"):
+                raise OptionError(f"{what} is written as jsonl, json or parquet, not as {name}")
+            if name == "parquet" and recipe.schema is None:
+                raise OptionError(
+                    f"{what}: {flag('format', 'parquet')} needs to know its columns: give a Recipe "
+                    "with a schema, in place of the function alone"
+                )
+        missing = [path for path in needed if not fields.has_whole(path)]
+        if missing:
+            raise OptionError(
+                f"{what} needs {missing[0]}, which {flag('fields')} or {flag('without')} leaves out"
+            )
+
+    @property
+    def is_attributed(self) -> bool:
+        """Whether documents say where they are from."""
+        return self.attribution or (self.recipe is not None and self.recipe.recipe.attributed)
+
+    @property
+    def threads(self) -> int:
+        """How many threads may decompress."""
+        return self.jobs or os.cpu_count() or 1
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the first pass must look into rows, beyond keys and types."""
+        return (
+            self.filters.select
+            or not self.filters.fields.has_whole_posts
+            or self.body != "html"
+            or self.form.has_dates
+        )
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """Names that no attribute of a post may have, since documents have them as keys."""
+        return RESERVED if self.site_field is None else RESERVED | {self.site_field[0]}
+
+    @property
+    def needs_all_keys(self) -> bool:
+        """Whether the keys of posts that are not sampled must be among those of the others.
+
+        The rows of tables that belong to such posts are filtered too, and no strays.
+        """
+        return bool(self.nest) and self.filters.sample is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a conversion runs, which no byte of the documents depends on.
+
+    Attributes:
+        tables: Files of tables by the tables' names.
+    """
+
+    work_dir: str | None = option(
+        "Run",
+        "Folder for the spill, about 0.4 times the dump.",
+        "run",
+        accepts=str | os.PathLike[str] | None,
+        where="local",
+        parse=path,
+        metavar="DIR",
+        usually="the folder of the output, or the system's temporary folder if there is none",
+        more="Its uncompressed part takes 1.1 times what it holds of the dump.",
+    )
+    keep_spill: bool = option(
+        "Run",
+        "Keep the spill, so that another conversion need not read DUMP again.",
+        "run",
+        False,
+        where="convert",
+        more="Another one into the same output may have another order of answers, limit, form of "
+        "files, or further tables; other filters or bodies need "
+        f"{flag('restart', True)}.",
+    )
+    force: bool = option("Run", "Overwrite an existing output.", "run", False, where="convert")
+    restart: bool = option(
+        "Run",
+        "Start over, whatever an interrupted conversion did.",
+        "run",
+        False,
+        where="convert",
+    )
+    report: str | None = option(
+        "Run",
+        "Write the report as JSON to FILE; - is standard output.",
+        "run",
+        accepts=str | os.PathLike[str] | None,
+        where="convert",
+        parse=path,
+        metavar="FILE",
+        more="`so2docs verify` checks OUTPUT by it; OUTPUT is read once more, for its SHA-256.",
+    )
+    card: bool = option(
+        "Run",
+        "Write a README.md for Hugging Face and a manifest for `so2docs verify` next to the "
+        "output.",
+        "run",
+        False,
+        where="convert",
+        more="DUMP is read once more, for its SHA-256. With "
+        f"{flag('force', True)}, any other `README.md` there is replaced.",
+    )
+    tables: Tables = field(default_factory=dict)
+
+
+def _table_option(name: str) -> Option:
+    return Option(
+        name,
+        name,
+        "Input",
+        f"Nest the rows of this {TABLES[name].file}.",
+        str | os.PathLike[str] | None,
+        "output",
+        where="local",
+        parse=path,
+        metavar="FILE",
+    )
+
+
+OPTIONS: dict[str, Option] = {
+    entry.name: entry
+    for entry in (
+        *map(_table_option, TABLES),
+        *entries(Filters),
+        *entries(Options),
+        *entries(OutputForm),
+        *entries(RunOptions),
+    )
+}
+"""Every option of a conversion, by its name."""
+
+GROUPS = ("Input", "Filters", "Documents", "Output", "Run")
+"""In the order of the help."""
+
+
+OF_ITERATOR: tuple[Where, ...] = ("documents", "iterator", "local")
+OF_CONVERT: tuple[Where, ...] = (*OF_ITERATOR, "files", "convert")
+"""What `documents` takes, and what `convert` takes."""
+
+
+def taken_by(*where: Where) -> dict[str, Option]:
+    """Options that are taken in these places, by group."""
+    return {
+        name: entry
+        for group in GROUPS
+        for name, entry in OPTIONS.items()
+        if entry.group == group and entry.where in where
+    }

@@ -1,0 +1,119 @@
+"""What users write, as what is meant: sizes, dates, shares, names. Each takes an option's name."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+
+from so2docs.domain import is_typed_date
+from so2docs.errors import OptionError, flag
+
+WHOLE = 1 << 64
+"""The share of all questions, of 2^64."""
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", re.IGNORECASE)
+
+
+def at_least(least: int, most: int | None = None) -> Callable[[str, int | None], int | None]:
+    """Whole numbers from `least` on, up to `most` if that is given."""
+
+    def check(name: str, value: int | None) -> int | None:
+        if value is None or (value >= least and (most is None or value <= most)):
+            return value
+        wanted = f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
+        raise OptionError(f"{flag(name)} is {value}; it must be {wanted}")
+
+    return check
+
+
+def size(least: int, example: str) -> Callable[[str, str | int | None], int | None]:
+    """Bytes as people write them: `500MB`, `1.5 GiB`, or a plain number."""
+
+    def read(name: str, value: str | int | None) -> int | None:
+        if value is None:
+            return None
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None:
+            raise OptionError(f"{flag(name)} is {value!r}; it must be a size such as {example}")
+        number, unit, binary, byte = match.groups()
+        factor = (_BINARY_UNITS if binary and unit else _UNITS)[unit.lower()]
+        found = int(float(number) * factor)
+        if found < least or (byte and not unit):
+            more = f", at least {least:,} bytes" if least > 1 else ""
+            raise OptionError(
+                f"{flag(name)} is {value!r}; it must be a size such as {example}{more}"
+            )
+        return found
+
+    return read
+
+
+def names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
+    """Names with commas between them, or a list of such."""
+    parts = [value] if isinstance(value, str) else value
+    return tuple(dict.fromkeys(one.strip() for part in parts for one in part.split(",")))
+
+
+def tags(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
+    """Tags in lower case, in order."""
+    found = names(name, value)
+    for tag in found:
+        if not tag or re.search(r"[<>|\s]", tag):
+            raise OptionError(
+                f"{flag(name)} is {tag!r}; it must be one tag, such as python, or several"
+            )
+    return tuple(sorted({tag.lower() for tag in found}))
+
+
+def point_in_time(name: str, value: str | date | None) -> str | None:
+    """A year, month, day or time in the form of the dump, UTC."""
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            value = value.astimezone(UTC)
+        return value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    text = str(value).strip().replace(" ", "T").removesuffix("Z")
+    if re.fullmatch(r"\d{4}(-\d\d)?", text):
+        text += "-01-01" if len(text) == len("2020") else "-01"
+    try:
+        if not is_typed_date(text):
+            raise ValueError
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise OptionError(
+            f"{flag(name)} is {str(value)!r}; it must be a date such as 2020-01-31, 2020, or "
+            "2020-01-31T12:00:00, UTC"
+        ) from None
+    return text
+
+
+def share(name: str, value: str | float | None) -> int | None:
+    """A share of the questions, of 2^64."""
+    if value is None:
+        return None
+    text = str(value).strip()
+    try:
+        percent = text.endswith("%")
+        found = Decimal(text.removesuffix("%")) / (100 if percent else 1)
+        if not 0 < found <= 1 or (found == 1 and not percent):
+            raise ValueError
+    except (InvalidOperation, ValueError):
+        raise OptionError(
+            f"{flag(name)} is {value!r}; it must be above 0% and at most 100%, such as 1% or 0.01"
+        ) from None
+    return int(found * WHOLE)
+
+
+def path(name: str, value: str | os.PathLike[str] | None) -> str | None:
+    """The name of a file or folder."""
+    if value is None:
+        return None
+    if not (found := os.fspath(value)):
+        raise OptionError(f"{flag(name)} is empty, as an unset variable is; give a name")
+    return found
