@@ -51,12 +51,17 @@ def queries(database: str, count: int, seed: int = 1) -> list[str]:
 
 
 def latencies(database: str, count: int) -> tuple[list[float], list[float]]:
-    """Milliseconds of the clock and of CPU of each search, in ascending order; the second time."""
+    """Milliseconds of the clock and of CPU of each search, in ascending order.
+
+    The second time: the first is another reader's, since one keeps what it found.
+    """
     about = read_about(database)
-    store = Store(about, about.sites[0])
     asked = queries(database, count)
+    store = Store(about, about.sites[0])
     for text in asked:
         store.search(parse(text))
+    store.close()
+    store = Store(about, about.sites[0])
     wall, cpu = [], []
     for text in asked:
         started, spent = time.perf_counter(), time.thread_time()

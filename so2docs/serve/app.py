@@ -8,6 +8,7 @@ import ipaddress
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"number": _number, "day": _day, "breakable": _breakable}
+    environment.filters["day_of_file"] = _day_of_file
     return environment
 
 
@@ -204,6 +206,10 @@ def _number(value: object) -> str:
 
 def _day(value: object) -> str:
     return str(value or "")[:10]
+
+
+def _day_of_file(nanoseconds: int) -> str:
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC).date().isoformat()
 
 
 def _breakable(name: str) -> Markup:

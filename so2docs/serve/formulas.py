@@ -111,6 +111,17 @@ def pieces(text: str, sign: str) -> Iterator[Piece]:
         yield Piece(text[start:])
 
 
+def without_cut_formula(text: str, sign: str) -> str:
+    """The start of a text without the formula that it was cut in, if it was."""
+    last = ""
+    for piece in pieces(text, sign):
+        last = piece.text if piece.tex is None else ""
+    opening = next((m for m in _OPENING[sign].finditer(last) if m["open"]), None)
+    if opening is None:
+        return text
+    return text[: len(text) - len(last) + opening.start()].rstrip() + " …"
+
+
 def _end(text: str, at: int, opening: str) -> int | None:
     """Where the formula that was opened ends, behind its closing sign; None if it does not."""
     closing = _CLOSING.get(opening)

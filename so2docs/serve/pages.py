@@ -18,6 +18,7 @@ from starlette.routing import Route
 from so2docs.domain import licenses
 from so2docs.escape import without_turning
 from so2docs.serve.bodies import Renderer, marked, mentioned, unmarked
+from so2docs.serve.formulas import without_cut_formula
 from so2docs.serve.plots import plots
 from so2docs.serve.query import parse
 from so2docs.serve.rendering import Renderings, Text
@@ -124,6 +125,11 @@ class Pages:
     def titled(self, rows: Sequence[Values]) -> list[Values]:
         """Rows with their titles and excerpts as HTML, and their tags as a list."""
         names = ("Title", "Excerpt", "Snippet")
+        if sign := self.store.sign:
+            rows = [
+                {**row, **{n: without_cut_formula(row[n], sign) for n in names[1:] if row.get(n)}}
+                for row in rows
+            ]
         wanted = dict.fromkeys(row[name] for row in rows for name in names if row.get(name))
         shown = self._titles(list(wanted))
         found = []
@@ -252,7 +258,7 @@ class Pages:
         data = {
             "site": site.title,
             "host": site.host,
-            "sources": about.sources,
+            "sources": [source for source in about.sources if source.get("name")],
             "overview": site.overview,
             "rows": about.rows,
             "missing": missing,

@@ -109,7 +109,8 @@ def bind(host: str, port: int) -> socket.socket:
         So2docsError: It cannot be had.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # Of no named protocol, asyncio would leave Nagle's algorithm on: 40 ms more for every page.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))

@@ -27,6 +27,13 @@ from so2docs.serve.server import bind, is_loopback  # noqa: E402
 from so2docs.serve.store import Store  # noqa: E402
 from so2docs.sqlite.about import read_about  # noqa: E402
 
+
+def test_small_answers_do_not_wait_for_others() -> None:
+    """asyncio turns Nagle's algorithm off for sockets that say they are of TCP."""
+    with bind("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP
+
+
 HEADERS = ("content-security-policy", "x-content-type-options", "referrer-policy")
 ENDLESS = (
     "CREATE VIEW tags AS WITH RECURSIVE c(Name, Questions) AS "

@@ -1,0 +1,390 @@
+"""Searching: words of code, stems, counts, orders, filters from the indexes, several sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.serve_site import served
+
+import so2docs
+
+for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
+    pytest.importorskip(_name, reason=f"{_name} is not installed")
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+
+from so2docs.serve.query import parse  # noqa: E402
+from so2docs.serve.store import SEARCH_SORTS, SORTS, Store  # noqa: E402
+from so2docs.sqlite.about import read_about  # noqa: E402
+
+CODE = {
+    1: "<p>The C language and c plus plus.</p>",
+    2: "<p>I use <code>C++</code> with foo bar.</p>",
+    3: "<p>run with <code>--force</code> and foo_bar</p>",
+    4: "<p>brute force, a b, <code>a.b()</code></p>",
+    5: "<p>a.b without brackets, #include &lt;x&gt;</p>",
+    6: "<p>It was baked; bakers bake.</p>",
+}
+
+
+def site(count: int = 300) -> list[dict[str, Any]]:
+    """Questions with one to four answers, or none, whose scores and tags differ."""
+    found = []
+    for number in range(1, count + 1):
+        question_id = number * 10
+        answers = [
+            {"Id": question_id + n, "ParentId": question_id, "Score": (number * n) % 17,
+             "OwnerUserId": n, "Body": f"<p>answer {n}</p>",
+             "CreationDate": f"20{10 + number % 10}-01-01T00:00:00.000"}
+            for n in range(1, number % 5 + 1)
+        ]  # fmt: skip
+        question = {
+            "Id": question_id,
+            "Title": f"Question {number}",
+            "Score": number * 7 % 101,
+            "Tags": ["odd" if number % 2 else "even", *(["rare"] if number % 50 == 0 else [])],
+            "Body": f"<p>word{number % 3} body</p>",
+            "OwnerUserId": number % 7,
+            "CreationDate": f"20{10 + number % 10}-0{1 + number % 9}-01T00:00:00.000",
+            "LastActivityDate": f"20{20 + number % 3}-0{1 + number % 9}-01T00:00:00.000",
+            "Answers": answers,
+        }
+        if number % 3 == 0 and answers:
+            question["AcceptedAnswerId"] = question_id + 1
+        found.append(question)
+    return found
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    path = tmp_path_factory.mktemp("search") / "q.db"
+    so2docs.to_sqlite(site(), path)
+    about = read_about(str(path))
+    found = Store(about, about.sites[0])
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("c++", {2}),
+        ("C++", {2}),
+        ("foo_bar", {3}),
+        ("foo bar", {2, 3}),
+        ("--force", {3}),
+        ("force", {3, 4}),
+        ("a.b()", {4}),
+        ("a.b", {4, 5}),
+        ("#include", {5}),
+        ("force -foo_bar", {4}),
+        ("c -c++", {1}),
+        ("foo_*", {3}),
+        ("bake", {6}),
+        ("baking", set()),
+    ],
+)
+def test_words_of_code(text: str, ids: set[int], tmp_path: Path) -> None:
+    so2docs.to_sqlite([{"Id": n, "Body": body} for n, body in CODE.items()], tmp_path / "q.db")
+    with served(tmp_path / "q.db") as address:
+        found = httpx.get(f"{address}/search.json", params={"q": text}, timeout=60).json()
+    assert {post["Id"] for post in found["posts"]} == ids
+    assert found["count"] == len(ids)
+
+
+def test_stems_are_found_and_marked(tmp_path: Path) -> None:
+    so2docs.to_sqlite([{"Id": n, "Body": body} for n, body in CODE.items()], tmp_path / "q.db",
+                      stemming=True)  # fmt: skip
+    with served(tmp_path / "q.db") as address:
+        page = httpx.get(f"{address}/search?q=baking", timeout=60).text
+    assert "It was <mark>baked</mark>; <mark>bakers</mark> <mark>bake</mark>." in page
+
+
+def passes(post: dict[str, Any], question: dict[str, Any], text: str) -> bool:
+    """Whether a post passes filters, by a second opinion."""
+    is_answer = "ParentId" in post
+    checks = {
+        "is:answer": is_answer,
+        "is:question": not is_answer,
+        "is:answered": bool(question["Answers"]),
+        "is:unanswered": not question["Answers"],
+        "is:accepted": "AcceptedAnswerId" in question,
+        "[odd]": "odd" in question["Tags"],
+        "[EVEN]": "even" in question["Tags"],
+        "[rare]": "rare" in question["Tags"],
+        "-[rare]": "rare" not in question["Tags"],
+        "[nosuch]": False,
+        "-[nosuch]": True,
+        "score:10": post["Score"] >= 10,
+        "score:99": post["Score"] >= 99,
+        "answers:3": len(question["Answers"]) >= 3,
+        "user:3": post["OwnerUserId"] == 3,
+    }
+    return all(checks[part] for part in text.split())
+
+
+FILTERS = [
+    "score:99", "score:10", "answers:3", "[odd]", "[EVEN] score:10", "[rare]", "[nosuch]", "user:3",
+    "user:3 is:answer", "user:3 is:question [odd]", "is:answer score:10", "is:answer [rare]",
+    "is:answer answers:3 -[rare]", "is:unanswered", "is:answered -[nosuch] [odd]",
+    "user:3 answers:3",
+    "is:accepted is:answer", "is:answer [odd] score:10 answers:3", "is:question is:answer",
+    "user:3 score:10 [EVEN] is:answered",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FILTERS)
+@pytest.mark.parametrize("sort", SEARCH_SORTS[1:])
+def test_filters_find_what_passes(text: str, sort: str, store: Store) -> None:
+    both = "user:" in text or "is:answer " in f"{text} "
+    expected = [
+        post
+        for question in site()
+        for post in (question, *(question["Answers"] if both else ()))
+        if passes(post, question, text)
+    ]
+    by = (lambda p: (p["Score"], p["Id"])) if sort == "score" else (lambda p: (p["Id"],))
+    expected.sort(key=by, reverse=True)
+    hits, is_cut = store.hits(parse(text), sort)
+    assert [post_id for _, post_id, _ in hits] == [post["Id"] for post in expected]
+    assert not is_cut
+    page = store.search(parse(text), 2, sort)
+    assert [row["Id"] for row in page.rows] == [post["Id"] for post in expected[20:40]]
+    assert page.count == len(expected)
+
+
+@pytest.mark.parametrize("text", FILTERS)
+def test_filters_narrow_words_down(text: str, store: Store) -> None:
+    expected = {
+        post["Id"]
+        for question in site()
+        for post in (question, *question["Answers"])
+        if passes(post, question, text) and "word1" in post["Body"]
+    }
+    hits, _ = store.hits(parse(f"word1 {text}"), "relevance")
+    assert {post_id for _, post_id, _ in hits} == expected
+
+
+@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize("tag", [None, "odd", "rare", "nosuch"])
+@pytest.mark.parametrize("unanswered", [False, True])
+def test_lists(sort: str, tag: str | None, unanswered: bool, store: Store) -> None:
+    keys: dict[str, Any] = {
+        "newest": lambda q: -q["Id"],
+        "oldest": lambda q: q["Id"],
+        "score": lambda q: (-q["Score"], -q["Id"]),
+        "active": lambda q: ([-ord(c) for c in q["LastActivityDate"]], -q["Id"]),
+    }
+    expected = [q for q in site() if (tag is None or tag in q["Tags"])
+                and not (unanswered and q["Answers"])]  # fmt: skip
+    expected.sort(key=keys[sort])
+    found = store.questions(sort=sort, tag=tag, unanswered=unanswered, page=2)
+    assert [row["Id"] for row in found.rows] == [q["Id"] for q in expected[20:40]]
+    assert found.count == len(expected)
+    assert found.has_more is (len(expected) > 40)
+
+
+@pytest.mark.parametrize(
+    "text", ["score:99", "answers:3", "is:unanswered score:2", "[odd] score:3"]
+)
+def test_filters_alone_read_no_rows_of_posts(text: str, store: Store) -> None:
+    """Bodies are long: a look at 250,000 of them takes seconds, one at an index milliseconds."""
+    for sort in ("newest", "score"):
+        plan = _plan_of(store, lambda sort=sort: store.hits(parse(f"{text} answers:0"), sort))
+        reads = [line for line in plan if line.startswith(("SCAN", "SEARCH")) and " t " not in line]
+        assert reads
+        for line in reads:
+            assert "COVERING INDEX" in line, plan
+
+
+def test_lists_of_a_tag_by_date_sort_nothing(store: Store) -> None:
+    for sort in ("newest", "oldest"):
+        plan = _plan_of(store, lambda sort=sort: store.questions(sort=sort, tag="odd"))
+        assert not [line for line in plan if "TEMP B-TREE" in line], plan
+
+
+def _plan_of(store: Store, ask: Any) -> list[str]:
+    """The plans of the questions that are asked, from the connection that asks them."""
+    asked: list[str] = []
+    with store._connection() as connection:
+        connection.set_trace_callback(asked.append)
+    ask()
+    with store._connection() as connection:
+        connection.set_trace_callback(None)
+        found = []
+        for sql in asked:
+            # The lists of ids, not what is then shown of them.
+            if "INDEXED BY" in sql and "LIMIT" in sql:
+                plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}")
+                found += [row[3] for row in plan.fetchall()]
+    assert found
+    return found
+
+
+def test_filters_are_shown_and_can_be_removed(tmp_path: Path) -> None:
+    so2docs.to_sqlite(site(), tmp_path / "q.db")
+    with served(tmp_path / "q.db") as address:
+        page = httpx.get(f"{address}/search?q=body+[odd]+score:10", timeout=60).text
+        assert '<a href="/search?q=body%20score%3A10" title="without this filter">' in page
+        assert '<a href="/search?q=body%20%5Bodd%5D" title="without this filter">' in page
+        found = httpx.get(f"{address}/search.json?q=body+[odd]+score:10&sort=score", timeout=60)
+        scores = [post["Score"] for post in found.json()["posts"]]
+        assert scores == sorted(scores, reverse=True)
+        assert f"{found.json()['count']} results" in page
+
+
+def test_tags_in_any_case_with_related_ones(tmp_path: Path) -> None:
+    so2docs.to_sqlite(site(), tmp_path / "q.db")
+    with served(tmp_path / "q.db") as address:
+        page = httpx.get(f"{address}/questions?tag=RARE", timeout=60).text
+        assert "6 questions" in page
+        assert '<a href="/questions?tag=even">' in page.split("Related tags")[1]
+        found = httpx.get(f"{address}/tags.json?like=RA", timeout=60).json()
+        assert found["tags"] == [{"Name": "rare", "Questions": 6}]
+
+
+def test_all_sites_at_once(tmp_path: Path) -> None:
+    names = ("apples.stackexchange.com", "pears.stackexchange.com")
+    for number, name in enumerate(names):
+        made = [{"Id": n, "Title": f"fruit {n}", "Score": n * 2 + number, "Tags": ["t"],
+                 "CreationDate": f"20{10 + n}-0{1 + number}-01T00:00:00.000", "Answers": []}
+                for n in range(1, 40)]  # fmt: skip
+        so2docs.to_sqlite(made, tmp_path / f"{name}.db", site=name)
+    with served(*(tmp_path / f"{name}.db" for name in names)) as address:
+        for query in ("fruit", "[t]"):
+            for sort in ("score", "newest"):
+                found: list[Any] = []
+                for page in (1, 2, 3, 4, 5):
+                    asked = {"q": query, "sort": sort, "page": page}
+                    answer = httpx.get(f"{address}/search.json", params=asked, timeout=60).json()
+                    assert answer["count"] == 78
+                    found += [(post["Site"], post["Id"]) for post in answer["posts"]]
+                expected = [(names[n % 2], n // 2) for n in range(79, 1, -1)]
+                assert found == expected
+        answer = httpx.get(f"{address}/search.json?q=fruit", timeout=60).json()
+        assert {post["Site"] for post in answer["posts"][:2]} == set(names)
+        page = httpx.get(f"{address}/search?q=fruit", timeout=60).text
+        assert '<h3><a href="/pears.stackexchange.com/questions/' in page
+        assert '<input id="search"' in httpx.get(f"{address}/", timeout=60).text
+
+
+def test_people(tmp_path: Path) -> None:
+    names = {1: "Ann", 2: "Bob <b>", 3: "ann-marie"}
+    users = {n: {"Id": n, "DisplayName": name, "Reputation": n * 1000} for n, name in names.items()}
+    made = site(30)
+    for question in made:
+        for post in (question, *question["Answers"]):
+            if post["OwnerUserId"] in users:
+                post["Owner"] = users[post["OwnerUserId"]]
+    so2docs.to_sqlite(made, tmp_path / "q.db", site="x.stackexchange.com")
+    with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
+        found = client.get("/users.json").json()
+        assert [user["Id"] for user in found["users"]] == [3, 2, 1]
+        found = client.get("/users.json?sort=name&like=ANN").json()
+        assert [user["DisplayName"] for user in found["users"]] == ["Ann", "ann-marie"]
+        profile = client.get("/users/2.json").json()
+        assert profile["user"]["Questions"] == sum(q["OwnerUserId"] == 2 for q in made)
+        owned = [a for q in made for a in q["Answers"] if a["OwnerUserId"] == 2]
+        assert profile["user"]["Answers"] == len(owned)
+        best = sorted(owned, key=lambda a: (-a["Score"], -a["Id"]))[:10]
+        assert [post["Id"] for post in profile["answers"]] == [post["Id"] for post in best]
+        newest = client.get("/users/2.json?sort=newest").json()["answers"]
+        assert [p["Id"] for p in newest] == sorted((a["Id"] for a in owned), reverse=True)[:10]
+        page = client.get("/users/2").text
+        assert "Bob &lt;b&gt;" in page
+        assert "https://x.stackexchange.com/users/2" in page
+        # Somebody whom posts name and whom the dump does not know.
+        assert "user 5" in client.get("/users/5").text
+        assert client.get("/users/424242").status_code == 404
+        assert '<a class="person" href="/users/2"><bdi>Bob &lt;b&gt;</bdi></a>' in (
+            client.get("/questions").text
+        )
+
+
+def test_without_users_nobody_is_listed(tmp_path: Path) -> None:
+    so2docs.to_sqlite(site(10), tmp_path / "q.db")
+    with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
+        assert "--with users" in client.get("/users").text
+        assert 'href="/users"' not in client.get("/").text
+        assert client.get("/users/1").status_code == 200
+
+
+def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
+    answers = [
+        {"Id": n, "Score": n * 37 % 101, "Body": f"<p>number {n}</p>"} for n in range(2, 122)
+    ]
+    made = {"Id": 1, "Title": "Many", "AcceptedAnswerId": 60, "Answers": answers}
+    so2docs.to_sqlite([made], tmp_path / "q.db")
+    best = sorted(answers, key=lambda a: (a["Id"] != 60, -int(str(a["Score"])), a["Id"]))
+    orders = {
+        "votes": [answer["Id"] for answer in best],
+        "oldest": list(range(2, 122)),
+        "newest": list(range(121, 1, -1)),
+    }
+    with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
+        for sort, expected in orders.items():
+            shown: list[int] = []
+            for page in (1, 2, 3):
+                text = client.get(f"/questions/1?sort={sort}&page={page}").text
+                assert f'120 answers <span class="when">page {page} of 3' in text
+                found = [part.split('"')[0] for part in text.split('id="answer-')[1:]]
+                shown += map(int, found)
+            assert shown == expected
+        for number, answer_id in enumerate(orders["votes"]):
+            to = client.get(f"/a/{answer_id}").headers["location"]
+            page = number // 50 + 1
+            assert to == f"/questions/1{f'?page={page}' if page > 1 else ''}#answer-{answer_id}"
+        assert len(client.get("/questions/1.json").json()["Answers"]) == 120
+
+
+def test_states_and_links(tmp_path: Path) -> None:
+    def link(number: int, post_id: int, to: int, kind: str) -> dict[str, Any]:
+        return {"Id": number, "PostId": post_id, "RelatedPostId": to, "LinkType": kind,
+                "LinkTypeId": {"linked": 1, "duplicate": 3}[kind]}  # fmt: skip
+
+    made: list[dict[str, Any]] = [
+        {"Id": n, "Title": f"Title {n}", "Links": [], "Votes": {}, "Answers": []}
+        for n in range(1, 5)
+    ]
+    made[0] |= {"ClosedDate": "2020-02-02T00:00:00.000", "CommunityOwnedDate": "2020-01-01"}
+    made[0]["Links"] = [
+        link(1, 1, 2, "duplicate"),
+        link(2, 1, 3, "linked"),
+        link(3, 1, 99, "linked"),
+    ]
+    made[0]["Votes"] = {"BountyStart": 2}
+    made[3]["Links"] = [link(4, 4, 1, "linked")]
+    so2docs.to_sqlite(made, tmp_path / "q.db")
+    with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
+        page = client.get("/questions/1").text
+        assert (
+            'Closed 2020-02-02, a duplicate of <a href="/questions/2"><bdi>Title 2</bdi></a>'
+            in page
+        )
+        links = page.split('id="links"')[1].split("</aside>")[0]
+        assert '<a href="/questions/3"><bdi>Title 3</bdi></a>' in links
+        assert '<a href="/questions/4"><bdi>Title 4</bdi></a>' in links
+        assert "links here" in links
+        assert "/questions/99" not in page
+        assert "community wiki" in page
+        assert "2 bounties" in page
+        assert "duplicate of this" in client.get("/questions/2").text
+        assert '<span class="closed">closed</span>' in client.get("/questions").text
+
+
+def test_about(tmp_path: Path) -> None:
+    output = tmp_path / "x.stackexchange.com.jsonl"
+    output.write_text('{"Id":1,"CreationDate":"2019-01-02T00:00:00.000","Answers":[]}\n')
+    so2docs.to_sqlite(output, tmp_path / "q.db", search="titles", stemming=True)
+    with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
+        page = client.get("/about").text
+        found = client.get("/about.json").json()
+    assert "x.stackexchange.com.jsonl" in page
+    assert "2019-01-02 to 2019-01-02" in page
+    assert "comments, links between questions, votes, users; revisions" in page
+    assert "titles and tags, English words in all their forms" in page
+    assert "CC BY-SA 2.5 for what was written before." in page
+    assert found["missing"] == ["comments", "links between questions", "votes", "users"]
+    assert found["sources"][0]["bytes"] == output.stat().st_size
