@@ -7,13 +7,18 @@ what it needs, takes as long as a small site.
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Unpack
 
+import orjson
+
 from so2docs.conversion import check_report, convert_checked, write_report
-from so2docs.errors import OptionError, So2docsError, WorkerDiedError, flag, shown
+from so2docs.errors import OptionError, OutputError, So2docsError, WorkerDiedError, flag, shown
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.output_form import ending, form_of
@@ -45,6 +50,7 @@ class Conversion:
         output: File for its documents.
         report: Of the conversion; None if there was none.
         error: Why it failed; None if it did not.
+        ended: When, in seconds since 1970.
     """
 
     source: str
@@ -52,6 +58,7 @@ class Conversion:
     output: str
     report: Report | None = None
     error: Exception | None = None
+    ended: float = field(default_factory=time.time, compare=False)
 
     @property
     def state(self) -> str:
@@ -73,10 +80,14 @@ class Conversion:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
+        ended = datetime.fromtimestamp(self.ended, UTC).isoformat(timespec="seconds")
         return {
             "source": self.source,
             "site": self.site,
             "output": self.output,
+            "state": self.state,
+            "ended": ended,
+            "converted": None if self.report is None else ended,
             "report": None if self.report is None else self.report.as_dict(),
             "error": None if self.error is None else str(self.error),
         }
@@ -96,7 +107,8 @@ def convert_all(
     each by all processes.
 
     Outputs that exist are left unchanged, so that the same call after an interruption resumes
-    with the first that is missing.
+    with the first that is missing. The report is written as each dump ends, and keeps what it
+    said of those that are not converted this time.
 
     Args:
         sources: The dumps, each in any form that `convert` takes a path of.
@@ -144,6 +156,9 @@ def convert_all(
         done[conversion.source] = conversion
         if when_done is not None:
             when_done(conversion)
+        if report_path not in (None, "-"):
+            with suppress(OutputError):  # The last one has to be written.
+                write_report(report_path, reports_with_earlier(done.values(), report_path))
 
     for source, site, output in planned:
         names = Names(output, run.work_dir, form)
@@ -162,7 +177,8 @@ def convert_all(
                 conversion = _convert(one)
             finish(conversion)
     result = [done[source] for source, _, _ in planned]
-    write_report(report_path, [conversion.as_dict() for conversion in result])
+    if report_path is not None:
+        write_report(report_path, reports_with_earlier(result, report_path))
     return result
 
 
@@ -271,6 +287,63 @@ def _plan(sources: list[str], folder: str, end: str) -> list[tuple[str, str, str
                 "convert one of them alone"
             )
     return list(planned.values())
+
+
+def reports_with_earlier(done: Iterable[Conversion], path: str) -> list[dict[str, Any]]:
+    """What became of each dump; of those not converted this time, what an earlier report says.
+
+    Args:
+        done: The conversions.
+        path: The earlier report, if there is one. What it says of an output counts while the files
+            have the sizes that it says. Dumps that are in it alone come last.
+    """
+    now = [conversion.as_dict() for conversion in done]
+    earlier = {_key(entry): entry for entry in _earlier_entries(path)}
+    for entry in now:
+        before = earlier.pop(_key(entry), None)
+        if entry["report"] is None and before is not None and _is_in_place(before):
+            entry["report"], entry["converted"] = before["report"], before["converted"]
+    return [*now, *earlier.values()]
+
+
+def _key(entry: dict[str, Any]) -> str:
+    return os.path.abspath(str(entry["output"]))
+
+
+def _earlier_entries(path: str) -> list[dict[str, Any]]:
+    """The entries of a report of several conversions; none if it is none or damaged."""
+    try:
+        with open(path, "rb") as file:
+            values = orjson.loads(file.read())
+    except (OSError, ValueError):
+        return []
+    entries = values if isinstance(values, list) else []
+    return [
+        entry
+        for entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("output"), str) and "converted" in entry
+    ]
+
+
+def _is_in_place(entry: dict[str, Any]) -> bool:
+    """Whether the files of an output still have the sizes that its report says."""
+    folder = os.path.dirname(entry["output"])
+    try:
+        files = entry["report"]["manifest"]["files"]
+        sizes = [os.path.getsize(os.path.join(folder, file["name"])) for file in files]
+        return sizes == [file["bytes"] for file in files]
+    except (OSError, KeyError, TypeError):
+        return False
+
+
+def existing(done: Iterable[Conversion]) -> str | None:
+    """A line about outputs that existed, and so hold what an earlier conversion read."""
+    found = [conversion.output for conversion in done if conversion.state == "existed"]
+    if not found:
+        return None
+    first = found[0] if len(found) == 1 else f"{found[0]} and {len(found) - 1:,} more"
+    advice = shown(f"{flag('force', True)} converts again")
+    return f"{first}: existed and stayed as before, whatever the dumps hold now; {advice}"
 
 
 def summary(done: list[Conversion]) -> str:

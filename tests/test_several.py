@@ -4,12 +4,14 @@ import gzip
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command import run
 from support.places import SAMPLES
 
 import so2docs
+from so2docs import several
 from so2docs.options.sites import site_of
 from so2docs.spill import Spill
 
@@ -70,6 +72,86 @@ def test_what_is_there_is_left(dumps: Path) -> None:
     assert again.report is None
     assert again.error is None
     assert forced.report is not None
+
+
+def entries_of(report: Path) -> dict[str, Any]:
+    return {entry["site"]: entry for entry in json.loads(report.read_text(encoding="utf-8"))}
+
+
+def test_a_report_keeps_what_an_earlier_one_said(dumps: Path) -> None:
+    beer, coffee = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
+    report, words = dumps / "report.json", ("-q", "--output-dir", dumps / "out", "--report")
+    done = run("convert", coffee, *words, report)
+    assert (done.returncode, done.stderr) == (0, "")
+    first = entries_of(report)["coffee"]
+    assert (first["state"], first["converted"]) == ("converted", first["ended"])
+    done = run("convert", beer, coffee, dumps / "broken.gz", *words, report)
+    assert done.returncode == 1
+    assert "coffee.jsonl.gz: existed and stayed as before" in done.stderr
+    second = entries_of(report)
+    states = {site: entry["state"] for site, entry in second.items()}
+    assert states == {
+        "beer.stackexchange.com": "converted",
+        "coffee": "existed",
+        "broken": "failed",
+    }
+    assert second["coffee"]["report"] == first["report"]
+    assert second["coffee"]["converted"] == first["converted"]
+    assert so2docs.verify(dumps / "out" / "coffee.jsonl.gz", report=report).validated
+    # Of a run over some of the sites, what is known of the others stays.
+    assert run("convert", beer, *words, report).returncode == 0
+    third = entries_of(report)
+    assert third["coffee"] == second["coffee"]
+    assert third["beer.stackexchange.com"]["report"] == second["beer.stackexchange.com"]["report"]
+    # What is said of another file is not said of this one.
+    with (dumps / "out" / "coffee.jsonl.gz").open("ab") as file:
+        file.write(b"x")
+    run("convert", coffee, *words, report)
+    assert entries_of(report)["coffee"]["report"] is None
+
+
+def test_what_existed_is_said_quietly_too(dumps: Path) -> None:
+    given = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
+    words = ("convert", *given, "--output-dir", dumps / "out", "--quiet")
+    assert run(*words).stderr == ""
+    done = run(*words)
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"so2docs: {dumps / 'out' / 'beer.stackexchange.com.jsonl.gz'}")
+    assert " and 1 more: existed and stayed as before" in done.stderr
+    assert "--force converts again" in done.stderr
+    assert run(*words, "--force").stderr == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["[\n  3]", "[\n  {}]", '[\n  {"output": 3, "converted": 1}]', "[\n  "]
+)
+def test_a_damaged_earlier_report(text: str, dumps: Path) -> None:
+    report = dumps / "report.json"
+    report.write_text(text)
+    words = ("convert", dumps / "coffee", "-q", "--output-dir", dumps / "out", "--report", report)
+    assert run(*words).returncode == 0
+    assert entries_of(report)["coffee"]["state"] == "converted"
+
+
+class Stop(BaseException):
+    """Ends a run from within, as a kill does."""
+
+
+def test_a_report_of_what_was_interrupted(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = several.convert_checked
+
+    def stopped(source: str, *given: Any, **keywords: Any) -> Any:
+        if source.endswith("coffee"):
+            raise Stop
+        return usual(source, *given, **keywords)
+
+    monkeypatch.setattr(several, "convert_checked", stopped)
+    given = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
+    report = dumps / "report.json"
+    words = ("-q", "--output-dir", dumps / "out", "--jobs", "1", "--report", report)
+    with pytest.raises(Stop):
+        run("convert", *given, *words)
+    assert entries_of(report)["beer.stackexchange.com"]["state"] == "converted"
 
 
 def test_a_kill_before_the_spill_is_removed(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:

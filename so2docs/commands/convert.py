@@ -20,7 +20,7 @@ from so2docs.commands.options import (
 from so2docs.commands.terminal import say, shows_progress, tell
 from so2docs.conversion import convert as convert_one
 from so2docs.options.table import OF_CONVERT
-from so2docs.several import Conversion, convert_all, summary
+from so2docs.several import Conversion, convert_all, existing, summary
 
 _DUMP_EXTENSIONS = (".7z", ".zip", ".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst")
 
@@ -96,6 +96,8 @@ def _convert_all(
     done = convert_all(paths, output_dir, when_done=show, **keywords)
     if not quiet:
         tell(f"\n{summary(done)}")
+    elif existed := existing(done):
+        say(existed)
     return done
 
 
