@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         TruncatedDumpError,
         WorkerDiedError,
     )
+    from so2docs.inspection.inspect import Inspection, inspect
     from so2docs.lookup.collection import Collection
     from so2docs.lookup.collection import open as open  # noqa: A004
     from so2docs.lookup.reading import read
@@ -68,6 +69,7 @@ __all__ = [
     "Documents",
     "DumpError",
     "DumpNotFoundError",
+    "Inspection",
     "MalformedDumpError",
     "OptionError",
     "OutputError",
@@ -93,6 +95,7 @@ __all__ = [
     "convert_all",
     "diff",
     "documents",
+    "inspect",
     "patch",
     "read",
     "stats",
@@ -106,6 +109,7 @@ _MODULES = {
     "changes.summary": ("Summary",),
     "contract.verify": ("Verified", "verify"),
     "conversion": ("Documents", "convert", "documents"),
+    "inspection.inspect": ("Inspection", "inspect"),
     "lookup.collection": ("Collection", "open"),
     "lookup.reading": ("read",),
     "report": ("Report", "TableCounts"),

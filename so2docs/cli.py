@@ -24,6 +24,7 @@ EXIT_FAILED, EXIT_USAGE = 1, 2
 
 COMMANDS = (
     "convert",
+    "inspect",
     "show",
     "stats",
     "diff",

@@ -21,7 +21,7 @@ ORDER = (
     {"serve"},
     {"changes", "selftest", "sqlite"},
     {"spark"},
-    {"conversion", "several"},
+    {"conversion", "inspection", "several"},
     {"contract"},
     {"statistics", "lookup"},
     {"passes"},

@@ -60,6 +60,10 @@ class Archive(ABC):
     def open_block(self, entry: Entry, threads: int) -> Reader:
         """A reader of the decompressed block that an entry is in, from the start of the block."""
 
+    @abstractmethod
+    def codecs(self) -> dict[str, int]:
+        """What blocks are compressed by, each with the number of such blocks."""
+
     def find(self, wanted: DumpFile) -> Entry:
         """The member that holds a file of a dump.
 

@@ -31,6 +31,7 @@ SLICE_BYTES = 256 * 1024
 """Rows are parsed in slices of this size: the fastest of 64 KiB to 1 MiB, and small in memory."""
 
 _ROW_START_BYTES = 5
+_MOST_HEAD = 64 * 1024
 _WINDOW = 64 * 1024
 _SMALLEST_CHUNK = 8 * 1024 * 1024
 _MOST_CHUNKS = 400
@@ -58,6 +59,8 @@ class Dump:
         frame: The root's start and closing tags, to put around a slice of rows.
         location: Where the bytes are, if not in `path`: a piece of a stream.
         base: Offset in the stream of the first byte of that piece.
+        head: What is before `start`, not more than 64 KiB; nothing of a piece.
+        encoding: Of its bytes.
     """
 
     path: str
@@ -68,6 +71,8 @@ class Dump:
     frame: Frame
     location: str = ""
     base: int = 0
+    head: bytes = b""
+    encoding: str = "utf-8"
 
     @property
     def file(self) -> str:
@@ -164,14 +169,14 @@ def open_dump(path: str, wanted: DumpFile = POSTS) -> Dump:
 def _inspect(path: str, file: BinaryIO, wanted: DumpFile) -> Dump:
     found = storage.identity(path, file)
     prolog = read_prolog(path, file.read, wanted)
-    start, frame = prolog.start, prolog.frame
+    start, frame, head = prolog.start, prolog.frame, prolog.head[: min(prolog.start, _MOST_HEAD)]
     if prolog.is_empty:
         file.seek(start)
         place = Place(start, prolog.first_line, row=wanted.row)
         check_misc(b"", file.read, empty_root_error(path, place))
-        return Dump(path, found, start, start, prolog.first_line, frame)
+        return Dump(path, found, start, start, prolog.first_line, frame, head=head)
     end = find_in_file(path, file, start=start, size=found[0], frame=frame, wanted=wanted)
-    return Dump(path, found, start, end, prolog.first_line, frame)
+    return Dump(path, found, start, end, prolog.first_line, frame, head=head)
 
 
 def _find_row(file: BinaryIO, offset: int, limit: int) -> int:

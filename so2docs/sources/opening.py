@@ -234,6 +234,7 @@ def _open_unwrapped(
         if encoding is not None:
             decoded = Decoded(reader, encoding)
             source.reader, source.repaired = decoded, lambda: decoded.repaired
+            source.encoding = encoding
             if source.expected is not None:
                 source.expected //= len("<".encode(encoding))
         ahead = ReadAhead(source.reader)

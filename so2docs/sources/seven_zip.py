@@ -12,6 +12,7 @@ from __future__ import annotations
 import lzma
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
@@ -33,6 +34,14 @@ _REFUSED = {
     _ZSTD: "zstd",
     b"\x04\xf7\x11\x02": "brotli",
 }
+_NAMES = {
+    _COPY: "stored",
+    _DEFLATE: "deflate",
+    _BZIP2: "bzip2",
+    _LZMA: "LZMA",
+    _LZMA2: "LZMA2",
+    **_REFUSED,
+}
 _UNKNOWN_SIZE = 1 << 62
 _FEED = 32 * 1024
 _PATIENCE = 100
@@ -52,6 +61,17 @@ class SevenZip(Archive):
             self._archive = _read_header(name, file)
             entries = list(_entries(self._archive))
         super().__init__(name, file, entries)
+
+    def codecs(self) -> dict[str, int]:
+        """What blocks are compressed by, each with their number."""
+        streams = self._archive.header.main_streams
+        folders = [] if streams is None else streams.unpackinfo.folders
+        return dict(
+            Counter(
+                " and ".join(_NAMES.get(c["method"], c["method"].hex()) for c in folder.coders)
+                for folder in folders
+            )
+        )
 
     def open_block(self, entry: Entry, threads: int) -> Reader:
         """A reader of the block that an entry is in."""

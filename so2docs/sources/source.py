@@ -152,6 +152,7 @@ class Source:
         position: Tells how many bytes of what was given have been read.
         total: How many there are; None if that is not known.
         expected: Bytes of the decompressed dump, known or guessed; None if that cannot be.
+        encoding: Of the dump, before it was decoded.
         repaired: Tells how many characters had to be replaced.
         closers: What is to be called at the end.
     """
@@ -164,6 +165,7 @@ class Source:
     position: Callable[[], int] = _nothing
     total: int | None = None
     expected: int | None = None
+    encoding: str = "utf-8"
     repaired: Callable[[], int] = _nothing
     closers: list[Callable[[], object]] = field(default_factory=list)
 

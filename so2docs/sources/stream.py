@@ -45,6 +45,8 @@ class StreamDump:
         path: Its name, for messages.
         frame: The root's start and closing tags.
         first_line: Line of the first byte after the start tag, from 1.
+        head: What stands up to there, in UTF-8.
+        encoding: Of the dump, before it was decoded.
         chunk_bytes: 0, for pieces that grow with the stream.
         size: Bytes of the decompressed dump up to its closing tag: expected at first, true at the
             end; 0 if not known.
@@ -66,6 +68,7 @@ class StreamDump:
             source.close()
             raise
         self.frame, self.first_line = prolog.frame, prolog.first_line
+        self.head, self.encoding = prolog.head[: prolog.start], source.encoding
         self.size = source.expected or 0
         self._end: End | None = None
         self._start = prolog.start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import struct
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -18,6 +19,12 @@ from so2docs.sources.compressed import Streams, raw_lzma
 from so2docs.sources.source import Reader
 
 _ENCRYPTED = 1
+_NAMES = {
+    zipfile.ZIP_STORED: "stored",
+    zipfile.ZIP_DEFLATED: "deflate",
+    zipfile.ZIP_BZIP2: "bzip2",
+    zipfile.ZIP_LZMA: "LZMA",
+}
 
 
 class Zip(Archive):
@@ -41,6 +48,11 @@ class Zip(Archive):
                 for number, member in enumerate(self._members)
             ],
         )
+
+    def codecs(self) -> dict[str, int]:
+        """What members are compressed by, each with their number."""
+        methods = (member.compress_type for member in self._members)
+        return dict(Counter(_NAMES.get(method, f"method {method}") for method in methods))
 
     def open_block(self, entry: Entry, threads: int) -> Reader:
         """A reader of the block that an entry is in."""

@@ -1,0 +1,70 @@
+"""`so2docs inspect`: what a dump is; what it needs is imported when it runs."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from so2docs.commands.terminal import allow_any_encoding, say, shows_progress
+from so2docs.escape import for_terminal
+
+_EPILOG = """\b
+Example:
+  so2docs inspect beer.stackexchange.com.7z
+  so2docs inspect *.7z --json --sha256 > dumps.json
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("dumps", nargs=-1, required=True, type=click.Path(), metavar="DUMP...")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, an array, instead of text.")
+@click.option("--sha256", is_flag=True, help="Read the files once more, for their SHA-256.")
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
+)
+@click.option("--work-dir", metavar="DIR", help="Folder for temporary files, 60 bytes a post.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress, only errors.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def inspect(
+    *,
+    dumps: tuple[str, ...],
+    as_json: bool,
+    sha256: bool,
+    jobs: int | None,
+    work_dir: str | None,
+    quiet: bool,
+    debug: bool,
+) -> int:
+    """Say what each DUMP is, without converting it.
+
+    Form and compression, rows, dates and order of each table, the release that it probably is, rows
+    that the publisher made up, and where the counts in its rows differ from the rows that there
+    are.
+
+    Exit codes: 0 every table can be read, 1 one cannot, or is not XML, 2 wrong usage.
+    """
+    from so2docs.errors import DumpError
+    from so2docs.inspection.inspect import Inspection
+    from so2docs.inspection.inspect import inspect as look
+
+    allow_any_encoding()
+    found: list[Inspection] = []
+    is_sound = True
+    for dump in dumps:
+        try:
+            one = look(
+                dump, sha256=sha256, jobs=jobs, work_dir=work_dir, progress=shows_progress(quiet)
+            )
+        except DumpError as error:
+            say(error)
+            is_sound = False
+            continue
+        found.append(one)
+        is_sound = is_sound and one.is_sound
+        if not as_json:
+            click.echo(for_terminal(one))
+    if as_json:
+        values = [one.as_dict() for one in found]
+        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
+    return int(not is_sound)

@@ -1,0 +1,240 @@
+"""Equalities that hold inside every dump, and the rows of this one for which they do not.
+
+What is known of an id is kept in files that are mapped into memory, so that the system can take the
+memory back: 60 bytes a post for all of it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from so2docs.domain import FIRST_FABRICATED_ID
+from so2docs.inspection.rows import Found
+
+_QUESTION, _ANSWER = 1, 2
+_EXAMPLES = 5
+_FIRST_IDS = 1 << 16
+_AT_ONCE = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An equality that was held against the rows.
+
+    Attributes:
+        name: What should hold.
+        checked: Rows that it is about.
+        differ: Those for which it does not hold.
+        examples: The first ids of those, or the names of tags.
+    """
+
+    name: str
+    checked: int
+    differ: int
+    examples: tuple[int | str, ...]
+
+
+class ById:
+    """A number for each id, 0 at first."""
+
+    def __init__(self, folder: str, form: Literal["b", "i", "q"]) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        self._form, self._width = form, {"b": 1, "i": 4, "q": 8}[form]
+        self._map: mmap.mmap | None = None
+        self._grow(_FIRST_IDS)
+
+    def _grow(self, ids: int) -> None:
+        self._close_view()
+        os.ftruncate(self._file.fileno(), ids * self._width)
+        self._map = mmap.mmap(self._file.fileno(), ids * self._width)
+        self.values = memoryview(self._map).cast("B").cast(self._form)
+
+    def _close_view(self) -> None:
+        if self._map is not None:
+            self.values.release()
+            self._map.close()
+            self._map = None
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._close_view()
+        self._file.close()
+
+    def update(
+        self, found: Found, name: str, change: Callable[[int, int], int], sign: int = 1
+    ) -> None:
+        """Change the numbers of the ids of a chunk.
+
+        Args:
+            found: What was found in it.
+            name: Which of its pairs.
+            change: The number that was there, and the value of the pair -> the number.
+            sign: What values are multiplied by.
+        """
+        keys, values = found.pairs.get(name, ((), ()))
+        highest = max((key for key in keys if key < FIRST_FABRICATED_ID), default=0)
+        if highest >= len(self.values):
+            self._grow(max(highest + 1, 2 * len(self.values)))
+        there = self.values
+        for key, value in zip(keys, values, strict=True):
+            if key < FIRST_FABRICATED_ID:
+                there[key] = change(there[key], sign * value)
+
+    def __getitem__(self, key: int) -> int:
+        return self.values[key] if key < len(self.values) else 0
+
+    def filled(self) -> Iterator[int]:
+        """Ids whose number is not 0, in ascending order."""
+        size = _AT_ONCE * self._width
+        blank = bytes(size)
+        raw = self.values.cast("B")
+        for start in range(0, len(self.values), _AT_ONCE):
+            at = start * self._width
+            if raw[at : at + size] != blank[: len(raw) - at]:
+                end = min(start + _AT_ONCE, len(self.values))
+                yield from (key for key in range(start, end) if self.values[key])
+        raw.release()
+
+
+def _add(before: int, value: int) -> int:
+    return before + value
+
+
+def _set(before: int, value: int) -> int:
+    return value
+
+
+_FORMS: dict[str, Literal["b", "i", "q"]] = {
+    "kind": "b",
+    "closed": "b",
+    "answers": "i",
+    "comments": "i",
+    "parent": "q",
+    "accepted": "q",
+    "created": "q",
+    "edited": "q",
+    "last revision": "q",
+    "closing": "q",
+}
+
+
+class Audit:
+    """Compares what rows declare with the rows that there are."""
+
+    def __init__(self, folder: str) -> None:
+        self._by_id = {name: ById(folder, form) for name, form in _FORMS.items()}
+        self._tags: Counter[str] = Counter()
+        self._declared_tags: Counter[str] = Counter()
+        self._tables: set[str] = set()
+
+    def close(self) -> None:
+        """Remove the files."""
+        for numbers in self._by_id.values():
+            numbers.close()
+
+    def add(self, table: str, found: Found) -> None:
+        """Add a chunk of a table; the chunks of a table come in their order."""
+        self._tables.add(table)
+        known = self._by_id
+        if table == "posts":
+            for name in ("kind", "closed", "parent", "accepted", "edited"):
+                known[name].update(found, name, _set)
+            # Both dates are the same: what is left is 0.
+            known["created"].update(found, "created", int.__xor__)
+            known["answers"].update(found, "answers declared", _add)
+            known["comments"].update(found, "comments declared", _add)
+            keys, parents = found.pairs.get("parent", ((), ()))
+            swapped = Found(pairs={"answer": (parents, [1] * len(keys))})  # type: ignore[dict-item]
+            known["answers"].update(swapped, "answer", _add, -1)
+            self._tags.update(found.counts)
+        elif table == "comments":
+            known["comments"].update(found, "comment", _add, -1)
+        elif table == "posthistory":
+            known["created"].update(found, "first revision", int.__xor__)
+            known["last revision"].update(found, "last revision", max)
+            # Ids are not in the order of dates after a migration.
+            known["closing"].update(found, "closing", max)
+        elif table == "tags":
+            self._declared_tags.update(found.counts)
+
+    def checks(self) -> list[Check]:
+        """What holds, as far as the tables that were read tell."""
+        if "posts" not in self._tables:
+            return []
+        known = self._by_id
+        kind, parent, accepted = known["kind"], known["parent"], known["accepted"]
+        checks = [
+            self._check("AnswerCount is the number of answers", known["answers"], {_QUESTION}),
+            self._check_ids(
+                "AcceptedAnswerId is an answer to the question",
+                _count(accepted),
+                (key for key in accepted.filled() if parent[accepted[key]] != key),
+            ),
+        ]
+        if "comments" in self._tables:
+            every = {_QUESTION, _ANSWER, 3}
+            checks.append(
+                self._check("CommentCount is the number of comments", known["comments"], every)
+            )
+        if "tags" in self._tables:
+            names = self._tags.keys() | self._declared_tags.keys()
+            differ = sorted(n for n in names if self._tags[n] != self._declared_tags[n])
+            checks.append(
+                Check(
+                    "Count of a tag is the number of questions with it",
+                    len(names),
+                    len(differ),
+                    tuple(differ[:_EXAMPLES]),
+                )
+            )
+        if "posthistory" in self._tables:
+            edited, last, closing = known["edited"], known["last revision"], known["closing"]
+            closed = known["closed"]
+            questions = [key for key in closing.filled() if kind[key] == _QUESTION]
+            either = sorted({*questions, *closed.filled()})
+            checks += [
+                self._check(
+                    "a first revision has the date of its post",
+                    known["created"],
+                    {_QUESTION, _ANSWER},
+                ),
+                self._check_ids(
+                    "LastEditDate is not after the last revision",
+                    _count(edited),
+                    (key for key in edited.filled() if edited[key] > last[key]),
+                ),
+                self._check_ids(
+                    "ClosedDate is there where the history ends closed",
+                    len(either),
+                    (key for key in either if closing[key] & 1 != closed[key]),
+                ),
+            ]
+        return checks
+
+    def _check(self, name: str, numbers: ById, kinds: set[int]) -> Check:
+        """That the numbers of some kinds of posts are 0."""
+        kind = self._by_id["kind"]
+        differ = (key for key in numbers.filled() if kind[key] in kinds)
+        count = sum(1 for key in kind.filled() if kind[key] in kinds)
+        return self._check_ids(name, count, differ)
+
+    @staticmethod
+    def _check_ids(name: str, checked: int, differ: Iterator[int]) -> Check:
+        examples: list[int] = []
+        count = 0
+        for key in differ:
+            count += 1
+            if len(examples) < _EXAMPLES:
+                examples.append(key)
+        return Check(name, checked, count, tuple(examples))
+
+
+def _count(numbers: ById) -> int:
+    """How many ids have a number."""
+    return sum(1 for _ in numbers.filled())

@@ -1,0 +1,335 @@
+"""A dump, looked into without converting it: one pass over its tables."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from so2docs.errors import DumpError, OptionError
+from so2docs.inspection.audit import Audit, Check
+from so2docs.inspection.rows import Found, look
+from so2docs.options.sites import site_of
+from so2docs.passes.workers import Workers
+from so2docs.progress import Progress
+from so2docs.report import as_size
+from so2docs.schema import Table
+from so2docs.sources.kinds import POSTS, DumpFile
+from so2docs.sources.opening import Catalog, SourceFile, file_in_folder, names_in_folder
+from so2docs.sources.tables import TableFile, in_reading_order
+
+_FILES = (
+    "Badges.xml",
+    "Comments.xml",
+    "PostHistory.xml",
+    "PostLinks.xml",
+    "Posts.xml",
+    "Tags.xml",
+    "Users.xml",
+    "Votes.xml",
+)
+_COMMENT = re.compile(rb"<!--(.*?)-->", re.DOTALL)
+_NAMED_DATE = re.compile(r"(?<!\d)(20[012]\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
+_MOST_MONTHS = 3
+"""Rows that end more months than that before the date in a name are of another release."""
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedFile:
+    """A file of a dump.
+
+    Attributes:
+        path: The file.
+        form: What it is.
+        bytes: Its size.
+        codecs: What each block of an archive is compressed by, with the number of such blocks.
+        members: Bytes of each file in an archive.
+        sha256: Its SHA-256 in hexadecimal, if it was asked for.
+    """
+
+    path: str
+    form: str
+    bytes: int
+    codecs: dict[str, int] = field(default_factory=dict)
+    members: dict[str, int] = field(default_factory=dict)
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedTable:
+    """A table of a dump.
+
+    Attributes:
+        file: Its name.
+        bytes: Bytes of XML.
+        encoding: Of its bytes.
+        rows: Number of rows.
+        first_date: The earliest date of any row that the publisher did not make up.
+        last_date: The latest one.
+        is_ordered: Whether rows are in ascending order of `Id`.
+        descents: Rows whose `Id` is not above that of the row before.
+        first_descent: `Id` of the first of them.
+        made_up: Rows that the publisher made up, by their ids.
+        with_licence: Rows that name a licence.
+        malformed: Rows that are not XML.
+        repaired: Characters that XML or the encoding forbids.
+        comments: Comments before the first row, such as one on the licence.
+        problem: Why it could not be read to its end.
+    """
+
+    file: str
+    bytes: int
+    encoding: str = "utf-8"
+    rows: int = 0
+    first_date: str = ""
+    last_date: str = ""
+    is_ordered: bool = True
+    descents: int = 0
+    first_descent: int | None = None
+    made_up: int = 0
+    with_licence: int = 0
+    malformed: int = 0
+    repaired: int = 0
+    comments: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What a dump is.
+
+    Attributes:
+        dump: What was given.
+        site: The site, as far as the name tells.
+        files: The files that it is in.
+        tables: Its tables, by name of the file.
+        last_date: The latest date of any row.
+        release: Month in which it was probably made: that of the last row.
+        remarks: What does not fit together, in words.
+        checks: Equalities that hold inside a dump, and where they do not.
+    """
+
+    dump: str
+    site: str
+    files: list[InspectedFile]
+    tables: dict[str, InspectedTable]
+    last_date: str
+    release: str
+    remarks: list[str]
+    checks: list[Check]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every table could be read to its end, and is XML."""
+        return not any(table.problem or table.malformed for table in self.tables.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return {**asdict(self), "is_sound": self.is_sound}
+
+    def __str__(self) -> str:
+        lines = [f"{self.dump}: {self.site}, rows until {self.last_date[:10] or 'no date'}"]
+        for one in self.files:
+            codecs = ", ".join(
+                f"{name} in {n:,} block{'s'[: n > 1]}" for name, n in one.codecs.items()
+            )
+            inside = f", {codecs}" if codecs else ""
+            lines.append(f"  {one.path}: {one.form}{inside}, {as_size(one.bytes)}")
+            if one.sha256:
+                lines.append(f"    SHA-256 {one.sha256}")
+        head = ("table", "rows", "bytes", "first date", "last date", "order of Id", "made up")
+        rows = [head]
+        for name, table in self.tables.items():
+            order = "ascending" if table.is_ordered else f"{table.descents:,} descents"
+            dates = table.first_date[:10], table.last_date[:10]
+            counts = f"{table.rows:,}", as_size(table.bytes)
+            rows.append((name, *counts, *dates, order, f"{table.made_up:,}"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+            lines.append(f"  {'  '.join(cells)}".rstrip())
+        for check in self.checks:
+            result = f"holds for {check.checked:,}"
+            if check.differ:
+                examples = ", ".join(map(str, check.examples))
+                result = f"does not hold for {check.differ:,} of {check.checked:,}: {examples}"
+            lines.append(f"  {check.name}: {result}")
+        return "\n".join([*lines, *(f"  note: {remark}" for remark in self.remarks)])
+
+
+def inspect(
+    dump: str | os.PathLike[str],
+    *,
+    sha256: bool = False,
+    jobs: int | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> Inspection:
+    """Find out what a dump is, without converting it: form, tables, dates, and counts that differ.
+
+    >>> print(so2docs.inspect("beer.stackexchange.com.7z"))
+
+    Args:
+        dump: An archive or a folder with the tables of a site, or one `Posts.xml`, packed or not.
+        sha256: Read the files once more, for their SHA-256.
+        jobs: Worker processes; all cores if None.
+        work_dir: Folder for temporary files, about 60 bytes a post.
+        progress: Show a bar.
+
+    Raises:
+        DumpError: It does not exist, or no table of a dump is in it.
+    """
+    path = os.fspath(dump)
+    if path == "-":
+        raise OptionError("standard input cannot be inspected; give the name of a file")
+    folder = None if work_dir is None else os.fspath(work_dir)
+    count = jobs or os.cpu_count() or 1
+    with Catalog() as catalog, tempfile.TemporaryDirectory(dir=folder) as temporary:
+        tables = _find(path, catalog)
+        files = _files(tables, sha256)
+        found: dict[str, InspectedTable] = {}
+        bar = Progress(shown=progress)
+        bar.plan(sum(table.size for table in tables))
+        with closing(Audit(temporary)) as audit, Workers(count) as workers, bar:
+            for table in in_reading_order(tables[0], tables[1:]):
+                with bar.step(table.table.file, table.size, table.size) as shown:
+                    found[table.table.file] = _read(table, audit, workers, temporary, shown.update)
+            checks = audit.checks() if not any(one.problem for one in found.values()) else []
+    ordered = {name: found[name] for name in sorted(found)}
+    last_date = max((one.last_date for one in ordered.values()), default="")
+    remarks = list(_remarks(path, ordered, last_date))
+    release = last_date[:7]
+    return Inspection(path, site_of(path), files, ordered, last_date, release, remarks, checks)
+
+
+def _find(path: str, catalog: Catalog) -> list[TableFile]:
+    """The tables in an archive, a folder or a file."""
+    if not os.path.isdir(path):
+        source = catalog.look(path)
+        if source.archive() is None:
+            return [_table(source, POSTS)]
+        wanted = [w for w in map(_wanted, _FILES) if w.among(_names(source))]
+        found = [_table(source, one) for one in wanted]
+    else:
+        there = names_in_folder(path)
+        wanted = [w for w in map(_wanted, _FILES) if w.beside(there, "")]
+        if not wanted:
+            return _find(file_in_folder(path, POSTS), catalog)
+        found = [_table(catalog.look(file_in_folder(path, one)), one) for one in wanted]
+    if not found:
+        raise DumpError(path, "holds no table of a dump", advice="give the archive of a site")
+    return found
+
+
+def _names(source: SourceFile) -> list[str]:
+    return [entry.name for entry in source.members()]
+
+
+def _wanted(file: str) -> DumpFile:
+    stem = file.removesuffix(".xml").lower()
+    return DumpFile(file, stem)
+
+
+def _table(source: SourceFile, wanted: DumpFile) -> TableFile:
+    archive = source.archive()
+    entry = None if archive is None else archive.find(wanted)
+    size = source.identity[0] if source.is_plain else source.expected
+    table = Table(wanted.rows, wanted.file, wanted.row, frozenset(), (), 0)
+    name = source.path if entry is None else f"{source.path} ({wanted.file})"
+    return TableFile(table, name, size if entry is None else entry.size, source, entry)
+
+
+def _files(tables: list[TableFile], sha256: bool) -> list[InspectedFile]:
+    """The files that tables are in."""
+    found: dict[str, InspectedFile] = {}
+    for table in tables:
+        source = table.source
+        if source is None or source.path in found:
+            continue
+        archive, digest = source.archive(), None
+        if sha256:
+            with source.open() as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+        form = source.kind.name if source.kind else "a plain file" if source.is_plain else "XML"
+        codecs = {} if archive is None else archive.codecs()
+        members = {entry.name: entry.size for entry in source.members()}
+        size = source.identity[0]
+        found[source.path] = InspectedFile(source.path, form, size, codecs, members, digest)
+    return list(found.values())
+
+
+def _read(
+    table: TableFile, audit: Audit, workers: Workers, folder: str, shown: Callable[[int], object]
+) -> InspectedTable:
+    """Read a table to its end."""
+    found, size = Found(), table.size
+    comments: tuple[str, ...] = ()
+    encoding, problem, repaired = "utf-8", None, 0
+    try:
+        with closing(table.open(threads=workers.jobs, work_dir=folder)) as dump:
+            encoding, comments = dump.encoding, _comments(dump.head)
+            tasks = (
+                (table.table.name, chunk)
+                for chunk in dump.chunks(dump.chunk_bytes, (), Path(folder))
+            )
+            for chunk, part in workers.run(look, tasks):
+                audit.add(table.table.name, part)
+                found.add(part)
+                dump.progress(chunk)
+                shown(chunk.end - chunk.start)
+            dump.check_end()
+            size = dump.size
+            repaired = dump.ended(dump.chunk_bytes or 1).repaired
+    except DumpError as error:
+        problem = str(error)
+    return InspectedTable(
+        file=table.table.file,
+        bytes=size,
+        encoding=encoding,
+        rows=found.rows,
+        first_date=found.first_date,
+        last_date=found.last_date,
+        is_ordered=not found.descents,
+        descents=found.descents,
+        first_descent=found.descent,
+        made_up=found.made_up,
+        with_licence=found.licence,
+        malformed=found.malformed,
+        repaired=found.repaired + repaired,
+        comments=comments,
+        problem=problem,
+    )
+
+
+def _comments(head: bytes) -> tuple[str, ...]:
+    """The comments before the first row."""
+    return tuple(text.decode(errors="replace").strip() for text in _COMMENT.findall(head))
+
+
+def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> Iterator[str]:
+    """What does not fit together."""
+    for table in tables.values():
+        if table.problem:
+            yield table.problem
+        if table.malformed:
+            yield f"{table.file}: {table.malformed:,} rows are not well-formed XML"
+    named = _NAMED_DATE.findall(path)
+    if named and last_date:
+        year, month = map(int, named[-1])
+        months = 12 * (year - int(last_date[:4])) + month - int(last_date[5:7])
+        if months > _MOST_MONTHS:
+            yield (
+                f"its name says {year}-{month:02}, and its rows end on {last_date[:10]}: "
+                "it is probably an older release"
+            )
+    if made_up := sum(table.made_up for table in tables.values()):
+        yield f"{made_up:,} rows are made up by the publisher: --drop-fabricated leaves them out"
+    posts = tables.get("Posts.xml")
+    if posts is not None and not posts.is_ordered:
+        yield f"posts are not in the order of their ids, first at {posts.first_descent}"

@@ -1,0 +1,210 @@
+"""What a worker finds in a chunk of a table: rows, dates, ids, and what the audit compares.
+
+Numbers travel in arrays; what the audit makes of them is in `audit`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from so2docs.domain import FIRST_FABRICATED_ID
+from so2docs.posts import rows
+from so2docs.posts.rows import Row
+from so2docs.sources.dump import Chunk, slices
+
+Pairs = dict[str, tuple["array[int]", "array[int]"]]
+
+_DATES = ("CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "Date")
+_REVISIONS = frozenset({*"123456789", "24"})
+"""Title, body and tags: first ones, edited, rolled back, or edited as somebody suggested. The
+`LastEditDate` of the wiki of a tag can be that of its first ones."""
+
+_CLOSED, _REOPENED, _INITIAL_BODY = "10", "11", "2"
+_QUESTION, _ANSWER = "1", "2"
+_DIGITS = str.maketrans("", "", "-T:.")
+_DATE_DIGITS = 17
+
+
+@dataclass(slots=True)
+class Found:
+    """What is in some rows of a table.
+
+    Attributes:
+        rows: Their number.
+        malformed: Those that are not XML.
+        repaired: Characters that XML forbids.
+        first_date: The earliest date of any.
+        last_date: The latest one.
+        first_id: `Id` of the first row; None if it has none.
+        last_id: `Id` of the last row.
+        descents: Rows whose `Id` is not above that of the row before.
+        descent: The first of them.
+        made_up: Rows with an `Id` that the publisher made up.
+        licence: Rows that name a licence.
+        pairs: What the audit compares: ids, and a value for each.
+        counts: Rows, or what they declare, by the name of a tag.
+    """
+
+    rows: int = 0
+    malformed: int = 0
+    repaired: int = 0
+    first_date: str = ""
+    last_date: str = ""
+    first_id: int | None = None
+    last_id: int | None = None
+    descents: int = 0
+    descent: int | None = None
+    made_up: int = 0
+    licence: int = 0
+    pairs: Pairs = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Found) -> None:
+        """Add the rows that follow; pairs stay with them."""
+        if self.last_id is not None and other.first_id is not None:
+            self._order(other.first_id)
+        self.rows += other.rows
+        self.malformed += other.malformed
+        self.repaired += other.repaired
+        self.made_up += other.made_up
+        self.licence += other.licence
+        self.descents += other.descents
+        if self.descent is None:
+            self.descent = other.descent
+        self._extend(other.first_date, other.last_date)
+        self.first_id = other.first_id if self.first_id is None else self.first_id
+        self.last_id = self.last_id if other.last_id is None else other.last_id
+        self.counts.update(other.counts)
+
+    def _order(self, row_id: int) -> None:
+        if self.last_id is not None and row_id <= self.last_id:
+            self.descents += 1
+            self.descent = row_id if self.descent is None else self.descent
+
+    def _extend(self, first: str, last: str) -> None:
+        if first:
+            self.first_date = min(self.first_date or first, first)
+            self.last_date = max(self.last_date, last)
+
+    def add_rows(self, part: Iterable[Row]) -> None:
+        """Count rows: ids, dates, licences."""
+        for row in part:
+            self.rows += 1
+            self.licence += "ContentLicense" in row
+            row_id = _number(row.get("Id"))
+            is_made_up = row_id is not None and row_id >= FIRST_FABRICATED_ID
+            if row_id is not None:
+                self._order(row_id)
+                self.first_id = row_id if self.first_id is None else self.first_id
+                self.last_id = row_id
+                self.made_up += is_made_up
+            if not is_made_up:
+                dates = [row[name] for name in _DATES if name in row]
+                self._extend(min(dates, default=""), max(dates, default=""))
+
+    def pair(self, name: str, key: int, value: int) -> None:
+        """Note a value of an id."""
+        if name not in self.pairs:
+            self.pairs[name] = array("q"), array("q")
+        keys, values = self.pairs[name]
+        keys.append(key)
+        values.append(value)
+
+
+def look(task: tuple[str, Chunk]) -> tuple[Chunk, Found]:
+    """Look at a chunk of a table.
+
+    Args:
+        task: Name of the table, and the chunk.
+
+    Raises:
+        ChangedDumpError: The dump is not what it was.
+    """
+    table, (_, dump, start, end) = task
+    found, collect = Found(), _COLLECTORS.get(table)
+    for _, data in slices(dump, start, end):
+        for part in rows.parse(data, dump.frame):
+            if isinstance(part, rows.Malformed):
+                found.malformed += 1
+                continue
+            found.repaired += part.repaired
+            found.add_rows(part.rows)
+            if collect is not None:
+                for row in part.rows:
+                    collect(found, row)
+    return task[1], found
+
+
+def _number(text: str | None) -> int | None:
+    """A number of a row that fits an id; None if it is not one."""
+    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 12
+    return int(text) if is_number and text else None
+
+
+def _date(text: str | None) -> int:
+    """A date as a number whose digits are those of the date; 0 if there is none."""
+    digits = (text or "").translate(_DIGITS)[:_DATE_DIGITS]
+    if not (digits.isascii() and digits.isdigit()):
+        return 0
+    return int(digits.ljust(_DATE_DIGITS, "0"))
+
+
+def tags_of(text: str) -> list[str]:
+    """The tags of a question, in the notation of any year: `<a><b>` or `|a|b|`."""
+    return text[1:-1].split("><") if text.startswith("<") else text.strip("|").split("|")
+
+
+def _collect_post(found: Found, row: Row) -> None:
+    post_id, kind = _number(row.get("Id")), row.get("PostTypeId", "")
+    if post_id is None:
+        return
+    found.pair("kind", post_id, int(kind) if kind in (_QUESTION, _ANSWER) else 3)
+    found.pair("created", post_id, _date(row.get("CreationDate")))
+    found.pair("comments declared", post_id, _number(row.get("CommentCount")) or 0)
+    if "LastEditDate" in row:
+        found.pair("edited", post_id, _date(row["LastEditDate"]))
+    if kind == _ANSWER and (parent := _number(row.get("ParentId"))) is not None:
+        found.pair("parent", post_id, parent)
+    if kind != _QUESTION:
+        return
+    found.pair("answers declared", post_id, _number(row.get("AnswerCount")) or 0)
+    if "ClosedDate" in row:
+        found.pair("closed", post_id, 1)
+    if (answer := _number(row.get("AcceptedAnswerId"))) is not None:
+        found.pair("accepted", post_id, answer)
+    if tags := row.get("Tags"):
+        found.counts.update(tags_of(tags))
+
+
+def _collect_comment(found: Found, row: Row) -> None:
+    if (post_id := _number(row.get("PostId"))) is not None:
+        found.pair("comment", post_id, 1)
+
+
+def _collect_history(found: Found, row: Row) -> None:
+    post_id, kind = _number(row.get("PostId")), row.get("PostHistoryTypeId", "")
+    if post_id is None:
+        return
+    date = _date(row.get("CreationDate"))
+    if kind in _REVISIONS:
+        found.pair("last revision", post_id, date)
+    if kind == _INITIAL_BODY:
+        found.pair("first revision", post_id, date)
+    elif kind in (_CLOSED, _REOPENED):
+        found.pair("closing", post_id, date << 1 | (kind == _CLOSED))
+
+
+def _collect_tag(found: Found, row: Row) -> None:
+    if name := row.get("TagName"):
+        found.counts[name] += _number(row.get("Count")) or 0
+
+
+_COLLECTORS = {
+    "posts": _collect_post,
+    "comments": _collect_comment,
+    "posthistory": _collect_history,
+    "tags": _collect_tag,
+}

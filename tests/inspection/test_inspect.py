@@ -1,0 +1,195 @@
+"""What a dump is, without converting it: the same from every form; what does not fit is said."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import py7zr
+import pytest
+from support.command import run
+from support.places import SAMPLES
+
+import so2docs
+
+SITE = SAMPLES / "site"
+Change = Callable[[str], str]
+
+HISTORY = """<posthistory>
+  <row Id="1" PostHistoryTypeId="2" PostId="1" CreationDate="2020-01-01T00:00:00.000" />
+  <row Id="2" PostHistoryTypeId="2" PostId="2" CreationDate="2020-01-02T00:00:00.000" />
+  <row Id="3" PostHistoryTypeId="5" PostId="1" CreationDate="2020-02-01T00:00:00.000" />
+  <row Id="4" PostHistoryTypeId="11" PostId="1" CreationDate="2020-04-01T00:00:00.000" />
+  <row Id="5" PostHistoryTypeId="10" PostId="1" CreationDate="2020-05-01T00:00:00.000" />
+  <row Id="6" PostHistoryTypeId="10" PostId="1" CreationDate="2020-03-01T00:00:00.000" />
+</posthistory>"""
+FILES = {
+    "Posts.xml": """<?xml version="1.0" encoding="utf-8"?>
+<!-- CC BY-SA -->
+<posts>
+  <row Id="1" PostTypeId="1" AcceptedAnswerId="2" CreationDate="2020-01-01T00:00:00.000"
+    LastEditDate="2020-02-01T00:00:00.000" ClosedDate="2020-05-01T00:00:00.000" AnswerCount="1"
+    CommentCount="1" Tags="&lt;tea&gt;&lt;green-tea&gt;" ContentLicense="CC BY-SA 4.0" />
+  <row Id="2" PostTypeId="2" ParentId="1" CreationDate="2020-01-02T00:00:00.000"
+    CommentCount="0" ContentLicense="CC BY-SA 4.0" />
+</posts>""",
+    "Comments.xml": """<comments>
+  <row Id="5" PostId="1" CreationDate="2020-06-01T10:00:00.000" />
+</comments>""",
+    "PostHistory.xml": HISTORY,
+    "Tags.xml": """<tags>
+  <row Id="1" TagName="tea" Count="1" />
+  <row Id="2" TagName="green-tea" Count="1" />
+</tags>""",
+    "Badges.xml": """<badges><row Id="1" Date="2020-07-01T10:00:00.000" /></badges>""",
+}
+CHECKS = {
+    "AnswerCount is the number of answers": 1,
+    "AcceptedAnswerId is an answer to the question": 1,
+    "CommentCount is the number of comments": 2,
+    "Count of a tag is the number of questions with it": 2,
+    "a first revision has the date of its post": 2,
+    "LastEditDate is not after the last revision": 1,
+    "ClosedDate is there where the history ends closed": 1,
+}
+
+
+def write(folder: Path, file: str = "", change: Change = str) -> Path:
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(change(text) if name == file else text, encoding="utf-8")
+    return folder
+
+
+def test_all_that_holds(tmp_path: Path) -> None:
+    found = so2docs.inspect(write(tmp_path / "tea"), jobs=1)
+    assert {check.name: check.checked for check in found.checks} == CHECKS
+    assert [check.differ for check in found.checks] == [0] * len(CHECKS)
+    assert found.is_sound
+    assert not found.remarks
+    assert (found.last_date[:10], found.release) == ("2020-07-01", "2020-07")
+    posts = found.tables["Posts.xml"]
+    assert (posts.rows, posts.with_licence, posts.is_ordered) == (2, 2, True)
+    assert (posts.first_date[:10], posts.last_date[:10]) == ("2020-01-01", "2020-05-01")
+    assert posts.comments == ("CC BY-SA",)
+
+
+@pytest.mark.parametrize(
+    ("check", "file", "before", "after", "examples"),
+    [
+        (0, "Posts.xml", 'AnswerCount="1"', 'AnswerCount="2"', (1,)),
+        (0, "Posts.xml", 'ParentId="1"', 'ParentId="7"', (1,)),
+        (1, "Posts.xml", 'AcceptedAnswerId="2"', 'AcceptedAnswerId="3"', (1,)),
+        (2, "Comments.xml", 'PostId="1"', 'PostId="2"', (1, 2)),
+        (3, "Tags.xml", 'TagName="tea" Count="1"', 'TagName="tea" Count="9"', ("tea",)),
+        (3, "Posts.xml", "&lt;green-tea&gt;", "", ("green-tea",)),
+        (4, "PostHistory.xml", "2020-01-02T", "2020-01-03T", (2,)),
+        (4, "PostHistory.xml", 'PostHistoryTypeId="2" PostId="2"', 'PostId="2"', (2,)),
+        (5, "Posts.xml", 'LastEditDate="2020-02-01', 'LastEditDate="2020-02-02', (1,)),
+        (6, "Posts.xml", 'ClosedDate="2020-05-01T00:00:00.000"', "", (1,)),
+        (6, "PostHistory.xml", "2020-04-01T", "2020-06-01T", (1,)),
+    ],
+)
+def test_what_does_not_hold_is_found(
+    check: int, file: str, before: str, after: str, examples: tuple[object, ...], tmp_path: Path
+) -> None:
+    assert before in FILES[file]
+    site = write(tmp_path / "tea", file, lambda text: text.replace(before, after))
+    found = so2docs.inspect(site, jobs=1).checks[check]
+    assert found.name == list(CHECKS)[check]
+    assert (found.differ, found.examples) == (len(examples), examples)
+    assert f"does not hold for {len(examples)} of" in str(so2docs.inspect(site, jobs=1))
+
+
+def test_the_same_from_an_archive(tmp_path: Path) -> None:
+    site = write(tmp_path / "tea")
+    folder = so2docs.inspect(site, jobs=1)
+    seven_zip, zipped = tmp_path / "tea.7z", tmp_path / "tea.zip"
+    with py7zr.SevenZipFile(seven_zip, "w", filters=[{"id": py7zr.FILTER_BZIP2}]) as archive:
+        for name in sorted(FILES):
+            archive.write(site / name, name)
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in FILES:
+            packed.write(site / name, f"tea/{name}")
+    for path, codecs in ((seven_zip, {"bzip2": 1}), (zipped, {"deflate": 5})):
+        found = so2docs.inspect(path, jobs=2, sha256=True)
+        assert (found.tables, found.checks) == (folder.tables, folder.checks)
+        (file,) = found.files
+        assert file.codecs == codecs
+        assert set(map(len, file.members)) <= {8, 9, 10, 12, 13, 14, 15, 16, 19}
+        assert file.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_what_does_not_fit_together_is_said(tmp_path: Path) -> None:
+    rows = "".join(
+        f'<row Id="{number}" PostTypeId="1" CreationDate="2024-0{month}-01T00:00:00.000" />\n'
+        for number, month in ((4, 1), (3, 2), (7, 3), (6, 3), (1_000_000_001, 9))
+    )
+    text = f'<?xml version="1.0" encoding="utf-16"?><posts>\n{rows}</posts>'
+    (tmp_path / "20251231").mkdir()
+    path = tmp_path / "20251231" / "Posts.xml"
+    path.write_bytes(text.encode("utf-16"))
+    found = so2docs.inspect(path, jobs=1)
+    posts = found.tables["Posts.xml"]
+    assert (posts.encoding, posts.made_up, posts.last_date[:10]) == ("utf-16", 1, "2024-03-01")
+    assert (posts.is_ordered, posts.descents, posts.first_descent) == (False, 2, 3)
+    assert [remark[:30] for remark in found.remarks] == [
+        "its name says 2025-12, and its",
+        "1 rows are made up by the publ",
+        "posts are not in the order of ",
+    ]
+
+
+def test_a_large_site_in_chunks_is_the_same(large_site: tuple[Path, list[bytes]]) -> None:
+    """Several chunks and processes: as in one."""
+    site, _ = large_site
+    one, many = (so2docs.inspect(site, jobs=jobs) for jobs in (1, 2))
+    assert one == many
+    assert one.tables["Posts.xml"].rows == 1350
+
+
+def test_the_command(tmp_path: Path) -> None:
+    site = write(tmp_path / "tea")
+    done = run("inspect", site, SITE, "--json", "--jobs", "1")
+    assert done.returncode == 0
+    first, second = json.loads(done.stdout)
+    assert first == json.loads(json.dumps(so2docs.inspect(site, jobs=1).as_dict()))
+    assert second["tables"]["Votes.xml"]["rows"] > 10
+    shown = run("inspect", site, "--jobs", "1")
+    assert "CommentCount is the number of comments: holds for 2" in shown.stdout
+    assert run("inspect", "-").returncode == 2
+
+
+def test_a_broken_table_is_said_and_the_others_are_read(tmp_path: Path) -> None:
+    site = write(tmp_path / "tea", "Comments.xml", lambda text: text[:-20])
+    (site / "Votes.xml.gz").write_bytes(gzip.compress(b"<votes>" + b" " * 99_999)[:60])
+    done = run("inspect", site, tmp_path / "gone", "--json", "--jobs", "1")
+    assert done.returncode == 1
+    assert "gone: cannot be read" in done.stderr
+    assert "Traceback" not in done.stderr
+    (found,) = json.loads(done.stdout)
+    assert "is cut off" in found["tables"]["Comments.xml"]["problem"]
+    assert "cut off" in found["tables"]["Votes.xml"]["problem"]
+    assert found["tables"]["Posts.xml"]["rows"] == 2
+    assert not found["is_sound"]
+    assert not found["checks"]
+    shutil.rmtree(site)
+    site.mkdir()
+    with pytest.raises(so2docs.ArchiveError, match="without a Posts"):
+        so2docs.inspect(site)
+
+
+def test_published_dumps(dumps: Path) -> None:
+    """Every equality holds in the whole sites, and not in the start of a large one."""
+    for path in sorted([*(dumps / "archives").glob("*.7z"), *dumps.glob("*-20*")]):
+        found = so2docs.inspect(path, jobs=2)
+        assert found.is_sound
+        assert len(found.tables) == sum(len(file.members) or 1 for file in found.files)
+        assert "2013" <= found.release < "2025"
+        differ = {check.name for check in found.checks if check.differ}
+        assert bool(differ) == ("first620" in path.name), (path, differ)
