@@ -24,8 +24,7 @@ def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
     found.append(_columns("Scores", labels, overview, "scores", bins))
     tags = [(name, count) for name, count in overview["top_tags"][:_TAGS]]
     if tags:
-        most, longest = tags[0][1], max(len(name) for name, _ in tags)
-        plot = Markup(svg.rows(tags, most, longest))
+        plot = Markup(svg.rows(tags, tags[0][1], svg.widest(name for name, _ in tags)))
         found.append({"title": "Most frequent tags", "plot": plot, "legend": ()})
     return found
 

@@ -184,14 +184,14 @@ def _numbers(rows: list[tuple[str, int]], name: str = "questions") -> str:
 
 def _tags(tags: Mapping[str, int]) -> str:
     rows = list(tags.items())[:_TAGS]
-    width = max(len(tag) for tag, _ in rows)
+    width = svg.widest(tag for tag, _ in rows)
     half = -(-len(rows) // 2)
     halves = [svg.rows(part, rows[0][1], width) for part in (rows[:half], rows[half:]) if part]
     return f'<div class="beside">{"".join(halves)}</div>'
 
 
 def _bars(rows: list[tuple[str, int]]) -> str:
-    return svg.rows(rows, max(1, *(n for _, n in rows)), max(len(label) for label, _ in rows))
+    return svg.rows(rows, max(1, *(n for _, n in rows)), svg.widest(label for label, _ in rows))
 
 
 def _longest(stats: Figures) -> str:

@@ -5,7 +5,7 @@ Colours and fonts come from the classes `first`, `second`, `muted` and `grid` of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from so2docs.escape import for_html
 
@@ -17,6 +17,7 @@ _LEFT, _TOP, _BOTTOM = 38, 8, 20
 _ROW = 21
 _LABEL_CHARACTERS = 20
 _CHARACTER = 7.0
+_WIDE = frozenset("mwMW@%")
 _TICK_CHARACTER = 5.8
 
 
@@ -62,23 +63,38 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
     return _svg(_HEIGHT, " and ".join(names), parts)
 
 
-def rows(values: Sequence[tuple[str, int]], most: int, longest: int) -> str:
+def widest(labels: Iterable[str]) -> float:
+    """Width of the widest label, as far as letters tell: capitals and m are wider than others."""
+    return max(map(_width, map(_cut, labels)), default=0.0)
+
+
+def _width(label: str) -> float:
+    return _CHARACTER * sum(
+        1.5 if letter in _WIDE else 1.25 if letter.isupper() else 1.0 for letter in label
+    )
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= _LABEL_CHARACTERS else label[: _LABEL_CHARACTERS - 1] + "…"
+
+
+def rows(values: Sequence[tuple[str, int]], most: int, label_width: float) -> str:
     """A bar for each value, its label before it and its number after it.
 
     Args:
         values: Labels and values.
         most: Value of a bar of full length.
-        longest: Characters of the longest label; both are given so that plots can be alike.
+        label_width: Of the `widest` label; both are given so that plots can be alike.
     """
-    left = min(longest, _LABEL_CHARACTERS) * _CHARACTER + 8
+    left = label_width + 8
     right = len(f"{most:,}") * _CHARACTER + 10
     parts = []
     for place, (label, value) in enumerate(values):
         y = _ROW * place
         width = (_WIDTH - left - right) * value / most
-        cut = label if len(label) <= _LABEL_CHARACTERS else label[: _LABEL_CHARACTERS - 1] + "…"
         parts.append(
-            f'<text x="{left - 6:.1f}" y="{y + 14}" text-anchor="end">{for_html(cut)}</text>'
+            f'<text x="{left - 6:.1f}" y="{y + 14}" text-anchor="end">'
+            f"{for_html(_cut(label))}</text>"
             f'<rect class="first" x="{left:.1f}" y="{y + 3}" width="{max(width, 1):.1f}" '
             f'height="{_ROW - 7}" rx="2"><title>{for_html(label)}: {value:,}</title></rect>'
             f'<text class="muted" x="{left + width + 5:.1f}" y="{y + 14}">{value:,}</text>'

@@ -14,6 +14,7 @@ from support.browser import axe, browser, chromium
 from support.serve_site import ATTACKS, HOST, hostile, make, served
 
 import so2docs
+from so2docs.statistics import svg
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore")]
 
@@ -279,6 +280,16 @@ def test_the_header_of_a_phone_is_low_and_breaks_no_word(launched: Any, address:
         heading = "document.querySelector('h1').getClientRects().length"
         assert it.page.evaluate(heading) == 1
         assert it.page.locator(".tiles").evaluate("(e) => e.offsetHeight") < 844 / 3
+
+
+def test_labels_of_bars_are_shown_whole(launched: Any, tmp_path: Path) -> None:
+    labels = ["UpMod", "MW", "AcceptedByOriginator", "iii"]
+    bars = svg.rows([(label, 5) for label in labels], 5, svg.widest(labels))
+    (tmp_path / "bars.html").write_text(f"<style>text {{ font: 12px sans-serif }}</style>{bars}")
+    with seen(launched) as it:
+        it.page.goto((tmp_path / "bars.html").as_uri())
+        starts = "[...document.querySelectorAll('text')].map((text) => text.getBBox().x)"
+        assert min(it.page.evaluate(starts)) >= 0
 
 
 def test_hostile_links_lead_nowhere_when_clicked(launched: Any, tmp_path: Path) -> None:
