@@ -230,7 +230,7 @@ def test_files_of_an_earlier_output_go_with_force_only(dump: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("output", "keywords", "message"),
     [
-        ("q.jsonl", {"split_by": "week"}, "split_by is 'week'; it must be 'year' or 'month'"),
+        ("q.jsonl", {"split_by": "week"}, "split_by is 'week'; it must be one of: year, month"),
         ("q.jsonl", {"split_files": 3}, "split_files and split_by contradict each other"),
         ("-", {}, "split_by='month' cannot go to standard output"),
         ("q.jsonl", {"without": "CreationDate"}, "split_by='month' needs CreationDate"),

@@ -23,7 +23,8 @@ import so2docs
 LONG = bool(os.environ.get("SO2DOCS_LONG"))
 CHUNK_BYTES = 700_000
 CONVERT = (
-    "import sys, so2docs; so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, "
+    "import logging, sys, so2docs; logging.basicConfig(level=logging.INFO, format='%(message)s'); "
+    "so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, "
     f"chunk_bytes={CHUNK_BYTES})"
 )
 STARTED: list[subprocess.Popen[str]] = []
