@@ -6,6 +6,7 @@ import json
 
 import click
 
+from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
 from so2docs.commands.terminal import allow_any_encoding, say, shows_progress
 from so2docs.escape import for_terminal
 
@@ -16,16 +17,14 @@ Example:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("dumps", nargs=-1, required=True, type=click.Path(), metavar="DUMP...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, an array, instead of text.")
 @click.option("--sha256", is_flag=True, help="Read the files once more, for their SHA-256.")
-@click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), help="Worker processes.  [default: all cores]"
-)
-@click.option("--work-dir", metavar="DIR", help="Folder for temporary files, 60 bytes a post.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress, only errors.")
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@table_option("jobs", "Worker processes.")
+@table_option("work_dir", "Folder for temporary files, 60 bytes a post.")
+@quiet
+@debug
 def inspect(
     *,
     dumps: tuple[str, ...],
@@ -34,7 +33,6 @@ def inspect(
     jobs: int | None,
     work_dir: str | None,
     quiet: bool,
-    debug: bool,
 ) -> int:
     """Say what each DUMP is, without converting it.
 

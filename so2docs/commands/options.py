@@ -33,11 +33,11 @@ class GroupedCommand(click.Command):
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, group by group."""
-        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Other")}
+        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Options", *GROUPS)}
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)
             if isinstance(parameter, click.Option) and record is not None:
-                groups[getattr(parameter, "group", "Other")].append(record)
+                groups[getattr(parameter, "group", "Options")].append(record)
         for name, records in groups.items():
             if records:
                 with formatter.section(name):

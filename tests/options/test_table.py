@@ -1,0 +1,123 @@
+"""An option is one entry of the table: everything else is made from it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.places import CHECKOUT, SAMPLES
+
+from so2docs.options.table import GROUPS, OPTIONS
+
+BEFORE = '    answered: bool = option("Filters"'
+ENTRY = """\
+    max_score: int | None = option(
+        "Filters", "Keep questions with this score or less.", "spill", metavar="N"
+    )
+"""
+RESUME = """
+import sys, so2docs
+so2docs.convert(sys.argv[1], "q.jsonl", keep_spill=True)
+try:
+    so2docs.convert(sys.argv[1], "q.jsonl", max_score=3, force=True)
+except so2docs.SpillError as error:
+    print(error)
+try:
+    so2docs.convert(sys.argv[1], "q.jsonl", max_score="many")
+except ValueError as error:
+    print(error)
+try:
+    so2docs.convert(sys.argv[1], "q.jsonl", max_scor=3)
+except TypeError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def with_another(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with one more entry in its table, and what `make docs` makes of it."""
+    folder = tmp_path_factory.mktemp("copy")
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(CHECKOUT / "so2docs", folder / "so2docs", ignore=ignored)
+    shutil.copytree(CHECKOUT / "tests" / "support", folder / "tests" / "support", ignore=ignored)
+    (folder / "docs").mkdir()
+    shutil.copy(CHECKOUT / "docs" / "cli.md", folder / "docs")
+    table = folder / "so2docs" / "options" / "table.py"
+    text = table.read_text(encoding="utf-8")
+    assert text.count(BEFORE) == 1
+    table.write_text(text.replace(BEFORE, ENTRY + BEFORE), encoding="utf-8")
+    for name in ("so2docs/options/keywords.py", "docs/cli.md"):
+        python(folder, "-m", "cogapp", "-r", "-I", "tests", name)
+    return folder
+
+
+def python(folder: Path, *arguments: object, **variables: str) -> str:
+    """What Python prints in a folder, whose modules come first."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "80", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def test_it_is_in_the_help_of_the_command(with_another: Path) -> None:
+    text = python(with_another, "-m", "so2docs", "convert", "--help")
+    filters = text.partition("Filters:")[2].partition("Documents:")[0]
+    assert "--max-score N         Keep questions with this score or less." in filters
+
+
+def test_it_is_in_the_help_of_the_library(with_another: Path) -> None:
+    for name in ("convert", "convert_all", "documents"):
+        text = python(with_another, "-c", f"import so2docs; help(so2docs.{name})")
+        assert "max_score: 'int | None' = None" in text or "max_score: int | None = None" in text
+        assert "max_score: Keep questions with this score or less." in text
+
+
+def test_it_is_a_typed_keyword_and_in_the_docs(with_another: Path) -> None:
+    keywords = (with_another / "so2docs/options/keywords.py").read_text(encoding="utf-8")
+    (found,) = (
+        node
+        for node in ast.walk(ast.parse(keywords))
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "max_score"
+    )
+    assert ast.unparse(found.annotation) == "int | None"
+    assert "--max-score N" in (with_another / "docs/cli.md").read_text(encoding="utf-8")
+
+
+def test_a_resume_with_another_value_is_refused_and_errors_name_it(with_another: Path) -> None:
+    spill, value, name = python(with_another, "-c", RESUME, SAMPLES / "posts.xml").splitlines()
+    assert "was made for another conversion (different: max_score)" in spill
+    assert value == "max_score is 'many'; it must be a whole number"
+    assert name == "got an unexpected keyword argument 'max_scor'; did you mean max_score?"
+    command = ("-m", "so2docs", "convert", SAMPLES / "posts.xml", "--max-score", "many")
+    text = python(with_another, *command)
+    assert text == "so2docs: --max-score is 'many'; it must be a whole number\n"
+
+
+def test_shells_complete_it(with_another: Path) -> None:
+    words = {"COMP_WORDS": "so2docs convert --max-s", "COMP_CWORD": "2"}
+    command = "from so2docs.cli import cli; cli(prog_name='so2docs')"
+    text = python(with_another, "-c", command, _SO2DOCS_COMPLETE="bash_complete", **words)
+    assert text == "plain,--max-score\n"
+    words = {"COMP_WORDS": "so2docs convert --nest comments,v", "COMP_CWORD": "3"}
+    text = python(with_another, "-c", command, _SO2DOCS_COMPLETE="bash_complete", **words)
+    assert text == "plain,comments,votes\n"
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_each_entry_is_whole(name: str) -> None:
+    entry = OPTIONS[name]
+    assert entry.group in GROUPS
+    assert entry.help.endswith(".")
+    assert name == name.lower()
+    if entry.decides == "run":
+        assert entry.remember is None
