@@ -240,7 +240,7 @@ def _with_group(command: str, group: str) -> str:
         return _chemistry(group)
     if command == "text":
         # Formulas inside of text.
-        parts = group.split("$")
+        parts = re.split(r"(?<!\\)\$", group)
         text = [rf"\text{{{part}}}" if n % 2 == 0 else part for n, part in enumerate(parts)]
         return "".join(text) if len(parts) % 2 else rf"\text{{{group}}}"
     name = _PLAIN_TEX[command]

@@ -1,0 +1,176 @@
+"""Formulas: where they are in a text, what is made of them, and that hostile ones cost little."""
+
+from __future__ import annotations
+
+import re
+import time
+import xml.etree.ElementTree as ET
+
+import pytest
+
+pytest.importorskip("math_core", reason="math_core is not installed")
+
+from so2docs.serve.bodies import Renderer
+from so2docs.serve.formulas import (
+    MOST_CHARACTERS,
+    looks_mathematical,
+    mathml,
+    pieces,
+    sign_of,
+    without_cut_formula,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "formulas"),
+    [
+        ("a $x$ b $y$", ["x", "y"]),
+        ("$$x$$ and \\[y\\] and \\(z\\)", ["x", "y", "z"]),
+        ("costs \\$5 and \\$6, $x$", ["x"]),
+        ("a \\\\$x$", ["x"]),
+        ("$a{$}b$", ["a{$}b"]),
+        ("$\\text{a \\$ b}$", ["\\text{a \\$ b}"]),
+        ("only $5", []),
+        ("$$ and $", []),
+        ("\\begin{align}a\\begin{array}{c}b\\end{array}\\end{align} $c$",
+         ["\\begin{align}a\\begin{array}{c}b\\end{array}\\end{align}", "c"]),
+        ("\\begin{document}x\\end{document}", []),
+        ("\\begin{align}x", []),
+        ("$" + "x" * (MOST_CHARACTERS + 1) + "$ $y$", ["y"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_where_formulas_are(text: str, formulas: list[str]) -> None:
+    found = list(pieces(text, "$"))
+    if len(text) < MOST_CHARACTERS:
+        assert [piece.tex for piece in found if piece.tex is not None] == formulas
+    assert "".join(piece.text for piece in found) == text
+
+
+def test_escaped_signs_on_sites_that_write_them() -> None:
+    found = list(pieces(r"$5 \$x\$ and $6", r"\$"))
+    assert [piece.tex for piece in found] == [None, "x", None]
+
+
+@pytest.mark.parametrize(
+    ("host", "sign"),
+    [
+        ("math.stackexchange.com", "$"),
+        ("math.meta.stackexchange.com", "$"),
+        ("mathoverflow.net", "$"),
+        ("meta.mathoverflow.net", "$"),
+        ("physics.stackexchange.com", "$"),
+        ("electronics.stackexchange.com", r"\$"),
+        ("beer.stackexchange.com", None),
+        ("stackoverflow.com", None),
+        ("", None),
+    ],
+)
+def test_sites_that_have_formulas(host: str, sign: str | None) -> None:
+    assert sign_of(host) == sign
+
+
+def test_posts_tell_whether_a_site_has_formulas() -> None:
+    shell = "<p>Set <code>$PATH</code>: $HOME costs $5, $6 or $7_000</p>"
+    assert not looks_mathematical(iter([shell] * 10))
+    assert looks_mathematical(iter([shell] * 9 + ["<p>$x_1 + \\alpha$</p>"]))
+    assert not looks_mathematical(iter([]))
+
+
+TEX = [
+    r"x^2",
+    r"\frac{a}{b} + \sqrt[3]{x} - \binom{n}{k}",
+    r"\sum_{i=1}^n \int_0^\infty \lim_{x\to 0}",
+    r"\begin{pmatrix}1&2\\3&4\end{pmatrix}",
+    r"\begin{align}a&=b\\c&=d\end{align}",
+    r"\begin{eqnarray}a&=&b\end{eqnarray}",
+    r"\begin{split}a&=b\end{split}",
+    r"\begin{array}{l|c}a&b\\\hline c&d\end{array}",
+    r"\cases{a&b\cr c&d} \matrix{a&b\cr c&d}",
+    r"\text{where $x>0$ holds} \mbox{ and } \hbox{so}",
+    r"\substack{a\\b} \label{x} \tag{1}",
+    r"\mathbb{R} \mathcal{L} \mathfrak{g} \boldsymbol{\beta} \operatorname{Var}(X)",
+    r"\ce{H2O} \ce{SO4^{2-} + 2H+ -> H2SO4} \ce{Fe^3+ <=> Fe^2+}",
+    r"\color{red}{x} \boxed{x} \cancel{x} \large y",
+    r"a < b > c & d".replace(" & d", ""),
+]
+
+
+@pytest.mark.parametrize("tex", TEX)
+@pytest.mark.parametrize("is_block", [False, True])
+def test_formulas_are_mathml(tex: str, is_block: bool) -> None:
+    made = mathml(tex, is_block=is_block)
+    assert made is not None
+    tree = ET.fromstring(re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", "", made))
+    assert tree.tag == "math"
+    names = {name for element in tree.iter() for name in element.attrib}
+    assert not {name for name in names if name == "style" or name.startswith("on")}
+    assert names.isdisjoint({"href", "src", "id"})
+
+
+@pytest.mark.parametrize(
+    ("tex", "shown"),
+    [
+        (r"\ce{H2SO4}", "H2SO4"),
+        (r"\ce{2H2 + O2 -> 2H2O}", "2H2+O2→2H2O"),
+        (r"\text{<b> \$ $y$}", "<b> $ y"),
+        (r"\cases{1\cr 2}", "{12"),
+    ],
+)
+def test_what_a_formula_says(tex: str, shown: str) -> None:
+    made = mathml(tex, is_block=False)
+    assert made is not None
+    tree = ET.fromstring(re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", "", made))
+    assert "".join(tree.itertext()).replace("\xa0", " ").strip("\u2063") == shown
+
+
+@pytest.mark.parametrize("tex", [r"\nosuch{x}", "{", r"\frac", " ", "", "{" * 300 + "}" * 300])
+def test_what_cannot_be_read_stays_source(tex: str) -> None:
+    assert mathml(tex, is_block=False) is None
+
+
+def test_what_cannot_be_read_is_shown_as_it_was_typed() -> None:
+    site = Renderer(sign="$")
+    assert site.render("body", r"<p>a $\nosuch{&lt;}$ b</p>") == (
+        r'<p>a <span class="tex">$\nosuch{&lt;}$</span> b</p>'
+    )
+    assert site.render("body", "<p>$a$<code>$b$</code></p>").count("<math>") == 1
+    assert Renderer().render("body", "<p>$a$</p>") == "<p>$a$</p>"
+    # Line breaks are part of a formula, other elements are not.
+    assert "<math" in site.render("body", "<p>$a<br>b$</p>")
+    assert "<math" not in site.render("body", "<p>$a<b>b</b>$</p>")
+
+
+HOSTILE = [
+    "{", "\\frac", "\\left(", "\\sqrt", "\\begin{matrix}", "x^{", "\\hat", "\\not", "\\overset{",
+    "\\text{", "\\text{$", "\\cases{", "\\ce{", "\\ce{A^", "\\begin{array}{c}", "&", "\\\\", "'",
+    "\\substack{\\cases{", "\\label{", "\\tag{", "\\color{red}{", "\\def\\a{\\a\\a}\\a",
+    "\\newcommand{\\b}{\\b\\b}\\b", "\\unicode{x3c}", "a", "\\", "_", "^", "}{",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_hostile_formulas_cost_little(part: str) -> None:
+    """Of the greatest length: less than a tenth of a second of CPU, whatever they are."""
+    tex = (part * MOST_CHARACTERS)[:MOST_CHARACTERS]
+    times = []
+    for end in ("", "x"):  # Two that no cache knows.
+        begun = time.thread_time()
+        mathml(tex[: len(tex) - len(end)] + end, is_block=True)
+        times.append(time.thread_time() - begun)
+    # A hundred times what they take: a parser that takes squares needs seconds.
+    assert min(times) < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a $x$ b", "a $x$ b"),
+        ("a $x$ b $\\frac{1", "a $x$ b …"),
+        ("a \\begin{align} x", "a …"),
+        ("costs \\$5", "costs \\$5"),
+        ("", ""),
+    ],
+)
+def test_texts_that_were_cut_in_a_formula(text: str, shown: str) -> None:
+    assert without_cut_formula(text, "$") == shown
