@@ -113,7 +113,7 @@ def test_formulas_are_mathml(tex: str, is_block: bool) -> None:
     [
         (r"\ce{H2SO4}", "H2SO4"),
         (r"\ce{2H2 + O2 -> 2H2O}", "2H2+O2→2H2O"),
-        (r"\text{<b> \$ $y$}", "<b> $ y"),
+        (r"\text{<b> 5\$, $y$}", "<b> 5$, y"),
         (r"\cases{1\cr 2}", "{12"),
     ],
 )
