@@ -24,6 +24,8 @@ class DocumentKeywords(TypedDict, total=False):
         min_score: Keep questions with this score or more.
         min_answer_score: Keep answers with this score or more.
         min_answers: Keep questions with this many answers or more. Their number is `AnswerCount`.
+        max_answers: Keep questions with this many answers or fewer. Their number is `AnswerCount`;
+            questions without it do not pass.
         max_body: Keep questions and answers whose body is of this size or less, such as 20kB. The
             size is that of the HTML in UTF-8, as in the dump.
         answered: Keep questions that have an answer.
@@ -62,6 +64,7 @@ class DocumentKeywords(TypedDict, total=False):
     min_score: int | None
     min_answer_score: int | None
     min_answers: int | None
+    max_answers: int | None
     max_body: str | int | None
     answered: bool
     accepted: bool

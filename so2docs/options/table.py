@@ -93,6 +93,13 @@ class Filters:
         metavar="N",
         more="Their number is `AnswerCount`.",
     )
+    max_answers: int | None = option(
+        "Filters",
+        "Keep questions with this many answers or fewer.",
+        "spill",
+        metavar="N",
+        more="Their number is `AnswerCount`; questions without it do not pass.",
+    )
     max_body: int | None = option(
         "Filters",
         "Keep questions and answers whose body is of this size or less, such as 20kB.",

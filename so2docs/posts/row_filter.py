@@ -130,6 +130,8 @@ def _question_checks(filters: Filters) -> list[_Check]:
         checks.append(_at_least("AnswerCount", 1))
     if filters.min_answers is not None:
         checks.append(_at_least("AnswerCount", filters.min_answers))
+    if filters.max_answers is not None:
+        checks.append(_at_most("AnswerCount", filters.max_answers))
     if filters.accepted:
         checks.append(lambda row: bool(row.get("AcceptedAnswerId")))
     # The dump's dates sort as text, and a date sorts before every time of its day.
@@ -165,6 +167,14 @@ def _at_least(name: str, least: int) -> _Check:
     def check(row: Row) -> bool:
         value = number(row.get(name, ""))
         return isinstance(value, int) and value >= least
+
+    return check
+
+
+def _at_most(name: str, most: int) -> _Check:
+    def check(row: Row) -> bool:
+        value = number(row.get(name, ""))
+        return isinstance(value, int) and value <= most
 
     return check
 

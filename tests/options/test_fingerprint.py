@@ -30,6 +30,7 @@ OTHERS: dict[str, list[Any]] = {
     "min_score": [1, 0],
     "min_answer_score": [1, 0],
     "min_answers": [1, 0],
+    "max_answers": [1, 0],
     "max_body": [1],
     "answered": [True],
     "accepted": [True],

@@ -24,6 +24,7 @@ def _passes(document: Document, options: dict[str, Any]) -> bool:
             _is_at_least(document.get("Score"), options.get("min_score")),
             _is_at_least(document.get("AnswerCount"), 1 if options.get("answered") else None),
             _is_at_least(document.get("AnswerCount"), options.get("min_answers")),
+            _is_at_most(document.get("AnswerCount"), options.get("max_answers")),
             _is_kept(document, options),
             bool(document.get("AcceptedAnswerId")) or not options.get("accepted"),
             options.get("since") is None or (bool(date) and date >= options["since"]),
@@ -42,6 +43,10 @@ def _is_kept(post: Document, options: dict[str, Any]) -> bool:
 
 def _is_at_least(value: Any, least: int | None) -> bool:
     return least is None or (isinstance(value, int) and value >= least)
+
+
+def _is_at_most(value: Any, most: int | None) -> bool:
+    return most is None or (isinstance(value, int) and value <= most)
 
 
 def _hash(question_id: int) -> float:
