@@ -7,12 +7,13 @@ is made by joining the bytes of its posts.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from so2docs.counts import Counts
 from so2docs.domain import rank_by_votes
-from so2docs.nest import Buffer, Counts, Nest, Post, Row, added
+from so2docs.nest import Buffer, Nest, Post, Row
 from so2docs.options.choices import AnswersBy
 from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
 from so2docs.schema import COMMENT
@@ -24,29 +25,6 @@ _ANSWERS = b'"Answers":['
 _EMPTY = len(b"{}")
 _KEPT = {QUESTION, ANSWER}
 """Kinds of posts that have not been counted as filtered by the first pass."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What became of the posts of one or more buckets.
-
-    Attributes:
-        questions: Documents made.
-        answers: Answers inside them.
-        strays: Posts that no document holds, by reason.
-        filtered: Answers of questions that a filter rejected, and what is beyond the limit.
-        tables: What became of the rows of other tables.
-        records: Records made of the documents, where a recipe makes some.
-        without_record: Documents of which none was made.
-    """
-
-    questions: int = 0
-    answers: int = 0
-    strays: Counter[str] = field(default_factory=Counter)
-    filtered: int = 0
-    tables: Counts = field(default_factory=dict)
-    records: int = 0
-    without_record: int = 0
 
 
 @dataclass(slots=True)
@@ -114,7 +92,7 @@ def gather(blocks: Iterable[Block], ids: range) -> Records:
 
 
 class Nesting:
-    """Nests the posts of one bucket; iterate over it, then look at `tally` and `strays`.
+    """Nests the posts of one bucket; iterate over it, then look at `counts` and `strays`.
 
     Args:
         records: What `gather` returns.
@@ -138,7 +116,7 @@ class Nesting:
         with_answers: bool = True,
         nest: Nest | None = None,
     ) -> None:
-        self.tally = Tally()
+        self.counts = Counts()
         self.strays: list[bytes] = []
         self._limit = limit
         self._with_answers = with_answers
@@ -146,13 +124,13 @@ class Nesting:
         self._by_votes = answers_by == "votes"
         self._first_question_of = first_question_of or {}
         self._nest = nest
+        if nest is not None:
+            self.counts.tables = nest.counts
         fields = (extra, _ANSWERS if with_answers else b"")
         self._open = b"".join(b"," + field for field in fields if field)
 
     def __iter__(self) -> Iterator[Document]:
         yield from self._documents()
-        if self._nest is not None:
-            self.tally.tables = added({}, self._nest.counts)
 
     def _documents(self) -> Iterator[Document]:
         posts, rows = self._records.posts, self._records.rows
@@ -173,8 +151,8 @@ class Nesting:
 
     def _nested(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
         """Question and answers of a document, or none; whether they were left out on purpose."""
-        if self.tally.questions == self._limit:
-            self.tally.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
+        if self.counts.questions == self._limit:
+            self.counts.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
             return [], True
         if len(group) == 1 and not self._first_question_of and group[0][3] == QUESTION:
             return group, False
@@ -184,7 +162,7 @@ class Nesting:
         if question is None:
             return [], False
         if question[3] == REJECTED_QUESTION:
-            self.tally.filtered += len(answers)
+            self.counts.filtered += len(answers)
             return [], True
         return [question, *answers], False
 
@@ -198,8 +176,8 @@ class Nesting:
                 if at
             )
             posts = [posts[0], *(posts[at] for *_, at in order)]
-        self.tally.questions += 1
-        self.tally.answers += len(posts) - 1
+        self.counts.questions += 1
+        self.counts.answers += len(posts) - 1
         jsons: list[Buffer] = [json for _, _, _, _, json in posts]
         if self._nest is not None:
             jsons = self._nest.complete(question_id, posts, rows)
@@ -241,7 +219,7 @@ class Nesting:
         reasons = [(post, "repeated_id") for post in repeated if post[3] in _KEPT]
         reasons += [(post, "question_not_in_dump") for post in orphans]
         for (_, _, _, _, json), reason in sorted(reasons):
-            self.tally.strays[reason] += 1
+            self.counts.strays[reason] += 1
             self.strays.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), bytes(json)))
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import orjson
 
+from so2docs.counts import FILTERED, NESTED
 from so2docs.options.field_choice import choice_of_nested
 from so2docs.options.field_paths import Fields
 from so2docs.posts.keys import REJECTED_ANSWER
@@ -27,11 +28,6 @@ Post = tuple[int, int, int, int, Buffer]
 
 Row = tuple[int, int, int, int, bytes]
 """Kind, post id, rank, order in the dump, JSON: sorted, rows are in the order of a post's lists."""
-
-Counts = dict[str, dict[str, int]]
-"""By table, the number of rows that were `nested` or `filtered`, and of strays by reason."""
-
-NESTED, FILTERED = "nested", "filtered"
 
 _EMPTY = len(b"{}")
 _MEMBERS = {kind: b'"%b":' % table.key.encode() for kind, table in OF_KIND.items()}
@@ -240,11 +236,3 @@ def _own(json: bytes, kind: int) -> bytes:
     """
     attributes, got, _ = json.partition(b',"%b":' % OF_KIND[kind].reserved.encode())
     return attributes + b"}" if got else json
-
-
-def added(total: Counts, more: Mapping[str, Mapping[str, int]]) -> Counts:
-    """Both counts together."""
-    return {
-        name: dict(Counter(total.get(name, {})) + Counter(more.get(name, {})))
-        for name in {**total, **more}
-    }

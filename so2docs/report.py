@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from so2docs.counts import FILTERED, NESTED, Counts
 from so2docs.errors import AccountingError, flag, shown
 from so2docs.escape import for_html
 
@@ -38,14 +39,9 @@ class TableCounts:
 
     def add(self, counts: Mapping[str, int]) -> None:
         """Add what the merge counted: `nested`, `filtered`, and strays by reason."""
-        strays = Counter(self.strays)
-        for name, count in counts.items():
-            if name == "nested":
-                self.nested += count
-            elif name == "filtered":
-                self.filtered += count
-            else:
-                strays[name] += count
+        strays = Counter(self.strays) + Counter(counts)
+        self.nested += strays.pop(NESTED, 0)
+        self.filtered += strays.pop(FILTERED, 0)
         self.strays = dict(sorted(strays.items()))
 
     @property
@@ -137,6 +133,22 @@ class Report:
     core: str = "python"
     tables: dict[str, TableCounts] = field(default_factory=dict)
     manifest: dict[str, Any] | None = None
+
+    def add(self, counts: Counts) -> None:
+        """Add rows and what became of them."""
+        self.rows += counts.rows
+        self.questions += counts.questions
+        self.answers += counts.answers
+        self.filtered += counts.filtered
+        self.repaired_characters += counts.repaired
+        if self.recipe is not None:
+            self.records = (self.records or 0) + counts.records
+            self.without_record = (self.without_record or 0) + counts.without_record
+        self.strays = dict(sorted((counts.strays + Counter(self.strays)).items()))
+        other_types = counts.other_types + Counter(self.other_types)
+        self.other_types = dict(sorted(other_types.items()))
+        for name, of_table in counts.tables.items():
+            self.tables[name].add(of_table)
 
     def check(self) -> None:
         """Raise `AccountingError` unless every row of the dump went somewhere."""

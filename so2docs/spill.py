@@ -23,7 +23,7 @@ from so2docs.store.database import AGAIN, StateDatabase, checksum
 from so2docs.store.spill_files import INDEX, TEMPORARY, clear, is_ours
 from so2docs.store.tally import ChunkTally
 
-FORMAT = 7
+FORMAT = 8
 """Version of the index and of the block files."""
 
 SEQUENCE_BITS = 32

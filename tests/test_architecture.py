@@ -33,7 +33,7 @@ ORDER = (
     {"options"},
     {"recipes"},
     {"domain", "schema"},
-    {"progress", "report"},
+    {"counts", "progress", "report"},
     {"errors", "escape", "_version"},
 )
 """Folders, and modules that stand beside them: each imports only from lines below its own, and
@@ -47,8 +47,10 @@ PURE = {
     "posts.keys": set[str](),
     "posts.posts": {"posts.keys", "schema"},
     "posts.repair": set[str](),
-    "merge": {"domain", "nest", "options.choices", "posts.keys", "schema"},
+    "counts": set[str](),
+    "merge": {"counts", "domain", "nest", "options.choices", "posts.keys", "schema"},
     "nest": {
+        "counts",
         "options.field_choice",
         "options.field_paths",
         "posts.keys",

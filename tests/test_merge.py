@@ -11,6 +11,7 @@ from support.dumps import answer, dump_of, question
 from support.oracle import AnswersBy, nest
 
 from so2docs import merge
+from so2docs.counts import Counts
 from so2docs.posts import posts, repeats
 
 SMALL = st.integers(1, 9)
@@ -34,7 +35,7 @@ def as_posts(rows: list[bytes]) -> posts.Posts:
 
 def nested(
     rows: list[bytes], cuts: list[int], answers_by: AnswersBy, parts: int
-) -> tuple[list[Any], list[Any], merge.Tally]:
+) -> tuple[list[Any], list[Any], Counts]:
     """Documents and strays of rows that came in several chunks, merged in several parts."""
     edges = [0, *sorted(cut % (len(rows) + 1) for cut in cuts), len(rows)]
     chunks = [as_posts(rows[a:b]) for a, b in pairwise(edges)]
@@ -46,7 +47,7 @@ def nested(
             within[number] = first_questions
     keys = [(n, bytes(b.keys)) for n, c in enumerate(chunks) for b in c.buckets.values()]
     first_questions = repeats.first_questions(lambda: keys, seen.repeated, within, at_once=2)
-    documents, strays, tally = [], [], merge.Tally()
+    documents, strays, tally = [], [], Counts()
     for part in range(parts):
         ids = range(part * 10 // parts, (part + 1) * 10 // parts)
         blocks = [(bytes(b.keys), bytes(b.json)) for c in chunks for b in c.buckets.values()]
@@ -57,9 +58,9 @@ def nested(
             assert document.question_id in ids
             documents.append(json.loads(line))
         strays += map(json.loads, nesting.strays)
-        tally.questions += nesting.tally.questions
-        tally.answers += nesting.tally.answers
-        tally.strays += nesting.tally.strays
+        tally.questions += nesting.counts.questions
+        tally.answers += nesting.counts.answers
+        tally.strays += nesting.counts.strays
     return documents, strays, tally
 
 

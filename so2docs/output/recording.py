@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from so2docs.merge import Document, Nesting, Tally
+from so2docs.counts import Counts
+from so2docs.merge import Document, Nesting
 from so2docs.options.choices import SplitBy
 from so2docs.options.table import Options
 from so2docs.recipes.records import RecordMaker
@@ -26,7 +27,7 @@ Inside a JSON string each quote has a backslash before it, so the name of a memb
 
 
 def recorded(nested: Nesting, options: Options) -> Iterable[Document]:
-    """What is written of nested documents, counted in their tally.
+    """What is written of nested documents, counted in their counts.
 
     Raises:
         RecipeError: The recipe fails.
@@ -35,7 +36,7 @@ def recorded(nested: Nesting, options: Options) -> Iterable[Document]:
     documents = nested if by is None else _dated(nested, by)
     if options.recipe is None and not options.is_attributed:
         return documents
-    return _records(documents, nested.tally, options)
+    return _records(documents, nested.counts, options)
 
 
 def _dated(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:
@@ -48,13 +49,13 @@ def _dated(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:
         yield document
 
 
-def _records(nested: Iterable[Document], tally: Tally, options: Options) -> Iterator[Document]:
+def _records(nested: Iterable[Document], counts: Counts, options: Options) -> Iterator[Document]:
     recipe = None if options.recipe is None else options.recipe.recipe
     maker = RecordMaker(recipe, options.host if options.is_attributed else None)
     for document in nested:
         number = document.question_id
         records = maker.records(number, b"".join((*document.parts, b"}")))
-        tally.records += len(records)
-        tally.without_record += not records
+        counts.records += len(records)
+        counts.without_record += not records
         for json in records:
             yield Document(number, [memoryview(json)[:-1]], len(json), document.period)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from so2docs.nest import FILTERED, Counts
+from so2docs.counts import FILTERED, Counts
 from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, integers
 from so2docs.posts.table_rows import votes_of
 from so2docs.schema import OF_KIND, VOTE
@@ -178,9 +178,7 @@ class Limit:
         return self.left is not None and documents > self.left
 
 
-def left_out(
-    spill: Spill, buckets: list[tuple[int, int]], next_id: int | None
-) -> tuple[int, Counts]:
+def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) -> Counts:
     """What no task looked at, but for posts that the first pass rejected.
 
     Args:
@@ -189,9 +187,9 @@ def left_out(
         next_id: The first question id that was not looked at; None if none was.
 
     Returns:
-        Number of posts, and of rows of each table.
+        Posts and rows of tables, as filtered.
     """
-    posts, tables = 0, Counter[str]()
+    counts = Counts()
     with BlockReader() as reader:
         for number, _ in buckets:
             if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:
@@ -201,8 +199,9 @@ def left_out(
                     if next_id is not None and question_id < next_id:
                         continue
                     if kind & 15 in (QUESTION, ANSWER):
-                        posts += 1
+                        counts.filtered += 1
                     elif kind & 15 in OF_KIND:
                         rows = votes_of(rank)[1] if kind & 15 == VOTE else 1
-                        tables[OF_KIND[kind & 15].name] += rows
-    return posts, {name: {FILTERED: rows} for name, rows in tables.items()}
+                        table = counts.tables.setdefault(OF_KIND[kind & 15].name, Counter())
+                        table[FILTERED] += rows
+    return counts

@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 
 from so2docs import merge
-from so2docs.merge import Document, Tally
+from so2docs.counts import Counts
+from so2docs.merge import Document
 from so2docs.nest import Buffer, Nest
 from so2docs.options.choices import Compression
 from so2docs.options.table import Options
@@ -59,7 +60,7 @@ class BucketResult:
     ids: range
     segments: list[Segment]
     strays: list[bytes]
-    tally: Tally
+    counts: Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class WrittenBucket:
         segments: The documents.
         strays: The lines of the side file.
         first_stray: The first of those, where there must be none.
-        tally: What became of the posts.
+        counts: What became of the rows.
     """
 
     ids: range
@@ -95,7 +96,7 @@ class WrittenBucket:
     segments: list[Segment]
     strays: list[Segment]
     first_stray: bytes
-    tally: Tally
+    counts: Counts
 
 
 @contextmanager
@@ -148,7 +149,7 @@ def merge_bucket(task: BucketTask) -> BucketResult:
         for document in recorded(nested, task.options):
             segments.add(document)
         segments.close()
-        return BucketResult(task.ids, segments.done, nested.strays, nested.tally)
+        return BucketResult(task.ids, segments.done, nested.strays, nested.counts)
 
 
 def write_bucket(task: WriteTask) -> WrittenBucket:
@@ -166,8 +167,8 @@ def write_bucket(task: WriteTask) -> WrittenBucket:
     if task.temporary and (segments or strays):
         segments, strays = store(task.temporary, segments, strays)
     first_stray = result.strays[0] if options.strict and result.strays else b""
-    tally = result.tally
-    return WrittenBucket(result.ids, task.merge.size, segments, strays, first_stray, tally)
+    counts = result.counts
+    return WrittenBucket(result.ids, task.merge.size, segments, strays, first_stray, counts)
 
 
 @dataclass(slots=True)

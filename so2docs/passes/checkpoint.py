@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from so2docs.merge import Tally
-from so2docs.nest import Counts, added
+from so2docs.counts import Counts
 from so2docs.output.document_file import Finished, WriterProgress
 from so2docs.output.file import FileProgress
 from so2docs.output.paths import Names
@@ -23,68 +21,36 @@ class Checkpoint:
         next_id: Question id that comes next; None at the start.
         output: State of the writer.
         strays: State of the side file.
-        questions: Documents written.
-        answers: Answers nested in them.
-        stray_reasons: Strays written, of the second pass only, by reason.
-        filtered: Posts left out, by the second pass only.
-        tables: What became of the rows of other tables.
-        records: Records written, where a recipe makes some.
-        without_record: Documents of which none was made.
+        counts: What became of the rows so far, as far as the second pass tells.
     """
 
     next_id: int | None = None
     output: WriterProgress | None = None
     strays: FileProgress | None = None
-    questions: int = 0
-    answers: int = 0
-    stray_reasons: dict[str, int] = field(default_factory=dict)
-    filtered: int = 0
-    tables: Counts = field(default_factory=dict)
-    records: int = 0
-    without_record: int = 0
+    counts: Counts = field(default_factory=Counts)
 
     def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
-        return asdict(self)
+        """All fields by name, in JSON types."""
+        output, strays = (
+            None if state is None else asdict(state) for state in (self.output, self.strays)
+        )
+        counts = self.counts.to_json()
+        return {"next_id": self.next_id, "output": output, "strays": strays, "counts": counts}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Checkpoint:
         """What `to_json` returned."""
-        found = cls(**values)
-        found.output = WriterProgress.from_json(values["output"])
-        found.strays = FileProgress.from_json(values["strays"])
-        return found
+        return cls(
+            values["next_id"],
+            WriterProgress.from_json(values["output"]),
+            FileProgress.from_json(values["strays"]),
+            Counts.from_json(values["counts"]),
+        )
 
     def files(self, names: Names) -> list[tuple[str, FileProgress | None]]:
         """The files so far, each with how far it has come."""
         output = [] if self.output is None else self.output.files(names)
         return [*output, (names.strays, self.strays)]
-
-    def add(self, tally: Tally) -> None:
-        """Add what a range of question ids became."""
-        self.questions += tally.questions
-        self.answers += tally.answers
-        self.filtered += tally.filtered
-        self.records += tally.records
-        self.without_record += tally.without_record
-        self.stray_reasons = dict(Counter(self.stray_reasons) + tally.strays)
-        self.tables = added(self.tables, tally.tables)
-
-    def add_left_out(self, posts: int, tables: Counts) -> None:
-        """Add what no task looked at."""
-        self.filtered += posts
-        self.tables = added(self.tables, tables)
-
-    def add_to(self, report: Report) -> None:
-        """Complete the report."""
-        report.questions, report.answers = self.questions, self.answers
-        report.filtered += self.filtered
-        if report.recipe is not None:
-            report.records, report.without_record = self.records, self.without_record
-        strays = Counter(report.strays) + Counter(self.stray_reasons)
-        report.strays = dict(sorted(strays.items()))
-        for name, counts in self.tables.items():
-            report.tables[name].add(counts)
 
 
 @dataclass(slots=True)

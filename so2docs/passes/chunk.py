@@ -13,7 +13,7 @@ from so2docs.options.table import Options
 from so2docs.passes import strict
 from so2docs.passes.filing import Filing, filing
 from so2docs.posts import core, posts, repeats, rows
-from so2docs.schema import POSTS, Table
+from so2docs.schema import POSTS, TYPE_NAMES, Table
 from so2docs.sources.dump import Chunk, Dump, slices
 from so2docs.sources.ending import closes_within
 from so2docs.store.blocks import Block, BlockReader, BlockWriter, belonging
@@ -80,7 +80,7 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
         for offset, data in slices(dump, start, end):
             last_id = tally.last_id
             _file_slice(task, steps, tally, offset, data)
-            if options.strict and (tally.repaired or found.stray_reasons):
+            if options.strict and (tally.counts.repaired or found.stray_reasons):
                 place = Place(offset, tally.lines, last_id)
                 raise strict.in_slice(dump, data, place, task.table, options.reserved)
             tally.lines += core.count_lines(data)
@@ -88,8 +88,10 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
             if held >= _FLUSH_EVERY:
                 held = 0
                 steps.flush()
-    tally.filtered = found.filtered
-    tally.strays, tally.other_types = dict(found.stray_reasons), dict(found.other_types)
+    tally.counts.filtered = found.filtered
+    tally.counts.strays.update(found.stray_reasons)
+    for kind, count in found.other_types.items():
+        tally.counts.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
     pages, tally.first_questions = repeats.of_chunk(found.pairs)
     return ChunkResult(task, writer.blocks, tally, pages)
 
@@ -149,7 +151,7 @@ def _file_slice(
     dump = task.chunk.dump
     added = steps.add_compiled(data, dump.frame)
     if added is not None:
-        tally.rows += added.rows
+        tally.counts.rows += added.rows
         tally.last_id = tally.last_id if added.last_id is None else added.last_id
         return
     for part in rows.parse(data, dump.frame):
@@ -157,13 +159,13 @@ def _file_slice(
             at = offset + part.position
             if not task.options.skip_malformed:
                 raise malformed(dump, at, tally, data, part)
-            tally.rows += 1
+            tally.counts.rows += 1
             steps.found.strays += posts.malformed_line(at, part.raw, steps.malformed)
             steps.found.stray_reasons[steps.malformed] += 1
             continue
-        tally.repaired += part.repaired
+        tally.counts.repaired += part.repaired
         if part.rows:
-            tally.rows += len(part.rows)
+            tally.counts.rows += len(part.rows)
             last_id = rows.row_id(part.rows[-1])
             tally.last_id = tally.last_id if last_id is None else last_id
             steps.add(part.rows)

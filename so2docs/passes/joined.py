@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from struct import Struct
 from typing import NamedTuple
 
+from so2docs.counts import NESTED
 from so2docs.merge import Block, Document, Nesting, Records
-from so2docs.nest import NESTED, Nest, Post, Row
+from so2docs.nest import Nest, Post, Row
 from so2docs.options.choices import AnswersBy
 from so2docs.posts import joining
 from so2docs.posts.keys import BUCKET_BITS
@@ -87,7 +88,7 @@ class JoinedNesting(Nesting):
             if self._run is not None:
                 enough = left = left if left > 0 else self._run.size
             for group in joining.join_records(self._blocks, self._sorted, at, enough, form):
-                if group.document is None or self.tally.questions == self._limit:
+                if group.document is None or self.counts.questions == self._limit:
                     found = self._by_reference(range(at, at + group.records))
                 else:
                     self._count(group)
@@ -116,8 +117,8 @@ class JoinedNesting(Nesting):
         )
 
     def _count(self, group: joining.JoinedGroup) -> None:
-        self.tally.questions += group.documents
-        self.tally.answers += group.posts - group.documents
+        self.counts.questions += group.documents
+        self.counts.answers += group.posts - group.documents
         if self._nest is not None:
             found = {COMMENT: group.comments, LINK: group.links, VOTE: group.votes}
             for kind, rows in found.items():

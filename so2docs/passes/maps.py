@@ -7,10 +7,12 @@ unfinished is simply made again.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Mapping
 
 import orjson
 
+from so2docs.counts import Counts
 from so2docs.passes import strict
 from so2docs.posts.keys import integers
 from so2docs.posts.posts import stray_line
@@ -85,7 +87,9 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
     with BlockWriter(path, room) as writer:
         if lines:
             writer.write(None, bytearray(), bytearray(b"".join(lines)))
-    spill.commit(last, path, writer.blocks, ChunkTally(strays={"user_repeated_id": len(lines)}))
+    spill.commit(
+        last, path, writer.blocks, ChunkTally(Counts(strays=Counter(user_repeated_id=len(lines))))
+    )
     return table
 
 

@@ -65,7 +65,7 @@ class SecondPass:
         names = self.names
         saved = self.checkpoint()
         state = saved or Checkpoint()
-        limit = Limit(self.options.filters.limit, state.questions)
+        limit = Limit(self.options.filters.limit, state.counts.questions)
         self.cuts = cuts(self.spill, self.buckets, self.options.form.split_files or 1)
         size, before = sum(size for _, size in self.buckets), self.bytes_before(state)
         with (
@@ -83,7 +83,7 @@ class SecondPass:
                 for segment in result.strays:
                     strays.append(segment)
                 segments.remove(result.segments, result.strays)
-                state.add(result.tally)
+                state.counts += result.counts
                 state.next_id = result.ids.stop
                 state.output, state.strays = output.checkpoint(), strays.checkpoint()
                 self.spill.put("checkpoint", state.to_json())
@@ -100,12 +100,12 @@ class SecondPass:
         tasks = self.write_tasks(self.bucket_tasks(next_id, limit.left), workers.jobs > 1)
         for done in workers.run(bucket.write_bucket, tasks):
             result = done
-            if limit.is_exceeded_by(done.tally.questions):
+            if limit.is_exceeded_by(done.counts.questions):
                 # The workers do not know how many documents come before theirs.
                 segments.remove(done.segments, done.strays)
                 again = self.write_tasks(self.bucket_tasks(done.ids.start, limit.left), False)
                 result = bucket.write_bucket(next(again))
-            limit.take(result.tally.questions)
+            limit.take(result.counts.questions)
             yield result
             if limit.is_reached:
                 return
@@ -138,11 +138,11 @@ class SecondPass:
             with bucket.nesting(replace(task, limit=limit.left)) as nested:
                 found = recorded(nested, self.options)
                 yield ((one.question_id, b"".join((*one.parts, b"}"))) for one in found)
-                state.add(nested.tally)
+                state.counts += nested.counts
                 if self.options.strict:
                     strict.check_lines(report.dump, nested.strays)
             state.next_id = task.ids.stop
-            limit.take(nested.tally.questions)
+            limit.take(nested.counts.questions)
             if limit.is_reached:
                 break
         self.leave_out(state)
@@ -151,7 +151,7 @@ class SecondPass:
     def complete(self, state: Checkpoint, report: Report) -> None:
         """Complete the report, and check that every row went somewhere."""
         report.fabricated = self.fabricated()
-        state.add_to(report)
+        report.add(state.counts)
         report.check()
         for warning in report.warnings():
             log.warning(warning)
@@ -180,7 +180,7 @@ class SecondPass:
     def leave_out(self, state: Checkpoint) -> None:
         """Count as filtered what comes after the last document that the limit allows."""
         if self.options.filters.limit is not None:
-            state.add_left_out(*left_out(self.spill, self.buckets, state.next_id))
+            state.counts += left_out(self.spill, self.buckets, state.next_id)
 
     def seal(self, state: Checkpoint, report: Report, output: Writer, strays: Output) -> Sealed:
         """Check that every row went somewhere, and end the files.

@@ -115,7 +115,7 @@ def check_tallies(path: str, done: dict[int, ChunkTally]) -> None:
         done: The tallies of its chunks.
     """
     for chunk, tally in done.items():
-        found = {"repaired_characters": tally.repaired, **tally.strays}
+        found = {"repaired_characters": tally.counts.repaired, **tally.counts.strays}
         problems = [f"{name} {count:,}" for name, count in found.items() if count]
         if problems:
             raise StrictError(

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
+from so2docs.counts import Counts
 from so2docs.passes.first_pass import FirstPass
 from so2docs.report import Report, TableCounts
-from so2docs.schema import TYPE_NAMES, Table
+from so2docs.schema import Table
 from so2docs.sources.source import End
 from so2docs.store.tally import ChunkTally
 
 
 def add_posts(tallies: Mapping[int, ChunkTally], report: Report) -> None:
     """Add the chunks of the posts to a report."""
-    strays: Counter[str] = Counter()
-    types: Counter[int] = Counter()
-    for tally in tallies.values():
-        report.rows += tally.rows
-        report.filtered += tally.filtered
-        report.repaired_characters += tally.repaired
-        strays.update(tally.strays)
-        types.update(tally.other_types)
-    report.strays = dict(strays)
-    report.other_types = {
-        TYPE_NAMES.get(kind, f"PostTypeId {kind}"): types[kind] for kind in sorted(types, key=str)
-    }
+    report.add(Counts.total(tally.counts for tally in tallies.values()))
 
 
 def within_chunks(tallies: Mapping[int, ChunkTally]) -> dict[int, dict[int, int]]:
@@ -57,13 +46,10 @@ def add_table_chunks(
     Returns:
         What became of its rows, as far as the chunks tell.
     """
-    strays: Counter[str] = Counter()
-    counts = report.tables[table.name] = TableCounts(bytes=size)
-    for tally in tallies.values():
-        counts.rows += tally.rows
-        report.repaired_characters += tally.repaired
-        strays.update(tally.strays)
-    counts.strays = dict(sorted((+strays).items()))
+    found = Counts.total(tally.counts for tally in tallies.values())
+    report.repaired_characters += found.repaired
+    counts = report.tables[table.name] = TableCounts(found.rows, bytes=size)
+    counts.add(+found.strays)
     if not table.kind:  # The merge counts no users.
-        counts.nested = counts.rows - strays.total()
+        counts.nested = counts.rows - found.strays.total()
     return counts

@@ -120,7 +120,7 @@ def as_block(records: list[Record]) -> tuple[bytes, bytes]:
 def outcome(nesting: merge.Nesting) -> Any:
     """What comes of it, in the end."""
     documents = [(found.question_id, b"".join(found.parts), found.size) for found in nesting]
-    return documents, nesting.strays, nesting.tally
+    return documents, nesting.strays, nesting.counts
 
 
 def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options: Any) -> list[Any]:
@@ -169,7 +169,7 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
                 segments[-1].append((first, documents, text))
                 held, documents, text = 0, 0, b""
         segments[-1].append((first, documents, text))
-        tallies.append((nesting.tally, nesting.strays))
+        tallies.append((nesting.counts, nesting.strays))
     assert segments[0] == segments[1]
     assert tallies[0] == tallies[1]
 
