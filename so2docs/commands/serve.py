@@ -67,7 +67,7 @@ def serve(
     """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
 
     Works offline: pages load nothing from elsewhere. DATABASE is what `so2docs sqlite` made; for
-    an OUTPUT, one is made beside it first. Only this machine is served, unless --host says
+    an OUTPUT, one is made next to it first. Only this machine is served, unless --host says
     otherwise.
     """
     missing = [package for name, package in _NEEDED.items() if find_spec(name) is None]

@@ -69,7 +69,7 @@ class Pages:
             base: What the paths of this site start with.
             environment: Of the templates.
             renderings: What makes HTML of texts.
-            several: Whether there are other sites beside it.
+            several: Whether there are other sites, too.
         """
         self.store, self.base, self.several = store, base, several
         self._environment = environment

@@ -35,7 +35,7 @@ def open_sites(
 ) -> Guard:
     """The application for some outputs and databases.
 
-    A database of an output is made beside it, once.
+    A database of an output is made next to it, once.
 
     Args:
         paths: Outputs of `convert` in JSON lines, dumps, or databases.
@@ -62,7 +62,7 @@ def open_sites(
 
 
 def _database_of(path: str, *, progress: bool, site: str | None) -> str:
-    """The database of an output: itself, the one beside it, or a new one."""
+    """The database of an output: itself, the one next to it, or a new one."""
     try:
         with open(path, "rb") as file:
             if file.read(len(_SQLITE)) == _SQLITE:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.browser import axe, browser, chromium
-from support.serve_site import ATTACKS, HOST, hostile, make, served
+from support.serve_site import ATTACKS, HOST, documents, hostile, make, served
 
 import so2docs
 from so2docs.statistics import svg
@@ -122,12 +122,31 @@ def test_axe_finds_nothing(
     with seen(launched, color_scheme=scheme, viewport=viewport, bypass_csp=True) as it:
         for path in PAGES:
             it.page.goto(f"{address}{path}")
-            it.page.evaluate(axe())
-            found = it.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-            problems = [(v["id"], [node["html"] for node in v["nodes"]][:3])
-                        for v in found["violations"]]  # fmt: skip
-            assert problems == [], path
-            assert found["passes"]
+            assert violations(it.page) == [], path
+
+
+def violations(page: Any) -> list[Any]:
+    """What axe finds on a page."""
+    page.evaluate(axe())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert found["passes"]
+    return [(v["id"], [node["html"] for node in v["nodes"]][:3]) for v in found["violations"]]
+
+
+def test_several_sites(launched: Any, tmp_path: Path) -> None:
+    paths = []
+    for name in ("electronics.stackexchange.com", "bread.stackexchange.com"):
+        paths.append(tmp_path / f"{name}.db")
+        so2docs.to_sqlite(documents(), paths[-1], site=name)
+    with served(*paths) as address, seen(launched, viewport=PHONE, bypass_csp=True) as it:
+        for path in ("/", "/search?q=sourdough", "/electronics.stackexchange.com/", "/nothing",
+                     "/bread.stackexchange.com/questions/901"):  # fmt: skip
+            it.page.goto(f"{address}{path}")
+            assert it.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
+            assert violations(it.page) == [], path
+        it.page.goto(f"{address}/search?q=sourdough")
+        it.page.locator("h3 a").first.click()
+        it.page.wait_for_url("**.stackexchange.com/questions/1")
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
