@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from so2docs.lookup.collection import Collection
     from so2docs.lookup.collection import open as open  # noqa: A004
     from so2docs.lookup.reading import read
+    from so2docs.recipes.recipe import Recipe
     from so2docs.report import Report, TableCounts
     from so2docs.several import Conversion, convert_all
     from so2docs.sqlite.build import Database, to_sqlite
@@ -77,6 +78,7 @@ __all__ = [
     "OutputNotFoundError",
     "Patched",
     "Place",
+    "Recipe",
     "RecipeError",
     "Report",
     "Scores",
@@ -112,6 +114,7 @@ _MODULES = {
     "inspection.inspect": ("Inspection", "inspect"),
     "lookup.collection": ("Collection", "open"),
     "lookup.reading": ("read",),
+    "recipes.recipe": ("Recipe",),
     "report": ("Report", "TableCounts"),
     "several": ("Conversion", "convert_all"),
     "sqlite.build": ("Database", "to_sqlite"),

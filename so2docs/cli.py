@@ -144,6 +144,6 @@ def run(arguments: list[str] | None = None) -> int:
         say(error)
         return EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED
     except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        say(f"{name}{error.strerror or error}")
+        name = error.filename or "standard output, or a temporary file"
+        say(f"{name}: {error.strerror or error}")
         return EXIT_FAILED

@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import orjson
 
@@ -21,6 +21,8 @@ from so2docs.changes.writing import Target
 from so2docs.errors import OptionError, flag
 from so2docs.lookup.collection import Collection
 from so2docs.options.field_paths import names_of
+from so2docs.options.keywords import DocumentKeywords
+from so2docs.options.request import checked, options_of
 from so2docs.progress import bar
 
 
@@ -154,7 +156,7 @@ class Changes:
                 )
                 for path in (asked.old, asked.new)
             )
-            check_same_form(old, new)
+            check_same_form(old, new, (asked.old, asked.new))
             yield old, new
 
     def _read(self) -> Generator[dict[str, Any], None, None]:
@@ -186,7 +188,8 @@ def diff(
     ignore: Sequence[str] | str | None = None,
     work_dir: str | os.PathLike[str] | None = None,
     progress: bool = False,
-    **conversion: Any,
+    jobs: int | None = None,
+    **conversion: Unpack[DocumentKeywords],
 ) -> Changes:
     """Compare two outputs of one site, converted with the same options.
 
@@ -203,7 +206,8 @@ def diff(
             `ViewCount,LastActivityDate,Answers.CommentCount`.
         work_dir: Folder for what dumps become; the system's temporary folder if None.
         progress: Show progress bars.
-        conversion: Options of `convert` for dumps, such as `nest=["comments"]` and `jobs=2`.
+        jobs: Worker processes for converting dumps; all cores if None.
+        conversion: What dumps become, such as `nest=["comments"]`: as of `convert`.
 
     Returns:
         An iterator over changes, in ascending question id: `{"op": "added", "Id": 4, "document":
@@ -212,8 +216,12 @@ def diff(
         8}`.
 
     Raises:
-        OptionError: A name in `only` or `ignore` is unknown.
+        OptionError: A name in `only` or `ignore` is unknown, or an option has a value that is not
+            allowed.
+        TypeError: There is no such option.
     """
+    kwargs = checked({**conversion, "jobs": jobs}, "documents", "local")
+    options_of(kwargs, core="python")
     chosen = only.split(",") if isinstance(only, str) else OPERATIONS if only is None else only
     wanted = frozenset(name.strip() for name in chosen)
     if not wanted or not wanted <= set(OPERATIONS):
@@ -234,6 +242,6 @@ def diff(
             frozenset(ignored),
             None if work_dir is None else os.fspath(work_dir),
             progress,
-            conversion,
+            kwargs,
         )
     )

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from so2docs.conversion import convert
-from so2docs.errors import DiskFullError, OutputError, flag
+from so2docs.conversion import convert_checked
+from so2docs.errors import DiskFullError, DumpError, OutputError, flag, resumable
 from so2docs.lookup.collection import Collection
 from so2docs.lookup.collection import open as open_output
 from so2docs.lookup.file_kinds import is_output, start_of
@@ -45,9 +45,14 @@ def opened(
             f"{work_dir or tempfile.gettempdir()}: cannot be written: {error.strerror}; "
             f"choose another {flag('work_dir')}"
         ) from error
-    with folder as name:
+    # Nothing stays of what was converted, neither to resume from nor to look at.
+    with folder as name, resumable(False):
         made = os.path.join(name, "questions.jsonl.gz")
         log.info("%s: is a dump; converting it first", path)
-        convert(path, made, progress=progress, level=1, **options)
+        try:
+            convert_checked(path, made, {**options, "progress": progress, "level": 1})
+        except DumpError as error:
+            error.excerpt_path = None
+            raise
         with open_output(made, progress=progress) as found:
             yield found

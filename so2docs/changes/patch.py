@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from so2docs.changes.alignment import Line, Side
@@ -44,6 +44,10 @@ class Patched:
     changed: int
     deleted: int
     is_verified: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return asdict(self)
 
     def __str__(self) -> str:
         verified = ", checked against what the changes were made from" if self.is_verified else ""

@@ -36,8 +36,13 @@ _KNOWN = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, *_ALWAYS, "Owner", "LastEdit
 Batch = list[dict[str, Any]]
 
 
-def check_same_form(old: Collection, new: Collection) -> None:
+def check_same_form(old: Collection, new: Collection, names: tuple[str, str]) -> None:
     """Refuse to compare what does not belong together.
+
+    Args:
+        old: The old output.
+        new: The new one.
+        names: What they are called in messages: a dump's output is temporary.
 
     Raises:
         OptionError: The conversions had other options, or the sites are not the same; the text
@@ -46,7 +51,7 @@ def check_same_form(old: Collection, new: Collection) -> None:
     """
     if others := other_options(old.path, new.path):
         raise OptionError(
-            f"{old.path} and {new.path} cannot be compared: by their manifests, they were "
+            f"{' and '.join(names)} cannot be compared: by their manifests, they were "
             f"converted with other {', '.join(others)}; "
             "convert both dumps of one site with the same options"
         )
@@ -55,7 +60,7 @@ def check_same_form(old: Collection, new: Collection) -> None:
         return
     for reason in _reasons(before, after):
         raise OptionError(
-            f"{old.path} and {new.path} cannot be compared: {reason}; "
+            f"{' and '.join(names)} cannot be compared: {reason}; "
             "convert both dumps of one site with the same options"
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -43,6 +43,10 @@ class Verified:
     documents: int | None
     validated: bool
     hashed: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return asdict(self)
 
     def __str__(self) -> str:
         what = "SHA-256" if self.hashed else "size"

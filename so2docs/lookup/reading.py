@@ -12,6 +12,7 @@ import zstandard
 from isal import igzip
 
 from so2docs.errors import OutputError
+from so2docs.lookup.file_kinds import not_read_back
 from so2docs.output.compression import compression_of
 from so2docs.sources.damage import is_damage
 from so2docs.sources.storage import unreadable_output
@@ -54,6 +55,11 @@ def _documents(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, An
         try:
             document = orjson.loads(line)
         except orjson.JSONDecodeError as error:
+            if number == 1 and (found := not_read_back(line)):
+                what, reader = found
+                raise OutputError(
+                    f"{name}: is {what}, and only JSON lines are read; read it with {reader}"
+                ) from None
             raise OutputError(f"{name}: line {number:,} is not JSON ({error})") from None
         yield document
 

@@ -37,6 +37,11 @@ def form_of(output: str, given: Mapping[str, Any]) -> OutputForm:
             "OUTPUT is empty, as an unset variable is; give the name of a file, or - for standard "
             "output"
         )
+    if "://" in output:
+        raise OptionError(
+            f"{output}: outputs are files of this machine; write one and copy it, or convert with "
+            "so2docs spark, which writes to object stores"
+        )
     name = _format(output, given.get("format"))
     if (package := FORMATS[name].needs) is not None and find_spec(package) is None:
         raise OptionError(f"{flag('format', name)} needs {package}: pip install {package}")

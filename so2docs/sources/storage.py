@@ -157,7 +157,11 @@ def _system(url: str) -> tuple[Any, str]:
     try:
         system, name = url_to_fs(url)
     except (ImportError, ValueError) as error:
-        raise OptionError(f"{url}: {error}") from None
+        scheme = url.partition("://")[0]
+        raise OptionError(
+            f"{url}: cannot be read, since {scheme}:// needs a driver for fsspec ({error}); "
+            "install it, or download the file first"
+        ) from None
     return system, name
 
 

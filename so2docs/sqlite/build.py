@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
 import orjson
@@ -52,6 +52,10 @@ class Database:
     file_bytes: int = 0
     seconds: float = 0.0
     lost: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return asdict(self)
 
     def __str__(self) -> str:
         lines = [f"{name:<20} {count:,}" for name, count in self.rows.items()]

@@ -201,3 +201,86 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         done = run(*command)
         assert done.returncode == 1
         assert "only outputs can be looked up; give it to so2docs convert first" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("convert posts.xml out.xml", "so2docs writes nothing that ends in .xml"),
+        ("convert posts.xml out.csv", "so2docs sqlite makes flat tables"),
+        ("convert posts.xml --format csv", "so2docs sqlite makes flat tables"),
+        ("convert posts.xml s3://bucket/o.jsonl", "outputs are files of this machine"),
+        ("convert posts.xml o.jsonl --spill-budget lots", "--spill-budget is 'lots'"),
+        ("convert posts.xml o.jsonl --since soon", "--since is 'soon'"),
+        ("convert posts.xml o.jsonl --limit 0", "--limit is 0; it must be 1 or more"),
+        ("convert posts.xml o.jsonl --nest vote", "did you mean votes?"),
+        ("convert posts.xml o.jsonl --body mardown", "did you mean markdown?"),
+        ("sqlite q.jsonl.gz out.csv", "neither an OUTPUT nor a database, whose name ends in .db"),
+        ("posts.xml o.jsonl", "did you mean `so2docs convert posts.xml o.jsonl`?"),
+        ("convrt posts.xml", "did you mean convert?"),
+    ],
+)
+def test_what_was_meant(arguments: str, words: str, somewhere: Path) -> None:
+    before = sorted(somewhere.iterdir())
+    done = run(*arguments.split(), cwd=somewhere)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert sorted(somewhere.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "same"),
+    [
+        ("--body md", "--body markdown"),
+        ("--since 2024", "--since 2024-01-01"),
+        ("--nest comments,votes", "--with votes --with comments"),
+        ("--tags kettles,silence", "--tag silence --tag kettles"),
+        ("-o o.jsonl", "o.jsonl"),
+    ],
+)
+def test_what_people_type(arguments: str, same: str, tmp_path: Path) -> None:
+    if "markdown" in same:
+        pytest.importorskip("html_to_markdown")
+    found = []
+    for number, options in enumerate((arguments, same)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        output = [] if "o.jsonl" in options else ["-o", "o.jsonl"]
+        dump = SAMPLES / "site" / "Posts.xml"
+        done = run("convert", dump, *output, *options.split(), "-q", cwd=folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        found.append((folder / "o.jsonl").read_bytes())
+    assert found[0] == found[1] != b""
+
+
+def test_the_version_in_short() -> None:
+    assert run("-V").stdout == run("--version").stdout
+
+
+def test_only_an_output_is_said_to_be_indexed(tmp_path: Path) -> None:
+    (tmp_path / "dump.jsonl").write_bytes((SAMPLES / "posts.xml").read_bytes())
+    for command in (["show", tmp_path / "dump.jsonl", "1"], ["stats", tmp_path / "dump.jsonl"]):
+        done = run(*command)
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1
+        assert "making one takes one pass" not in done.stderr
+    (tmp_path / "q.parquet").write_bytes(b"PAR1\xed\xa0\x80\nPAR1")
+    with pytest.raises(so2docs.OutputError, match="is Parquet, and only JSON lines are read"):
+        list(so2docs.read(tmp_path / "q.parquet"))
+
+
+def test_errors_of_diff_name_no_temporary_file(tmp_path: Path) -> None:
+    (tmp_path / "cut.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:-2000])
+    output = tmp_path / "q.jsonl"
+    so2docs.convert(SAMPLES / "posts.xml", output, without="Body", jobs=1)
+    for dump, words in ((tmp_path / "cut.xml", "is cut off"), (SAMPLES / "posts.xml", "compared")):
+        done = run("diff", output, dump, "-q")
+        assert words in done.stderr
+        assert "so2docs-" not in done.stderr
+        assert str(dump) in done.stderr
+
+
+def test_a_flag_that_is_the_name_of_a_file_shows_no_traceback(tmp_path: Path) -> None:
+    done = run("convert", "Nope.xml", "-o", "--debug", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr

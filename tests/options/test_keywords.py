@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -111,3 +112,39 @@ def test_documents_close_at_the_end_of_with(tmp_path: Path) -> None:
 def test_a_missing_dump_is_an_error_at_the_call() -> None:
     with pytest.raises(so2docs.DumpError, match=r"nowhere\.xml: cannot be read: No such file"):
         so2docs.documents("nowhere.xml")
+
+
+def test_what_another_form_would_take_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    dump = SAMPLES / "posts.xml"
+    with pytest.raises(so2docs.OptionError, match=r"site_field is .*; it must be text"):
+        so2docs.convert(dump, tmp_path / "q.jsonl", site_field=("Site", "x"))  # type: ignore[arg-type]
+    with pytest.raises(so2docs.OptionError, match=r"site_field is .*; it must be text"):
+        so2docs.convert_all([dump], tmp_path / "out", site_field=("Site", "x"))  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+    so2docs.convert(dump, tmp_path / "q.jsonl", site_field="Site", site="beer", jobs=1)
+    assert {question["Site"] for question in so2docs.read(tmp_path / "q.jsonl")} == {"beer"}
+
+
+def test_diff_checks_its_options_at_the_call() -> None:
+    for wrong in ({"ignored": "Score"}, {"onyl": "added"}, {"tag": "a"}):
+        with pytest.raises(TypeError, match="unexpected keyword argument"):
+            so2docs.diff("old.jsonl", "new.jsonl", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(so2docs.OptionError, match="body is 'pdf'; it must be one of"):
+        so2docs.diff("old.jsonl", "new.jsonl", body="pdf")  # type: ignore[arg-type]
+
+
+def test_results_are_alike(tmp_path: Path) -> None:
+    output, other = tmp_path / "q.jsonl", tmp_path / "other.jsonl"
+    found = [
+        so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, card=True),
+        so2docs.verify(output),
+        so2docs.to_sqlite(output, tmp_path / "q.db"),
+        so2docs.stats(output, jobs=1),
+        so2docs.diff(output, output).write(tmp_path / "changes.jsonl"),
+        so2docs.patch(output, tmp_path / "changes.jsonl", other),
+        *so2docs.convert_all([SAMPLES / "site"], tmp_path / "out", jobs=1),
+    ]
+    for result in found:
+        assert json.loads(json.dumps(result.as_dict()))  # type: ignore[attr-defined]
+        assert str(result)
+        assert "object at 0x" not in str(result)
