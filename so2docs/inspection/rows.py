@@ -126,7 +126,7 @@ def look(task: tuple[str, Chunk]) -> tuple[Chunk, Found]:
     table, (_, dump, start, end) = task
     found, collect = Found(), _COLLECTORS.get(table)
     for _, data in slices(dump, start, end):
-        for part in rows.parse(data, dump.frame):
+        for part in rows.parse(data):
             if isinstance(part, rows.Malformed):
                 found.malformed += 1
                 continue

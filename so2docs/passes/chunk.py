@@ -148,17 +148,16 @@ def _file_slice(
     task: ChunkTask, steps: Filing, tally: ChunkTally, offset: int, data: bytes
 ) -> None:
     """File a slice by the compiled core if it can be, and by the reference otherwise."""
-    dump = task.chunk.dump
-    added = steps.add_compiled(data, dump.frame)
+    added = steps.add_compiled(data)
     if added is not None:
         tally.counts.rows += added.rows
         tally.last_id = tally.last_id if added.last_id is None else added.last_id
         return
-    for part in rows.parse(data, dump.frame):
+    for part in rows.parse(data):
         if isinstance(part, rows.Malformed):
             at = offset + part.position
-            if not task.options.skip_malformed:
-                raise malformed(dump, at, tally, data, part)
+            if not (task.options.skip_malformed and part.can_be_skipped):
+                raise malformed(task.chunk.dump, at, tally, data, part)
             tally.counts.rows += 1
             steps.found.strays += posts.malformed_line(at, part.raw, steps.malformed)
             steps.found.stray_reasons[steps.malformed] += 1
@@ -180,10 +179,14 @@ def malformed(
     if closes_within(part.raw, dump.frame):
         problem = f"content after its closing {closing.decode(errors='replace')}"
         advice = "are these two files in one? convert them one by one"
+    problem = f"is not well-formed XML ({problem}) in the row"
+    advice += f", or leave such rows out with {flag('skip_malformed', True)}"
+    if not part.can_be_skipped:
+        problem, advice = f"has {part.problem}", "remove it from the dump"
     return MalformedDumpError(
         dump.path,
-        f"is not well-formed XML ({problem}) in the row",
+        problem,
         Place(at, tally.lines + data.count(b"\n", 0, part.position), tally.last_id),
-        advice=f"{advice}, or leave such rows out with {flag('skip_malformed', True)}",
+        advice=advice,
         excerpt=opening + b"\n" + part.raw + closing,
     )

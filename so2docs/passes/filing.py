@@ -18,7 +18,6 @@ from so2docs.posts.projection import projection_of, projection_of_table
 from so2docs.posts.row_filter import RowFilter
 from so2docs.posts.table_rows import Row
 from so2docs.schema import POSTS, VOTE, Table
-from so2docs.sources.prolog import Frame
 from so2docs.spill import REJECTED
 from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMap
@@ -48,7 +47,7 @@ class Filing:
         """File rows; they are changed in place."""
         raise NotImplementedError
 
-    def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
+    def add_compiled(self, data: bytes) -> Added | None:
         """File a slice by the compiled core; None, with nothing changed, if that cannot be."""
         raise NotImplementedError
 
@@ -101,8 +100,8 @@ class _PostFiling(Filing):
         else:
             self._filter.add(self.found, rows)
 
-    def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
-        return core.add_canonical(data, frame, self.found) if self._is_compiled else None
+    def add_compiled(self, data: bytes) -> Added | None:
+        return core.add_canonical(data, self.found) if self._is_compiled else None
 
 
 class _UserFiling(Filing):
@@ -120,8 +119,8 @@ class _UserFiling(Filing):
     def flush(self) -> None:
         self._users.flush()
 
-    def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
-        done = core.read_users(data, frame) if self._is_compiled else None
+    def add_compiled(self, data: bytes) -> Added | None:
+        done = core.read_users(data) if self._is_compiled else None
         if done is None:
             return None
         added, keys, jsons = done
@@ -159,8 +158,8 @@ class _RowFiling(Filing):
         else:
             table_rows.add_rows(self.found, self._table, rows, self._known.find, self._projection)
 
-    def add_compiled(self, data: bytes, frame: Frame) -> Added | None:
-        done = core.read_records(data, frame, self._table) if self._is_compiled else None
+    def add_compiled(self, data: bytes) -> Added | None:
+        done = core.read_records(data, self._table) if self._is_compiled else None
         if done is None:
             return None
         added, keys, json = done

@@ -41,7 +41,7 @@ def in_slice(
     # One of the rows has a problem: the slice had.
     position, raw, problem = 0, data, None
     for position, raw in rows.pieces(data):  # noqa: B007
-        for part in rows.parse(raw, dump.frame):
+        for part in rows.parse(raw):
             problem = None if isinstance(part, rows.Malformed) else _problem(part, table, reserved)
             if problem or isinstance(part, rows.Malformed):
                 break

@@ -15,7 +15,6 @@ from typing import NamedTuple, get_args
 
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
-from so2docs.posts import rows
 from so2docs.posts.keys import BUCKET_BITS, KEY, as_bytes, integers
 from so2docs.posts.posts import Posts, new_bucket
 from so2docs.schema import RESERVED, Table
@@ -92,19 +91,16 @@ def describe() -> str:
     return f"{built()} core{broken}"
 
 
-def add_canonical(data: bytes, frame: tuple[bytes, bytes], posts: Posts) -> Added | None:
+def add_canonical(data: bytes, posts: Posts) -> Added | None:
     """Turn a slice into posts by the compiled core.
 
     Args:
         data: Whole rows, from one row's start to another's.
-        frame: The root's start and closing tags.
         posts: Where they go.
 
     Returns:
         What was added; or None, with nothing changed, if the slice is not canonical.
     """
-    if not _is_sound(frame):
-        return None
     done = _core.add_rows(
         data, posts.buckets, posts.pairs, new_bucket, BUCKET_BITS, _chosen(posts.reserved)
     )
@@ -125,34 +121,30 @@ def count_lines(data: bytes) -> int:
     return count
 
 
-def read_users(data: bytes, frame: tuple[bytes, bytes]) -> tuple[Added, bytes, bytes] | None:
+def read_users(data: bytes) -> tuple[Added, bytes, bytes] | None:
     """Turn a slice of users into JSON by the compiled core.
 
     Args:
         data: Whole rows, from one row's start to another's.
-        frame: The root's start and closing tags.
 
     Returns:
         What was read, a key for each user with the `Id` and the size of the JSON, and the JSON; or
         None if the slice is not canonical.
     """
-    return _read_table(data, frame, _USERS)
+    return _read_table(data, _USERS)
 
 
-def read_records(
-    data: bytes, frame: tuple[bytes, bytes], table: Table
-) -> tuple[Added, bytes, bytes] | None:
+def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None:
     """Turn a slice of comments, links or votes into records by the compiled core.
 
     Args:
         data: Whole rows, from one row's start to another's.
-        frame: The root's start and closing tags.
         table: The table that it is of.
 
     Returns:
         What was read, a key for each record, and the JSON; or None if the slice is not canonical.
     """
-    return _read_table(data, frame, table.kind)
+    return _read_table(data, table.kind)
 
 
 def file_records(
@@ -192,10 +184,8 @@ def find_values(
     _core.find_values(firsts, keys, values, get_block)
 
 
-def _read_table(
-    data: bytes, frame: tuple[bytes, bytes], kind: int
-) -> tuple[Added, bytes, bytes] | None:
-    done = _core.read_table(data, kind) if _is_sound(frame) else None
+def _read_table(data: bytes, kind: int) -> tuple[Added, bytes, bytes] | None:
+    done = _core.read_table(data, kind)
     if done is None:
         return None
     count, last_id, keys, json = done
@@ -206,12 +196,3 @@ def _read_table(
 def _chosen(reserved: frozenset[str]) -> bytes:
     """The reserved name that the compiled core cannot know: the key that a user chose."""
     return "".join(reserved - RESERVED).encode()
-
-
-@lru_cache(maxsize=16)
-def _is_sound(frame: tuple[bytes, bytes]) -> bool:
-    """Whether lxml takes the tags around a slice as they are.
-
-    They may need the document type declaration, which no slice has; then lxml refuses every slice.
-    """
-    return list(rows.parse(b"<row/>", frame)) == [rows.Rows([{}])]

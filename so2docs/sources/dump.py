@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from so2docs.errors import ChangedDumpError, DumpError, Place, flag
+from so2docs.posts.rows import ROW_START
 from so2docs.sources import storage
-from so2docs.sources.ending import ROW_START, check_misc, empty_root_error, find_in_file
+from so2docs.sources.ending import check_misc, empty_root_error, find_in_file
 from so2docs.sources.kinds import POSTS, DumpFile
 from so2docs.sources.prolog import Frame, read_prolog
 from so2docs.sources.source import End

@@ -15,11 +15,11 @@ from typing import BinaryIO
 
 from so2docs.errors import MalformedDumpError, Place, TruncatedDumpError
 from so2docs.posts import rows
+from so2docs.posts.rows import ROW_START
 from so2docs.sources.kinds import DumpFile
 from so2docs.sources.prolog import BLANK, HEAD_LIMIT, Frame
 from so2docs.sources.source import BLOCK_BYTES
 
-ROW_START = re.compile(rb"<row[\s/>]")
 MISC_LIMIT = HEAD_LIMIT
 """More than this is not held until it is clear what follows a closing tag."""
 
@@ -186,13 +186,13 @@ def find_in_file(
                 window = HEAD_LIMIT
                 continue
             end = error.place.offset if error.place else 0
-            last = last_good_row(tail[: tail.rfind(b"<", 0, end)], frame)
+            last = last_good_row(tail[: tail.rfind(b"<", 0, end)])
             line = _line_at(file, begin + end) if is_counted else None
             error.place = Place(begin + end, line, last and last[0], wanted.row)
             raise
         if is_closed:
             return begin + at
-        last = last_good_row(tail, frame)
+        last = last_good_row(tail)
         if last is not None or begin == start or window >= HEAD_LIMIT:
             break
         window *= 4
@@ -218,14 +218,14 @@ def _end_of_content(file: BinaryIO, start: int, size: int) -> int:
     return end
 
 
-def last_good_row(tail: bytes, frame: Frame) -> tuple[int | None, int] | None:
+def last_good_row(tail: bytes) -> tuple[int | None, int] | None:
     """`Id` and position of the last complete row in `tail`; None if no row in it is complete."""
     # The cut may have left only the `<ro` of a row, or the `</po` of the root.
     opened = tail.rfind(b"<")
     ends = [len(tail) if opened < 0 or ROW_START.match(tail, opened) else opened]
     starts = list(ROW_START.finditer(tail))
     for found in islice(reversed(starts), _MOST_TRIED):
-        last = rows.last_id(tail[found.start() : ends[-1]], frame)
+        last = rows.last_id(tail[found.start() : ends[-1]])
         if last is not None:
             return last, found.start()
         ends.append(found.start())

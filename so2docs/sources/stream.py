@@ -161,7 +161,7 @@ class StreamDump:
                 lines += data.count(b"\n")
                 length += len(data)
                 tail = (tail + data)[-_EXCERPT_BYTES:]
-        last_id, start = last_good_row(tail, self.frame) or (None, -_EXCERPT_BYTES // 16)
+        last_id, start = last_good_row(tail) or (None, -_EXCERPT_BYTES // 16)
         beyond = error.place or Place(0, 0)
         error.place = Place(offset + length + beyond.offset, lines + (beyond.line or 0), last_id)
         if isinstance(error, TruncatedDumpError):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 
 from so2docs.errors import MalformedDumpError, Place
-from so2docs.sources.ending import MISC_LIMIT, ROW_START, Ending, check_misc, empty_root_error
+from so2docs.posts.rows import ROW_START
+from so2docs.sources.ending import MISC_LIMIT, Ending, check_misc, empty_root_error
 from so2docs.sources.kinds import DumpFile
 from so2docs.sources.prolog import Prolog
 from so2docs.sources.source import BLOCK_BYTES

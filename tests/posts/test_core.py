@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from support.memory import assert_nothing_is_kept
 from support.places import CHECKOUT, SAMPLES
 from support.twins import (
-    FRAME,
     LEFT,
     ROW,
     ROWS,
@@ -259,16 +258,9 @@ def test_slices_cut_anywhere(sample: Path) -> None:
 
 def test_every_slice_of_a_published_dump(real_dump: Path) -> None:
     dump = open_dump(str(real_dump))
-    found = [is_taken(data, dump.frame) for _, data in slices(dump, dump.start, dump.end, 65_536)]
+    found = [is_taken(data) for _, data in slices(dump, dump.start, dump.end, 65_536)]
     assert found
     assert all(found)
-
-
-def test_a_frame_that_needs_its_declaration_is_left_to_the_reference() -> None:
-    row = (ROW % "").encode()
-    assert is_taken(row, (b'<posts xmlns="x" a="b">', b"</posts>"))
-    assert not is_taken(row, (b'<posts a="&entity;">', b"</posts>"))
-    assert is_taken(row, (b"<x:posts>", b"</x:posts>"))
 
 
 # ---- Differential tests: rows from the grammar, and the same with something broken. ----
@@ -427,10 +419,6 @@ def test_a_bytearray_in_use_is_not_moved() -> None:
     assert _add(posts=posts)
     with memoryview(posts.pairs), pytest.raises(BufferError):
         _add(posts=posts)
-
-
-def test_frame_of_the_tests_is_sound() -> None:
-    assert is_taken(b"", FRAME)
 
 
 FREE_THREADED = """

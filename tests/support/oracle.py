@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-from xml.etree import ElementTree
+from xml.parsers import expat
 
 AnswersBy = Literal["id", "votes"]
 Row = dict[str, Any]
@@ -71,8 +71,8 @@ class Oracle:
 
 def nest(dump: Path | bytes, answers_by: AnswersBy = "id") -> Oracle:
     """Nest a whole dump, given as a path or as its bytes."""
-    root, repaired_characters = _parse(dump if isinstance(dump, bytes) else dump.read_bytes())
-    rows = [_typed(element.attrib) for element in root.findall("row")]
+    found, repaired_characters = _parse(dump if isinstance(dump, bytes) else dump.read_bytes())
+    rows = [_typed(attributes) for attributes in found]
     other_types: Counter[str] = Counter()
     strays = []
     posts = []
@@ -165,13 +165,34 @@ def _typed_value(name: str, text: str) -> int | str | list[str]:
     return text
 
 
-def _parse(data: bytes) -> tuple[ElementTree.Element, int]:
-    """The root element, and how many characters had to be replaced before it was XML."""
+def _parse(data: bytes) -> tuple[list[dict[str, str]], int]:
+    """The attributes of the rows, and how many characters had to be replaced before it was XML."""
     try:
-        return ElementTree.fromstring(data), 0
-    except ElementTree.ParseError:
+        return rows_below_the_root(data), 0
+    except expat.ExpatError:
         text, repaired_characters = _repair(data)
-        return ElementTree.fromstring(text), repaired_characters
+        return rows_below_the_root(text), repaired_characters
+
+
+def rows_below_the_root(document: bytes | str) -> list[dict[str, str]]:
+    """The attributes of each `row` below the root, under the names that the document has."""
+    rows: list[dict[str, str]] = []
+    opened: list[str] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if name == "row" and len(opened) == 1:
+            rows.append(attributes)
+        opened.append(name)
+
+    def refuse(name: str, is_parameter: bool) -> None:
+        raise expat.ExpatError(f"undefined entity: {name}")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda name: opened.pop()
+    parser.SkippedEntityHandler = refuse
+    parser.Parse(document, True)
+    return rows
 
 
 def _repair(data: bytes) -> tuple[str, int]:

@@ -18,7 +18,6 @@ from so2docs.schema import RESERVED, TABLES, USER_ATTRIBUTES
 from so2docs.sources.dump import open_dump
 from support.places import SAMPLES
 
-FRAME = b"<posts>", b"</posts>"
 ROW = '<row Id="7" PostTypeId="1" %s />'
 
 # What may stand in a row, and whether it is canonical.
@@ -114,8 +113,8 @@ class Outcome:
     malformed: int = 0
 
 
-def by_reference(outcome: Outcome, data: bytes, frame: tuple[bytes, bytes] = FRAME) -> None:
-    for part in rows.parse(data, frame):
+def by_reference(outcome: Outcome, data: bytes) -> None:
+    for part in rows.parse(data):
         if isinstance(part, rows.Malformed):
             outcome.malformed += 1
         elif part.rows:
@@ -126,9 +125,9 @@ def by_reference(outcome: Outcome, data: bytes, frame: tuple[bytes, bytes] = FRA
             posts.add(outcome.posts, part.rows)
 
 
-def by_compiled(outcome: Outcome, data: bytes, frame: tuple[bytes, bytes] = FRAME) -> bool:
+def by_compiled(outcome: Outcome, data: bytes) -> bool:
     """Whether the compiled core took the slice; if not, nothing may have changed."""
-    added = core.add_canonical(data, frame, outcome.posts)
+    added = core.add_canonical(data, outcome.posts)
     if added is None:
         return False
     outcome.rows += added.rows
@@ -136,13 +135,13 @@ def by_compiled(outcome: Outcome, data: bytes, frame: tuple[bytes, bytes] = FRAM
     return True
 
 
-def is_taken(data: bytes, frame: tuple[bytes, bytes] = FRAME) -> bool:
+def is_taken(data: bytes) -> bool:
     """Whether the compiled core takes a slice; asserts that it does as the reference."""
     compiled, reference = Outcome(), Outcome()
-    if not by_compiled(compiled, data, frame):
+    if not by_compiled(compiled, data):
         assert compiled == Outcome(), data
         return False
-    by_reference(reference, data, frame)
+    by_reference(reference, data)
     assert compiled == reference, data
     assert list(compiled.posts.buckets) == list(reference.posts.buckets), data
     assert list(compiled.posts.other_types) == list(reference.posts.other_types), data
@@ -183,7 +182,7 @@ def users_by_reference(data: bytes) -> list[tuple[int, bytes]] | None:
     """Ids and JSON of users; None if some of them have no place, or are not XML."""
     found: list[tuple[int, bytes]] = []
     left = Posts()
-    for part in rows.parse(data, FRAME):
+    for part in rows.parse(data):
         if isinstance(part, rows.Malformed):
             return None
         for row in table_rows.reject(left, TABLES["users"], part.rows):
@@ -195,7 +194,7 @@ def users_by_reference(data: bytes) -> list[tuple[int, bytes]] | None:
 def is_taken_of(table: str, data: bytes) -> bool:
     """Whether the compiled core takes a slice of a table; asserts that it does as the reference."""
     if table == "users":
-        read = core.read_users(data, FRAME)
+        read = core.read_users(data)
         if read is None:
             return False
         at, found = 0, []
@@ -205,13 +204,13 @@ def is_taken_of(table: str, data: bytes) -> bool:
         assert found == users_by_reference(data), data
         return True
     compiled, reference = Posts(), Posts()
-    done = core.read_records(data, FRAME, TABLES[table])
+    done = core.read_records(data, TABLES[table])
     if done is None:
         return False
     added, keys, json = done
     core.file_records([(keys, json)], compiled, replace_questions)
     count, last_id = 0, None
-    for part in rows.parse(data, FRAME):
+    for part in rows.parse(data):
         assert isinstance(part, rows.Rows), data
         count += len(part.rows)
         last_id = rows.row_id(part.rows[-1]) if part.rows else last_id
