@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from so2docs.counts import Counts
 from so2docs.domain import rank_by_votes
@@ -52,15 +53,29 @@ class Document:
         return len(self.parts) == 1 and len(self.parts[0]) == 1
 
 
+class Records(Protocol):
+    """What is to be nested, and how its documents are made: here, or by the compiled core."""
+
+    def documents(self, nesting: Nesting) -> Iterator[Document]:
+        """Nest all records, in ascending question id."""
+
+
 @dataclass(slots=True)
-class Records:
+class GatheredRecords:
     """Posts, in the order of the dump, and rows of other tables, by question id."""
 
     posts: dict[int, list[Post]] = field(default_factory=lambda: defaultdict(list))
     rows: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
+    def documents(self, nesting: Nesting) -> Iterator[Document]:
+        """Nest all records, one question after the other: the reference."""
+        for question_id in sorted(self.posts.keys() | self.rows.keys()):
+            group = sorted(self.posts.get(question_id, ()))
+            if document := nesting.nest_group(question_id, group, self.rows.get(question_id, ())):
+                yield document
 
-def gather(blocks: Iterable[Block], ids: range) -> Records:
+
+def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
     """Posts and rows of tables whose question id lies in `ids`.
 
     Args:
@@ -70,7 +85,7 @@ def gather(blocks: Iterable[Block], ids: range) -> Records:
     Raises:
         ValueError, struct.error: Keys and JSON of a block do not belong together.
     """
-    found = Records()
+    found = GatheredRecords()
     posts, rows = found.posts, found.rows
     low, high, order = ids.start, ids.stop, 0
     is_part = len(ids) < 1 << BUCKET_BITS
@@ -95,7 +110,7 @@ class Nesting:
     """Nests the posts of one bucket; iterate over it, then look at `counts` and `strays`.
 
     Args:
-        records: What `gather` returns.
+        records: The posts of the bucket and what belongs to them.
         answers_by: Order of the answers in a document.
         first_question_of: For post ids under several questions, the question id of the first one in
             the dump: the only one that stays.
@@ -103,6 +118,11 @@ class Nesting:
         limit: Most documents; all posts after them are filtered.
         with_answers: Whether documents have `Answers` at all.
         nest: Puts the rows of other tables into the posts, if any were asked for.
+
+    Attributes:
+        counts: What became of the records so far.
+        strays: Lines for the side file.
+        opening: Bytes between the fields of a question and its answers.
     """
 
     def __init__(
@@ -119,42 +139,42 @@ class Nesting:
         self.counts = Counts()
         self.strays: list[bytes] = []
         self._limit = limit
-        self._with_answers = with_answers
+        self.with_answers = with_answers
         self._records = records
-        self._by_votes = answers_by == "votes"
-        self._first_question_of = first_question_of or {}
-        self._nest = nest
+        self.by_votes = answers_by == "votes"
+        self.first_question_of = first_question_of or {}
+        self.nest = nest
         if nest is not None:
             self.counts.tables = nest.counts
         fields = (extra, _ANSWERS if with_answers else b"")
-        self._open = b"".join(b"," + field for field in fields if field)
+        self.opening = b"".join(b"," + field for field in fields if field)
 
     def __iter__(self) -> Iterator[Document]:
-        yield from self._documents()
+        return self._records.documents(self)
 
-    def _documents(self) -> Iterator[Document]:
-        posts, rows = self._records.posts, self._records.rows
-        for question_id in sorted(posts.keys() | rows.keys()):
-            group = sorted(posts.get(question_id, ()))
-            if document := self._of(question_id, group, rows.get(question_id, ())):
-                yield document
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many documents as may be."""
+        return self.counts.questions == self._limit
 
-    def _of(self, question_id: int, group: list[Post], rows: Sequence[Row]) -> Document | None:
+    def nest_group(
+        self, question_id: int, group: list[Post], rows: Sequence[Row]
+    ) -> Document | None:
         """The document of posts in order, and of rows; what it does not hold is kept or counted."""
         nested, is_left_out = self._nested(question_id, group)
         document = self._document(nested, _by_post(rows)) if nested else None
-        if self._nest is not None and rows:
+        if self.nest is not None and rows:
             known = {post_id for post_id, *_ in nested}
             left = [row for row in rows if row[1] not in known]
-            self.strays += self._nest.reject(question_id, group, left, filtered=is_left_out)
+            self.strays += self.nest.reject(question_id, group, left, filtered=is_left_out)
         return document
 
     def _nested(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
         """Question and answers of a document, or none; whether they were left out on purpose."""
-        if self.counts.questions == self._limit:
+        if self.is_full:
             self.counts.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
             return [], True
-        if len(group) == 1 and not self._first_question_of and group[0][3] == QUESTION:
+        if len(group) == 1 and not self.first_question_of and group[0][3] == QUESTION:
             return group, False
         question, answers, repeated = self._parted(question_id, group)
         if question is None or repeated:
@@ -168,7 +188,7 @@ class Nesting:
 
     def _document(self, posts: list[Post], rows: Mapping[int, list[Row]]) -> Document:
         question_id, _, accepted, _, _ = posts[0]
-        if self._by_votes and len(posts) > 2:
+        if self.by_votes and len(posts) > 2:
             places = enumerate(posts)
             order = sorted(
                 (*rank_by_votes(post_id, score, accepted), at)
@@ -179,13 +199,13 @@ class Nesting:
         self.counts.questions += 1
         self.counts.answers += len(posts) - 1
         jsons: list[Buffer] = [json for _, _, _, _, json in posts]
-        if self._nest is not None:
-            jsons = self._nest.complete(question_id, posts, rows)
+        if self.nest is not None:
+            jsons = self.nest.complete(question_id, posts, rows)
         size = len(jsons[0])
         parts: list[Buffer] = [jsons[0][:-1]]
-        if self._open:
-            parts.append(self._open if size > _EMPTY else self._open[1:])
-        if self._with_answers:
+        if self.opening:
+            parts.append(self.opening if size > _EMPTY else self.opening[1:])
+        if self.with_answers:
             for json in jsons[1:]:
                 parts += (json, b",")
                 size += len(json)
@@ -204,7 +224,7 @@ class Nesting:
         previous_id: int | None = None
         for post in group:
             post_id, _, _, kind, _ = post
-            first = self._first_question_of.get(post_id, question_id)
+            first = self.first_question_of.get(post_id, question_id)
             if post_id == previous_id or first != question_id:
                 repeated.append(post)
             elif kind == ANSWER:

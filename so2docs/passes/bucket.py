@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import orjson
 
-from so2docs import merge
 from so2docs.counts import Counts
-from so2docs.merge import Document
+from so2docs.merge import Document, Nesting, Records, gather
 from so2docs.nest import Buffer, Nest
 from so2docs.options.choices import Compression
 from so2docs.options.table import Options
@@ -23,7 +21,7 @@ from so2docs.output import formats
 from so2docs.output.compression import compress_lines
 from so2docs.output.recording import recorded
 from so2docs.output.segments import Segment, store
-from so2docs.passes.joined import JoinedNesting, Run
+from so2docs.passes.joined import JoinedRecords, Run
 from so2docs.store.blocks import Block, BlockReader, belonging
 from so2docs.store.users import Users, UserTable
 
@@ -100,7 +98,7 @@ class WrittenBucket:
 
 
 @contextmanager
-def nesting(task: BucketTask, run: Run | None = None) -> Iterator[merge.Nesting]:
+def nesting(task: BucketTask, run: Run | None = None) -> Iterator[Nesting]:
     """Read the blocks of a bucket, ready to be nested.
 
     Args:
@@ -114,23 +112,23 @@ def nesting(task: BucketTask, run: Run | None = None) -> Iterator[merge.Nesting]
     fields = options.filters.fields
     with nullcontext() if task.users is None else Users(task.users) as users:
         nest = Nest(options.nest, users, fields) if options.nest else None
-        form: dict[str, Any] = {
-            "extra": _extra(options),
-            "limit": task.limit,
-            "with_answers": fields.has_answers,
-            "nest": nest,
-        }
-        order, first = options.answers_by, task.first_question_of
-        nested: merge.Nesting
+        records: Records
         with BlockReader() as reader, belonging(task.blocks):
             blocks = (reader.read(path, block) for path, block in task.blocks)
             # Posts of which something is left out once they are complete are parsed for it.
             if options.core == "compiled" and not (nest and nest.leaves_out):
-                form |= {"users": users, "run": run}
-                nested = JoinedNesting(blocks, task.ids, order, first, **form)
+                records = JoinedRecords(blocks, task.ids, users=users, run=run)
             else:
-                nested = merge.Nesting(merge.gather(blocks, task.ids), order, first, **form)
-        yield nested
+                records = gather(blocks, task.ids)
+        yield Nesting(
+            records,
+            options.answers_by,
+            task.first_question_of,
+            extra=_extra(options),
+            limit=task.limit,
+            with_answers=fields.has_answers,
+            nest=nest,
+        )
 
 
 def _extra(options: Options) -> bytes:

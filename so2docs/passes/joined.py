@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from so2docs.counts import NESTED
-from so2docs.merge import Block, Document, Nesting, Records
-from so2docs.nest import Nest, Post, Row
-from so2docs.options.choices import AnswersBy
+from so2docs.counts import NESTED, Counts
+from so2docs.merge import Block, Document, Nesting
+from so2docs.nest import Post, Row
 from so2docs.posts import joining
 from so2docs.posts.keys import BUCKET_BITS
 from so2docs.schema import COMMENT, LINK, OF_KIND, VOTE
@@ -36,13 +35,12 @@ class Run(NamedTuple):
     size: int
 
 
-class JoinedNesting(Nesting):
-    """Nests the posts of one bucket, as `merge.Nesting` does.
+class JoinedRecords:
+    """The records of one bucket, nested as `merge.GatheredRecords` are.
 
     Args:
         blocks: All blocks of the bucket, in the order of the dump.
         ids: The question ids to keep.
-        answers_by: As for `merge.Nesting`, like the others.
         users: Where users are looked up, if they are nested.
         run: How documents are joined to runs; None if each comes by itself.
 
@@ -54,25 +52,10 @@ class JoinedNesting(Nesting):
         self,
         blocks: Iterable[Block],
         ids: range,
-        answers_by: AnswersBy = "id",
-        first_question_of: Mapping[int, int] | None = None,
         *,
-        extra: bytes = b"",
-        limit: int | None = None,
-        with_answers: bool = True,
-        nest: Nest | None = None,
         users: Users | None = None,
         run: Run | None = None,
     ) -> None:
-        super().__init__(
-            Records(),
-            answers_by,
-            first_question_of,
-            extra=extra,
-            limit=limit,
-            with_answers=with_answers,
-            nest=nest,
-        )
         if len(ids) < 1 << BUCKET_BITS:
             blocks = (joining.select_records(block, ids) for block in blocks)
         self._blocks = list(blocks)
@@ -80,18 +63,19 @@ class JoinedNesting(Nesting):
         self._users = users
         self._run = run
 
-    def _documents(self) -> Iterator[Document]:
-        form = self._form()
+    def documents(self, nesting: Nesting) -> Iterator[Document]:
+        """Nest all records; groups that the compiled core does not take, by the reference."""
+        form = self._form(nesting)
         at, end, enough = 0, len(self._sorted) // _RECORD.size, ENOUGH_BYTES
         left = 0  # Of the segment.
         while at < end:
             if self._run is not None:
                 enough = left = left if left > 0 else self._run.size
             for group in joining.join_records(self._blocks, self._sorted, at, enough, form):
-                if group.document is None or self.counts.questions == self._limit:
-                    found = self._by_reference(range(at, at + group.records))
+                if group.document is None or nesting.is_full:
+                    found = self._by_reference(nesting, range(at, at + group.records))
                 else:
-                    self._count(group)
+                    _count(nesting.counts, group)
                     run = 0 if self._run is None else group.documents
                     found = Document(group.question_id, [group.document], group.size, run=run)
                 at += group.records
@@ -99,33 +83,24 @@ class JoinedNesting(Nesting):
                     left -= found.size
                     yield found
 
-    def _form(self) -> joining.JoinedForm:
-        nested = () if self._nest is None else self._nest.counts
+    def _form(self, nesting: Nesting) -> joining.JoinedForm:
+        nested = nesting.counts.tables
         user_ids, users = array("q"), None
         if self._users is not None:
             user_ids = joining.user_ids(self._blocks, self._sorted)
             users = self._users.get_all(user_ids)
         return joining.JoinedForm(
-            self._open,
-            self._with_answers,
-            self._by_votes,
+            nesting.opening,
+            nesting.with_answers,
+            nesting.by_votes,
             [kind for kind, table in OF_KIND.items() if table.name in nested],
-            array("q", sorted(self._first_question_of)),
+            array("q", sorted(nesting.first_question_of)),
             user_ids,
             users,
             b"" if self._run is None else self._run.closing,
         )
 
-    def _count(self, group: joining.JoinedGroup) -> None:
-        self.counts.questions += group.documents
-        self.counts.answers += group.posts - group.documents
-        if self._nest is not None:
-            found = {COMMENT: group.comments, LINK: group.links, VOTE: group.votes}
-            for kind, rows in found.items():
-                if rows:
-                    self._nest.counts[OF_KIND[kind].name][NESTED] += rows
-
-    def _by_reference(self, numbers: range) -> Document | None:
+    def _by_reference(self, nesting: Nesting, numbers: range) -> Document | None:
         posts: list[Post] = []
         rows: list[Row] = []
         question_id = 0
@@ -139,4 +114,12 @@ class JoinedNesting(Nesting):
                 rows.append((kind, post_id, rank, order, json))
             else:
                 posts.append((post_id, order, rank, kind, json))
-        return self._of(question_id, posts, rows)
+        return nesting.nest_group(question_id, posts, rows)
+
+
+def _count(counts: Counts, group: joining.JoinedGroup) -> None:
+    counts.questions += group.documents
+    counts.answers += group.posts - group.documents
+    for kind, rows in ((COMMENT, group.comments), (LINK, group.links), (VOTE, group.votes)):
+        if rows:
+            counts.tables[OF_KIND[kind].name][NESTED] += rows

@@ -12,8 +12,9 @@ import so2docs
 from so2docs import merge
 from so2docs.errors import SpillError
 from so2docs.options.table import Options
+from so2docs.passes import bucket
 from so2docs.passes.bucket import BucketTask, merge_bucket
-from so2docs.passes.joined import JoinedNesting
+from so2docs.passes.joined import JoinedRecords
 from so2docs.posts import core as cores
 from so2docs.posts.keys import BUCKET_BITS, KEY, QUESTION
 from so2docs.store.blocks import Block, BlockReader, BlockWriter
@@ -65,14 +66,14 @@ def test_the_compiled_core_leaves_only_odd_questions_to_the_reference(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = []
-    by_reference = JoinedNesting._by_reference
+    by_reference = JoinedRecords._by_reference
 
-    def count(nesting: JoinedNesting, numbers: range) -> Any:
+    def count(records: JoinedRecords, nesting: merge.Nesting, numbers: range) -> Any:
         left.append(numbers)
-        return by_reference(nesting, numbers)
+        return by_reference(records, nesting, numbers)
 
-    monkeypatch.setattr(merge, "gather", None)
-    monkeypatch.setattr(JoinedNesting, "_by_reference", count)
+    monkeypatch.setattr(bucket, "gather", None)
+    monkeypatch.setattr(JoinedRecords, "_by_reference", count)
     repeated = [question(20_000), answer(20_001, 20_000), answer(20_001, 1)]
     rows = [question(1, CreationDate="2020-01-01"), answer(2, 1), question(3), answer(4, 9)]
     (tmp_path / "Posts.xml").write_bytes(dump_of(*rows, *repeated))

@@ -128,7 +128,9 @@ def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options:
     users: Any = SomeUsers() if "users" in tables else None
     nests = [Nest(tables, users) if tables else None for _ in range(2)]
     reference = merge.Nesting(merge.gather(blocks, ids), *order, nest=nests[0], **options)
-    compiled = joined.JoinedNesting(blocks, ids, *order, nest=nests[1], users=users, **options)
+    compiled = merge.Nesting(
+        joined.JoinedRecords(blocks, ids, users=users), *order, nest=nests[1], **options
+    )
     return [outcome(reference), outcome(compiled)]
 
 
@@ -157,7 +159,9 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
     tallies = []
     for run in (None, joined.Run(b"}\n", size)):
         nest = Nest(tables, users) if tables else None
-        nesting = joined.JoinedNesting(blocks, WHOLE, nest=nest, users=users, run=run)
+        nesting = merge.Nesting(
+            joined.JoinedRecords(blocks, WHOLE, users=users, run=run), nest=nest
+        )
         segments.append([])
         held, first, documents, text = 0, 0, 0, b""
         for found in nesting:
@@ -177,7 +181,9 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
 def test_documents_that_nobody_looks_at_come_in_runs() -> None:
     posts = [(n, n, 0, QUESTION, b'{"Id":%d}' % n) for n in range(1, 9)]
     stray = (4, 20, 0, REJECTED_ANSWER, b"")
-    nesting = joined.JoinedNesting([as_block([*posts, stray])], WHOLE, run=joined.Run(b"}\n", 35))
+    nesting = merge.Nesting(
+        joined.JoinedRecords([as_block([*posts, stray])], WHOLE, run=joined.Run(b"}\n", 35))
+    )
     assert [(found.question_id, found.run) for found in nesting] == [(1, 3), (4, 0), (5, 1), (6, 3)]
 
 
@@ -199,7 +205,7 @@ def test_tables_as_the_reference(
 
 
 def test_what_is_nested_is_joined_by_the_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joined.JoinedNesting, "_by_reference", None)
+    monkeypatch.setattr(joined.JoinedRecords, "_by_reference", None)
     posts = [
         (1, 1, 3, QUESTION, b'{"Id":1,"OwnerUserId":2,"LastEditorUserId":-1}'),
         (1, 2, 0, ANSWER, b'{"Id":2,"OwnerUserId":4}'),
@@ -246,7 +252,7 @@ def test_odd_groups_are_left_to_the_reference(odd: str, monkeypatch: pytest.Monk
     expected, found = outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
     assert found == expected
     monkeypatch.setattr(
-        joined.JoinedNesting, "_by_reference", lambda _, numbers: left.append(numbers)
+        joined.JoinedRecords, "_by_reference", lambda *given: left.append(given[-1])
     )
     left: list[range] = []
     outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
