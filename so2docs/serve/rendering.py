@@ -119,6 +119,9 @@ class Renderings:
         process = self._slots.get()
         is_sound = False
         try:
+            if process is not None and process.poll() is not None:
+                self._forget(process)
+                process = None
             if process is None:
                 process = self._start()
             yield process

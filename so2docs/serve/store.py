@@ -39,15 +39,15 @@ MOST_RESULTS = 10_000
 _EXCERPT = 6_000
 """Characters of a body that are looked through for the part to show."""
 _LIST_EXCERPT = 700
-_SEARCHES = 64
-"""Searches whose results are kept for their other pages."""
+_SEARCHES = 16
+"""Searches whose results are kept for their other pages: a megabyte each at most."""
 _SAMPLE = 300
 """Posts that tell whether a site has formulas, where its address does not."""
 _SECONDS = 10.0
 """Of a processor that a question to the database may take."""
 _STEPS = 50_000
 """Of SQLite's machine between two looks at the clock."""
-_MAPPED = 1 << 31
+_CACHE_KIB = 4 * 1024
 _RELATED_OF = 2_000
 _RELATED = 12
 
@@ -188,7 +188,8 @@ class Store:
             about = state.about
             connection = connect_to_site(about.path, about.site_field, state.site.name)
             connection.row_factory = sqlite3.Row
-            connection.execute(f"PRAGMA mmap_size={_MAPPED}").fetchall()
+            # Not mapped into memory: a file that is cut while it is open would end the server.
+            connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
         deadline = time.thread_time() + _SECONDS
         connection.set_progress_handler(
             lambda: self._is_closed or time.thread_time() > deadline, _STEPS

@@ -128,6 +128,14 @@ def test_a_worker_that_ends_costs_one_text(stubborn: Renderings) -> None:
         assert stubborn.render(SITE, texts) == ["[a]", '<div class="plain">dies</div>', "[b]"]
 
 
+def test_a_worker_that_somebody_ended_costs_nothing(stubborn: Renderings) -> None:
+    for _ in range(3):
+        assert stubborn.render(SITE, [("body", "a")]) == ["[a]"]
+        for process in list(stubborn._running):
+            process.kill()
+            process.wait()
+
+
 def test_a_page_full_of_such_texts_does_not_start_a_worker_for_each(stubborn: Renderings) -> None:
     texts: list[tuple[Kind, str]] = [("body", "dies"), ("comment", "dies"), ("title", "dies")]
     texts.append(("comment", "b"))

@@ -231,6 +231,19 @@ def test_a_database_that_is_replaced_is_opened_again(tmp_path: Path) -> None:
         assert "is no database of so2docs" in client.get("/").text
 
 
+def test_a_database_that_is_overwritten_in_place(tmp_path: Path) -> None:
+    """As `cp` does it: the file is cut first, under those who read it."""
+    database = make(tmp_path)
+    content = database.read_bytes()
+    with served(database) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for _ in range(3):
+            assert client.get("/questions/1").status_code == 200
+            database.write_bytes(content[:20_000])
+            assert client.get("/questions/1").status_code == 500
+            assert client.get("/search?q=sourdough").status_code == 500
+            database.write_bytes(content)
+
+
 def test_nothing_turns_the_order_of_what_follows_around(tmp_path: Path) -> None:
     turned = "a\u202eb\u2066"
     user = {"Id": 5, "DisplayName": turned, "Reputation": 1}
