@@ -2,12 +2,18 @@
 
 import gzip
 import json
+import shutil
+import signal
+import subprocess
 import sys
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import run
+from support.command import COMMAND, run
+from support.dumps import unpacked
 from support.places import SAMPLES
 
 import so2docs
@@ -296,3 +302,36 @@ def test_a_killed_process_fails_its_site_only(
     ]
     assert isinstance(done[2].error, so2docs.TruncatedDumpError)
     assert isinstance(done[3].error, so2docs.WorkerDiedError)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_stopped_side_by_side(
+    number: int, code: int, large_site: tuple[Path, list[bytes]], tmp_path: Path
+) -> None:
+    """The same command does the rest, and makes the same outputs."""
+    site, wanted = large_site
+    sites = [tmp_path / f"site{name}.stackexchange.com" for name in "abcdef"]
+    for folder in sites:
+        shutil.copytree(site, folder)
+    out = tmp_path / "out"
+    command = [*COMMAND, "convert", *map(str, sites), "--with", "all", "--jobs", "2"]
+    process = subprocess.Popen([*command, "--output-dir", str(out)], stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while process.poll() is None and not list(out.glob("*.jsonl.gz")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, told = process.communicate()  # Workers hold the pipe, too: none of them is left.
+    if len(list(out.glob("*.jsonl.gz"))) == len(sites):
+        pytest.skip("all was done before the signal came")
+    assert process.returncode == code, told
+    assert b"Traceback" not in told
+    done = so2docs.convert_all(sites, out, nest="all", jobs=2)
+    states = Counter(conversion.state for conversion in done)
+    # What a worker was ending when the command was killed may have come to its end.
+    assert states["converted"] + states["existed"] == len(sites)
+    assert states["converted"] > 0
+    for conversion in done:
+        assert unpacked(Path(conversion.output)) == wanted[0]
+    assert not list(out.glob("*.spill"))
