@@ -33,7 +33,7 @@ ORDER = (
     {"options"},
     {"recipes"},
     {"domain", "schema"},
-    {"counts", "progress", "report"},
+    {"counts", "progress", "registry", "report"},
     {"errors", "escape", "_version"},
 )
 """Folders, and modules that stand beside them: each imports only from lines below its own, and

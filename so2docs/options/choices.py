@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from so2docs.registry import Registry
 
 AnswersBy = Literal["id", "votes"]
 BodyAs = Literal["html", "text", "markdown"]
@@ -34,7 +36,15 @@ class FormatTraits:
 
 _LINES = (".jsonl", ".ndjson")
 
-FORMATS: dict[str, FormatTraits] = {
+
+def _traits(name: str, found: Any) -> FormatTraits:
+    traits = getattr(found, "traits", None)
+    if not isinstance(traits, FormatTraits):
+        raise TypeError("it has no traits, which a Format of another package needs")
+    return traits
+
+
+_OWN = {
     "jsonl": FormatTraits(_LINES),
     "json": FormatTraits((".json",)),
     "elasticsearch": FormatTraits(_LINES, ids=True),
@@ -42,6 +52,9 @@ FORMATS: dict[str, FormatTraits] = {
     "ravendb": FormatTraits((".ravendbdump", ".json"), ids=True),
     "parquet": FormatTraits((".parquet",), compressed=False, needs="pyarrow"),
 }
+
+FORMATS: Registry[FormatTraits] = Registry("so2docs.formats", _OWN, _traits)
+"""What is known of each format; other packages offer subclasses of `Format`, with `traits`."""
 
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 """By the end of a file name."""

@@ -77,8 +77,8 @@ def default_output(given: Mapping[str, Any]) -> str:
 
 def ending(given: Mapping[str, Any]) -> str:
     """What follows the stem in the name of an output of the form that keywords ask for."""
-    name = given.get("format")
-    name = name if name in FORMATS else "jsonl"
+    wanted = given.get("format")
+    name: str = wanted if wanted is not None and wanted in FORMATS else "jsonl"
     end = FORMATS[name].extensions[0]
     # RavenDB's own exports are compressed by gzip without a name that says so.
     if not FORMATS[name].compressed or name == "ravendb":
@@ -95,7 +95,9 @@ def _by_name(output: str) -> list[str]:
     plain = output
     for extension in COMPRESSIONS:
         plain = plain.removesuffix(extension)
-    found = [name for name, kind in FORMATS.items() if plain.endswith(kind.extensions)]
+    found = [name for name, kind in FORMATS.own.items() if plain.endswith(kind.extensions)]
+    if not found:
+        found = [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
     unknown = os.path.splitext(os.path.basename(plain))[1]
     if unknown and not found:
         known = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)

@@ -14,11 +14,21 @@ from typing import Any
 from so2docs.errors import OptionError, flag
 from so2docs.recipes import beir, pairs, preferences, qa, thread
 from so2docs.recipes.recipe import Recipe
+from so2docs.registry import Registry
 
-RECIPES: dict[str, Recipe] = {
-    module.RECIPE.name: module.RECIPE for module in (preferences, pairs, qa, thread, beir)
-}
-"""Those that come with the package, by name."""
+
+def _offered(name: str, found: Any) -> Recipe:
+    if not isinstance(found, Recipe):
+        raise TypeError("it is not a so2docs.Recipe")
+    return replace(found, name=name)
+
+
+RECIPES: Registry[Recipe] = Registry(
+    "so2docs.recipes",
+    {module.RECIPE.name: module.RECIPE for module in (preferences, pairs, qa, thread, beir)},
+    _offered,
+)
+"""By name: those that come with the package, and those that others offer as entry points."""
 
 RecipeLike = str | Recipe | Callable[..., Any]
 """A name, `package.module:name`, or what that names."""
@@ -49,9 +59,10 @@ class RecipeChoice:
         name = self.spec
         if self.recipe.needs_all_questions:
             name += ", accepted"
-        if self.spec in RECIPES:
+        if self.spec in RECIPES.own:
             return name
-        module = importlib.import_module(self.spec.partition(":")[0])
+        place, colon, _ = self.spec.partition(":")
+        module = importlib.import_module(place if colon else self.recipe.function.__module__)
         path = inspect.getsourcefile(module)
         source = Path(path).read_bytes() if path else b""
         return f"{name} {hashlib.sha256(source).hexdigest()[:12]}"
@@ -92,7 +103,7 @@ def _function(given: Recipe | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _name_of(given: Recipe | Callable[..., Any]) -> str:
-    for name, recipe in RECIPES.items():
+    for name, recipe in RECIPES.own.items():
         if given is recipe or given is recipe.function:
             return name
     function = _function(given)
@@ -115,12 +126,12 @@ def _not_importable(spec: str, why: str) -> OptionError:
 
 @cache
 def _found(spec: str) -> Recipe:
-    if spec in RECIPES:
-        return RECIPES[spec]
     module_name, _, name = spec.partition(":")
+    if not name and spec in RECIPES:
+        return RECIPES[spec]
     if not (module_name and name):
         raise OptionError(
-            f"recipe is {spec!r}; it must be one of: {', '.join(RECIPES)}, "
+            f"{flag('recipe')} is {spec!r}; it must be one of: {', '.join(RECIPES)}, "
             "or package.module:function of your own"
         )
     try:

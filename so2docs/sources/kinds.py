@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from so2docs.errors import DumpError, MalformedDumpError, Place
+from so2docs.registry import Registry
 from so2docs.schema import TABLES
 
 _PACKED = r"(?:7z|zip|gz|bz2|xz|zst)"
@@ -122,13 +124,27 @@ class Kind:
         ratio: Bytes of a dump for each byte, about.
         refused: What to do with a file that this program does not unpack.
         is_archive: Whether there may be several files in it.
+        magic: What a file of it starts with; of kinds of other packages.
+        open: From an object with `read` and a number of threads to another with `read`, which
+            yields what was packed; of kinds of other packages.
     """
 
     name: str
     ratio: float = 1.0
     refused: str = ""
     is_archive: bool = False
+    magic: bytes = b""
+    open: Callable[[Any, int], Any] | None = None
 
+
+def _offered(name: str, found: Any) -> Kind:
+    if not (isinstance(found, Kind) and found.magic and found.open):
+        raise TypeError("it is not a Kind with magic and open")
+    return found
+
+
+SOURCES: Registry[Kind] = Registry("so2docs.sources", {}, _offered)
+"""Forms of dumps that other packages unpack, offered as entry points: each a `Kind`."""
 
 _UNPACK = "unpack it first"
 _GIVE_DUMP = "give the Posts.xml of a dump, or the archive of its site"
@@ -160,10 +176,16 @@ def kind_of(head: bytes) -> Kind | None:
     """What a file is that starts with these bytes; None for anything that may be XML."""
     for magic, kind in _KINDS.items():
         if head.startswith(magic):
-            return kind
+            return (kind.refused and _of_others(head)) or kind
     if head.startswith(_TAR_MAGIC, _TAR_OFFSET):
         return Kind("a tar archive", refused=_UNPACK)
-    return None
+    if head.lstrip(_BLANK)[:1] in (b"<", b""):
+        return None
+    return _of_others(head)
+
+
+def _of_others(head: bytes) -> Kind | None:
+    return next((kind for kind in SOURCES.others() if head.startswith(kind.magic)), None)
 
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"

@@ -92,7 +92,7 @@ def unwrap(
             return found
         if kind.refused:
             raise DumpError(source.name, f"is {kind.name}, not XML", advice=kind.refused)
-        if opener := _STREAMS.get(kind.name):
+        if opener := kind.open or _STREAMS.get(kind.name):
             unpacked = opener(found, threads)
             if close := getattr(unpacked, "close", None):
                 source.closers.append(close)

@@ -1,18 +1,30 @@
 """The forms that documents can be written in: one small class each.
 
 A new one is a class with the few members of `Format` and a line here; what is known of it without
-writing it stands in `options.choices`. The passes do not know which one they write.
+writing it is in `options.choices`. A package of somebody else's offers its own as an entry point of
+the group `so2docs.formats`: a subclass of `Format` with a `FormatTraits` as `traits`. The passes do
+not know which one they write.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from so2docs.options.table import Options
 from so2docs.output.formats.base import Format
 from so2docs.output.formats.parquet import Parquet
 from so2docs.output.formats.records import RecordParquet
 from so2docs.output.formats.text import Elasticsearch, JsonArray, JsonLines, MongoDB, RavenDB
+from so2docs.registry import Registry
 
-_CLASSES: dict[str, type[Format]] = {
+
+def _class(name: str, found: Any) -> type[Format]:
+    if not (isinstance(found, type) and issubclass(found, Format)):
+        raise TypeError("it is not a subclass of so2docs.output.formats.Format")
+    return found
+
+
+_OWN: dict[str, type[Format]] = {
     "jsonl": JsonLines,
     "json": JsonArray,
     "elasticsearch": Elasticsearch,
@@ -20,6 +32,7 @@ _CLASSES: dict[str, type[Format]] = {
     "ravendb": RavenDB,
     "parquet": Parquet,
 }
+_CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _OWN, _class)
 
 
 def of(options: Options) -> Format:

@@ -1,0 +1,67 @@
+"""Things that are found by name: those of this package, and those that other packages offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from so2docs.errors import OptionError
+
+Thing = TypeVar("Thing")
+
+
+class Registry(Mapping[str, Thing], Generic[Thing]):
+    """Things by name; other packages offer theirs as entry points of a group.
+
+    Entry points are looked at when a name is not of this package, or all names are asked for: that
+    takes some milliseconds. A name of this package cannot be taken over.
+
+    Args:
+        group: Of the entry points, such as `so2docs.recipes`.
+        own: Those of this package.
+        read: From the name and the object of an entry point to the thing; it raises `TypeError` for
+            an object of another kind.
+    """
+
+    def __init__(
+        self, group: str, own: Mapping[str, Thing], read: Callable[[str, Any], Thing]
+    ) -> None:
+        self.group, self.own = group, own
+        self._read = read
+        self._others: dict[str, Thing] = {}
+
+    def __getitem__(self, name: str) -> Thing:
+        if name in self.own:
+            return self.own[name]
+        if name not in self._others:
+            self._others[name] = self._load(name)
+        return self._others[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.own or name in self._entry_points()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.own
+        yield from (name for name in self._entry_points() if name not in self.own)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def others(self) -> Iterator[Thing]:
+        """Those of other packages."""
+        return (self[name] for name in self if name not in self.own)
+
+    def _entry_points(self) -> dict[str, Any]:
+        from importlib.metadata import entry_points
+
+        return {entry.name: entry for entry in entry_points(group=self.group)}
+
+    def _load(self, name: str) -> Thing:
+        entry = self._entry_points()[name]
+        try:
+            return self._read(name, entry.load())
+        except (ImportError, AttributeError, TypeError) as error:
+            raise OptionError(
+                f"{name}, which another package offers as {self.group} ({entry.value}), cannot be "
+                f"used: {error}"
+            ) from error
