@@ -22,21 +22,21 @@ from so2docs.progress import listen
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
-COMMANDS = (
-    "convert",
-    "inspect",
-    "show",
-    "stats",
-    "diff",
-    "patch",
-    "schema",
-    "verify",
-    "sqlite",
-    "serve",
-    "spark",
-    "selftest",
-    "completion",
-)
+COMMANDS = {
+    "convert": "Convert a dump into documents: questions with their answers.",
+    "inspect": "Say what a dump is, without converting it.",
+    "show": "Show questions of an output by their ids.",
+    "stats": "Count what is in an output.",
+    "diff": "Write what changed between two outputs.",
+    "patch": "Apply changes to an output.",
+    "schema": "Print the JSON Schema of the documents.",
+    "verify": "Check an output against its manifest.",
+    "sqlite": "Make an SQLite database with full-text search.",
+    "serve": "Read an output or a database in the browser.",
+    "spark": "Convert many dumps on Spark.",
+    "selftest": "Check this installation.",
+    "completion": "Print the script for the completion of a shell.",
+}
 """Each is a function of its name in the module of its name."""
 
 
@@ -62,6 +62,7 @@ class _Commands(click.Group):
         if name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"so2docs.commands.{name}"), name)
+        command.short_help = COMMANDS[name]
         for parameter in command.params:
             parameter.callback = parameter.callback or _filled
         return command

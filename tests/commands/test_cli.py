@@ -200,3 +200,10 @@ def test_the_command_does_not_import_what_a_small_dump_does_not_need(folder: Pat
         [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_the_list_of_commands_is_not_cut_off() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    assert "..." not in done.stdout.partition("Commands:")[2].partition("Example:")[0]
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
