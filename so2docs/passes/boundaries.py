@@ -25,6 +25,7 @@ A bucket of 36 MB, with 49,000 posts and comments, takes 213 MiB at once and 123
 in the same time."""
 
 _FIELDS = 4
+_IN_BUCKET = (1 << BUCKET_BITS) - 1
 
 Blocks = list[tuple[str, Block]]
 """Blocks in the order of the dump, each with its file."""
@@ -99,18 +100,26 @@ def _halves(ids: range, sizes: Sequence[tuple[int, int]], limit: int) -> Iterato
     yield from _halves(range(middle, ids.stop), sizes[at:], limit)
 
 
-def _question_sizes(blocks: Blocks) -> tuple[Counter[int], list[tuple[int, int]]]:
+def _question_sizes(blocks: Blocks) -> tuple[dict[int, int], list[tuple[int, int]]]:
     """Bytes of JSON by question id, and the smallest and the largest of those in each block."""
-    sizes: Counter[int] = Counter()
+    sizes = [0] * (
+        1 << BUCKET_BITS
+    )  # By the last bits of the id: the others are those of the bucket.
+    found: set[int] = set()
     spans: list[tuple[int, int]] = []
     with BlockReader() as reader, belonging(blocks):
         for path, block in blocks:
             fields = integers(reader.read_keys(path, block))
             ids = fields[::_FIELDS]
-            for question_id, size_and_kind in zip(ids, fields[_FIELDS - 1 :: _FIELDS], strict=True):
-                sizes[question_id] += size_and_kind >> 4
-            spans.append((min(ids), max(ids)))
-    return sizes, spans
+            of_block = set(ids)
+            found |= of_block
+            spans.append((min(of_block), max(of_block)))
+            if block.raw_size:  # Votes have no JSON.
+                for question_id, size_and_kind in zip(
+                    ids, fields[_FIELDS - 1 :: _FIELDS], strict=True
+                ):
+                    sizes[question_id & _IN_BUCKET] += size_and_kind >> 4
+    return {number: sizes[number & _IN_BUCKET] for number in found}, spans
 
 
 def cuts(spill: Spill, buckets: list[tuple[int, int]], files: int) -> tuple[int, ...]:
