@@ -36,6 +36,7 @@ _RANKED = 2_000
 through all posts that hold any of the words."""
 _FILTERED = 5_000
 MOST_RESULTS = 10_000
+_FEW = 2_000
 _EXCERPT = 6_000
 """Characters of a body that are looked through for the part to show."""
 _LIST_EXCERPT = 700
@@ -543,12 +544,24 @@ class Store:
                 order = "t.QuestionId DESC"
             source, of_site = join, f"{where} AND {of_site}"
         elif kind == "answers" and conditions.of_question:
-            source += f" CROSS JOIN {self._narrow('questions', 'q')}"
+            question = self._narrow("questions", "q")
+            if self._are_few(question, conditions):
+                answer = self._narrow("answers", "a", ("ParentId", "Score"))
+                source = f"{question} CROSS JOIN {answer}"
+            else:
+                source += f" CROSS JOIN {question}"
             of_site += f" AND q.Id = a.ParentId AND {self._is_of_site('q')}"
         return (
             f"SELECT {alias}.Id, {alias}.Score FROM {source} WHERE {of_site} AND "
             f"{passes} ORDER BY {order} LIMIT {MOST_RESULTS + 1}"
         )
+
+    def _are_few(self, question: str, conditions: Conditions) -> bool:
+        """Whether so few questions pass that their answers are found sooner than all are tried."""
+        passes = " AND ".join(part.format(p="q") for part in conditions.of_question)
+        sql = f"SELECT 1 FROM {question} WHERE {self._is_of_site('q')} AND {passes} LIMIT {_FEW}"
+        count = self._value(f"SELECT count(*) FROM ({sql})", **conditions.values)
+        return bool(count < _FEW)
 
     def dates(self, hits: list[Hit]) -> list[str]:
         """When posts that were found were written."""
