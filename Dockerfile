@@ -10,7 +10,7 @@ FROM python:3.13-slim
 # The versions are those of the wheels that were built above.
 # hadolint ignore=DL3013
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
-    pip install --no-cache-dir --no-index --find-links /wheels "so2docs[body,parquet]" && \
+    pip install --no-cache-dir --no-index --find-links /wheels "so2docs[parquet]" && \
     useradd --uid 1000 so2docs && mkdir /data && chown so2docs /data
 USER 1000
 WORKDIR /data

@@ -46,8 +46,7 @@ class DocumentKeywords(TypedDict, total=False):
             too.
         best: Use only the best answer, with recipe='qa'.
         attribution: Add addresses, licences and authors to each document.
-        body: Form of the bodies. `markdown` needs html-to-markdown. If None, html, or what the
-            recipe asks for.
+        body: Form of the bodies. If None, html, or what the recipe asks for.
         answers_by: Order of the answers: by id, or the accepted one first and then by falling
             score.
         nest: Nest these tables, which are looked for next to the posts.

@@ -73,7 +73,10 @@ def options_of(
     form = form or OutputForm()
     if choice is not None:  # Records are not looked up by the ids of questions.
         form = dataclasses.replace(form, is_looked_up=False)
-    return Options(form=form, filters=filters_of(given), **values)
+    filters = filters_of(given)
+    if choice is not None and choice.recipe.needs_all_questions:
+        filters = dataclasses.replace(filters, accepted=False)
+    return Options(form=form, filters=filters, **values)
 
 
 def filters_of(given: Mapping[str, Any]) -> Filters:

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from importlib.util import find_spec
 from typing import get_args
 
 from so2docs.errors import OptionError, flag
@@ -361,13 +360,12 @@ class Options:
     body: BodyAs = option(
         "Documents",
         "Form of the bodies.",
-        "spill",
+        "output",
         "html",
         accepts=BodyAs | None,
         default_keyword=None,
         parse=lambda name, value: value and one_of(name, value, get_args(BodyAs), _BODIES),
         usually="html, or what the recipe asks for",
-        more="`markdown` needs html-to-markdown.",
     )
     answers_by: AnswersBy = option(
         "Documents",
@@ -480,10 +478,6 @@ class Options:
             )
 
     def _check_body(self) -> None:
-        if self.body == "markdown" and find_spec("html_to_markdown") is None:
-            raise OptionError(
-                f"{flag('body', 'markdown')} needs html-to-markdown: pip install html-to-markdown"
-            )
         fields = self.filters.fields
         has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
         if self.body != "html" and not has_body:
@@ -517,6 +511,11 @@ class Options:
         return self.attribution or (self.recipe is not None and self.recipe.recipe.attributed)
 
     @property
+    def changes_documents(self) -> bool:
+        """Whether nested documents become something else before they are written."""
+        return self.recipe is not None or self.is_attributed or self.body != "html"
+
+    @property
     def threads(self) -> int:
         """How many threads may decompress."""
         return self.jobs or os.cpu_count() or 1
@@ -524,12 +523,7 @@ class Options:
     @property
     def needs_rows(self) -> bool:
         """Whether the first pass must look into rows, beyond keys and types."""
-        return (
-            self.filters.select
-            or not self.filters.fields.has_whole_posts
-            or self.body != "html"
-            or self.form.has_dates
-        )
+        return self.filters.select or not self.filters.fields.has_whole_posts or self.form.has_dates
 
     @property
     def reserved(self) -> frozenset[str]:

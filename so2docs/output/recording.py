@@ -1,4 +1,4 @@
-"""Documents on their way into the output: as they are, with attribution, or as records.
+"""Documents on their way into the output: as they are, changed, or as records.
 
 A document that stays as it is is not parsed: its bytes are joined only when they are written. Where
 files go by date, each is told the period of its question, which a record need not have.
@@ -13,6 +13,7 @@ from so2docs.counts import Counts
 from so2docs.merge import Document, Nesting
 from so2docs.options.choices import SplitBy
 from so2docs.options.table import Options
+from so2docs.posts import bodies
 from so2docs.recipes.records import RecordMaker
 
 _DATE = re.compile(
@@ -34,7 +35,7 @@ def recorded(nested: Nesting, options: Options) -> Iterable[Document]:
     """
     by = options.form.split_by
     documents = nested if by is None else _dated(nested, by)
-    if options.recipe is None and not options.is_attributed:
+    if not options.changes_documents:
         return documents
     return _records(documents, nested.counts, options)
 
@@ -51,7 +52,8 @@ def _dated(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:
 
 def _records(nested: Iterable[Document], counts: Counts, options: Options) -> Iterator[Document]:
     recipe = None if options.recipe is None else options.recipe.recipe
-    maker = RecordMaker(recipe, options.host if options.is_attributed else None)
+    host = options.host if options.is_attributed else None
+    maker = RecordMaker(recipe, host, bodies.converter(options.body))
     for document in nested:
         number = document.question_id
         records = maker.records(number, b"".join((*document.parts, b"}")))

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from so2docs.posts.markdown import to_markdown
+
 if TYPE_CHECKING:
     from lxml import etree
 
@@ -22,7 +24,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 def converter(body: str) -> Callable[[str], str] | None:
     """The function for one body; None if it stays as it is."""
-    return {"text": _text, "markdown": _markdown_converter()}.get(body) if body != "html" else None
+    return {"text": _text, "markdown": to_markdown}.get(body)
 
 
 def tame(body: str) -> str:
@@ -82,13 +84,3 @@ def _allowed(text: str) -> str:
 
 def _text(body: str) -> str:
     return plain_text(parsed(body)) if body.strip() else ""
-
-
-def _markdown_converter() -> Callable[[str], str]:
-    def convert(body: str) -> str:
-        from html_to_markdown import ConversionOptions, convert
-
-        made = convert(tame(body), ConversionOptions(extract_metadata=False)).content
-        return (made or "").strip()
-
-    return convert

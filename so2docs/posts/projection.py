@@ -1,8 +1,4 @@
-"""What becomes of a typed row before it is JSON: its fields, its dates, its body.
-
-The texts of comments stay as they are: in the dumps they are what was typed, a little Markdown, and
-no HTML as bodies are.
-"""
+"""What becomes of a typed row before it is JSON: its fields and its dates."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from so2docs.domain import is_date
 from so2docs.options.field_choice import FieldChoice
-from so2docs.posts import bodies
 from so2docs.posts.keys import QUESTION
 from so2docs.posts.posts import Projection
 from so2docs.schema import ANSWERS, DATES
@@ -26,9 +21,6 @@ def projection_of(options: Options) -> Projection | None:
     steps: list[Projection] = []
     if not options.filters.fields.has_whole_posts:
         steps.append(_choice(options))
-    body = bodies.converter(options.body)
-    if body is not None:
-        steps.append(lambda row: {**row, "Body": body(row["Body"])} if "Body" in row else row)
     if options.form.has_dates:
         steps.append(_with_dates)
     if len(steps) < 2:

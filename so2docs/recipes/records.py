@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import orjson
 
@@ -17,11 +17,18 @@ class RecordMaker:
     Args:
         recipe: What to make of a document; None to leave it one.
         host: Host name of the site, where documents say where they are from.
+        convert_body: Makes of the HTML of a body what is asked for; None if it stays HTML.
     """
 
-    def __init__(self, recipe: Recipe | None, host: str | None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe | None,
+        host: str | None,
+        convert_body: Callable[[str], str] | None = None,
+    ) -> None:
         self._recipe = recipe
         self._host = host
+        self._convert_body = convert_body
 
     def records(self, question_id: int, json: bytes) -> list[bytes]:
         """The records of a document.
@@ -34,6 +41,10 @@ class RecordMaker:
             RecipeError: The recipe fails, or returns what is no record.
         """
         document = orjson.loads(json)
+        if self._convert_body is not None:
+            for post in (document, *document.get("Answers", ())):
+                if (body := post.get("Body")) is not None:
+                    post["Body"] = self._convert_body(body)
         if self._host is not None:
             document = attribute(document, self._host)
         if self._recipe is None:

@@ -53,8 +53,6 @@ SMALL, LARGE = 6_000, 48_000
 
 
 def function(name: str) -> Callable[[str], str]:
-    if name == "markdown":
-        pytest.importorskip("html_to_markdown")
     if name in ("text", "markdown"):
         found = converter(name)
         assert found is not None

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from html_to_markdown import ConversionOptions
-from html_to_markdown import convert as to_markdown
 from support import oracle_recipes, oracle_tables
 from support.formats_read_back import json_array, jsonl
 from support.messages import heard
@@ -21,6 +19,7 @@ from support.places import DUMPS, NO_DUMPS, SAMPLES
 import so2docs
 from so2docs.passes import boundaries
 from so2docs.passes import bucket as buckets
+from so2docs.posts.markdown import to_markdown
 from so2docs.recipes import Recipe
 from so2docs.recipes.json_schema import INTEGER, record
 
@@ -40,10 +39,6 @@ SITES = list(HOSTS) if DUMPS.is_dir() else [pytest.param("", marks=pytest.mark.s
 RECIPES = ("preferences", "pairs", "qa", "thread")
 
 Row = dict[str, Any]
-
-
-def markdown(body: str) -> str:
-    return (to_markdown(body, ConversionOptions(extract_metadata=False)).content or "").strip()
 
 
 @dataclass
@@ -88,7 +83,7 @@ def without_nulls(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
-    expected = site.expected(name, str if name == "preferences" else cache(markdown))
+    expected = site.expected(name, str if name == "preferences" else cache(to_markdown))
     report = site.convert(tmp_path / "one.jsonl", recipe=name, jobs=1)
     assert jsonl(tmp_path / "one.jsonl") == expected
     assert [path.name for path in tmp_path.iterdir()] == ["one.jsonl"]
@@ -271,7 +266,7 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
     ("options", "problem"),
     [
         ({"recipe": "pairs", "format": "mongodb"}, "is written as jsonl, json or parquet, not as"),
-        ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields="),
+        ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields or"),
         ({"recipe": counted, "format": "parquet"}, "needs to know its columns: give a Recipe"),
         ({"attribution": True, "without": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
         ({"recipe": "qa"}, "cannot be told from 'samples'; give it, as in site="),

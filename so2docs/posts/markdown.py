@@ -1,0 +1,637 @@
+"""The HTML of a body as CommonMark, from which a parser makes the same text and emphasis again.
+
+Tables and `~~` are those of GitHub (https://github.github.com/gfm/), the rest is CommonMark
+(https://spec.commonmark.org/0.31.2/). What Markdown has no sign for, such as `<sup>`, stays HTML,
+as do tables with more than text in a cell, and emphasis where `*` would not be read as such.
+
+Bodies are what the site's sanitizer left: balanced tags of a short list, without `<` and `>` in
+attributes. Anything else loses no text, and takes time in proportion to its length.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from html import unescape
+from typing import NamedTuple
+
+_TOKEN = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9-]*+)([^<>]*+)>")
+_ATTRIBUTE = re.compile(
+    r"""(?<![\w-])([a-zA-Z-]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++))"""
+)
+_LANGUAGE = re.compile(r"(?:^|\s)lang(?:uage)?-([^\s]+)")
+_BACKTICKS = re.compile("`+")
+
+_SPACE = " \t\n\r\f\v"
+_SPACES = re.compile(r"[ \t\n\r\f\v]{2,}|[\t\r\f\v]")
+_SPECIAL = re.compile(r"[\\`*_<&~\]]")
+_SPECIAL_IN_LINK = re.compile(r"[\\`*_<&~\[\]]")
+_REFERENCE = re.compile(r"&(?:#?\w++;|$)")
+_LINE = re.compile(
+    r"(?:#{1,6}(?=[ \t]|$)|>|[-+*](?=[ \t]|$)|=+[ \t]*$|_[ _]*$|-[-: |]*$|[|:][-: |]*$)"
+)
+_NUMBERED = re.compile(r"(\d{1,9})([.)](?:[ \t]|$))")
+_LINE_STARTS = frozenset("#>-+*=_|:0123456789")
+_CLOSING_HASHES = re.compile(r"(?<=[ \t])(#+)$|^(#+)$")
+_BREAK = "\0"
+"""A line break until its block is complete; XML has no such character."""
+_BLANK = _SPACE + _BREAK
+_BREAKS = re.compile(r"[ \t\n]*\0[ \t\n\0]*")
+
+_EMPHASIS = {"em": "*", "i": "*", "strong": "**", "b": "**", "s": "~~", "strike": "~~", "del": "~~"}
+_NAMES = {"*": "em", "**": "strong", "~~": "del"}
+_RAW = frozenset(("sup", "sub", "kbd", "ins", "u", "small", "big", "mark"))
+_BLOCKS = frozenset(
+    (
+        *("p", "div", "dl", "dt", "dd", "details", "summary", "center", "section", "article"),
+        *("header", "footer", "figure", "figcaption", "main", "nav", "aside", "address", "form"),
+        *("html", "body", "head", "thead", "tbody", "tr", "td", "th", "caption", "tfoot"),
+    )
+)
+_HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+_DEEPEST = 32
+"""Lists, quotations and emphasis inside each other; what is deeper stays text."""
+
+_TABLE = frozenset(("table", "thead", "tbody", "tr", "td", "th"))
+_ALIGNED = {"left": ":--", "center": ":-:", "right": "--:"}
+
+
+class _Container(NamedTuple):
+    """What a list item, a list or a quotation goes back to when it ends."""
+
+    tag: str
+    prefix: str
+    lead: str | None
+    blocks: int
+
+
+class _Format(NamedTuple):
+    """Emphasis, a link or raw HTML that is open, and the first of its two places in the line."""
+
+    tag: str
+    sign: str
+    place: int
+    closing: str
+
+
+def to_markdown(body: str) -> str:
+    """The Markdown of a body."""
+    if "<!--" in body:
+        body = _without_comments(body)
+    return _Writer(_TOKEN.split(body)).markdown()
+
+
+def _without_comments(body: str) -> str:
+    kept, at = [], 0
+    while (start := body.find("<!--", at)) >= 0 and (end := body.find("-->", start)) >= 0:
+        kept.append(body[at:start])
+        at = end + len("-->")
+    return "".join((*kept, body[at:]))
+
+
+class _Writer:
+    """Writes the Markdown of one body.
+
+    Args:
+        parts: Text, then tag, attributes and text in turn.
+    """
+
+    def __init__(self, parts: list[str]) -> None:
+        self._parts = parts
+        self._at = 1
+        self._out: list[str] = []  # Lines, with their ends.
+        self._line: list[str] = []  # Pieces of the block that is begun.
+        self._formats: list[_Format] = []
+        self._emphasized: list[tuple[int, int, str]] = []  # Places of both signs in the line.
+        self._containers: list[_Container] = []
+        self._lists: list[tuple[str, int]] = []  # Marker and next number of each open list.
+        self._prefix = ""  # What each line starts with.
+        self._lead: str | None = None  # What the next line starts with instead.
+        self._low = ""  # The shortest prefix since the last block.
+        self._count = 0  # Blocks so far.
+        self._is_tight = False  # Whether the last block was the text of a list item.
+        self._in_paragraph = False
+        self._heading = ""
+        self._last_list = (-1, -1, "")  # Blocks and lists around it when it ended, and its marker.
+
+    def markdown(self) -> str:
+        """The whole body."""
+        self._read()
+        self._flush()
+        while self._containers:
+            self._leave()
+        return "".join(self._out).strip("\n")
+
+    def line(self) -> str:
+        """A body without blocks, as what goes into the cell of a table."""
+        self._read()
+        for one in reversed(self._formats):
+            self._close(one)
+        self._check_emphasis()
+        text = _BREAKS.sub("<br>", "".join(self._line).strip(_BLANK))
+        return text.replace("\n", " ").replace("|", "\\|")
+
+    def _read(self) -> None:
+        parts, count = self._parts, len(self._parts)
+        handlers, line = _HANDLERS, self._line
+        self._text(parts[0])
+        at = 1
+        while at < count:
+            self._at = at + 3
+            tag = parts[at]
+            handle = handlers.get(tag)
+            if handle is None:
+                tag = tag.lower()
+                handle = handlers.get(tag)
+            if handle is not None:
+                handle(self, tag, parts[at + 1])
+            at = self._at  # A handler may have passed some tags.
+            text = parts[at - 1] if at <= count else ""
+            if text and (line or text != "\n\n"):
+                self._text(text)
+
+    # Text
+
+    def _text(self, text: str) -> None:
+        if not text.strip(_SPACE):
+            if text and self._line:
+                self._line.append("\n" if "\n" in text else " ")
+            return
+        if "&" in text:
+            text = unescape(text)
+        if "  " in text or "\n" in text or "\t" in text or "\r" in text:
+            text = _SPACES.sub(_one_space, text)
+        special = _SPECIAL_IN_LINK if self._formats and self._is_in_link() else _SPECIAL
+        self._line.append(special.sub(_escape, text))
+
+    def _is_in_link(self) -> bool:
+        return any(one.tag == "a" for one in self._formats)
+
+    def _find(self, closing: str) -> int:
+        """Where a closing tag is among the parts; their number if there is none."""
+        parts, at = self._parts, self._at
+        while at < len(parts) and parts[at].lower() != closing:
+            at += 3
+        return at
+
+    def _pass(self, end: int) -> None:
+        """Go on after the tag at this place; at the end of the body if there is none."""
+        self._at = end + 3 if end < len(self._parts) else end + 1
+
+    # Blocks
+
+    def _flush(self) -> None:
+        """Write the block that is begun."""
+        if not self._line:
+            return
+        reopened = self._formats[:]
+        for one in reversed(reopened):
+            self._close(one)
+        line = self._line
+        if self._emphasized:
+            self._check_emphasis()
+        text = "".join(line).strip(_BLANK)
+        line.clear()
+        if text:
+            self._write(self._lines_of(text), self._is_item_text())
+        for one in reopened:
+            self._open(one.tag, one.sign, one.closing)
+
+    def _is_item_text(self) -> bool:
+        is_item = self._containers and self._containers[-1].tag == "li"
+        return bool(is_item) and not self._in_paragraph and not self._heading
+
+    def _lines_of(self, text: str) -> list[str]:
+        if self._heading:
+            text = _BREAKS.sub("<br>", text).replace("\n", " ")
+            return [self._heading + _CLOSING_HASHES.sub(r"\\\g<0>", text)]
+        if _BREAK in text:
+            text = _BREAKS.sub(_line_breaks, text)
+        lines = text.split("\n") if "\n" in text else [text]
+        return [_safe_start(line) if line[:1] in _LINE_STARTS else line for line in lines]
+
+    def _write(self, lines: list[str], is_tight: bool = False) -> None:
+        """Write a block."""
+        out, prefix = self._out, self._prefix
+        start = prefix if self._lead is None else self._lead
+        if self._count and not (is_tight and self._is_tight and self._begins_item()):
+            out.append(self._low.rstrip() + "\n")
+        for line in lines:
+            out.append(f"{start}{line}\n" if line else f"{start.rstrip()}\n")
+            start = prefix
+        self._lead, self._low = None, prefix
+        self._count += 1
+        self._is_tight = is_tight
+
+    def _begins_item(self) -> bool:
+        """Whether the next line has the marker of a list item that may follow a line of text."""
+        if self._lead is None:
+            return False
+        marker, following = self._lists[-1]
+        return (
+            marker in "-+" or following == 2 or len(self._low) <= len(self._containers[-1].prefix)
+        )
+
+    def _enter(self, tag: str, first: str, rest: str) -> None:
+        self._containers.append(_Container(tag, self._prefix, self._lead, self._count))
+        self._lead = (self._prefix if self._lead is None else self._lead) + first
+        self._prefix += rest
+
+    def _leave(self) -> None:
+        ended = self._containers.pop()
+        if ended.blocks == self._count:
+            if ended.tag == "li":
+                self._write([""])
+            else:
+                self._lead = ended.lead
+        self._prefix = ended.prefix
+        if len(self._prefix) < len(self._low):
+            self._low = self._prefix
+
+    def _leave_to(self, tags: tuple[str, ...], stop: tuple[str, ...]) -> None:
+        """End the innermost container of these, with what is in it, if none of others is inside."""
+        for depth in range(len(self._containers) - 1, -1, -1):
+            tag = self._containers[depth].tag
+            if tag in tags:
+                while len(self._containers) > depth:
+                    if self._containers[-1].tag in ("ul", "ol"):
+                        self._end_list()
+                    else:
+                        self._leave()
+                return
+            if tag in stop:
+                return
+
+    def _end_list(self) -> None:
+        marker, _ = self._lists.pop()
+        self._leave()
+        self._last_list = (self._count, len(self._containers), marker)
+        if not self._lists:
+            self._is_tight = False
+
+    def _block(self, tag: str, attributes: str) -> None:
+        if self._line:
+            self._flush()
+        self._in_paragraph = tag == "p"
+
+    def _start_heading(self, tag: str, attributes: str) -> None:
+        self._flush()
+        self._heading = _HEADINGS[tag]
+
+    def _end_heading(self, tag: str, attributes: str) -> None:
+        self._flush()
+        self._heading = ""
+
+    def _start_list(self, tag: str, attributes: str) -> None:
+        self._flush()
+        if len(self._containers) >= _DEEPEST:
+            return
+        markers, start = "-+", 1
+        if tag == "ol":
+            markers = ".)"
+            given = _attributes(attributes).get("start", "1") if attributes else "1"
+            start = int(given) if given.isascii() and given.isdigit() and len(given) < 9 else 1
+        is_next = self._last_list[:2] == (self._count, len(self._containers))
+        second = is_next and self._last_list[2] == markers[0]
+        self._containers.append(_Container(tag, self._prefix, self._lead, -1))
+        self._lists.append((markers[second], start))
+
+    def _finish_list(self, tag: str, attributes: str) -> None:
+        self._flush()
+        self._leave_to((tag[1:],), ("blockquote",))
+
+    def _start_item(self, tag: str, attributes: str) -> None:
+        self._flush()
+        self._leave_to(("li",), ("ul", "ol", "blockquote"))
+        self._in_paragraph = False
+        if not self._lists or self._containers[-1].tag not in ("ul", "ol"):
+            return
+        marker, number = self._lists[-1]
+        self._lists[-1] = marker, number + 1
+        first = f"{marker} " if marker in "-+" else f"{number}{marker} "
+        self._enter("li", first, " " * len(first))
+
+    def _finish_item(self, tag: str, attributes: str) -> None:
+        self._flush()
+        self._leave_to(("li",), ("ul", "ol", "blockquote"))
+
+    def _start_quotation(self, tag: str, attributes: str) -> None:
+        self._flush()
+        self._in_paragraph = False
+        if len(self._containers) < _DEEPEST:
+            self._enter("blockquote", "> ", "> ")
+
+    def _finish_quotation(self, tag: str, attributes: str) -> None:
+        self._flush()
+        self._leave_to(("blockquote",), ())
+
+    def _rule(self, tag: str, attributes: str) -> None:
+        self._flush()
+        self._write(["***" if self._lists else "---"])
+
+    def _code_block(self, tag: str, attributes: str) -> None:
+        self._flush()
+        parts, end = self._parts, self._find("/pre")
+        tags = [parts[at].lower() for at in range(self._at, end, 3)]
+        if not {"code", "/code", "br"}.issuperset(tags):
+            lines = self._source(tag, attributes, end).split("\n")
+            self._pass(end)
+            self._write(lines)
+            return
+        texts = [parts[self._at - 1]]
+        for at in range(self._at, end, 3):
+            texts += ["\n" if parts[at] == "br" else "", parts[at + 2]]
+        code = unescape("".join(texts)).replace("\r\n", "\n").replace("\r", "\n")
+        inside = parts[self._at + 1] if tags and tags[0] == "code" else ""
+        language = _LANGUAGE.search(f" {_attributes(attributes + inside).get('class', '')}")
+        self._pass(end)
+        if parts[end - 1 - 3 * len(tags)].startswith("\n") or not tags:
+            code = code.removeprefix("\n")  # As HTML leaves it out.
+        code = code.removesuffix("\n")
+        if not code.strip(_SPACE):
+            return
+        fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(code)), default=0))
+        name = language[1] if language and language[1] != "none" else ""
+        self._write([fence + name, *code.split("\n"), fence])
+
+    def _source(self, tag: str, attributes: str, end: int) -> str:
+        """The HTML of the element that has begun, up to the closing tag at this place."""
+        parts = self._parts
+        pieces = [f"<{tag}{attributes}>", parts[self._at - 1]]
+        for at in range(self._at, end, 3):
+            pieces += (f"<{parts[at]}{parts[at + 1]}>", parts[at + 2])
+        return "".join((*pieces, f"</{tag}>"))
+
+    # Inline
+
+    def _start_emphasis(self, tag: str, attributes: str) -> None:
+        sign = _EMPHASIS[tag]
+        if len(self._formats) < _DEEPEST:
+            # What is emphasized already stays so.
+            is_new = all(one.sign != sign for one in self._formats)
+            self._open(tag, sign if is_new else "", sign)
+
+    def _start_raw(self, tag: str, attributes: str) -> None:
+        if len(self._formats) < _DEEPEST:
+            self._open(tag, f"<{tag}>", f"</{tag}>")
+
+    def _open(self, tag: str, sign: str, closing: str) -> None:
+        self._formats.append(_Format(tag, sign, len(self._line), closing))
+        self._line += ("", "")
+
+    def _end_format(self, tag: str, attributes: str) -> None:
+        name = tag[1:]
+        formats = self._formats
+        for depth in range(len(formats) - 1, -1, -1):
+            if formats[depth].tag == name:
+                for one in reversed(formats[depth:]):
+                    self._close(one)
+                return
+
+    def _close(self, ended: _Format) -> None:
+        """End the innermost format: its signs go next to what is no white space."""
+        self._formats.pop()
+        if not ended.sign:
+            return
+        line, place = self._line, ended.place
+        first, last = place + 2, len(line) - 1
+        while first <= last and not line[first].strip(_BLANK):
+            line[place] += line[first]
+            line[first] = ""
+            first += 1
+        if first > last and ended.tag != "a":
+            return
+        after = ""
+        if first <= last:
+            text = line[first].lstrip(_BLANK)
+            line[place] += line[first][: len(line[first]) - len(text)]
+            line[first] = text
+            while not line[last].strip(_BLANK):
+                after = line[last] + after
+                line[last] = ""
+                last -= 1
+            text = line[last].rstrip(_BLANK)
+            after = line[last][len(text) :] + after
+            line[last] = text
+        line[place + 1] = ended.sign
+        line.append(ended.closing)
+        if ended.sign in _NAMES:
+            self._emphasized.append((place + 1, len(line) - 1, ended.sign))
+        if after:
+            line.append(after)
+
+    def _check_emphasis(self) -> None:
+        """Write as tags what would not be read as emphasis, by the rules for delimiter runs."""
+        line = self._line
+        openings = {opening for opening, _, _ in self._emphasized}
+        closings = {closing for _, closing, _ in self._emphasized}
+        for opening, closing, sign in self._emphasized:
+            before = _neighbour(line, opening, -1, openings, closings)
+            after = _neighbour(line, closing, 1, closings, openings)
+            inside = _neighbour(line, opening, 1, openings, closings)
+            last = _neighbour(line, closing, -1, closings, openings)
+            is_read = not before or before.isspace() or inside.isalnum()
+            is_read = is_read and not inside.isspace() and not last.isspace()
+            if is_read and _is_apart(before) and _is_apart(after):
+                continue
+            line[opening], line[closing] = f"<{_NAMES[sign]}>", f"</{_NAMES[sign]}>"
+        self._emphasized.clear()
+
+    def _link(self, tag: str, attributes: str) -> None:
+        given = _attributes(attributes)
+        href = given.get("href")
+        if href is None or self._is_in_link() or len(self._formats) >= _DEEPEST:
+            return
+        parts, at, line = self._parts, self._at, self._line
+        is_text = at < len(parts) and parts[at] == "/a" and unescape(parts[at - 1]) == href
+        if is_text and "title" not in given and _AUTOLINK.fullmatch(href):
+            line.append(f"<{href}>")
+            self._pass(at)
+            return
+        if line and line[-1].endswith("!"):
+            line[-1] = line[-1][:-1] + "\\!"
+        self._open("a", "[", f"]({_destination(href)}{_title(given)})")
+
+    def _image(self, tag: str, attributes: str) -> None:
+        given = _attributes(attributes)
+        alt = _SPECIAL_IN_LINK.sub(_escape, " ".join(given.get("alt", "").split()))
+        self._line.append(f"![{alt}]({_destination(given.get('src', ''))}{_title(given)})")
+
+    def _break(self, tag: str, attributes: str) -> None:
+        self._line.append(_BREAK)
+
+    def _code(self, tag: str, attributes: str) -> None:
+        parts, at = self._parts, self._at
+        if at >= len(parts) or parts[at].lower() != "/code":
+            self._start_raw(tag, attributes)
+            return
+        code = unescape(parts[at - 1]).replace("\r", "\n").replace("\n", " ")
+        self._pass(at)
+        if code.strip(_SPACE):
+            # Two spans next to each other would be one.
+            is_next = next((piece for piece in reversed(self._line) if piece), "").endswith("`")
+            span = f"<code>{_SPECIAL.sub(_escape, code)}</code>" if is_next else _code_span(code)
+            self._line.append(span)
+        elif code and self._line:
+            self._line.append(" ")
+
+    # Tables
+
+    def _table(self, tag: str, attributes: str) -> None:
+        self._flush()
+        end = self._find("/table")
+        lines = self._rows(end)
+        if lines is None:
+            source = self._source(tag, attributes, end).split("\n")
+            lines = [line for line in source if line.strip(_SPACE)]
+        self._pass(end)
+        self._write(lines)
+
+    def _rows(self, end: int) -> list[str] | None:
+        """The lines of a table; None if it is not a row of headings and then rows of text."""
+        parts, at = self._parts, self._at
+        rows: list[list[str]] = []
+        aligned: list[str] = []
+        while at < end:
+            tag, attributes = parts[at].lower(), parts[at + 1]
+            at += 3
+            if tag == "tr":
+                rows.append([])
+            elif tag in ("td", "th"):
+                start = at
+                while at < end and parts[at].lower().removeprefix("/") in _INLINE:
+                    at += 3
+                is_heading = tag == "th"
+                if not rows or is_heading != (len(rows) == 1) or "span" in attributes:
+                    return None
+                if at >= end or parts[at].lower() != f"/{tag}":
+                    return None
+                rows[-1].append(_Writer(parts[start - 1 : at]).line())
+                if is_heading:
+                    aligned.append(
+                        next((_ALIGNED[way] for way in _ALIGNED if way in attributes), "---")
+                    )
+            elif tag.removeprefix("/") not in _TABLE:
+                return None
+        if not aligned or any(len(row) != len(aligned) for row in rows):
+            return None
+        return [f"| {' | '.join(row)} |" for row in (rows[0], aligned, *rows[1:])]
+
+
+_AUTOLINK = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,31}:[^\s<>]*")
+_PLAIN_ADDRESS = re.compile(r"[^\s<>()\\&]+")
+
+
+def _one_space(match: re.Match[str]) -> str:
+    return "\n" if "\n" in match[0] else " "
+
+
+def _escape(match: re.Match[str]) -> str:
+    """A character with a backslash, where it may mean something."""
+    char, text, at = match[0], match.string, match.end()
+    before, after = text[at - 2 : at - 1], text[at : at + 1]
+    if char in "*~":
+        is_plain = before.isspace() and after.isspace()
+    elif char == "_":
+        is_plain = before.isalnum() or after.isspace()
+    elif char == "<":
+        is_plain = bool(after) and not (after.isalpha() or after in "/!?")
+    elif char == "\\":
+        is_plain = after.isalnum() or after == " "
+    elif char == "]":
+        is_plain = after not in ("(", ":", "[") and match.re is _SPECIAL
+    elif char == "&":
+        is_plain = not _REFERENCE.match(text, at - 1)
+    else:
+        is_plain = False
+    return char if is_plain else "\\" + char
+
+
+def _safe_start(line: str) -> str:
+    """A line of text that starts no heading, list, quotation, rule or table."""
+    if _LINE.match(line):
+        return "\\" + line
+    number = _NUMBERED.match(line)
+    return f"{number[1]}\\{line[number.end(1) :]}" if number else line
+
+
+def _line_breaks(match: re.Match[str]) -> str:
+    """One or several breaks, without an empty line between them."""
+    return "  \n" + "<br>\n" * (match[0].count(_BREAK) - 1)
+
+
+def _neighbour(line: list[str], place: int, step: int, same: set[int], other: set[int]) -> str:
+    """The character next to a sign, past signs of the same kind; `*` if a sign of the other."""
+    at = place + step
+    while 0 <= at < len(line):
+        if at in other:
+            return "*"
+        if line[at] and at not in same:
+            return line[at][-1 if step < 0 else 0]
+        at += step
+    return ""
+
+
+def _is_apart(char: str) -> bool:
+    """Whether emphasis may start after it, or end before it, whatever is inside."""
+    return not char or char.isspace() or (char != "*" and unicodedata.category(char)[0] == "P")
+
+
+def _code_span(code: str) -> str:
+    sign = "`"
+    if "`" in code:
+        sign *= 1 + max(map(len, _BACKTICKS.findall(code)))
+    is_padded = code[0] == "`" or code[-1] == "`" or code[0] == code[-1] == " "
+    return f"{sign} {code} {sign}" if is_padded else f"{sign}{code}{sign}"
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {
+        name.lower(): unescape(double or single or bare)
+        for name, double, single, bare in _ATTRIBUTE.findall(text)
+    }
+
+
+def _destination(address: str) -> str:
+    address = address.strip()
+    if _PLAIN_ADDRESS.fullmatch(address):
+        return address
+    for char, code in ((" ", "%20"), ("\n", "%0A"), ("\t", "%09"), ("\r", "%0D")):
+        address = address.replace(char, code)
+    address = address.replace("<", "%3C").replace(">", "%3E").replace("\\", "\\\\")
+    address = _REFERENCE.sub(r"\\\g<0>", address)
+    return re.sub(r"[()]", r"\\\g<0>", address)
+
+
+def _title(given: dict[str, str]) -> str:
+    title = " ".join(given.get("title", "").split())
+    if not title:
+        return ""
+    title = _REFERENCE.sub(r"\\\g<0>", title.replace("\\", "\\\\").replace('"', '\\"'))
+    return f' "{title}"'
+
+
+_INLINE = frozenset((*_EMPHASIS, *_RAW, "a", "code", "img", "br", "span"))
+
+_HANDLERS: dict[str, Callable[[_Writer, str, str], None]] = {
+    **dict.fromkeys((*_BLOCKS, *(f"/{tag}" for tag in _BLOCKS)), _Writer._block),
+    **dict.fromkeys(_HEADINGS, _Writer._start_heading),
+    **dict.fromkeys((f"/{tag}" for tag in _HEADINGS), _Writer._end_heading),
+    **dict.fromkeys(("ul", "ol"), _Writer._start_list),
+    **dict.fromkeys(("/ul", "/ol"), _Writer._finish_list),
+    **dict.fromkeys(_EMPHASIS, _Writer._start_emphasis),
+    **dict.fromkeys(_RAW, _Writer._start_raw),
+    **dict.fromkeys((f"/{tag}" for tag in (*_EMPHASIS, *_RAW, "a", "code")), _Writer._end_format),
+    "li": _Writer._start_item,
+    "/li": _Writer._finish_item,
+    "blockquote": _Writer._start_quotation,
+    "/blockquote": _Writer._finish_quotation,
+    "hr": _Writer._rule,
+    "pre": _Writer._code_block,
+    "table": _Writer._table,
+    "a": _Writer._link,
+    "img": _Writer._image,
+    "br": _Writer._break,
+    "code": _Writer._code,
+}

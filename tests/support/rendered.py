@@ -1,0 +1,122 @@
+"""What a reader sees of HTML, and of Markdown that GitHub's parser turns into HTML.
+
+Two streams of characters, each with the emphasis and the blocks that it is in, tell whether a text
+in Markdown lost something. Nothing here knows how the package makes it.
+"""
+
+import re
+from urllib.parse import unquote
+
+import cmarkgfm
+from cmarkgfm.cmark import Options
+from lxml import etree, html
+
+SPACE = " \t\n\r\f\v"
+SAME = {"i": "em", "b": "strong", "strike": "s", "del": "s", "th": "td"}
+INLINE = {"em", "strong", "code", "a", "sup", "sub", "s", "kbd"}
+HEADINGS = {f"h{level}" for level in range(1, 7)}
+INSIDE = HEADINGS | {"blockquote", "li", "ul", "ol", "td"}
+BLOCKS = INSIDE | {"p", "pre", "hr", "table", "tr", "div", "br", "dl", "dt", "dd", "thead", "tbody"}
+VOID = {"br", "hr", "img"}
+
+Seen = tuple[str, frozenset[str], tuple[str, ...]]
+
+
+def rendered(markdown: str) -> str:
+    """The HTML of a text in Markdown."""
+    return str(
+        cmarkgfm.markdown_to_html_with_extensions(
+            markdown, options=Options.CMARK_OPT_UNSAFE, extensions=["table", "strikethrough"]
+        )
+    )
+
+
+def seen(page: str) -> list[Seen]:
+    """Characters, images, rules and lines of code, with their emphasis and their blocks.
+
+    A run of white space between two characters of a block is one space, which is in nothing.
+    """
+    root = html.document_fromstring(
+        f"<html><body><div>{page}</div>", parser=html.HTMLParser(huge_tree=True)
+    )
+    found: list[Seen] = []
+    _see(root, frozenset(), (), found)
+    kept: list[Seen] = []
+    has_gap = False
+    for one in found:
+        if one[0] == " ":
+            has_gap = True
+            continue
+        if has_gap and kept and kept[-1][2] == one[2] and len(kept[-1][0]) == len(one[0]) == 1:
+            kept.append((" ", frozenset(), ()))
+        kept.append(one)
+        has_gap = False
+    return kept
+
+
+def _see(
+    element: etree._Element, inline: frozenset[str], blocks: tuple[str, ...], found: list[Seen]
+) -> None:
+    if not isinstance(element.tag, str):
+        return
+    tag = SAME.get(element.tag, element.tag)
+    gap: Seen = (" ", frozenset(), ())
+    if tag in BLOCKS:
+        found.append(gap)
+    if tag == "pre":
+        code = "".join(element.itertext()).strip("\n").rstrip()
+        found += [(f"code: {line.rstrip()}", frozenset(), blocks) for line in code.split("\n")]
+    elif tag == "hr":
+        found.append(("rule", frozenset(), blocks))
+    elif tag == "img":
+        words = " ".join(element.get("alt", "").split())
+        address = unquote(element.get("src", "").strip())
+        found.append((f"image: {address} {words}", frozenset(), blocks))
+    elif tag == "a" and element.get("href") is not None:
+        inline |= {f"link: {unquote(element.get('href').strip())}"}
+    elif tag in INLINE:
+        inline |= {tag}
+    elif tag in INSIDE:
+        blocks = (*blocks, tag)
+    if tag == "li":
+        found.append(("item", frozenset(), blocks))
+    if tag != "pre":
+        found += _characters(element.text, inline, blocks)
+        for child in element:
+            _see(child, inline, blocks, found)
+            found += _characters(child.tail, inline, blocks)
+    if tag in BLOCKS:
+        found.append(gap)
+
+
+def _characters(text: str | None, inline: frozenset[str], blocks: tuple[str, ...]) -> list[Seen]:
+    return [
+        (" ", frozenset(), ()) if char in SPACE else (char, inline, blocks) for char in text or ""
+    ]
+
+
+def words(page: str) -> list[str]:
+    """The text alone."""
+    return "".join(one[0] if len(one[0]) == 1 else " " for one in seen(page)).split()
+
+
+def is_sound(body: str) -> bool:
+    """Whether all parsers see the same in a body: tags balanced, in places allowed."""
+    opened: list[str] = []
+    for end, name in re.findall(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)", body):
+        tag = SAME.get(name.lower(), name.lower())
+        if tag in VOID:
+            continue
+        if end:
+            if not opened or opened.pop() != tag:
+                return False
+            continue
+        in_text = {"p", *HEADINGS, *INLINE}.intersection(opened)
+        if tag in BLOCKS - {"br"} and in_text:
+            return False
+        if tag == "li" and (not opened or opened[-1] not in ("ul", "ol")):
+            return False
+        if tag == "a" and "a" in opened:
+            return False
+        opened.append(tag)
+    return not opened and re.search(r"<[uo]l[^>]*>[^<]*[^<\s]", body) is None
