@@ -30,12 +30,6 @@ def patch(old: str, changes: str, new: str, *, force: bool, quiet: bool) -> None
     """
     from so2docs.changes.patch import patch as apply
 
-    done = apply(
-        old,
-        changes,
-        new,
-        force=force,
-        progress=shows_progress(quiet),
-    )
+    done = apply(old, changes, new, force=force, progress=shows_progress(quiet))
     if not quiet:
         tell(done)

@@ -9,13 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from so2docs.errors import OptionError, flag
-from so2docs.options.choices import (
-    COMPRESSIONS,
-    FORMATS,
-    UNCOMPRESSED,
-    Compression,
-    compression_of,
-)
+from so2docs.options.choices import COMPRESSIONS, FORMATS, UNCOMPRESSED, Compression, compression_of
 from so2docs.options.option import contradiction
 from so2docs.options.table import OPTIONS, OTHER_FORMS, OutputForm
 

@@ -14,27 +14,13 @@ from datetime import date
 from typing import get_args
 
 from so2docs.errors import OptionError, flag
-from so2docs.options.choices import (
-    FORMATS,
-    AnswersBy,
-    BodyAs,
-    Compression,
-    Core,
-    SplitBy,
-)
+from so2docs.options.choices import FORMATS, AnswersBy, BodyAs, Compression, Core, SplitBy
 from so2docs.options.field_paths import Fields, names_of
 from so2docs.options.option import Option, Where, contradiction, entries, one_of, option
 from so2docs.options.values import WHOLE, at_least, names, path, point_in_time, share, size, tags
 from so2docs.recipes.attribution import FIELDS
 from so2docs.recipes.finding import RecipeChoice, RecipeLike
-from so2docs.schema import (
-    ANSWER_ATTRIBUTES,
-    ANSWERS,
-    NESTED,
-    QUESTION_ATTRIBUTES,
-    RESERVED,
-    TABLES,
-)
+from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, NESTED, QUESTION_ATTRIBUTES, RESERVED, TABLES
 
 ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
@@ -391,10 +377,7 @@ class Options:
         False,
     )
     strict: bool = option(
-        "Documents",
-        "Fail where a character would be repaired or a row left out.",
-        "run",
-        False,
+        "Documents", "Fail where a character would be repaired or a row left out.", "run", False
     )
     core: Core = option(
         "Run",
@@ -570,11 +553,7 @@ class RunOptions:
     )
     force: bool = option("Run", "Overwrite an existing output.", "run", False, where="convert")
     restart: bool = option(
-        "Run",
-        "Start over, whatever an interrupted conversion did.",
-        "run",
-        False,
-        where="convert",
+        "Run", "Start over, whatever an interrupted conversion did.", "run", False, where="convert"
     )
     report: str | None = option(
         "Run",
