@@ -187,6 +187,16 @@ class Table:
     key: str = ""
     reserved: str = ""
 
+    @property
+    def stem(self) -> str:
+        """The name of its file without `.xml`."""
+        return self.file.removesuffix(".xml")
+
+    @property
+    def root(self) -> str:
+        """The name of its root element, which tells one table from another."""
+        return self.stem.lower()
+
 
 POSTS = Table("posts", "Posts.xml", "post", NUMBERS, (), 0)
 """The table that every other one belongs to."""

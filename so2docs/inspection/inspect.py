@@ -19,21 +19,21 @@ from so2docs.options.sites import site_of
 from so2docs.passes.workers import Workers
 from so2docs.progress import Progress
 from so2docs.report import as_size
-from so2docs.schema import Table
-from so2docs.sources.kinds import POSTS, DumpFile
+from so2docs.schema import POSTS, Table
+from so2docs.sources.kinds import files_with, members_with
 from so2docs.sources.opening import Catalog, SourceFile, file_in_folder, names_in_folder
 from so2docs.sources.tables import TableFile, in_reading_order
 
-_FILES = (
-    "Badges.xml",
-    "Comments.xml",
-    "PostHistory.xml",
-    "PostLinks.xml",
-    "Posts.xml",
-    "Tags.xml",
-    "Users.xml",
-    "Votes.xml",
-)
+_TABLES = [
+    Table(stem.lower(), f"{stem}.xml", stem.lower().removesuffix("s"), frozenset(), (), 0)
+    for stem in (
+        *("Badges", "Comments", "PostHistory", "PostLinks"),
+        *("Posts", "Tags", "Users", "Votes"),
+    )
+]
+"""All tables that dumps have, nested or not."""
+
+_POSTS = next(table for table in _TABLES if table.file == POSTS.file)
 _COMMENT = re.compile(rb"<!--(.*?)-->", re.DOTALL)
 _NAMED_DATE = re.compile(r"(?<!\d)(20[012]\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _MOST_MONTHS = 3
@@ -213,12 +213,12 @@ def _find(path: str, catalog: Catalog) -> list[TableFile]:
     if not os.path.isdir(path):
         source = catalog.look(path)
         if source.archive() is None:
-            return [_table(source, POSTS)]
-        wanted = [w for w in map(_wanted, _FILES) if w.among(_names(source))]
+            return [_table(source, _POSTS)]
+        wanted = [table for table in _TABLES if members_with(table, _names(source))]
         found = [_table(source, one) for one in wanted]
     else:
         there = names_in_folder(path)
-        wanted = [w for w in map(_wanted, _FILES) if w.beside(there, "")]
+        wanted = [table for table in _TABLES if files_with(table, there, "")]
         if not wanted:
             return _find(file_in_folder(path, POSTS), catalog)
         found = [_table(catalog.look(file_in_folder(path, one)), one) for one in wanted]
@@ -231,17 +231,11 @@ def _names(source: SourceFile) -> list[str]:
     return [entry.name for entry in source.members()]
 
 
-def _wanted(file: str) -> DumpFile:
-    stem = file.removesuffix(".xml").lower()
-    return DumpFile(file, stem)
-
-
-def _table(source: SourceFile, wanted: DumpFile) -> TableFile:
+def _table(source: SourceFile, table: Table) -> TableFile:
     archive = source.archive()
-    entry = None if archive is None else archive.find(wanted)
+    entry = None if archive is None else archive.find(table)
     size = source.identity[0] if source.is_plain else source.expected
-    table = Table(wanted.rows, wanted.file, wanted.row, frozenset(), (), 0)
-    name = source.path if entry is None else f"{source.path} ({wanted.file})"
+    name = source.path if entry is None else f"{source.path} ({table.file})"
     return TableFile(table, name, size if entry is None else entry.size, source, entry)
 
 

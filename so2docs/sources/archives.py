@@ -15,7 +15,8 @@ from typing import BinaryIO
 from isal.isal_zlib import crc32
 
 from so2docs.errors import ArchiveError
-from so2docs.sources.kinds import DumpFile, listed
+from so2docs.schema import Table
+from so2docs.sources.kinds import listed, members_with
 from so2docs.sources.source import BLOCK_BYTES, Reader
 
 
@@ -64,19 +65,19 @@ class Archive(ABC):
     def codecs(self) -> dict[str, int]:
         """What blocks are compressed by, each with the number of such blocks."""
 
-    def find(self, wanted: DumpFile) -> Entry:
+    def find(self, wanted: Table) -> Entry:
         """The member that holds a file of a dump.
 
         Raises:
             ArchiveError: There is none, it is empty, or it is not clear which one to take.
         """
         names = [entry.name for entry in self.entries]
-        found = wanted.among(names)
+        found = members_with(wanted, names)
         if not found:
             raise ArchiveError(
                 self.name,
                 f"has no {wanted.file} in it; it holds {listed(names)}",
-                advice=f"of a site in several archives, take the one of the {wanted.rows}",
+                advice=f"of a site in several archives, take the one of the {wanted.name}",
             )
         if len(set(found)) < len(found):
             raise ArchiveError(
@@ -87,7 +88,7 @@ class Archive(ABC):
         if len(found) > 1:
             raise ArchiveError(
                 self.name,
-                f"holds the {wanted.rows} of several sites: {listed(found)}",
+                f"holds the {wanted.name} of several sites: {listed(found)}",
                 advice="unpack it, and convert them one by one",
             )
         entry = self.entries[names.index(found[0])]

@@ -19,9 +19,9 @@ from typing import BinaryIO, NamedTuple
 
 from so2docs.errors import ChangedDumpError, DumpError, Place, flag
 from so2docs.posts.rows import ROW_START
+from so2docs.schema import POSTS, Table
 from so2docs.sources import storage
 from so2docs.sources.ending import check_misc, empty_root_error, find_in_file
-from so2docs.sources.kinds import POSTS, DumpFile
 from so2docs.sources.prolog import Frame, read_prolog
 from so2docs.sources.source import End
 
@@ -143,7 +143,7 @@ def identity(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def open_dump(path: str, wanted: DumpFile = POSTS) -> Dump:
+def open_dump(path: str, wanted: Table = POSTS) -> Dump:
     """Look at the head and the tail of a dump.
 
     Args:
@@ -167,7 +167,7 @@ def open_dump(path: str, wanted: DumpFile = POSTS) -> Dump:
         raise storage.unreadable_dump(path, error) from error
 
 
-def _inspect(path: str, file: BinaryIO, wanted: DumpFile) -> Dump:
+def _inspect(path: str, file: BinaryIO, wanted: Table) -> Dump:
     found = storage.identity(path, file)
     prolog = read_prolog(path, file.read, wanted)
     start, frame, head = prolog.start, prolog.frame, prolog.head[: min(prolog.start, _MOST_HEAD)]

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from so2docs.errors import MalformedDumpError, Place, TruncatedDumpError
 from so2docs.posts import rows
 from so2docs.posts.rows import ROW_START
-from so2docs.sources.kinds import DumpFile
+from so2docs.schema import Table
 from so2docs.sources.prolog import BLANK, HEAD_LIMIT, Frame
 from so2docs.sources.source import BLOCK_BYTES
 
@@ -53,7 +53,7 @@ class Ending:
         wanted: What the dump is to be.
     """
 
-    def __init__(self, path: str, frame: Frame, wanted: DumpFile) -> None:
+    def __init__(self, path: str, frame: Frame, wanted: Table) -> None:
         self._path = path
         self._wanted = wanted
         self.name = frame[1].decode(errors="replace")
@@ -156,7 +156,7 @@ def _gathered(read: Callable[[int], bytes], size: int) -> list[bytes]:
 
 
 def find_in_file(
-    path: str, file: BinaryIO, *, start: int, size: int, frame: Frame, wanted: DumpFile
+    path: str, file: BinaryIO, *, start: int, size: int, frame: Frame, wanted: Table
 ) -> int:
     """Offset of the closing tag in a file; the search goes back from the end as far as it must.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from so2docs.errors import DumpError, MalformedDumpError, Place
 from so2docs.registry import Registry
-from so2docs.schema import TABLES
+from so2docs.schema import POSTS, TABLES, Table
 
 _PACKED = r"(?:7z|zip|gz|bz2|xz|zst)"
 _TABLE = re.compile(
@@ -20,76 +20,50 @@ _ARCHIVE = re.compile(r".*\.7z", re.IGNORECASE)
 _MOST_NAMES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class DumpFile:
-    """A file of a dump: the one that is looked for.
+def members_with(table: Table, names: Sequence[str]) -> list[str]:
+    """The names that may hold a table: its file in any case, or an archive of it.
 
-    Attributes:
-        file: Its name, such as `Posts.xml`.
-        rows: What is in it, for messages.
+    An archive that is named after no table, as that of a whole site is, may hold every one.
+
+    Args:
+        table: Which.
+        names: Paths with slashes.
+
+    Returns:
+        One name, if it is clear which; none, or several.
     """
-
-    file: str
-    rows: str
-
-    @property
-    def row(self) -> str:
-        """What one row of it is called."""
-        return self.rows.removesuffix("s")
-
-    @property
-    def root(self) -> str:
-        """The name of its root element, which is what tells one table from another."""
-        return self.stem.lower()
-
-    @property
-    def stem(self) -> str:
-        """Its name without `.xml`."""
-        return self.file.removesuffix(".xml")
-
-    def among(self, names: Sequence[str]) -> list[str]:
-        """The names that may hold it: the file itself in any case, or an archive of it.
-
-        An archive that is named after no table, as that of a whole site is, may hold every one.
-
-        Args:
-            names: Paths with slashes.
-
-        Returns:
-            One name, if it is clear which; none, or several.
-        """
-        return self._matching(names, "(?:.*[-_.])?") or _topmost(
-            [name for name in names if _ARCHIVE.fullmatch(_base(name))]
-            if self == POSTS
-            else [name for name in names if _is_of_site(name)]
-        )
-
-    def beside(self, names: Sequence[str], prefix: str) -> list[str]:
-        """The names that may hold it, of files whose names start with `prefix`."""
-        return self._matching(names, re.escape(prefix), plain=re.escape(prefix))
-
-    def _matching(self, names: Sequence[str], packed: str, plain: str = "") -> list[str]:
-        patterns = (
-            rf"{plain}{self.stem}\.xml",
-            rf"{packed}{self.stem}(?:\.xml)?\.{_PACKED}",
-        )
-        for pattern in patterns:
-            matches = re.compile(pattern, re.IGNORECASE).fullmatch
-            if found := [name for name in names if matches(_base(name))]:
-                return _topmost(found)
-        return []
-
-    def prefix_of(self, name: str) -> str | None:
-        """The prefix of the table in a file's name: `stackoverflow.com-`, or nothing.
-
-        None if the name is not that of this table.
-        """
-        pattern = rf"(.*[-_.])?{self.stem}(?:\.xml)?(?:\.{_PACKED})?"
-        found = re.fullmatch(pattern, name, re.IGNORECASE)
-        return None if found is None else found[1] or ""
+    return _matching(table, names, "(?:.*[-_.])?") or _topmost(
+        [name for name in names if _ARCHIVE.fullmatch(_base(name))]
+        if table.file == POSTS.file
+        else [name for name in names if _is_of_site(name)]
+    )
 
 
-POSTS = DumpFile("Posts.xml", "posts")
+def files_with(table: Table, names: Sequence[str], prefix: str) -> list[str]:
+    """The names that may hold a table, of files whose names start with `prefix`."""
+    return _matching(table, names, re.escape(prefix), plain=re.escape(prefix))
+
+
+def _matching(table: Table, names: Sequence[str], packed: str, plain: str = "") -> list[str]:
+    patterns = (
+        rf"{plain}{table.stem}\.xml",
+        rf"{packed}{table.stem}(?:\.xml)?\.{_PACKED}",
+    )
+    for pattern in patterns:
+        matches = re.compile(pattern, re.IGNORECASE).fullmatch
+        if found := [name for name in names if matches(_base(name))]:
+            return _topmost(found)
+    return []
+
+
+def prefix_of(table: Table, name: str) -> str | None:
+    """The prefix of a table in a file's name: `stackoverflow.com-`, or nothing.
+
+    None if the name is not that of this table.
+    """
+    pattern = rf"(.*[-_.])?{table.stem}(?:\.xml)?(?:\.{_PACKED})?"
+    match = re.fullmatch(pattern, name, re.IGNORECASE)
+    return None if match is None else match[1] or ""
 
 
 def _base(name: str) -> str:
@@ -204,7 +178,7 @@ _OTHER_TABLES = ("posthistory", "badges", "tags")
 _TABLE_ROOTS = {"posts", *(table.file.removesuffix(".xml").lower() for table in TABLES.values())}
 
 
-def check_root(path: str, root: str, wanted: DumpFile) -> None:
+def check_root(path: str, root: str, wanted: Table) -> None:
     """Raise a `DumpError` if the root element is that of another table, or of another format.
 
     A root that says nothing, such as <table>, is taken: what is in it has to be rows.
@@ -228,7 +202,7 @@ def check_root(path: str, root: str, wanted: DumpFile) -> None:
         raise DumpError(path, f"is {what} (<{root}>), {expected}", advice=advice)
 
 
-def check_head(path: str, head: bytes, wanted: DumpFile) -> None:
+def check_head(path: str, head: bytes, wanted: Table) -> None:
     """Raise a `DumpError` that says what a file without a root element is, where that is clear.
 
     Args:
@@ -250,7 +224,7 @@ def check_head(path: str, head: bytes, wanted: DumpFile) -> None:
         raise _piece(path, f"starts within the rows; expected <{wanted.root}> before them", wanted)
 
 
-def _piece(path: str, problem: str, wanted: DumpFile) -> MalformedDumpError:
+def _piece(path: str, problem: str, wanted: Table) -> MalformedDumpError:
     """The error for rows without a root."""
     return MalformedDumpError(
         path,

@@ -12,11 +12,12 @@ import sys
 from typing import BinaryIO
 
 from so2docs.errors import ArchiveError, DumpError
+from so2docs.schema import Table
 from so2docs.sources import storage
 from so2docs.sources.archives import Archive, Entry
 from so2docs.sources.dump import open_dump
 from so2docs.sources.encodings import HEAD_BYTES, Decoded, encoding_of
-from so2docs.sources.kinds import DumpFile, Kind, kind_of, listed
+from so2docs.sources.kinds import Kind, kind_of, listed, members_with
 from so2docs.sources.source import Counted, ReadAhead, Source
 from so2docs.sources.stream import AnyDump, StreamDump
 
@@ -165,7 +166,7 @@ def open_stream(given: BinaryIO | None, *, threads: int, work_dir: str | None) -
 
 
 def open_file(
-    file: SourceFile, wanted: DumpFile, *, name: str, threads: int, work_dir: str | None
+    file: SourceFile, wanted: Table, *, name: str, threads: int, work_dir: str | None
 ) -> AnyDump:
     """Open a file of a dump, and read its start.
 
@@ -196,14 +197,14 @@ def open_file(
     return _open_unwrapped(source, threads, work_dir, archive)
 
 
-def file_in_folder(path: str, wanted: DumpFile) -> str:
+def file_in_folder(path: str, wanted: Table) -> str:
     """The file in a folder that is wanted, or an archive of it.
 
     Raises:
         ArchiveError: There is none, or it is not clear which.
     """
     names = names_in_folder(path)
-    found = wanted.among(names)
+    found = members_with(wanted, names)
     if len(found) == 1:
         return os.path.join(path, found[0])
     problem = "holds several dumps" if found else f"is a folder without a {wanted.file}"

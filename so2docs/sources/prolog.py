@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from so2docs.errors import DumpError, MalformedDumpError, Place
 from so2docs.posts import rows
-from so2docs.sources.kinds import DumpFile, check_head, check_root
+from so2docs.schema import Table
+from so2docs.sources.kinds import check_head, check_root
 
 BLANK = b" \t\r\n"
 """White space: XML 1.0, [3] S. Python counts more characters as such."""
@@ -63,7 +64,7 @@ class Prolog:
     is_empty: bool
 
 
-def read_prolog(path: str, read: Callable[[int], bytes], wanted: DumpFile) -> Prolog:
+def read_prolog(path: str, read: Callable[[int], bytes], wanted: Table) -> Prolog:
     """Read the start of a dump, encoded as UTF-8.
 
     Args:
@@ -92,7 +93,7 @@ def read_prolog(path: str, read: Callable[[int], bytes], wanted: DumpFile) -> Pr
 
 
 def _find_root(
-    path: str, read: Callable[[int], bytes], wanted: DumpFile
+    path: str, read: Callable[[int], bytes], wanted: Table
 ) -> tuple[bytes, re.Match[bytes]]:
     head, searched = b"", 0
     while len(head) < HEAD_LIMIT:

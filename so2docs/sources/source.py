@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from so2docs.errors import ChangedDumpError, flag
+from so2docs.schema import POSTS, Table
 from so2docs.sources import storage
-from so2docs.sources.kinds import POSTS, DumpFile
 
 BLOCK_BYTES = 1024 * 1024
 """Streams are handed on in blocks of about this size."""
@@ -159,7 +159,7 @@ class Source:
 
     name: str
     reader: Reader
-    wanted: DumpFile = POSTS
+    wanted: Table = POSTS
     file: str | None = None
     identity: tuple[int, int, int] = (0, 0, 0)
     position: Callable[[], int] = _nothing

@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Iterator
 
 from so2docs.errors import MalformedDumpError, Place
 from so2docs.posts.rows import ROW_START
+from so2docs.schema import Table
 from so2docs.sources.ending import MISC_LIMIT, Ending, check_misc, empty_root_error
-from so2docs.sources.kinds import DumpFile
 from so2docs.sources.prolog import Prolog
 from so2docs.sources.source import BLOCK_BYTES
 
@@ -30,7 +30,7 @@ class StreamedRows:
     """
 
     def __init__(
-        self, path: str, read: Callable[[int], bytes], prolog: Prolog, wanted: DumpFile
+        self, path: str, read: Callable[[int], bytes], prolog: Prolog, wanted: Table
     ) -> None:
         self._path = path
         self._read = read

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 from so2docs.errors import ArchiveError, ChangedDumpError, DumpError, flag
 from so2docs.options.table import Tables
-from so2docs.schema import POSTS as POSTS_TABLE
-from so2docs.schema import TABLES, Table
+from so2docs.schema import POSTS, TABLES, Table
 from so2docs.sources.archives import Entry
 from so2docs.sources.dump import Dump, open_dump
-from so2docs.sources.kinds import POSTS, DumpFile, listed
+from so2docs.sources.kinds import files_with, listed, members_with, prefix_of
 from so2docs.sources.opening import (
     STANDARD_INPUT,
     Catalog,
@@ -92,7 +91,7 @@ class TableFile:
             return self.dump
         assert self.source is not None
         dump = open_file(
-            self.source, _wanted(self.table), name=self.name, threads=threads, work_dir=work_dir
+            self.source, self.table, name=self.name, threads=threads, work_dir=work_dir
         )
         if dump.identity != self.source.identity:
             dump.close()
@@ -129,17 +128,17 @@ def find_posts(
     if not isinstance(given, str | os.PathLike) or os.fspath(given) == STANDARD_INPUT:
         file = None if isinstance(given, str | os.PathLike) else given
         dump = open_stream(file, threads=threads, work_dir=work_dir)
-        return TableFile(POSTS_TABLE, dump.path, dump.size, dump=dump)
+        return TableFile(POSTS, dump.path, dump.size, dump=dump)
     path = os.fspath(given)
     path = file_in_folder(path, POSTS) if os.path.isdir(path) else path
     source = catalog.look(path)
     if source.is_plain:
         plain = open_dump(path)
-        return TableFile(POSTS_TABLE, path, plain.size, source, dump=plain)
+        return TableFile(POSTS, path, plain.size, source, dump=plain)
     archive = source.archive()
     entry = None if archive is None else archive.find(POSTS)
     size = source.expected if entry is None else entry.size
-    return TableFile(POSTS_TABLE, path, size, source, entry)
+    return TableFile(POSTS, path, size, source, entry)
 
 
 def find_tables(
@@ -162,7 +161,7 @@ def find_tables(
         given = tables.get(name)
         path = _located(source, TABLES[name], catalog) if given is None else os.fspath(given)
         if os.path.isdir(path):
-            path = file_in_folder(path, _wanted(TABLES[name]))
+            path = file_in_folder(path, TABLES[name])
         found[name] = _found(TABLES[name], catalog.look(path))
     return found
 
@@ -195,24 +194,20 @@ def _place(table: TableFile) -> tuple[str, int, int]:
     return table.place
 
 
-def _wanted(table: Table) -> DumpFile:
-    return DumpFile(table.file, table.name)
-
-
 def _found(table: Table, source: SourceFile) -> TableFile:
-    wanted, path = _wanted(table), source.path
+    path = source.path
     if source.is_plain:
-        dump = open_dump(path, wanted)
+        dump = open_dump(path, table)
         return TableFile(table, path, dump.size, source, dump=dump)
-    is_clear = wanted.stem.lower() in os.path.basename(path).lower()
-    name = path if is_clear else f"{path} ({wanted.file})"
+    is_clear = table.stem.lower() in os.path.basename(path).lower()
+    name = path if is_clear else f"{path} ({table.file})"
     archive = source.archive()
     if archive is None:
         return TableFile(table, name, source.expected, source)
     names = [entry.name for entry in archive.entries]
-    if not wanted.among(names):
+    if not members_with(table, names):
         raise _missing(table, path, f"has no {table.file} in it", names)
-    entry = archive.find(wanted)
+    entry = archive.find(table)
     return TableFile(table, name, entry.size, source, entry)
 
 
@@ -227,9 +222,9 @@ def _located(source: DumpLike, table: Table, catalog: Catalog) -> str:
     posts = file_in_folder(path, POSTS) if is_folder else path
     archive = catalog.look(posts).archive()
     members = None if archive is None else [entry.name for entry in archive.entries]
-    if _wanted(table).among(members or []):
+    if members_with(table, members or []):
         return posts
-    prefix = POSTS.prefix_of(os.path.basename(posts))
+    prefix = prefix_of(POSTS, os.path.basename(posts))
     prefixes = [] if prefix is None else [prefix]
     if is_folder or members is None:
         prefixes.append("")
@@ -246,14 +241,14 @@ def _beside(table: Table, folder: str, prefixes: list[str]) -> str | None:
     """The file of a table in a folder, whose name starts with the first prefix that there is."""
     names = names_in_folder(folder)
     for prefix in prefixes:
-        found = _wanted(table).beside(names, prefix)
+        found = files_with(table, names, prefix)
         if table.file in found or len(found) == 1:
             return os.path.join(folder, table.file if table.file in found else found[0])
         if found:
             raise ArchiveError(
                 folder,
                 f"holds several files of the {table.name}: {listed(found)}",
-                advice=f"choose one with --{table.name} FILE",
+                advice=f"choose one with {flag(table.name, 'FILE')}",
             )
     return None
 
@@ -262,7 +257,7 @@ def _missing(
     table: Table, path: str, problem: str, members: Iterable[str] | None = None
 ) -> DumpError:
     problem = f"{problem}, and the {table.name} to nest are in it" if members is None else problem
-    advice = f"say where it is with --{table.name} FILE, or leave the {table.name} out"
+    advice = f"say where it is with {flag(table.name, 'FILE')}, or leave the {table.name} out"
     if members is None:
         return DumpError(path, problem, advice=advice)
     return ArchiveError(path, f"{problem}; it holds {listed(members)}", advice=advice)

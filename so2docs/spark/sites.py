@@ -16,7 +16,8 @@ from typing import Any
 from so2docs.errors import DumpError, OptionError, So2docsError
 from so2docs.options.sites import host
 from so2docs.options.table import Options
-from so2docs.sources import kinds, storage
+from so2docs.schema import POSTS
+from so2docs.sources import storage
 from so2docs.sources.dump import open_dump
 from so2docs.sources.opening import Catalog, file_in_folder
 from so2docs.sources.tables import find_tables
@@ -138,7 +139,7 @@ def inspect(site: Site, *, nest: tuple[str, ...] = (), force: bool = False) -> S
     if folders.SUCCESS in present and not force:
         return SiteState(is_finished=True)
     try:
-        posts = file_in_folder(site.path, kinds.POSTS) if os.path.isdir(site.path) else site.path
+        posts = file_in_folder(site.path, POSTS) if os.path.isdir(site.path) else site.path
         with Catalog() as catalog:
             facts = catalog.look(posts)
             # Of a pipe, `open_dump` says that it is not a file.

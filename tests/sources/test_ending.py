@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.dumps import END, START, dump_of, question
 
 import so2docs
+from so2docs.schema import POSTS
 from so2docs.sources.ending import Ending
-from so2docs.sources.kinds import POSTS
 
 ROWS = question(1), question(2)
 ENDS = {

@@ -29,12 +29,13 @@ from support.table_sites import SITE, converted
 import so2docs
 from so2docs.options.choices import Core
 from so2docs.posts.core import built
+from so2docs.schema import POSTS, TABLES
 from so2docs.sources import storage
-from so2docs.sources.kinds import POSTS, DumpFile
+from so2docs.sources.kinds import files_with, members_with, prefix_of
 
 ALL_FILES = ["Posts.xml", *FILES.values()]
 WANTED = [(SITE / f"questions{name}.jsonl").read_bytes() for name in ("", ".strays")]
-COMMENTS = DumpFile("Comments.xml", "comments")
+COMMENTS = TABLES["comments"]
 
 Pack = Callable[[bytes], bytes]
 
@@ -274,7 +275,7 @@ def test_missing_in_an_archive(
     archive = pack(folder / "tea.7z", files)
     # A whole site's archive is of that site: what lies beside it may be of another.
     shutil.copy(SITE / FILES[name], folder)
-    problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*'{name}': FILE"
+    problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*{name}=FILE"
     with pytest.raises(so2docs.ArchiveError, match=problem):
         so2docs.convert(archive, tmp_path / "questions.jsonl.gz", nest="all")
     with pytest.raises(so2docs.ArchiveError, match=rf"has no {FILES[name]} in it; it holds"):
@@ -296,7 +297,7 @@ def test_several_files_of_a_table(folder: Path, tmp_path: Path) -> None:
     shutil.copy(SITE / "Posts.xml", folder)
     for end in (".gz", ".bz2"):
         (folder / f"Votes.xml{end}").write_bytes(b"")
-    with pytest.raises(so2docs.ArchiveError, match=r"several files of the votes: .*'votes': FILE"):
+    with pytest.raises(so2docs.ArchiveError, match=r"several files of the votes: .*votes=FILE"):
         so2docs.convert(folder / "Posts.xml", tmp_path / "questions.jsonl.gz", nest=["votes"])
 
 
@@ -426,19 +427,21 @@ def test_killed_while_reading_an_archive(
 
 def test_names() -> None:
     names = ["a/Badges.xml", "a/COMMENTS.xml", "b/c/Comments.xml", "a/PostComments.xml"]
-    assert COMMENTS.among(names) == ["a/COMMENTS.xml"]
+    assert members_with(COMMENTS, names) == ["a/COMMENTS.xml"]
     packed = ["x.com-Posts.7z", "x.com-Comments.7z", "x.com-Users.7z"]
-    assert COMMENTS.among(packed) == ["x.com-Comments.7z"]
-    assert COMMENTS.among(["x.com-Posts.7z", "x.com.7z"]) == ["x.com.7z"]
-    assert COMMENTS.among(packed[::2]) == []
-    assert COMMENTS.beside([*packed, "my-x.com-Comments.7z"], "x.com-") == ["x.com-Comments.7z"]
-    assert COMMENTS.beside(["x.com-comments.xml", "Comments.xml"], "x.com-") == [
+    assert members_with(COMMENTS, packed) == ["x.com-Comments.7z"]
+    assert members_with(COMMENTS, ["x.com-Posts.7z", "x.com.7z"]) == ["x.com.7z"]
+    assert members_with(COMMENTS, packed[::2]) == []
+    assert files_with(COMMENTS, [*packed, "my-x.com-Comments.7z"], "x.com-") == [
+        "x.com-Comments.7z"
+    ]
+    assert files_with(COMMENTS, ["x.com-comments.xml", "Comments.xml"], "x.com-") == [
         "x.com-comments.xml"
     ]
-    assert COMMENTS.beside(["Comments.zip", "Comments.xml"], "") == ["Comments.xml"]
-    assert POSTS.prefix_of("stackoverflow.com-Posts.7z") == "stackoverflow.com-"
-    assert POSTS.prefix_of("posts.XML.gz") == ""
-    assert POSTS.prefix_of("beer.stackexchange.com.7z") is None
+    assert files_with(COMMENTS, ["Comments.zip", "Comments.xml"], "") == ["Comments.xml"]
+    assert prefix_of(POSTS, "stackoverflow.com-Posts.7z") == "stackoverflow.com-"
+    assert prefix_of(POSTS, "posts.XML.gz") == ""
+    assert prefix_of(POSTS, "beer.stackexchange.com.7z") is None
 
 
 MEMORY = """
