@@ -200,8 +200,8 @@ def test_several_sites(tmp_path: Path) -> None:
         source = SAMPLES / name if name == "site" else SAMPLES / f"{name}.xml"
         outputs.append(tmp_path / f"{name}.stackexchange.com.jsonl.gz")
         nest = ["all"] if name == "site" else []
-        field = ("Site", f"{name}.stackexchange.com")
-        so2docs.convert(source, outputs[-1], nest=nest, site_field=field)
+        host = f"{name}.stackexchange.com"
+        so2docs.convert(source, outputs[-1], nest=nest, site_field="Site", site=host)
     path = tmp_path / "sites.db"
     so2docs.to_sqlite(outputs, path, site_field="Site")
     sites = read_about(str(path)).sites
