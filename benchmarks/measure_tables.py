@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from so2docs.options.request import tables_to_nest
-from so2docs.options.table import Options
+from so2docs.options.table import Options, RunOptions
 from so2docs.output.paths import Names
 from so2docs.passes import maps, totals
 from so2docs.passes.second_pass import SecondPass
@@ -50,9 +50,9 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     catalog = Catalog()
     dump, others = find_posts(folder, catalog), find_tables(folder, nest, {}, catalog)
     output = str(Path(work_dir) / "questions.jsonl.gz")
-    options, names = Options(jobs=1, nest=nest, core=core.built()), Names(output, work_dir)
+    options, names = Options(nest=nest, core=core.built()), Names(output, work_dir)
     spill = Spill(Path(work_dir) / "spill")
-    session = Session(dump, spill, options, names, tables=others)
+    session = Session(dump, spill, options, names, RunOptions(jobs=1), tables=others)
     report, clock, users = session.report, Clock(), None
     spill.start_run()
     with Workers(1) as workers:

@@ -137,7 +137,7 @@ def _run(
     with_manifest: bool,
 ) -> Report:
     """Both passes, on the spill of this output."""
-    with disk_errors(), opened(source, options, names, run.tables, catalog) as found:
+    with disk_errors(), opened(source, options, run, names, catalog) as found:
         posts, tables = found
         for file in (read := [posts.file, *(table.file for table in tables.values())]):
             names.check(file)
@@ -151,7 +151,7 @@ def _run(
             spill = open_spill(names, restart=is_fresh)
             try:
                 with disk_errors(), output_lock(names.output):
-                    session = Session(posts, spill, options, names, tables=tables)
+                    session = Session(posts, spill, options, names, run, tables=tables)
                     report = session.run(force=run.force)
                     if options.recipe is not None and options.recipe.recipe.files:
                         retrieval_set.finish(names.output, report)
@@ -208,13 +208,13 @@ def options_for(
 
 @contextmanager
 def opened(
-    source: DumpLike, options: Options, names: Names, tables: Tables, catalog: Catalog
+    source: DumpLike, options: Options, run: RunOptions, names: Names, catalog: Catalog
 ) -> Iterator[tuple[TableFile, dict[str, TableFile]]]:
     """The posts and the tables of a dump; what is read first is open, all is closed at the end."""
-    threads, folder = options.threads, names.work_folder
+    threads, folder = run.threads, names.work_folder
     posts = find_posts(source, catalog, threads=threads, work_dir=folder)
     with closing(posts), ExitStack() as stack:
-        found = find_tables(source, options.nest, tables, catalog)
+        found = find_tables(source, options.nest, run.tables, catalog)
         for table in found.values():
             stack.enter_context(closing(table))
         first, *_ = in_reading_order(posts, found.values())
@@ -227,7 +227,7 @@ class Documents:
 
     def __init__(self, source: DumpLike, options: Options, run: RunOptions) -> None:
         self._report: Report | None = None
-        self._iterator = self._documents(source, Names("-", run.work_dir), options, run.tables)
+        self._iterator = self._documents(source, options, run)
 
     @property
     def report(self) -> Report:
@@ -253,25 +253,26 @@ class Documents:
         self._iterator.close()
 
     def _documents(
-        self, source: DumpLike, names: Names, options: Options, tables: Tables
+        self, source: DumpLike, options: Options, run: RunOptions
     ) -> Generator[dict[str, Any], None, None]:
-        with nested(source, names, options, tables) as session:
+        with nested(source, options, run) as session:
             for _, line in chain.from_iterable(session.documents()):
                 yield orjson.loads(line)
             self._report = session.report
 
 
 @contextmanager
-def nested(source: DumpLike, names: Names, options: Options, tables: Tables) -> Iterator[Session]:
+def nested(source: DumpLike, options: Options, run: RunOptions) -> Iterator[Session]:
     """A session whose documents are to be iterated over, not written; its spill goes with it."""
+    names = Names("-", run.work_dir)
     with (
         disk_errors(),
         Catalog() as catalog,
-        opened(source, options, names, tables, catalog) as (posts, others),
+        opened(source, options, run, names, catalog) as (posts, others),
     ):
         spill = open_spill(names, restart=False)
         try:
-            yield Session(posts, spill, options, names, tables=others)
+            yield Session(posts, spill, options, names, run, tables=others)
         finally:
             spill.remove()
 

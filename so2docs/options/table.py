@@ -397,38 +397,6 @@ class Options:
         parse=at_least(0, _ZSTD_LEVELS),
         metavar="N",
     )
-    jobs: int | None = option(
-        "Run",
-        "Worker processes.",
-        "run",
-        where="local",
-        parse=at_least(1),
-        flags=("-j",),
-        metavar="N",
-        usually="all cores, and one where the dump is small",
-    )
-    chunk_bytes: int | None = option(
-        "Run",
-        "Bytes of the dump that one task of the first pass takes.",
-        "run",
-        accepts=str | int | None,
-        parse=size(1, "16MB"),
-        metavar="SIZE",
-        usually="some megabytes",
-    )
-    spill_budget: int | None = option(
-        "Run",
-        "Keep this much of the spill uncompressed, which is faster.",
-        "run",
-        accepts=str | int | None,
-        where="local",
-        parse=size(0, "2GB, or 0"),
-        metavar="SIZE",
-        usually="an eighth of the free memory, but at most half of the disk to spare",
-    )
-    progress: bool = option(
-        "Run", "Show progress bars, on stderr or in the notebook.", "run", False, where="local"
-    )
     form: OutputForm = field(default_factory=OutputForm)
     filters: Filters = field(default_factory=Filters)
 
@@ -499,11 +467,6 @@ class Options:
         return self.recipe is not None or self.is_attributed or self.body != "html"
 
     @property
-    def threads(self) -> int:
-        """How many threads may decompress."""
-        return self.jobs or os.cpu_count() or 1
-
-    @property
     def needs_rows(self) -> bool:
         """Whether the first pass must look into rows, beyond keys and types."""
         return self.filters.select or not self.filters.fields.has_whole_posts or self.form.has_dates
@@ -530,6 +493,38 @@ class RunOptions:
         tables: Files of tables by the tables' names.
     """
 
+    jobs: int | None = option(
+        "Run",
+        "Worker processes.",
+        "run",
+        where="local",
+        parse=at_least(1),
+        flags=("-j",),
+        metavar="N",
+        usually="all cores, and one where the dump is small",
+    )
+    chunk_bytes: int | None = option(
+        "Run",
+        "Bytes of the dump that one task of the first pass takes.",
+        "run",
+        accepts=str | int | None,
+        parse=size(1, "16MB"),
+        metavar="SIZE",
+        usually="some megabytes",
+    )
+    spill_budget: int | None = option(
+        "Run",
+        "Keep this much of the spill uncompressed, which is faster.",
+        "run",
+        accepts=str | int | None,
+        where="local",
+        parse=size(0, "2GB, or 0"),
+        metavar="SIZE",
+        usually="an eighth of the free memory, but at most half of the disk to spare",
+    )
+    progress: bool = option(
+        "Run", "Show progress bars, on stderr or in the notebook.", "run", False, where="local"
+    )
     work_dir: str | None = option(
         "Run",
         "Folder for the spill, about 0.4 times the dump.",
@@ -576,6 +571,11 @@ class RunOptions:
         f"{flag('force', True)}, any other `README.md` there is replaced.",
     )
     tables: Tables = field(default_factory=dict)
+
+    @property
+    def threads(self) -> int:
+        """How many threads may decompress."""
+        return self.jobs or os.cpu_count() or 1
 
 
 def _table_option(name: str) -> Option:

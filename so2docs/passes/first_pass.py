@@ -48,6 +48,7 @@ class FirstPass:
         chunk_bytes: Bytes of a chunk; 0 for pieces that grow with the stream.
         progress: Told how far it is.
         work_dir: Folder for an archive that has to be unpacked from another.
+        threads: How many may decompress.
         is_early: Whether it comes before the posts that its rows belong to.
     """
 
@@ -60,6 +61,7 @@ class FirstPass:
         chunk_bytes: int,
         progress: Progress,
         work_dir: str | None,
+        threads: int,
         is_early: bool = False,
     ) -> None:
         self.file = file
@@ -70,6 +72,7 @@ class FirstPass:
         self.chunk_bytes = chunk_bytes
         self.progress = progress
         self.work_dir = work_dir
+        self.threads = threads
         self.work = file.size * (1 if file.is_plain else _STREAM_WORK)
         self.first_chunk = self.table.sequence << SEQUENCE_BITS
         self.is_early = is_early
@@ -104,7 +107,7 @@ class FirstPass:
             strict.check_tallies(self.name, done)
         end = self.end
         if end is None:
-            dump = self.file.open(threads=self.options.threads, work_dir=self.work_dir)
+            dump = self.file.open(threads=self.threads, work_dir=self.work_dir)
             with closing(dump):
                 self.read(dump, workers, posts_map, seen or repeats.SeenIds())
                 end = dump.ended(self.chunk_bytes)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from shutil import disk_usage
 
 from so2docs.errors import OutputError
-from so2docs.options.table import Options
+from so2docs.options.table import Options, RunOptions
 from so2docs.output.paths import Names
 from so2docs.passes import maps, resume, totals
 from so2docs.passes.checkpoint import Sealed
@@ -42,21 +42,23 @@ class Session:
         spill: Spill,
         options: Options,
         names: Names,
+        run: RunOptions,
         *,
         tables: Mapping[str, TableFile] | None = None,
     ) -> None:
         self.spill = spill
         self.options = options
+        self.run_options = run
         self.names = names
-        self.progress = Progress(shown=options.progress)
+        self.progress = Progress(shown=run.progress)
         self.dump_bytes = posts.size
         files = list((tables or {}).values())
-        wanted = options.chunk_bytes or posts.chunk_bytes
+        wanted = run.chunk_bytes or posts.chunk_bytes
         chunk_bytes = resume.claim(spill, posts, wanted, options)
         self.posts = self._step(posts, chunk_bytes)
         self.tables: list[FirstPass] = []
         for file in files:
-            wanted = options.chunk_bytes or file.chunk_bytes
+            wanted = run.chunk_bytes or file.chunk_bytes
             claimed = resume.claim_table(spill, file, wanted)
             self.tables.append(self._step(file, claimed, is_early=file.precedes(posts)))
         self.steps = [
@@ -66,7 +68,7 @@ class Session:
         spill.merge_only(step.table.sequence for step in self.tables)
         self.table_bytes = sum(file.size for file in files)
         is_small = self.dump_bytes > 0 and self.dump_bytes + self.table_bytes < _WORTH_A_PROCESS
-        self.jobs = options.jobs or (1 if is_small else os.cpu_count() or 1)
+        self.jobs = run.jobs or (1 if is_small else os.cpu_count() or 1)
         if self.dump_bytes and chunk_bytes:
             sizes = [self.dump_bytes, *(file.size for file in files)]
             tasks = [
@@ -87,6 +89,7 @@ class Session:
             chunk_bytes=chunk_bytes,
             progress=self.progress,
             work_dir=self.names.work_folder,
+            threads=self.run_options.threads,
             is_early=is_early and bool(file.table.kind),
         )
 
@@ -107,7 +110,7 @@ class Session:
         self.names.refuse_existing(force=force)
         report = self.report
         report.resumed = any(step.tallies() for step in self.steps)
-        spare = self.check_room(self.options.spill_budget or 0)
+        spare = self.check_room(self.run_options.spill_budget or 0)
         self.spill.put("sealed", None)
         self.spill.start_run()
         self.allow_uncompressed(spare)
@@ -155,7 +158,7 @@ class Session:
 
     def allow_uncompressed(self, spare: int) -> None:
         """Tell the spill how much may stand there uncompressed, if so many bytes are to spare."""
-        asked = self.options.spill_budget
+        asked = self.run_options.spill_budget
         before, _ = self.spill.block_sizes()
         self.spill.budget.allow(default_budget(spare) if asked is None else asked - before)
 

@@ -14,7 +14,8 @@ from typing import Any
 from so2docs.conversion import convert_checked, nested, options_for
 from so2docs.errors import ClusterError, So2docsError
 from so2docs.options.output_form import ending
-from so2docs.output.paths import Names
+from so2docs.options.request import run_options_of
+from so2docs.options.table import RunOptions
 from so2docs.report import Report
 from so2docs.sources import storage
 from so2docs.spark import folders, rows
@@ -66,13 +67,21 @@ def document_batches(
         So2docsError: As `so2docs.documents`.
     """
     field = None if site_field is None else (site_field, site.name)
-    options = options_for(site.path, {**keywords, "jobs": _count_cores()}, None, field)
+    options = options_for(site.path, keywords, None, field)
     with (
         folders.temporary_folder() as work_dir,
-        nested(site.path, Names("-", work_dir), options, {}) as session,
+        nested(
+            site.path,
+            options,
+            run_options_of({**keywords, "jobs": _count_cores(), "work_dir": work_dir}),
+        ) as session,
     ):
         documents = (document for some in session.documents() for document in some)
         yield from rows.batches(site.name, documents, options, typed=typed)
+
+
+def _run_options(keywords: Mapping[str, Any], work_dir: str) -> RunOptions:
+    return run_options_of({**keywords, "jobs": _count_cores(), "work_dir": work_dir})
 
 
 def _count_cores() -> int:
