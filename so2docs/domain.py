@@ -93,3 +93,12 @@ def is_sampled(question_id: int, share: int) -> bool:
     """
     digest = blake2b(b"%d" % question_id, digest_size=8).digest()
     return int.from_bytes(digest, "big") < share
+
+
+def split_place(question_id: int) -> int:
+    """The place of a question between 0 and 2^64, which decides its split.
+
+    Another hash than that of samples, or a sample of 10 % would be all of the first split.
+    """
+    digest = blake2b(b"%d" % question_id, digest_size=8, person=b"split").digest()
+    return int.from_bytes(digest, "big")

@@ -75,6 +75,10 @@ def check_card(names: Names, options: Options, read: Iterable[str | None], *, fo
             f"{flag('card', True)} reads the dump once more, for its SHA-256; give a file or a "
             "folder with one"
         )
+    if options.form.split_share is not None:
+        raise OptionError(
+            f"{flag('card', True)} describes one split; leave {flag('split_share')} out"
+        )
     if options.form.format not in DESCRIBED:
         raise OptionError(
             f"{flag('card', True)} is for {', '.join(DESCRIBED)}, not for {options.form.format}"

@@ -38,7 +38,7 @@ _COUNTS = (
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
 _OF_FORM = {
     *("level", "format", "compression", "elasticsearch_index"),
-    *("split_size", "split_files", "split_by", "skip_malformed"),
+    *("split_size", "split_files", "split_by", "split_share", "skip_malformed"),
 }
 
 

@@ -40,7 +40,7 @@ def records_path(output: str | os.PathLike[str] | None, given: Mapping[str, Any]
     choice = recipe_of(given)
     if choice is None or not choice.recipe.files:
         return None
-    for name in ("format", "compression", "split_size", "split_files", "split_by"):
+    for name in ("format", "compression", "split_size", "split_files", "split_by", "split_share"):
         if given.get(name) is not None:
             raise OptionError(
                 f"{flag('recipe', 'beir')} is a folder of plain files; leave {flag(name)} out"

@@ -149,6 +149,10 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
         split_files: Write this many files, with about as much JSON in each.
         split_by: Write a file for each year or month of the questions: questions-2019-03.jsonl.gz
             and so on. Questions without a date go into `questions-undated.jsonl.gz`.
+        split_share: Write a file for each of these shares of the questions, such as
+            train=0.9,validation=0.05,test=0.05: questions-train.jsonl.gz and so on. A hash of the
+            question's id decides: a question is in the same share in every dump, with all of its
+            answers.
         keep_spill: Keep the spill, so that another conversion need not read DUMP again. Another one
             into the same output may have another order of answers, limit, form of files, or further
             tables; other filters or bodies need restart=True.
@@ -164,6 +168,7 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
     split_size: str | int | None
     split_files: int | None
     split_by: Literal["year", "month"] | None
+    split_share: str | None
     keep_spill: bool
     force: bool
     restart: bool

@@ -52,7 +52,7 @@ def form_of(output: str, given: Mapping[str, Any]) -> OutputForm:
         )
     splits = {
         name: OPTIONS[name].read(given[name])
-        for name in ("split_size", "split_files", "split_by")
+        for name in ("split_size", "split_files", "split_by", "split_share")
         if given.get(name) is not None
     }
     if len(splits) > 1:

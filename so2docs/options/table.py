@@ -17,7 +17,18 @@ from so2docs.errors import OptionError, flag
 from so2docs.options.choices import FORMATS, AnswersBy, BodyAs, Compression, Core, SplitBy
 from so2docs.options.field_paths import Fields, names_of
 from so2docs.options.option import Option, Where, contradiction, entries, one_of, option
-from so2docs.options.values import WHOLE, at_least, names, path, point_in_time, share, size, tags
+from so2docs.options.values import (
+    WHOLE,
+    at_least,
+    bounds,
+    names,
+    path,
+    point_in_time,
+    share,
+    shares,
+    size,
+    tags,
+)
 from so2docs.recipes.attribution import FIELDS
 from so2docs.recipes.finding import RecipeChoice, RecipeLike
 from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, NESTED, QUESTION_ATTRIBUTES, RESERVED, TABLES
@@ -270,16 +281,35 @@ class OutputForm:
         where="convert",
         more="Questions without a date go into `questions-undated.jsonl.gz`.",
     )
+    split_share: str | None = option(
+        "Output",
+        "Write a file for each of these shares of the questions, such as "
+        "train=0.9,validation=0.05,test=0.05: questions-train.jsonl.gz and so on.",
+        "output",
+        parse=shares,
+        metavar="SHARES",
+        where="convert",
+        more="A hash of the question's id decides: a question is in the same share in every dump, "
+        "with all of its answers.",
+    )
     is_looked_up: bool = True
 
     @property
     def is_split(self) -> bool:
         """Whether there are several files, or one that is named like them."""
-        return (self.split_size, self.split_files, self.split_by) != (None, None, None)
+        ways = (self.split_size, self.split_files, self.split_by, self.split_share)
+        return any(way is not None for way in ways)
+
+    @property
+    def is_by_question(self) -> bool:
+        """Whether the question decides which file a document goes to."""
+        return self.split_by is not None or self.split_share is not None
 
     @property
     def labels(self) -> str:
         """What tells the files of a split output apart, as a regular expression."""
+        if self.split_share is not None:
+            return "|".join(name for name, _ in bounds(self.split_share))
         if self.split_by is None:
             return r"\d{5,}"
         return (r"\d{4}" if self.split_by == "year" else r"\d{4}-\d\d") + f"|{UNDATED}"

@@ -14,6 +14,7 @@ from so2docs.errors import OptionError, flag
 WHOLE = 1 << 64
 """The share of all questions, of 2^64."""
 
+_SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)", re.IGNORECASE)
@@ -108,6 +109,34 @@ def share(name: str, value: str | float | None) -> int | None:
             f"{flag(name)} is {value!r}; it must be above 0% and at most 100%, such as 1% or 0.01"
         ) from None
     return int(found * WHOLE)
+
+
+def shares(name: str, value: str | None) -> str | None:
+    """Names with shares that make a whole, such as `train=0.9,test=0.1`; checked, as text."""
+    if value is None:
+        return None
+    pairs = [pair.strip().partition("=") for pair in value.split(",")]
+    try:
+        found = {key.strip(): Decimal(part.strip()) for key, _, part in pairs}
+        names_fit = len(found) == len(pairs) and all(map(_SPLIT_NAME.fullmatch, found))
+        if not names_fit or min(found.values()) <= 0 or sum(found.values()) != 1:
+            raise ValueError
+    except (InvalidOperation, ValueError):
+        raise OptionError(
+            f"{flag(name)} is {value!r}; it must be names in lower case with shares that sum up to "
+            "1, such as train=0.9,validation=0.05,test=0.05"
+        ) from None
+    return ",".join(f"{key}={part}" for key, part in found.items())
+
+
+def bounds(text: str) -> list[tuple[str, int]]:
+    """The names in what `shares` returned, each with the end of its range of 2^64."""
+    found, end = [], Decimal(0)
+    for pair in text.split(","):
+        key, _, part = pair.partition("=")
+        end += Decimal(part)
+        found.append((key, int(end * WHOLE)))
+    return found
 
 
 def path(name: str, value: str | os.PathLike[str] | None) -> str | None:

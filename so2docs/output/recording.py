@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterable, Iterator
 
 from so2docs.counts import Counts
+from so2docs.domain import split_place
 from so2docs.merge import Document, Nesting
 from so2docs.options.choices import SplitBy
 from so2docs.options.table import Options
+from so2docs.options.values import bounds
 from so2docs.posts import bodies
 from so2docs.recipes.records import RecordMaker
 
@@ -33,8 +35,12 @@ def recorded(nested: Nesting, options: Options) -> Iterable[Document]:
     Raises:
         RecipeError: The recipe fails.
     """
-    by = options.form.split_by
-    documents = nested if by is None else _dated(nested, by)
+    by, shares = options.form.split_by, options.form.split_share
+    documents: Iterable[Document] = nested
+    if by is not None:
+        documents = _dated(nested, by)
+    elif shares is not None:
+        documents = _shared(nested, bounds(shares))
     if not options.changes_documents:
         return documents
     return _records(documents, nested.counts, options)
@@ -47,6 +53,13 @@ def _dated(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:
             document.period = b"-".join(
                 found.groups() if by == "month" else found.groups()[:1]
             ).decode()
+        yield document
+
+
+def _shared(nested: Iterable[Document], ends: list[tuple[str, int]]) -> Iterator[Document]:
+    for document in nested:
+        place = split_place(document.question_id)
+        document.period = next(name for name, end in ends if place < end)
         yield document
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from so2docs.errors import OutputError, flag
 from so2docs.options.table import MOST_FILES, UNDATED, Options
+from so2docs.options.values import bounds
 from so2docs.output import formats, index
 from so2docs.output.document_file import DocumentFile, Finished, Unfinished, WriterProgress
 from so2docs.output.file import remove_journal
@@ -61,7 +62,7 @@ class Writer:
 
     def append(self, segment: Segment) -> None:
         """Append a segment, in the file where it belongs."""
-        if self._form.split_by is not None:
+        if self._form.is_by_question:
             self._file(segment.period or UNDATED).append(segment)
             return
         number = bisect_right(self._cuts, segment.first_id)
@@ -78,8 +79,11 @@ class Writer:
 
     def seal(self) -> list[Finished]:
         """End the last files; what is left to do is to give all their names."""
-        if self._form.split_by is not None:
-            if not self._files:  # Of no documents, one file all the same.
+        if self._form.is_by_question:
+            if self._form.split_share is not None:
+                for name, _ in bounds(self._form.split_share):
+                    self._file(name)
+            elif not self._files:  # Of no documents, one file all the same.
                 self._file(UNDATED)
             for label in sorted(self._files):
                 self._end(self._file(label))

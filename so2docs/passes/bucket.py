@@ -211,7 +211,7 @@ class _Segments:
 
     def _run_of(self, task: BucketTask) -> Run | None:
         options, found = task.options, self._format
-        is_looked_at = options.changes_documents or options.form.split_by
+        is_looked_at = options.changes_documents or options.form.is_by_question
         if is_looked_at or task.cuts or task.limit is not None or not found.closing:
             return None
         return Run(found.closing, found.segment_bytes)

@@ -47,6 +47,7 @@ OTHERS: dict[str, list[Any]] = {
     "split_size": ["1MB"],
     "split_files": [3],
     "split_by": ["year"],
+    "split_share": ["train=0.9,test=0.1"],
 }
 """Other values of each option that decides the output."""
 

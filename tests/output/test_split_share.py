@@ -1,0 +1,73 @@
+"""Splits by shares: which questions are in each, for any jobs, dump and recipe."""
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.dumps import answer, question, write_dump
+from support.formats_read_back import jsonl
+
+import so2docs
+
+SHARES = "train=0.8,validation=0.1,test=0.1"
+
+
+def expected(question_id: int) -> str:
+    digest = blake2b(str(question_id).encode(), digest_size=8, person=b"split").hexdigest()
+    place = int(digest, 16) / 2**64
+    return "train" if place < 0.8 else "validation" if place < 0.9 else "test"
+
+
+def dump_of(path: Path, first: int, last: int) -> Path:
+    rows = [question(number, Title="t", Body="b") for number in range(first, last)]
+    rows += [answer(10_000 + number, number, Body="b") for number in range(first, last)]
+    return write_dump(path, *rows)
+
+
+def splits(output: Path) -> dict[str, list[dict[str, Any]]]:
+    stem = output.name.removesuffix(".jsonl")
+    files = output.parent.glob(f"{stem}-*.jsonl")
+    return {file.stem.removeprefix(f"{stem}-"): jsonl(file) for file in files}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_hash_of_the_question_decides(jobs: int, tmp_path: Path) -> None:
+    dump = dump_of(tmp_path / "Posts.xml", 1, 400)
+    options: dict[str, Any] = {"split_share": SHARES, "jobs": jobs, "chunk_bytes": 9000}
+    report = so2docs.convert(dump, tmp_path / "q.jsonl", **options)
+    found = splits(tmp_path / "q.jsonl")
+    assert sorted(found) == ["test", "train", "validation"]
+    assert report.files == 3
+    ids = {name: [row["Id"] for row in rows] for name, rows in found.items()}
+    for name in found:
+        assert ids[name] == [number for number in range(1, 400) if expected(number) == name]
+    so2docs.convert(dump, tmp_path / "r.jsonl", recipe="qa", site="a.com", **options)
+    for name, rows in splits(tmp_path / "r.jsonl").items():
+        assert [row["metadata"]["qid"] for row in rows] == ids[name]
+
+
+def test_splits_of_another_dump_and_of_a_sample(tmp_path: Path) -> None:
+    dump = dump_of(tmp_path / "Posts.xml", 200, 900)
+    so2docs.convert(dump, tmp_path / "q.jsonl", split_share=SHARES, sample="40%")
+    found = splits(tmp_path / "q.jsonl")
+    assert all(expected(row["Id"]) == name for name, rows in found.items() for row in rows)
+    assert min(map(len, found.values())) > 0
+
+
+def test_a_split_without_questions_is_an_empty_file(tmp_path: Path) -> None:
+    so2docs.convert(dump_of(tmp_path / "Posts.xml", 1, 2), tmp_path / "q.jsonl", split_share=SHARES)
+    assert sum(map(len, splits(tmp_path / "q.jsonl").values())) == 1
+    assert len(splits(tmp_path / "q.jsonl")) == 3
+
+
+@pytest.mark.parametrize("given", ["train", "a=0.5,b=0.6", "a=1,b=0", "a=0.5,a=0.5", "A=1", "a=x"])
+def test_shares_make_a_whole(given: str, tmp_path: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match="sum up to 1"):
+        so2docs.convert(dump_of(tmp_path / "P.xml", 1, 2), tmp_path / "q.jsonl", split_share=given)
+
+
+def test_a_card_does_not_describe_splits(tmp_path: Path) -> None:
+    dump = dump_of(tmp_path / "Posts.xml", 1, 2)
+    with pytest.raises(so2docs.OptionError, match="describes one split"):
+        so2docs.convert(dump, tmp_path / "q.jsonl", split_share=SHARES, card=True)
