@@ -235,7 +235,7 @@ def test_files_of_an_earlier_output_go_with_force_only(dump: Path, tmp_path: Pat
         ("-", {}, "split_by='month' cannot go to standard output"),
         ("q.jsonl", {"without": "CreationDate"}, "split_by='month' needs CreationDate"),
         ("q.jsonl", {"fields": "Id,Answers.Id"}, "split_by='month' needs CreationDate"),
-        ("q", {"recipe": "beir"}, "leave split_by= out"),
+        ("q", {"recipe": "beir"}, "leave split_by out"),
     ],
 )
 def test_what_cannot_be(
