@@ -358,8 +358,8 @@ class Options:
     )
     recipe: RecipeChoice | None = option(
         "Documents",
-        "Write the records of a data set in place of the documents: preferences, pairs, qa, "
-        "thread, beir, or package.module:function of your own.",
+        "Write the records of a data set in place of the documents: preferences, pairs (or dpo), "
+        "qa, messages (or sft), thread, beir, or package.module:function of your own.",
         "output",
         accepts=RecipeLike | None,
         metavar="NAME",

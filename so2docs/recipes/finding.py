@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, flag
-from so2docs.recipes import beir, pairs, preferences, qa, thread
+from so2docs.recipes import beir, messages, pairs, preferences, qa, thread
 from so2docs.recipes.recipe import Recipe
 from so2docs.registry import Registry
 
@@ -25,10 +25,16 @@ def _offered(name: str, found: Any) -> Recipe:
 
 RECIPES: Registry[Recipe] = Registry(
     "so2docs.recipes",
-    {module.RECIPE.name: module.RECIPE for module in (preferences, pairs, qa, thread, beir)},
+    {
+        module.RECIPE.name: module.RECIPE
+        for module in (preferences, pairs, qa, messages, thread, beir)
+    },
     _offered,
 )
 """By name: those that come with the package, and those that others offer as entry points."""
+
+ALIASES = {"dpo": "pairs", "sft": "messages"}
+"""What people call the training that a recipe is for."""
 
 RecipeLike = str | Recipe | Callable[..., Any]
 """A name, `package.module:name`, or what that names."""
@@ -79,6 +85,8 @@ def choice_of(given: RecipeLike, *, accepted: bool = False, best: bool = False) 
     Raises:
         OptionError: There is no such recipe, or workers cannot import it.
     """
+    if isinstance(given, str):
+        given = ALIASES.get(given, given)
     choice = RecipeChoice(given if isinstance(given, str) else _name_of(given), accepted, best)
     if best and choice.spec != "qa":
         raise OptionError(f"{flag('best', True)} is for {flag('recipe', 'qa')}")
@@ -95,6 +103,8 @@ def choice_of(given: RecipeLike, *, accepted: bool = False, best: bool = False) 
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
     if recipe is qa.RECIPE and (choice.accepted or choice.best):
         return replace(recipe, function=qa.accepted if choice.accepted else qa.best)
+    if recipe is messages.RECIPE and choice.accepted:
+        return replace(recipe, function=messages.accepted)
     return beir.ACCEPTED if recipe is beir.RECIPE and choice.accepted else recipe
 
 

@@ -36,7 +36,7 @@ HOSTS = {
     "eosio.meta.stackexchange.com": None,
 }
 SITES = list(HOSTS) if DUMPS.is_dir() else [pytest.param("", marks=pytest.mark.skip(NO_DUMPS))]
-RECIPES = ("preferences", "pairs", "qa", "thread")
+RECIPES = ("preferences", "pairs", "qa", "messages", "thread")
 
 Row = dict[str, Any]
 

@@ -15,7 +15,7 @@ from so2docs.recipes.finding import choice_of
 from so2docs.recipes.records import RecordMaker
 
 HOST = "beer.stackexchange.com"
-RECIPES = ("preferences", "pairs", "qa", "thread")
+RECIPES = ("preferences", "pairs", "qa", "messages", "thread")
 TABLES = {"comments", "links", "users"}
 
 
@@ -91,7 +91,10 @@ def test_ones_own_function() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ("nothing", "must be one of: preferences, pairs, qa, thread, beir, or package.module:func"),
+        (
+            "nothing",
+            "must be one of: preferences, pairs, qa, messages, thread, beir, or package",
+        ),
         ("no.such.module:f", "no.such.module cannot be imported: No module named 'no'"),
         ("test_recipes:nothing", "module 'test_recipes' has no attribute 'nothing'"),
         ("test_recipes:HOST", "is no function, but str"),
@@ -155,3 +158,15 @@ def test_a_host_that_is_given(given: str) -> None:
 def test_what_is_no_host(given: str) -> None:
     with pytest.raises(so2docs.OptionError, match="must be a host such as"):
         sites.checked_host(given)
+
+
+@pytest.mark.parametrize(("alias", "name"), [("dpo", "pairs"), ("sft", "messages")])
+def test_names_of_trainings(alias: str, name: str) -> None:
+    assert choice_of(alias) == choice_of(name)
+
+
+def test_messages_of_accepted_answers(questions: list[dict[str, Any]]) -> None:
+    found = made(RecordMaker(choice_of("messages", accepted=True).recipe, HOST), questions)
+    every = oracle_recipes.messages(questions, HOST, lambda body: body)
+    assert found == [record for record in every if record["metadata"]["accepted"]]
+    assert 0 < len(found) < len(every)

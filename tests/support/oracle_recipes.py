@@ -179,6 +179,15 @@ def qa(questions: list[Row], host: str, body: Body) -> list[Row]:
     ]
 
 
+def messages(questions: list[Row], host: str, body: Body) -> list[Row]:
+    found = []
+    for row in qa(questions, host, body):
+        user = {"role": "user", "content": row.pop("prompt")}
+        assistant = {"role": "assistant", "content": row.pop("completion")}
+        found.append({"messages": [user, assistant], **row})
+    return found
+
+
 def qa_best(questions: list[Row], host: str, body: Body) -> list[Row]:
     kept = []
     for question in questions:
