@@ -30,8 +30,10 @@ from so2docs.options.table import (
     RunOptions,
     Tables,
 )
+from so2docs.output.existing import refuse_existing
 from so2docs.output.lock import output_lock
 from so2docs.output.paths import Names
+from so2docs.output.provenance import Provenance
 from so2docs.output.targets import REPORT, check_own, write_text
 from so2docs.passes.session import Session
 from so2docs.passes.spill_folder import has_spill, leave_spill, open_spill
@@ -146,7 +148,8 @@ def _run(
         is_once = None in read
         is_fresh = run.restart or is_once
         if is_fresh or not has_spill(names):
-            names.refuse_existing(force=run.force)
+            asked = Provenance.of(posts, tables.values(), options)
+            refuse_existing(names, asked, force=run.force)
         with resumable(not is_once and names.output != "-"):
             spill = open_spill(names, restart=is_fresh)
             try:
@@ -223,10 +226,15 @@ def opened(
 
 
 class Documents:
-    """An iterator over nested questions; `report` is complete when it has ended."""
+    """An iterator over nested questions; `report` is complete when it has ended.
+
+    Attributes:
+        made: How the documents were made; None before all have been read.
+    """
 
     def __init__(self, source: DumpLike, options: Options, run: RunOptions) -> None:
         self._report: Report | None = None
+        self.made: Provenance | None = None
         self._iterator = self._documents(source, options, run)
 
     @property
@@ -259,6 +267,7 @@ class Documents:
             for _, line in chain.from_iterable(session.documents()):
                 yield orjson.loads(line)
             self._report = session.report
+            self.made = session.made.having_read(self._report.dump_bytes).counted(self._report)
 
 
 @contextmanager

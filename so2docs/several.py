@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import orjson
 
 from so2docs.conversion import check_report, convert_checked, write_report
-from so2docs.errors import OptionError, OutputError, So2docsError, WorkerDiedError, flag, shown
+from so2docs.errors import OptionError, OutputError, So2docsError, WorkerDiedError, flag
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.output_form import ending, form_of
@@ -27,8 +27,7 @@ from so2docs.options.signatures import spell_out
 from so2docs.options.sites import site_of
 from so2docs.options.table import OF_CONVERT
 from so2docs.options.values import path
-from so2docs.output.paths import Names
-from so2docs.passes.spill_folder import has_sealed_spill
+from so2docs.output.existing import UP_TO_DATE, ExistingOutputError, State
 from so2docs.passes.workers import Workers
 from so2docs.progress import Progress, about, listen, log
 from so2docs.report import Report
@@ -36,6 +35,12 @@ from so2docs.report import Report
 _SMALL = 128 * 1024 * 1024
 """A dump with fewer bytes of XML is converted by one process, where there are others like it."""
 
+_SUMMED = {
+    UP_TO_DATE: "up to date",
+    "another dump": "made from another dump",
+    "other options": "made with other options",
+    "unknown": "of unknown origin",
+}
 _PACKED = 5
 """Bytes of XML for a byte of what is packed, about."""
 
@@ -63,17 +68,18 @@ class Conversion:
     @property
     def state(self) -> str:
         """What became of it, in a word."""
+        if isinstance(self.error, ExistingOutputError):
+            return self.error.state
         if self.error is not None:
             return "failed"
-        return "existed" if self.report is None else "converted"
+        return UP_TO_DATE if self.report is None else "converted"
 
     def __str__(self) -> str:
         if self.error is not None:
             text = str(self.error)
             return text if text.startswith(self.source) else f"{self.source}: {text}"
         if self.report is None:
-            advice = shown(f"{flag('force', True)} converts {self.source} again")
-            return f"{self.output}: exists, left as it is; {advice}"
+            return f"{self.output}: is up to date"
         report = self.report
         counts = f"{report.questions:,} questions, {report.answers:,} answers"
         return f"{self.source}: {counts} -> {self.output}"
@@ -98,6 +104,7 @@ def convert_all(
     sources: Iterable[str | os.PathLike[str]],
     output_dir: str | os.PathLike[str],
     *,
+    update: bool = False,
     when_done: Callable[[Conversion], object] | None = None,
     **keywords: Unpack[ConvertKeywords],
 ) -> list[Conversion]:
@@ -106,14 +113,17 @@ def convert_all(
     Small dumps are converted side by side, each by one process; larger ones one after the other,
     each by all processes.
 
-    Outputs that exist are left unchanged, so that the same call after an interruption resumes
-    with the first that is missing. The report is written as each dump ends, and keeps what it
-    said of those that are not converted this time.
+    Outputs that are up to date are left unchanged, so that the same call after an interruption
+    resumes with the first that is missing. One that was made from another dump or with other
+    options is an error, unless `update` or `force` is given. The report is written
+    as each dump ends, and keeps what it said of those that are not converted this time.
 
     Args:
         sources: The dumps, each in any form that `convert` takes a path of.
         output_dir: Folder for the outputs, `SITE.jsonl.gz` or as the format asks; made if it does
             not exist.
+        update: Convert again what was made from another dump, with other options, or does not say
+            how it was made; leave what is up to date.
         when_done: Called with each conversion when it has ended, in no order of theirs.
         keywords: As those of `convert`, for each dump.
 
@@ -161,11 +171,8 @@ def convert_all(
                 write_report(report_path, reports_with_earlier(done.values(), report_path))
 
     for source, site, output in planned:
-        names = Names(output, run.work_dir, form)
-        if run.force or not names.earlier_files() or has_sealed_spill(names):
-            todo.append(_Site(source, site, output, _size(source), given, report_path is not None))
-        else:
-            finish(Conversion(source, site, output))
+        has_manifest = report_path is not None
+        todo.append(_Site(source, site, output, _size(source), given, has_manifest, update))
     progress = Progress(shown=bool(given.get("progress")))
     progress.plan(sum(one.size for one in todo))
     small, others = _side_by_side(todo, given)
@@ -193,6 +200,7 @@ class _Site:
         size: Bytes of the dump, as far as they tell how much work it is.
         given: Keywords of `convert`, checked.
         has_manifest: Whether the report gets a manifest.
+        is_updated: Whether an output that is not up to date is replaced.
     """
 
     source: str
@@ -201,20 +209,36 @@ class _Site:
     size: int
     given: Mapping[str, Any]
     has_manifest: bool
+    is_updated: bool
 
 
 def _convert(one: _Site) -> Conversion:
     """Convert a dump; an error that is not about the options is its result."""
+    done = Conversion(one.source, one.site, one.output)
     try:
         with about(one.site):
-            report = convert_checked(
-                one.source, one.output, one.given, has_manifest=one.has_manifest
-            )
+            return replace(done, report=_report(one, one.given))
+    except ExistingOutputError as existing:
+        if existing.state == UP_TO_DATE:
+            return done
+        advice = (
+            f"{flag('update', True)} converts what changed, {flag('force', True)} all dumps again"
+        )
+        return replace(done, error=existing.advising(advice))
     except OptionError:
         raise
     except (So2docsError, OSError) as error:
-        return Conversion(one.source, one.site, one.output, error=error)
-    return Conversion(one.source, one.site, one.output, report)
+        return replace(done, error=error)
+
+
+def _report(one: _Site, given: Mapping[str, Any]) -> Report:
+    """Convert a dump, over an output that is not up to date where that is asked for."""
+    try:
+        return convert_checked(one.source, one.output, given, has_manifest=one.has_manifest)
+    except ExistingOutputError as existing:
+        if not one.is_updated or existing.state == UP_TO_DATE:
+            raise
+    return _report(replace(one, is_updated=False), {**given, "force": True})
 
 
 def _convert_alone(one: _Site) -> tuple[Conversion, list[str]]:
@@ -336,16 +360,6 @@ def _is_in_place(entry: dict[str, Any]) -> bool:
         return False
 
 
-def existing(done: Iterable[Conversion]) -> str | None:
-    """A line about outputs that existed, and so hold what an earlier conversion read."""
-    found = [conversion.output for conversion in done if conversion.state == "existed"]
-    if not found:
-        return None
-    first = found[0] if len(found) == 1 else f"{found[0]} and {len(found) - 1:,} more"
-    advice = shown(f"{flag('force', True)} converts again")
-    return f"{first}: existed and stayed as before, whatever the dumps hold now; {advice}"
-
-
 def summary(done: list[Conversion]) -> str:
     """A table with a line for each dump, and one with the totals."""
     counts = ("questions", "answers", "strays")
@@ -375,6 +389,7 @@ def summary(done: list[Conversion]) -> str:
         )
         for line in lines
     ]
-    existed = f", {states['existed']:,} existed" if states["existed"] else ""
-    said = f"{states['converted']:,} of {len(done):,} dumps converted{existed}"
+    said = f"{states['converted']:,} of {len(done):,} dumps converted"
+    for state in (UP_TO_DATE, *(name for name in get_args(State) if name != UP_TO_DATE)):
+        said += f", {states[state]:,} {_SUMMED[state]}" if states[state] else ""
     return "\n".join([*table, f"{said}, {states['failed']:,} failed"])

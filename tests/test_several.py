@@ -44,6 +44,17 @@ def dumps(tmp_path: Path) -> Path:
         ("beer-posts.xml.bz2", "beer"),
         ("beer.xml", "beer"),
         ("beer", "beer"),
+        ("beer.stackexchange.com-2024-07.7z", "beer.stackexchange.com"),
+        ("beer.stackexchange.com_20240701.7z", "beer.stackexchange.com"),
+        ("beer.stackexchange.com.2024-07-01.zip", "beer.stackexchange.com"),
+        ("beer.stackexchange.com (2024-07).7z", "beer.stackexchange.com"),
+        ("2024-07-01_beer.stackexchange.com.7z", "beer.stackexchange.com"),
+        ("release-2024Q3-beer.stackexchange.com.7z", "beer.stackexchange.com"),
+        ("stackoverflow.com-Posts-2024-07.7z", "stackoverflow.com"),
+        ("stackoverflow.com-2024-07-Posts.7z", "stackoverflow.com"),
+        ("beer.stackexchange.com-2024-07/Posts.xml", "beer.stackexchange.com"),
+        ("sample-2024.xml", "sample-2024"),
+        ("2024-07.7z", "2024-07"),
     ],
 )
 def test_site_of(name: str, site: str) -> None:
@@ -93,12 +104,11 @@ def test_a_report_keeps_what_an_earlier_one_said(dumps: Path) -> None:
     assert (first["state"], first["converted"]) == ("converted", first["ended"])
     done = run("convert", beer, coffee, dumps / "broken.gz", *words, report)
     assert done.returncode == 1
-    assert "coffee.jsonl.gz: existed and stayed as before" in done.stderr
     second = entries_of(report)
     states = {site: entry["state"] for site, entry in second.items()}
     assert states == {
         "beer.stackexchange.com": "converted",
-        "coffee": "existed",
+        "coffee": "up to date",
         "broken": "failed",
     }
     assert second["coffee"]["report"] == first["report"]
@@ -114,18 +124,6 @@ def test_a_report_keeps_what_an_earlier_one_said(dumps: Path) -> None:
         file.write(b"x")
     run("convert", coffee, *words, report)
     assert entries_of(report)["coffee"]["report"] is None
-
-
-def test_what_existed_is_said_quietly_too(dumps: Path) -> None:
-    given = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
-    words = ("convert", *given, "--output-dir", dumps / "out", "--quiet")
-    assert run(*words).stderr == ""
-    done = run(*words)
-    assert done.returncode == 0
-    assert done.stderr.startswith(f"so2docs: {dumps / 'out' / 'beer.stackexchange.com.jsonl.gz'}")
-    assert " and 1 more: existed and stayed as before" in done.stderr
-    assert "--force converts again" in done.stderr
-    assert run(*words, "--force").stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -256,7 +254,7 @@ def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) 
                 assert conversion.report.jobs == 1
     assert found[:2] == found[2:]
     states = [state for state, _ in found[0]]
-    assert states == ["converted"] * 2 + ["failed", "converted", "existed", "converted"]
+    assert states == ["converted"] * 2 + ["failed", "converted", "unknown", "converted"]
 
 
 def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
@@ -268,14 +266,14 @@ def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
         [site.name, state]
         for site, state in zip(
             sites,
-            ["converted", "converted", "failed", "converted", "existed", "converted"],
+            ["converted", "converted", "failed", "converted", "unknown", "converted"],
             strict=True,
         )
     ]
     rows = [line.split()[2:5] for line in table[:-2] if " converted " in line]
     totals = [str(sum(map(int, column))) for column in zip(*rows, strict=True)]
     assert table[-2].split()[:4] == ["total", *totals]
-    assert table[-1] == "4 of 6 dumps converted, 1 existed, 1 failed"
+    assert table[-1] == "4 of 6 dumps converted, 1 of unknown origin, 1 failed"
 
 
 DEADLY = """
@@ -335,3 +333,51 @@ def test_stopped_side_by_side(
     for conversion in done:
         assert unpacked(Path(conversion.output)) == wanted[0]
     assert not list(out.glob("*.spill"))
+
+
+def quarter(folder: Path, name: str, text: bytes) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_bytes(gzip.compress(text))
+    return path
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -> None:
+    later = PLAIN.replace(b' Score="', b' Score="1', 1)
+    old = [
+        quarter(tmp_path / "old", f"{site}.stackexchange.com-2024-04.xml.gz", PLAIN)
+        for site in ("beer", "coffee")
+    ]
+    new = [
+        quarter(tmp_path / "new", "2024-07-beer.stackexchange.com.xml.gz", later),
+        quarter(tmp_path / "new", "2024-07-coffee.stackexchange.com.xml.gz", PLAIN),
+        quarter(tmp_path / "new", "2024-07-wine.stackexchange.com.xml.gz", PLAIN),
+    ]
+    # The compressed bytes of a dump that did not change are the same.
+    new[1].write_bytes(old[1].read_bytes())
+    out = tmp_path / "out"
+    command = ["convert", "--output-dir", out, "--jobs", jobs]
+    assert run(*command, *old, "-q").returncode == 0
+    beer = out / "beer.stackexchange.com.jsonl.gz"
+    before = beer.read_bytes()
+    again = run(*command, *old)
+    assert again.returncode == 0
+    assert "0 of 2 dumps converted, 2 up to date, 0 failed" in again.stderr
+
+    refused = run(*command, *new[:2], "-q")
+    assert refused.returncode == 1
+    assert "exists, made from another dump (beer.stackexchange.com-2024-04.xml.gz" in refused.stderr
+    assert "--update converts what changed" in refused.stderr
+    assert beer.read_bytes() == before
+
+    report = tmp_path / "report.json"
+    updated = run(*command, *new, "--update", "--report", report)
+    assert updated.returncode == 0
+    states = [one["state"] for one in json.loads(report.read_text())]
+    assert states == ["converted", "up to date", "converted"]
+    so2docs.convert(new[0], tmp_path / "fresh.jsonl.gz")
+    assert beer.read_bytes() == (tmp_path / "fresh.jsonl.gz").read_bytes()
+    others = run(*command, *new, "--min-score", "3", "-q")
+    assert others.returncode == 1
+    assert others.stderr.count("made with other options (--min-score)") == 3

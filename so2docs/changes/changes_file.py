@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, get_args
 
 import orjson
 from isal import isal_zlib
@@ -28,12 +28,10 @@ from so2docs.errors import OutputError, flag
 from so2docs.lookup.collection import Collection
 from so2docs.lookup.reading import lines_of
 from so2docs.options.choices import Compression
-from so2docs.output.compression import compress
 
 VERSION = 1
 
-_LEVELS = {"gzip": (2, 1, 0, 3, 6, 4, 5, 7, 8, 9), "zstd": (2, 3, *range(1, 20)), "none": (2,)}
-_COMPRESSIONS = tuple(_LEVELS)
+_USUAL_LEVEL = 2
 _ADVICE = "compare the outputs again with so2docs diff"
 
 
@@ -61,12 +59,19 @@ class NewOutput:
         tail: CRC-32 of the last 64 KiB of them.
         compression: How it is compressed.
         level: Of the compression.
+        made: How it was made, for the index of what comes out; None if that is not known.
     """
 
     size: int
     tail: int
     compression: Compression
     level: int
+    made: dict[str, Any] | None
+
+    @property
+    def record(self) -> bytes:
+        """What the index says of how it was made."""
+        return b"" if self.made is None else orjson.dumps(self.made, option=orjson.OPT_SORT_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +100,11 @@ class Header:
         before = OutputIdentity(old.index.size, old.index.tail)
         if not is_everything:
             return cls(before, None, ())
-        compression, level = compression_used(new)
         segments = (SegmentIdentity(e.first_id, e.documents, e.crc) for e in new.entries())
-        made = NewOutput(new.index.size, new.index.tail, compression, level)
-        return cls(before, made, tuple(segments))
+        made = None if new.made is None else new.made.as_dict()
+        identity = new.index.size, new.index.tail
+        output = NewOutput(*identity, new.compression, level_of(new), made)
+        return cls(before, output, tuple(segments))
 
     def line(self) -> bytes:
         """The header as a line of JSON, without its end."""
@@ -125,26 +131,16 @@ class Header:
         numbers = [*old, *(number for segment in segments for number in segment)]
         if made is not None:
             numbers += [made.size, made.tail, made.level]
-            if made.compression not in _COMPRESSIONS:
+            if made.compression not in get_args(Compression):
                 raise ValueError
         if not all(isinstance(number, int) for number in numbers):
             raise TypeError
         return cls(old, made, segments)
 
 
-def compression_used(output: Collection) -> tuple[Compression, int]:
-    """How an output was compressed: the level that gives the bytes of its first segment again.
-
-    Level 2, the usual one, if none does.
-    """
-    compression = output.compression
-    for entry in output.entries():
-        raw, stored = output.read(entry), output.stored(entry)
-        for level in _LEVELS[compression]:
-            if compress(raw, compression, level).data == stored:
-                return compression, level
-        break
-    return compression, 2
+def level_of(output: Collection) -> int:
+    """The level that an output was compressed with; the usual one if it does not say."""
+    return _USUAL_LEVEL if output.made is None else int(output.made.options["level"])
 
 
 class ChangeWriter:

@@ -14,8 +14,7 @@ from so2docs.changes.alignment import differing
 from so2docs.changes.changes_file import Header
 from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, compare
 from so2docs.changes.framing import FRAMINGS, ChangesFormat
-from so2docs.changes.inputs import opened
-from so2docs.changes.same_form import check_same_form
+from so2docs.changes.inputs import check_comparable, opened
 from so2docs.changes.summary import Summary
 from so2docs.changes.writing import Target
 from so2docs.errors import OptionError, flag
@@ -156,7 +155,7 @@ class Changes:
                 )
                 for path in (asked.old, asked.new)
             )
-            check_same_form(old, new, (asked.old, asked.new))
+            check_comparable(old, new, (asked.old, asked.new))
             yield old, new
 
     def _read(self) -> Generator[dict[str, Any], None, None]:

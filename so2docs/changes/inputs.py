@@ -1,4 +1,4 @@
-"""What to compare: outputs as they are, dumps converted on the way."""
+"""What to compare: outputs, or dumps converted on the way; whether they belong together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from so2docs.conversion import convert_checked
-from so2docs.errors import DiskFullError, DumpError, OutputError, flag, resumable
+from so2docs.errors import DiskFullError, DumpError, OptionError, OutputError, flag, resumable
 from so2docs.lookup.collection import Collection
 from so2docs.lookup.collection import open as open_output
 from so2docs.lookup.file_kinds import is_output, start_of
@@ -56,3 +56,38 @@ def opened(
             raise
         with open_output(made, progress=progress) as found:
             yield found
+
+
+def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -> None:
+    """Refuse to compare outputs of two sites, or of conversions with other options.
+
+    Args:
+        old: The old output.
+        new: The new one.
+        names: What messages call them.
+
+    Raises:
+        OptionError: They do not belong together; the text says why.
+    """
+    before, after = old.made, new.made
+    if before is None or after is None:
+        unknown = " and ".join(
+            name for name, made in zip(names, (before, after), strict=True) if made is None
+        )
+        log.info(
+            f"{unknown}: nothing says how it was made; whether both outputs are of one site and "
+            "of conversions with the same options cannot be checked"
+        )
+        return
+    reason = None
+    if None not in (before.site, after.site) and before.site != after.site:
+        reason = f"the sites are not the same ({before.site}, {after.site})"
+    elif names := before.other_options(after, of_documents=True):
+        reason = f"they were converted with other options ({', '.join(names)})"
+    elif before.contract != after.contract:
+        reason = "they were made by versions of so2docs that write other documents"
+    if reason is not None:
+        raise OptionError(
+            f"{names[0]} and {names[1]} cannot be compared: {reason}; "
+            "convert both dumps of one site with the same options"
+        )

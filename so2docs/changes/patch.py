@@ -14,7 +14,7 @@ from so2docs.changes.changes_file import (
     Header,
     OutputIdentity,
     SegmentIdentity,
-    compression_used,
+    level_of,
 )
 from so2docs.changes.writing import Target
 from so2docs.errors import OutputError
@@ -96,12 +96,13 @@ def patch(
             )
         total = sum(entry.size for entry in source.entries())
         made = header.new if header is not None else None
-        level = made.level if made is not None else compression_used(source)[1]
+        level = made.level if made is not None else level_of(source)
         inputs = [name for name in (old, changes) if name != "-"]
         with (
             bar("patching", total, shown=progress) as shown,
             Target(new, inputs, force=force, level=level, indexed=True) as target,
         ):
+            target.record = b"" if made is None else made.record
             work = _Patch(source, reader, shown.update)
             segments = _PatchedSegments(target, header, changes)
             segments.write(work.lines())

@@ -9,6 +9,7 @@ from types import TracebackType
 from so2docs.errors import OptionError
 from so2docs.options.choices import Compression, compression_of
 from so2docs.options.table import OutputForm
+from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.part_files import publish
@@ -28,6 +29,9 @@ class Target:
         level: Of the compression.
         indexed: Whether it holds documents, and gets an index to look them up with.
 
+    Attributes:
+        record: How its documents were made, for the index.
+
     Raises:
         OptionError: It is empty.
         OutputError: It exists, is one of the inputs, or its folder is missing or not writable.
@@ -45,6 +49,7 @@ class Target:
         if not path:
             raise OptionError("a name is empty, as an unset variable is; give that of a file, or -")
         self.path = path
+        self.record = b""
         self.compression: Compression = compression_of(path) if path.endswith(_PACKED) else "none"
         names = Names(path, None, OutputForm(compression=self.compression, is_looked_up=indexed))
         for file in inputs:
@@ -91,5 +96,7 @@ class Target:
                 self._output.discard()
             return
         self.write_segment()
-        size = self._output.seal()
+        size = self._output.seal(self.record)
+        if self.path != "-":
+            index.publish(self.path)
         publish(self.path, size)

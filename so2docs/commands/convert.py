@@ -20,7 +20,7 @@ from so2docs.commands.options import (
 from so2docs.commands.terminal import say, shows_progress, tell
 from so2docs.conversion import convert as convert_one
 from so2docs.options.table import OF_CONVERT
-from so2docs.several import Conversion, convert_all, existing, summary
+from so2docs.several import Conversion, convert_all, summary
 
 _DUMP_EXTENSIONS = (".7z", ".zip", ".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst")
 
@@ -42,6 +42,13 @@ _DUMP_EXTENSIONS = (".7z", ".zip", ".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst")
     metavar="DIR",
     help="Convert several DUMPs, each into DIR/SITE.jsonl.gz.",
 )
+@click.option(
+    "--update",
+    cls=GroupedOption,
+    group="Output",
+    is_flag=True,
+    help="With --output-dir, convert again what was made from another dump or with other options.",
+)
 @table_options(*OF_CONVERT, leave_out=("progress",))
 @quiet
 @debug
@@ -50,6 +57,7 @@ def convert(
     paths: tuple[str, ...],
     output: str | None,
     output_dir: str | None,
+    update: bool,
     quiet: bool,
     **options: Any,
 ) -> int:
@@ -65,6 +73,9 @@ def convert(
     file with the reason. Between its two passes the program keeps temporary files, the spill; after
     an interruption, the same command resumes from them.
 
+    With --output-dir, an output that is up to date is left; one that was made from another dump or
+    with other options is an error, unless --update or --force converts it again.
+
     A question or answer stays if it passes all filters.
 
     Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
@@ -76,8 +87,10 @@ def convert(
     if output_dir is not None:
         if output is not None:
             raise click.UsageError("--output and --output-dir contradict each other; give one")
-        done = _convert_all(paths, output_dir, quiet, keywords)
+        done = _convert_all(paths, output_dir, quiet, {**keywords, "update": update})
         return int(any(conversion.error is not None for conversion in done))
+    if update:
+        raise click.UsageError("--update is for --output-dir; --force overwrites one output")
     report = convert_one(*_dump_and_output(paths, output), **keywords)
     if not quiet:
         tell(report)
@@ -96,8 +109,6 @@ def _convert_all(
     done = convert_all(paths, output_dir, when_done=show, **keywords)
     if not quiet:
         tell(f"\n{summary(done)}")
-    elif existed := existing(done):
-        say(existed)
     return done
 
 

@@ -36,10 +36,6 @@ _COUNTS = (
     *("recipe", "records", "without_record", "repaired_characters"),
 )
 _TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
-_OF_FORM = {
-    *("level", "format", "compression", "elasticsearch_index"),
-    *("split_size", "split_files", "split_by", "split_share", "skip_malformed"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,21 +239,3 @@ def _checked(values: Any, path: str, what: str, advice: str) -> Manifest:
     if not is_whole:
         raise OutputError(f"{path}: is damaged, or no {what}; {advice}")
     return found
-
-
-def other_options(one: str, other: str) -> list[str]:
-    """Options, but for those of form, in which the manifests of two outputs differ.
-
-    No options where one has no manifest, or has been replaced since.
-    """
-    found = []
-    for output in (one, other):
-        path = path_of(output)
-        if not os.path.exists(path):
-            return []
-        found.append(load(path))
-        if not found[-1].is_in_place(os.path.dirname(output)):
-            return []
-    first, second = (manifest.options for manifest in found)
-    names = (first.keys() | second.keys()) - _OF_FORM
-    return [flag(name) for name in sorted(names) if first.get(name) != second.get(name)]

@@ -20,6 +20,8 @@ from so2docs.lookup.segments import SegmentReader, find_line, replaced
 from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.index import Entry, Index, UnfitIndexError, UnusableIndexError
+from so2docs.output.provenance import Provenance
+from so2docs.output.provenance import load as load_provenance
 from so2docs.progress import bar, log
 from so2docs.sources.storage import unreadable_output
 
@@ -80,6 +82,11 @@ class Collection:
             self._reader.close()
             self._reader = SegmentReader(self.path)
         return index.load(self.path, self._reader.file)
+
+    @property
+    def made(self) -> Provenance | None:
+        """How the output was made; None if it does not say, as outputs of other programs."""
+        return load_provenance(self.index.record) if self.index.record else None
 
     def close(self) -> None:
         """Close the file."""

@@ -10,6 +10,14 @@ from so2docs.errors import OptionError, flag
 
 _EXTENSION = re.compile(r"\.(?:7z|zip|gz|bz2|xz|zst|xml)$", re.IGNORECASE)
 _TABLE = re.compile(r"(?:^|[-_.])posts$", re.IGNORECASE)
+_WHEN = (
+    r"(?:(?:19|20)\d\d(?:[-_.]?(?:0[1-9]|1[0-2])(?:[-_.]?(?:0[1-9]|[12]\d|3[01]))?|[-_.]?q[1-4])?"
+    r"|q[1-4]|release|dump)"
+)
+_BEFORE = re.compile(rf"^[(\[]?(?:{_WHEN}[-_.\s)\]]+)+", re.IGNORECASE)
+_AFTER = re.compile(rf"(?:[-_.\s(\[]+{_WHEN})+[)\]]?$", re.IGNORECASE)
+"""A date or a release in the name of an archive."""
+
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}", re.IGNORECASE)
 _PUBLISHED = re.compile(
     r"(?:[a-z0-9-]+\.)*"
@@ -23,7 +31,9 @@ def site_of(source: str | os.PathLike[str]) -> str:
     """The site that a dump is of, as far as its name tells.
 
     `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` are of
-    `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` is of `stackoverflow.com`.
+    `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` is of `stackoverflow.com`. A date or a
+    release around the name of a published site, as in `beer.stackexchange.com-2024-07.7z`, is not
+    part of it.
 
     Raises:
         OptionError: It is standard input, which has no name.
@@ -32,13 +42,18 @@ def site_of(source: str | os.PathLike[str]) -> str:
         raise OptionError("standard input has no name; give the name of a file")
     path = Path(source)
     if path.is_dir():
-        return path.resolve().name
+        return _without_date(path.resolve().name)
     name = path.name
     while shorter := _EXTENSION.sub("", name):
         if shorter == name:
             break
         name = shorter
-    return _TABLE.sub("", name) or path.resolve().parent.name
+    return _without_date(_TABLE.sub("", name) or path.resolve().parent.name)
+
+
+def _without_date(name: str) -> str:
+    bare = _TABLE.sub("", _AFTER.sub("", _BEFORE.sub("", name)))
+    return bare if _PUBLISHED.fullmatch(bare) else name
 
 
 def published_host(site: str | None) -> str | None:

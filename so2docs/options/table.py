@@ -316,8 +316,13 @@ class OutputForm:
 
     @property
     def is_indexed(self) -> bool:
-        """Whether an index goes next to the output, to look documents up with."""
-        return self.format == "jsonl" and not self.is_split and self.is_looked_up
+        """Whether documents are looked up in each file by the index next to it."""
+        return self.format == "jsonl" and self.is_looked_up
+
+    @property
+    def has_side_record(self) -> bool:
+        """Whether the index next to a file says how it was made; Parquet says so itself."""
+        return self.format != "parquet"
 
     @property
     def packing(self) -> Compression:

@@ -118,7 +118,7 @@ class DocumentFile:
             form.compression,
             resume.output if resume else None,
             indexed=form.is_indexed,
-            logs=format_.logs,
+            logs=True,
         )
 
     def append(self, segment: Segment) -> None:
@@ -139,12 +139,21 @@ class DocumentFile:
         """How far it has come."""
         return Unfinished(self.label, self._is_begun, self._output.checkpoint())
 
-    def end(self) -> Finished:
-        """End it; what is left to do is to give it its name."""
+    @property
+    def documents(self) -> int:
+        """Documents so far."""
+        return sum(entry.documents for entry in self._output.journal)
+
+    def end(self, record: bytes) -> Finished:
+        """End it; what is left to do is to give it its name.
+
+        Args:
+            record: How it was made.
+        """
         if not self._is_begun:
             self._add(self._format.header)
-        self._add(self._format.footer(self._output.journal))
-        size = self._output.seal()
+        self._add(self._format.footer(self._output.journal, record))
+        size = self._output.seal(b"" if self._format.holds_record else record)
         return Finished(size, self._output.file.crc, self.label)
 
     def close(self) -> None:

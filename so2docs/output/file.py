@@ -57,7 +57,7 @@ class Output:
         compression: `gzip`, `zstd` or `none`.
         resume: A checkpoint of an earlier session that `matches_checkpoint` finds true.
         indexed: Whether an index is written beside it; never for standard output.
-        logs: Whether the format's end tells about every segment.
+        logs: Whether what is written at the end tells about every segment.
 
     Raises:
         OutputError: The folder is missing or not writable.
@@ -122,8 +122,11 @@ class Output:
         end = framing.end_bytes(self._compression, self.journal.count + segments)
         return self.file.size + data_bytes + fresh + end
 
-    def seal(self) -> int:
+    def seal(self, record: bytes = b"") -> int:
         """End the stream: what is left to do is to give the file its name.
+
+        Args:
+            record: How it was made, for the index.
 
         Returns:
             Its bytes.
@@ -132,19 +135,22 @@ class Output:
         end = self.file.size
         self.file.write(framing.end(self._compression, self.journal, self._crc, self.raw_size))
         self.file.finish()
-        if self._is_indexed:
-            self._write_index(end)
+        if self._is_indexed or (record and self.path != "-"):
+            self._write_index(end, record)
         return self.file.size
 
-    def _write_index(self, end: int) -> None:
-        """Write the index and give it its name.
+    def _write_index(self, end: int, record: bytes) -> None:
+        """Write the index, under a provisional name.
 
         Args:
             end: End of the last segment.
+            record: How the file was made.
         """
         path = index.path_of(self.path)
         try:
-            index.write(path, self.journal, end, self.file.part)
+            index.write(
+                path, self.journal if self._is_indexed else None, end, self.file.part, record
+            )
         except OSError as error:
             raise output_error(path, error) from error
 
@@ -159,6 +165,7 @@ class Output:
         self.file.discard()
         if self.path != "-":
             remove_journal(self.path)
+            index.discard(self.path)
 
 
 def remove_journal(path: str) -> None:

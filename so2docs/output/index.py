@@ -2,12 +2,16 @@ r"""The index beside an output: where each segment starts, so that any document 
 
 `.OUTPUT.index` is a small binary file, little-endian, the same bytes for the same output:
 
-    header   "so2docs index 1\n"
+    header   "so2docs index 2\n"
     entries  one per segment, in the order of the file: question id of its first document, offset of
              its (compressed) bytes, bytes before compression, number of documents, CRC-32 of the
              bytes before compression
+    record   how the output was made, as JSON (`provenance`); empty if that is not known
     footer   segments, documents, end of the last segment, size of the output, CRC-32 of the last
-             64 KiB of the output, CRC-32 of the index up to here
+             64 KiB of the output, bytes of the record, CRC-32 of the index up to here
+
+Next to an output in which nothing is looked up (JSON arrays, bulk lines) it has the record alone,
+and -1 documents.
 
 Of a gzip output the last bytes hold the CRC-32 and the length of all documents, so an index of
 another file, or of an earlier state of this one, does not pass. An entry takes 32 bytes and stands
@@ -29,12 +33,13 @@ from isal import isal_zlib
 
 from so2docs.errors import So2docsError
 from so2docs.output.journal import JournalEntry
+from so2docs.output.part_files import output_error
 from so2docs.output.side_files import INDEX, former_index, side_file
 
-HEADER = b"so2docs index 1\n"
+HEADER = b"so2docs index 2\n"
 _ANY_HEADER = b"so2docs index "
 ENTRY = struct.Struct("<qqqII")
-_FOOTER = struct.Struct("<qqqqII")
+_FOOTER = struct.Struct("<qqqqIII")
 _TAIL_BYTES = 64 * 1024
 
 
@@ -95,9 +100,10 @@ def tail_crc(file: BinaryIO, size: int) -> int:
 class Builder:
     """Collects the entries of an index in the order of the segments."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_looked_up: bool = True) -> None:
         self._data = bytearray(HEADER)
-        self._segments = self._documents = 0
+        self._segments = 0
+        self._documents = 0 if is_looked_up else -1
 
     def add(self, first_id: int, offset: int, raw_size: int, documents: int, crc: int) -> None:
         """Append an entry."""
@@ -105,16 +111,17 @@ class Builder:
         self._segments += 1
         self._documents += documents
 
-    def finish(self, end: int, output: BinaryIO, size: int) -> bytes:
+    def finish(self, end: int, output: BinaryIO, size: int, record: bytes = b"") -> bytes:
         """The whole index.
 
         Args:
             end: End of the last segment.
             output: The whole output.
             size: Its bytes.
+            record: How it was made.
         """
-        tail = tail_crc(output, size)
-        self._data += _FOOTER.pack(self._segments, self._documents, end, size, tail, 0)[:-4]
+        numbers = self._segments, self._documents, end, size, tail_crc(output, size), len(record)
+        self._data += record + _FOOTER.pack(*numbers, 0)[:-4]
         return bytes(self._data) + struct.pack("<I", isal_zlib.crc32(self._data))
 
 
@@ -123,7 +130,8 @@ class Index:
 
     Attributes:
         segments: Number of segments.
-        documents: Number of documents.
+        documents: Number of documents; -1 where nothing is looked up.
+        record: How the output was made; empty if that is not known.
         size: Bytes of the output.
         tail: CRC-32 of the last 64 KiB of the output.
     """
@@ -140,13 +148,15 @@ class Index:
                 "its index is of another version of so2docs" if other else "its index is none"
             )
         footer = len(data) - _FOOTER.size
-        whole = footer >= len(HEADER) and (footer - len(HEADER)) % ENTRY.size == 0
+        whole = footer >= len(HEADER)
         if not whole or isal_zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
             raise UnusableIndexError("its index is damaged")
         numbers = _FOOTER.unpack_from(data, footer)
         self.segments: int = numbers[0]
-        if self.segments != (footer - len(HEADER)) // ENTRY.size:
+        record = footer - numbers[5]
+        if record != len(HEADER) + self.segments * ENTRY.size:
             raise UnusableIndexError("its index is damaged")
+        self.record = data[record:footer]
         self.documents: int = numbers[1]
         self._end: int = numbers[2]
         self.size: int = numbers[3]
@@ -181,8 +191,8 @@ class Index:
         return None if segment < 0 else segment
 
 
-def load(output: str, file: BinaryIO) -> Index:
-    """The index of an output.
+def load_any(output: str, file: BinaryIO) -> Index:
+    """The index of an output, or the record alone where nothing is looked up.
 
     Args:
         output: Name of the output.
@@ -205,27 +215,69 @@ def load(output: str, file: BinaryIO) -> Index:
     return found
 
 
-def write(path: str, records: Iterable[JournalEntry], end: int, part: str) -> None:
-    """Write the index of an output that is whole, before that gets its name.
+def load(output: str, file: BinaryIO) -> Index:
+    """The index of an output, to look documents up with.
+
+    Raises:
+        UnusableIndexError: It cannot be used; the text says why.
+    """
+    found = load_any(output, file)
+    if found.documents < 0:
+        raise UnusableIndexError("its index is not of documents")
+    return found
+
+
+def read_record(output: str) -> bytes:
+    """How an output was made, by the index next to it; empty if that is not known."""
+    try:
+        with open(output, "rb") as file:
+            return load_any(output, file).record
+    except (OSError, UnusableIndexError):
+        return b""
+
+
+def write(
+    path: str, entries: Iterable[JournalEntry] | None, end: int, part: str, record: bytes = b""
+) -> None:
+    """Write the index of an output that is whole, under a provisional name.
 
     Args:
         path: Name of the index.
-        records: The segments of the output.
+        entries: The segments of the output; None if nothing is looked up in it.
         end: End of the last segment.
         part: The output, under its provisional name.
+        record: How it was made.
     """
-    builder = Builder()
-    offset = end - sum(record.size for record in records)
-    for record in records:
-        builder.add(record.first_id, offset, record.raw_size, record.documents, record.crc)
-        offset += record.size
+    builder = Builder(is_looked_up=entries is not None)
+    offset = end - sum(entry.size for entry in entries or ())
+    for entry in entries or ():
+        builder.add(entry.first_id, offset, entry.raw_size, entry.documents, entry.crc)
+        offset += entry.size
     with open(part, "rb") as output:
-        data = builder.finish(end, output, output.seek(0, os.SEEK_END))
+        data = builder.finish(end, output, output.seek(0, os.SEEK_END), record)
     with open(f"{path}.part", "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(f"{path}.part", path)
+
+
+def publish(output: str) -> None:
+    """Give the index that `write` made its name, just before its output gets its own.
+
+    Raises:
+        OutputError: That cannot be done.
+    """
+    path = path_of(output)
+    try:
+        if os.path.exists(f"{path}.part"):
+            os.replace(f"{path}.part", path)
+    except OSError as error:
+        raise output_error(path, error) from error
+
+
+def discard(output: str) -> None:
+    """Remove the index that `write` made of an output that is given up."""
+    Path(f"{path_of(output)}.part").unlink(missing_ok=True)
 
 
 def save(output: str, data: bytes) -> bool:

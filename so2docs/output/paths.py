@@ -90,8 +90,10 @@ class Names:
         return index.path_of(self.output)
 
     def _indexes(self) -> list[str]:
-        """The index, if this output gets one."""
-        return [self.index] if self.form.is_indexed else []
+        """The indexes next to the files of this output."""
+        if not self.form.has_side_record or self.output == "-":
+            return []
+        return [index.path_of(path) for path in self.earlier_files() or [self.output]]
 
     @property
     def compression(self) -> Compression:
@@ -143,7 +145,7 @@ class Names:
         if force or self.output == "-":
             return
         for path in (*self.earlier_files(), self.strays, *self._indexes()):
-            if path == self.index and os.path.exists(path) and index.is_index(path):
+            if path in self._indexes() and os.path.exists(path) and index.is_index(path):
                 continue  # Left by an output that is gone; it can always be made again.
             if os.path.exists(path):
                 raise OutputExistsError(

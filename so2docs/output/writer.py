@@ -17,7 +17,9 @@ from so2docs.output.document_file import DocumentFile, Finished, Unfinished, Wri
 from so2docs.output.file import remove_journal
 from so2docs.output.part_files import is_sealed, publish
 from so2docs.output.paths import Names
+from so2docs.output.provenance import Provenance
 from so2docs.output.segments import Segment
+from so2docs.report import Report
 
 _MOST_OPEN = 32
 """Files that are open at a time; others are opened again where a document belongs there."""
@@ -31,6 +33,7 @@ class Writer:
         options: In what form.
         cuts: Question ids that start another file, in ascending order; for files by number.
         resume: A checkpoint of an earlier session, of files that are all as it says.
+        made: How the output is made, without counts; None to record nothing.
 
     Raises:
         OutputError: A file cannot be written.
@@ -42,8 +45,10 @@ class Writer:
         options: Options,
         cuts: tuple[int, ...] = (),
         resume: WriterProgress | None = None,
+        made: Provenance | None = None,
     ) -> None:
         self._names = names
+        self._made = made
         self._form = options.form
         self._format = formats.of(options)
         self._cuts = cuts
@@ -77,8 +82,14 @@ class Writer:
         files = [file.checkpoint() for file in self._files.values()]
         return WriterProgress(list(self._finished), files)
 
-    def seal(self) -> list[Finished]:
-        """End the last files; what is left to do is to give all their names."""
+    def seal(self, report: Report) -> list[Finished]:
+        """End the last files; what is left to do is to give all their names.
+
+        Args:
+            report: Of the conversion, complete but for what the files are.
+        """
+        if self._made is not None and not self._form.is_split:
+            self._made = self._made.counted(report)
         if self._form.is_by_question:
             if self._form.split_share is not None:
                 for name, _ in bounds(self._form.split_share):
@@ -114,7 +125,10 @@ class Writer:
         return file
 
     def _end(self, file: DocumentFile) -> None:
-        self._finished.append(file.end())
+        made = self._made
+        if made is not None and self._form.is_split:
+            made = made.of_part(file.documents)
+        self._finished.append(file.end(b"" if made is None else made.to_json()))
         del self._files[file.label], self._open[file.label]
 
 
@@ -135,6 +149,8 @@ def publish_all(names: Names, files: list[Finished], stray_bytes: int = 0) -> st
         sealed.insert(0, (names.strays, stray_bytes))
     for step in is_sealed, publish:
         for path, size in sealed:
+            if step is publish and path != "-":
+                index.publish(path)
             if not step(path, size):
                 return path
     if names.output != "-":
@@ -143,4 +159,5 @@ def publish_all(names: Names, files: list[Finished], stray_bytes: int = 0) -> st
             index.remove_former(path)
     for path in set(names.earlier_files()) - set(paths) if names.form.is_split else ():
         Path(path).unlink(missing_ok=True)
+        Path(index.path_of(path)).unlink(missing_ok=True)
     return None

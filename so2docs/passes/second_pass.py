@@ -6,7 +6,6 @@ there.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +19,7 @@ from so2docs.output.compression import compress_lines
 from so2docs.output.document_file import Finished
 from so2docs.output.file import Output, matches_checkpoint
 from so2docs.output.paths import Names
+from so2docs.output.provenance import Provenance
 from so2docs.output.recording import recorded
 from so2docs.output.writer import Writer
 from so2docs.passes import bucket, strict
@@ -50,8 +50,10 @@ class SecondPass:
         *,
         users: UserTable | None = None,
         progress: Progress | None = None,
+        made: Provenance | None = None,
     ) -> None:
         self.spill = spill
+        self.made = made
         self.options = options
         self.names = names
         self.first_question_of = first_question_of
@@ -69,7 +71,7 @@ class SecondPass:
         self.cuts = cuts(self.spill, self.buckets, self.options.form.split_files or 1)
         size, before = sum(size for _, size in self.buckets), self.bytes_before(state)
         with (
-            Writer(names, self.options, self.cuts, state.output) as output,
+            Writer(names, self.options, self.cuts, state.output, self.made) as output,
             Output(names.strays, names.strays_compression, state.strays) as strays,
             self.progress.step("writing", None, size, before) as shown,
         ):
@@ -195,10 +197,11 @@ class SecondPass:
             report.strays_path = strays.path
         else:
             strays.discard()
-        files = output.seal()
-        if self.options.form.is_indexed and os.path.exists(self.names.index):
-            report.index_path = self.names.index
-            data = Path(self.names.index).read_bytes()
+        files = output.seal(report)
+        form = self.options.form
+        if form.has_side_record and not form.is_split and self.names.output != "-":
+            report.index_path = self.names.index if form.is_indexed else None
+            data = Path(f"{self.names.index}.part").read_bytes()
             of_index = Finished(len(data), crc32(data))
         report.output_bytes, report.files = sum(file.size for file in files), len(files)
         if self.options.form.is_split:

@@ -9,7 +9,9 @@ from shutil import disk_usage
 
 from so2docs.errors import OutputError
 from so2docs.options.table import Options, RunOptions
+from so2docs.output.existing import refuse_existing
 from so2docs.output.paths import Names
+from so2docs.output.provenance import Provenance
 from so2docs.passes import maps, resume, totals
 from so2docs.passes.checkpoint import Sealed
 from so2docs.passes.first_pass import FirstPass
@@ -51,6 +53,7 @@ class Session:
         self.run_options = run
         self.names = names
         self.progress = Progress(shown=run.progress)
+        self.made = Provenance.of(posts, (tables or {}).values(), options)
         self.dump_bytes = posts.size
         files = list((tables or {}).values())
         wanted = run.chunk_bytes or posts.chunk_bytes
@@ -107,7 +110,7 @@ class Session:
                 log.info("resuming: the documents were all written")
                 done.report.resumed = True
                 return done.report
-        self.names.refuse_existing(force=force)
+        refuse_existing(self.names, self.made, force=force)
         report = self.report
         report.resumed = any(step.tallies() for step in self.steps)
         spare = self.check_room(self.run_options.spill_budget or 0)
@@ -242,4 +245,5 @@ class Session:
             first_question_of,
             users=users,
             progress=self.progress,
+            made=self.made.having_read(self.report.dump_bytes),
         )

@@ -182,6 +182,7 @@ class _Building:
         sites = sorted(rows.sites) if self.site_field is not None else [None]
         return {
             "source": source.identity(),
+            "made": None if source.made is None else source.made.as_dict(),
             "shape": sorted(rows.shape),
             "sites": [
                 {"name": name, "host": site or published_host(name) or source.host}

@@ -12,13 +12,15 @@ from so2docs.errors import OptionError, OutputError, flag
 from so2docs.lookup.file_kinds import is_output, not_read_back, start_of
 from so2docs.lookup.reading import read
 from so2docs.options.sites import published_host, site_of
+from so2docs.output.existing import provenance_of
 from so2docs.output.paths import Names
+from so2docs.output.provenance import Provenance
 from so2docs.progress import bar
 
 PathLike = str | os.PathLike[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DocumentSource:
     """An output, a dump, or documents.
 
@@ -26,11 +28,13 @@ class DocumentSource:
         name: The path; empty for documents that come from the program that calls.
         is_output: Whether it is an output.
         documents: The documents, if they come from the program.
+        made: How the documents were made; None if that is not known, of a dump until it is read.
     """
 
     name: str
     is_output: bool = False
     documents: Iterable[dict[str, Any]] | None = None
+    made: Provenance | None = None
 
     @property
     def stem(self) -> str:
@@ -41,8 +45,8 @@ class DocumentSource:
 
     @property
     def host(self) -> str | None:
-        """The site's address, if the name says it, as names of published dumps do."""
-        return published_host(self.stem)
+        """The site's address, if the output says it, or the name, as those of dumps do."""
+        return self.made.site if self.made and self.made.site else published_host(self.stem)
 
     @property
     def label(self) -> str:
@@ -93,6 +97,7 @@ class DocumentSource:
         nested = documents(self.name, nest=nest, jobs=jobs, progress=progress)
         try:
             yield from nested
+            self.made = nested.made
         finally:
             nested.close()
 
@@ -115,4 +120,6 @@ def source_of(given: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
             f"{name}: is {found[0]}; give an output of JSON lines (.jsonl, .jsonl.gz, .jsonl.zst), "
             "or the dump"
         )
-    return DocumentSource(name, is_output=is_output(name, start))
+    is_made = is_output(name, start)
+    made = provenance_of(name) if is_made else None
+    return DocumentSource(name, is_output=is_made, made=made)

@@ -170,7 +170,12 @@ def test_split_refuses_and_replaces_earlier_files(tmp_path: Path) -> None:
         so2docs.convert(SAMPLES / "posts.xml", output, split_files=2, jobs=1)
     so2docs.convert(SAMPLES / "posts.xml", output, split_files=2, jobs=1, force=True)
     names = [path.name for path in sorted(tmp_path.iterdir())]
-    assert names == ["questions-00000.jsonl", "questions-00001.jsonl"]
+    assert names == [
+        ".questions-00000.jsonl.index",
+        ".questions-00001.jsonl.index",
+        "questions-00000.jsonl",
+        "questions-00001.jsonl",
+    ]
 
 
 class _Stopping(Workers):
@@ -429,6 +434,9 @@ def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
     for options in (["-f", "parquet"], ["-f", "json"], ["-f", "ravendb", "--split-files", "2"], []):
         assert run(*command, *options, cwd=tmp_path).returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".questions-00000.ravendbdump.index",
+        ".questions-00001.ravendbdump.index",
+        ".questions.json.gz.index",
         ".questions.jsonl.gz.index",
         "questions-00000.ravendbdump",
         "questions-00001.ravendbdump",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -453,3 +454,27 @@ print(peak_memory())
     # The first fills SQLite's cache of 128 MiB; the second is three times as large.
     assert peaks[1] < peaks[0] * 1.15
     assert peaks[1] < 320 * 1024 * 1024
+
+
+def test_a_database_says_how_its_documents_were_made(tmp_path: Path) -> None:
+    site = tmp_path / "beer.stackexchange.com"
+    site.mkdir()
+    shutil.copyfile(SAMPLES / "posts.xml", site / "Posts.xml")
+    so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1)
+    with so2docs.open(tmp_path / "q.jsonl.gz") as docs:
+        made = docs.made
+    assert made is not None
+    so2docs.to_sqlite(tmp_path / "q.jsonl.gz", tmp_path / "output.db")
+    so2docs.to_sqlite(site, tmp_path / "dump.db")
+    for name in ("output.db", "dump.db"):
+        about = read_about(str(tmp_path / name))
+        (found,) = about.made
+        assert found is not None
+        assert found["input"] == made.as_dict()["input"]
+        assert found["counts"] == made.counts
+        # The name of the output does not tell.
+        assert about.sites[0].host == "beer.stackexchange.com"
+    (tmp_path / ".q.jsonl.gz.index").unlink()
+    so2docs.to_sqlite(tmp_path / "q.jsonl.gz", tmp_path / "unknown.db")
+    about = read_about(str(tmp_path / "unknown.db"))
+    assert (about.made, about.sites[0].host) == ([None], None)

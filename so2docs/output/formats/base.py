@@ -22,7 +22,7 @@ class Format:
     A file is `header`, the documents with `between` between any two of them, and `footer`.
 
     Attributes:
-        logs: Whether the footer tells about every segment.
+        holds_record: Whether the footer says how the file was made.
         header: Bytes before the first document.
         between: Bytes between two documents.
         closing: Bytes after a document without its closing brace, if nothing else is around it.
@@ -37,7 +37,7 @@ class Format:
         is_attributed: Whether documents say where they are from.
     """
 
-    logs: ClassVar[bool] = False
+    holds_record: ClassVar[bool] = False
     header: bytes = b""
     between: bytes = b""
     closing: bytes = b""
@@ -76,8 +76,13 @@ class Format:
         """Compress some framed documents, or a header or footer."""
         return compress(raw, self.form.compression, self.level, first_id, documents)
 
-    def footer(self, journal: Journal | None) -> bytes:
-        """Bytes after the last document; the journal has the segments before it, if `logs`."""
+    def footer(self, journal: Journal | None, record: bytes = b"") -> bytes:
+        """Bytes after the last document.
+
+        Args:
+            journal: The segments before it.
+            record: How the file was made.
+        """
         return b""
 
     def footer_bytes(self, journal: Journal | None, segment: Segment) -> int:

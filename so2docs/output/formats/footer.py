@@ -7,6 +7,7 @@ footer. (Structures and field ids: parquet.thrift of the Parquet format.)
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterable
 
@@ -24,7 +25,7 @@ from so2docs.output.formats.thrift import (
 MAGIC = b"PAR1"
 _LENGTH = struct.Struct("<I")
 
-_NUM_ROWS, _ROW_GROUPS = 3, 4
+_NUM_ROWS, _ROW_GROUPS, _KEY_VALUES = 3, 4, 5
 _COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7
 _CHUNK_OFFSET, _CHUNK_METADATA, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6
 _COLUMN_OFFSETS = {9, 10, 11, 14}  # data, index and dictionary page, bloom filter
@@ -55,6 +56,39 @@ def joined(empty: bytes, groups: Iterable[tuple[int, bytes]]) -> bytes:
     metadata.append(Field(_ROW_GROUPS, LIST, Sequence(STRUCT, moved)))
     written = write_struct(sorted(metadata, key=lambda field: field.id))
     return bytes(written) + _LENGTH.pack(len(written)) + MAGIC
+
+
+def read_value(path: str, key: bytes) -> bytes:
+    """A value among the metadata of a Parquet file; empty if it has none of this name.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    end = _LENGTH.size + len(MAGIC)
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size < len(MAGIC) + end:
+            return b""
+        file.seek(size - end)
+        (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+        if file.read() != MAGIC or length > size - end:
+            return b""
+        file.seek(size - end - length)
+        tail = file.read(length + end)
+    try:
+        metadata, _ = _metadata(tail)
+    except (IndexError, ValueError):
+        return b""
+    found_pairs = (field.value.values for field in metadata if field.id == _KEY_VALUES)
+    pairs: list[Struct] = next(found_pairs, [])
+    found = (_text(pair) for pair in pairs)
+    return next((value for name, value in found if name == key), b"")
+
+
+def _text(pair: Struct) -> tuple[bytes, bytes]:
+    """Key and value of an entry of the metadata."""
+    values = {field.id: field.value for field in pair}
+    return values.get(1, b""), values.get(2, b"")
 
 
 def _metadata(file: bytes) -> tuple[Struct, int]:

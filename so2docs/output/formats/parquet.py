@@ -23,6 +23,7 @@ from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format
 from so2docs.output.formats.columns import ObjectColumns, Part, Row, ordered
 from so2docs.output.journal import Journal
+from so2docs.output.provenance import KEY
 from so2docs.output.segments import Segment
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
@@ -52,7 +53,7 @@ _NOTE_ROOM = 512
 class Parquet(Format):
     """One Parquet file: a row a question, its answers and what is nested lists of structures."""
 
-    logs: ClassVar[bool] = True
+    holds_record: ClassVar[bool] = True
     header = footer.MAGIC
     segment_bytes = ROW_GROUP_BYTES
 
@@ -78,14 +79,15 @@ class Parquet(Format):
         plain = super().segment(data, first_id, documents)
         return Segment(data, len(raw), plain.crc, first_id, documents, note)
 
-    def footer(self, journal: Journal | None) -> bytes:
-        """Schema, and place of every row group."""
+    def footer(self, journal: Journal | None, record: bytes = b"") -> bytes:
+        """Schema, place of every row group, and how the file was made."""
         groups, at = [], 0
-        for record in journal or ():
-            if record.note:
-                groups.append((at, record.note))
-            at += record.size
-        return footer.joined(self._file(self.schema.empty_table()), groups)
+        for entry in journal or ():
+            if entry.note:
+                groups.append((at, entry.note))
+            at += entry.size
+        schema = self.schema.with_metadata({KEY: record}) if record else self.schema
+        return footer.joined(self._file(schema.empty_table()), groups)
 
     def footer_bytes(self, journal: Journal | None, segment: Segment) -> int:
         """Of the notes so far and this one, with room for larger offsets."""

@@ -36,7 +36,7 @@ class JsonArray(Format):
         document.parts.append(b"}")
         return document.parts
 
-    def footer(self, journal: Journal | None) -> bytes:
+    def footer(self, journal: Journal | None, record: bytes = b"") -> bytes:
         """The end of the array."""
         return b"\n]\n"
 
@@ -78,7 +78,7 @@ class RavenDB(Format):
         )
         return [*document.parts, metadata]
 
-    def footer(self, journal: Journal | None) -> bytes:
+    def footer(self, journal: Journal | None, record: bytes = b"") -> bytes:
         """The end of the section and of the file."""
         return b"\n]}\n"
 

@@ -1,0 +1,81 @@
+"""An output that is there already: how it was made, and whether that is what would be made now."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from so2docs.errors import OutputExistsError, flag
+from so2docs.output import index
+from so2docs.output.formats import footer
+from so2docs.output.paths import Names
+from so2docs.output.provenance import KEY, Provenance, load
+
+State = Literal["up to date", "another dump", "other options", "unknown"]
+UP_TO_DATE: State = "up to date"
+
+
+class ExistingOutputError(OutputExistsError):
+    """An output is there already; the text says how it was made.
+
+    Attributes:
+        state: How it compares with what would be made now; `unknown` where it does not say.
+    """
+
+    def __init__(self, message: str, state: State, advice: str) -> None:
+        super().__init__(f"{message}; {advice}")
+        self.state: State = state
+        self._message, self._advice = message, advice
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ExistingOutputError, (self._message, self.state, self._advice)
+
+    def advising(self, advice: str) -> ExistingOutputError:
+        """The same with other advice."""
+        return ExistingOutputError(self._message, self.state, advice)
+
+
+def provenance_of(path: str) -> Provenance | None:
+    """How an output was made; None if that is not known.
+
+    Args:
+        path: A file of the output.
+    """
+    try:
+        data = footer.read_value(path, KEY) or index.read_record(path)
+    except OSError:
+        return None
+    return load(data) if data else None
+
+
+def refuse_existing(names: Names, asked: Provenance, *, force: bool) -> None:
+    """Refuse to overwrite anything, unless forced.
+
+    Args:
+        names: Where a conversion is going to write.
+        asked: What it would record.
+        force: Overwrite what exists.
+
+    Raises:
+        ExistingOutputError: There is an output; the text says whether it is the same.
+        OutputExistsError: Something else is there.
+    """
+    found = [] if force or names.output == "-" else names.earlier_files()
+    if found:
+        state, reason = _compared(found, asked)
+        advice = f"choose another output, or overwrite with {flag('force', True)}"
+        raise ExistingOutputError(f"{found[0]}: exists{reason}", state, advice)
+    names.refuse_existing(force=force)
+
+
+def _compared(files: list[str], asked: Provenance) -> tuple[State, str]:
+    """The state of an output, and what to say of it."""
+    differences = []
+    for path in files:
+        made = provenance_of(path)
+        if made is None:
+            return "unknown", " and does not say how it was made"
+        differences.append(made.difference(asked))
+    worst = next((found for found in differences if found is not None), None)
+    if worst is None:
+        return UP_TO_DATE, " and is up to date: made from this dump with these options"
+    return "another dump" if worst.is_dump else "other options", f", made {worst.reason}"

@@ -1,0 +1,168 @@
+"""How an output was made, recorded with it: in the index next to a file, in Parquet's metadata.
+
+The same conversion makes the same record: nothing in it depends on the machine, the day or the run.
+What went to standard output has none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import orjson
+
+from so2docs._version import __version__
+from so2docs.errors import flag
+from so2docs.options.fingerprint import Fingerprint
+from so2docs.options.option import entries
+from so2docs.options.sites import published_host, site_of
+from so2docs.options.table import Options, OutputForm
+from so2docs.report import Report
+from so2docs.sources.tables import TableFile
+
+CONTRACT = 1
+"""Of documents; a change of what the same dump and options become makes it one more."""
+
+KEY = b"so2docs"
+"""Its name among the metadata of a Parquet file."""
+
+_COUNTS = ("rows", "questions", "answers", "filtered", "records", "without_record")
+_SUMS = ("strays", "other_types")
+_OF_FORM = {
+    "skip_malformed",
+    *(e.name for part in (Options, OutputForm) for e in entries(part) if e.group == "Output"),
+}
+"""Options with which the documents are the same."""
+
+
+class InputFile(NamedTuple):
+    """A file that was read.
+
+    Attributes:
+        table: Which table it holds.
+        name: Its name, without folders.
+        bytes: Its size; of what can be read only once, as far as it was read.
+        content: Hash of its bytes at 17 places; None for what can be read only once.
+    """
+
+    table: str
+    name: str
+    bytes: int
+    content: str | None
+
+
+class Difference(NamedTuple):
+    """In what an output differs from what would be made now.
+
+    Attributes:
+        is_dump: Whether it was made from another dump.
+        reason: That, or the names of the options, to follow "made".
+    """
+
+    is_dump: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How an output was made.
+
+    Attributes:
+        version: Of so2docs.
+        contract: Of the documents.
+        options: What decides the output, by the keywords of `convert`.
+        input: The files that were read.
+        site: Host name of the site; None if the name of the dump does not tell.
+        counts: Of the whole conversion; of a part of a split output, that part's documents.
+    """
+
+    version: str
+    contract: int
+    options: dict[str, Any]
+    input: tuple[InputFile, ...]
+    site: str | None
+    counts: dict[str, int]
+
+    @classmethod
+    def of(cls, posts: TableFile, tables: Iterable[TableFile], options: Options) -> Provenance:
+        """What a conversion of these files is going to record, without counts."""
+        values = Fingerprint.of(options).by_option()
+        files = [InputFile("posts", *_identity(posts))]
+        files += [InputFile(table.table.name, *_identity(table)) for table in tables]
+        site = options.host
+        if site is None and posts.file is not None:
+            site = published_host(site_of(posts.file))
+        return cls(__version__, CONTRACT, values, tuple(files), site, {})
+
+    def having_read(self, dump_bytes: int) -> Provenance:
+        """The record when it is known how many bytes of posts there are."""
+        posts, *tables = self.input
+        if posts.content is None:
+            posts = posts._replace(bytes=dump_bytes)
+        return replace(self, input=(posts, *tables))
+
+    def counted(self, report: Report) -> Provenance:
+        """The record of a conversion that is done."""
+        values = {name: getattr(report, name) for name in _COUNTS}
+        counts = {name: value for name, value in values.items() if value is not None}
+        counts |= {name: sum(getattr(report, name).values()) for name in _SUMS}
+        return replace(self, counts=counts)
+
+    def of_part(self, documents: int) -> Provenance:
+        """The record of a part of the output."""
+        return replace(self, counts={"documents": documents})
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return asdict(self) | {"input": [file._asdict() for file in self.input]}
+
+    def to_json(self) -> bytes:
+        """What is recorded."""
+        return orjson.dumps(self.as_dict(), option=orjson.OPT_SORT_KEYS)
+
+    def difference(self, asked: Provenance) -> Difference | None:
+        """In what the output differs from what `asked` would make; None if it is up to date."""
+        if any(file.content is None for file in (*self.input, *asked.input)):
+            return Difference(True, "from a dump that cannot be compared, since it is read once")
+        if [file[2:] for file in self.input] != [file[2:] for file in asked.input]:
+            name, size = self.input[0].name, self.input[0].bytes
+            return Difference(True, f"from another dump ({name}, {size:,} bytes)")
+        names = self.other_options(asked)
+        if names:
+            return Difference(False, f"with other options ({', '.join(names)})")
+        if self.contract != asked.contract:
+            return Difference(False, f"by so2docs {self.version}, whose documents are others")
+        return None
+
+    def other_options(self, asked: Provenance, *, of_documents: bool = False) -> list[str]:
+        """Names of the options that differ.
+
+        Args:
+            asked: The other record.
+            of_documents: Leave out those that decide only the form of the file.
+        """
+        names = sorted(self.options.keys() | asked.options.keys())
+        found = [name for name in names if self.options.get(name) != asked.options.get(name)]
+        if of_documents:
+            found = [name for name in found if name not in _OF_FORM]
+        return [flag(name) for name in found]
+
+
+def load(data: bytes) -> Provenance | None:
+    """The record that `to_json` wrote; None for another version's, or what is not one."""
+    try:
+        values = orjson.loads(data)
+        values["input"] = tuple(InputFile(**file) for file in values["input"])
+        return Provenance(**values)
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+
+
+def _identity(file: TableFile) -> tuple[str, int, str | None]:
+    """Name, bytes and hash of a file."""
+    source = file.source
+    if source is None or not source.is_file:
+        return os.path.basename(file.name), 0, None
+    return os.path.basename(source.path), source.identity[0], source.digest

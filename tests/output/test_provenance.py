@@ -1,0 +1,155 @@
+"""Outputs say how they were made, in every format, and `convert` compares it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import run
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.output.existing import ExistingOutputError, provenance_of
+
+FORMATS = [
+    ("questions.jsonl.gz", {}),
+    ("questions.jsonl", {}),
+    ("questions.jsonl.zst", {}),
+    ("questions.json", {}),
+    ("questions.ravendbdump", {}),
+    ("questions.ndjson.gz", {"format": "elasticsearch"}),
+    ("questions.jsonl", {"format": "mongodb"}),
+    ("questions.parquet", {}),
+    ("questions.jsonl.gz", {"split_files": 3}),
+    ("questions.json", {"split_files": 2}),
+    ("questions.parquet", {"split_files": 2}),
+    ("questions.jsonl", {"split_by": "year"}),
+    ("records.jsonl", {"recipe": "qa", "site": "beer.stackexchange.com"}),
+]
+
+
+def convert(source: Path, output: Path, **options: Any) -> so2docs.Report:
+    return so2docs.convert(source, output, jobs=1, **options)
+
+
+def files_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A dump in a folder named after a site."""
+    folder = tmp_path / "dumps" / "beer.stackexchange.com"
+    folder.mkdir(parents=True)
+    shutil.copyfile(SAMPLES / "posts.xml", folder / "Posts.xml")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "options"), FORMATS)
+def test_every_file_says_how_it_was_made(
+    name: str, options: dict[str, Any], site: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    report = convert(site, folder / name, min_score=-5, **options)
+    size = (site / "Posts.xml").stat().st_size
+    documents = 0
+    for path in files_of(folder):
+        made = provenance_of(str(path))
+        assert made is not None
+        assert made.version == so2docs.__version__
+        assert made.site == "beer.stackexchange.com"
+        assert made.options["min_score"] == -5
+        assert made.options["format"] == options.get("format", made.options["format"])
+        assert [tuple(file)[:3] for file in made.input] == [("posts", "Posts.xml", size)]
+        assert made.input[0].content
+        if "documents" in made.counts:
+            documents += made.counts["documents"]
+        else:
+            documents = made.counts["questions"]
+            assert made.counts["rows"] == report.rows
+    assert documents == report.questions
+    with pytest.raises(ExistingOutputError, match="exists and is up to date") as refused:
+        convert(site, folder / name, min_score=-5, **options)
+    assert refused.value.state == "up to date"
+    with pytest.raises(ExistingOutputError, match=r"made with other options \(min_score\)"):
+        convert(site, folder / name, **options)
+    with (site / "Posts.xml").open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(ExistingOutputError, match=r"made from another dump \(Posts.xml, "):
+        convert(site, folder / name, min_score=-5, **options)
+
+
+@pytest.mark.parametrize(("name", "options"), FORMATS)
+def test_the_same_conversion_makes_the_same_bytes(
+    name: str, options: dict[str, Any], site: Path, tmp_path: Path
+) -> None:
+    found = []
+    for jobs, chunk_bytes in ((1, None), (2, 5000)):
+        folder = tmp_path / f"jobs{jobs}"
+        folder.mkdir()
+        so2docs.convert(site, folder / name, jobs=jobs, chunk_bytes=chunk_bytes, **options)
+        found.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert found[0] == found[1]
+
+
+def test_a_renamed_dump_is_the_same_dump(site: Path, tmp_path: Path) -> None:
+    convert(site, tmp_path / "q.jsonl")
+    other = site.with_name("renamed")
+    site.rename(other)
+    with pytest.raises(ExistingOutputError, match="is up to date"):
+        convert(other, tmp_path / "q.jsonl")
+
+
+def test_another_table_is_another_dump(site: Path, tmp_path: Path) -> None:
+    comments = site / "Comments.xml"
+    comments.write_text('<comments>\n<row Id="1" PostId="1" Text="a" />\n</comments>\n')
+    convert(site, tmp_path / "q.jsonl", nest=["comments"])
+    with pytest.raises(ExistingOutputError, match="is up to date"):
+        convert(site, tmp_path / "q.jsonl", nest=["comments"])
+    comments.write_text(comments.read_text().replace("a", "b"))
+    with pytest.raises(ExistingOutputError, match="another dump"):
+        convert(site, tmp_path / "q.jsonl", nest=["comments"])
+
+
+def test_an_output_that_does_not_say_it(site: Path, tmp_path: Path) -> None:
+    convert(site, tmp_path / "q.jsonl")
+    (tmp_path / ".q.jsonl.index").unlink()
+    with pytest.raises(ExistingOutputError, match="does not say how it was made") as refused:
+        convert(site, tmp_path / "q.jsonl")
+    assert refused.value.state == "unknown"
+    with so2docs.open(tmp_path / "q.jsonl") as docs:
+        assert docs.made is None
+
+
+def test_standard_input_is_compared_with_nothing(site: Path, tmp_path: Path) -> None:
+    data = (site / "Posts.xml").read_bytes()
+    done = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
+    assert done.returncode == 0
+    with so2docs.open(tmp_path / "q.jsonl") as docs:
+        made = docs.made
+        assert made is not None
+        assert tuple(made.input[0]) == ("posts", "standard input", len(data), None)
+    again = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
+    assert again.returncode == 1
+    assert "cannot be compared, since it is read once" in again.stderr
+
+
+def test_parquet_readers_find_it_among_the_metadata(site: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    convert(site, tmp_path / "q.parquet")
+    metadata = parquet.read_schema(tmp_path / "q.parquet").metadata
+    made = provenance_of(str(tmp_path / "q.parquet"))
+    assert made is not None
+    assert json.loads(metadata[b"so2docs"]) == made.as_dict()
+
+
+def test_a_damaged_parquet_file_does_not_say_it(site: Path, tmp_path: Path) -> None:
+    convert(site, tmp_path / "q.parquet")
+    whole = (tmp_path / "q.parquet").read_bytes()
+    for size in (*range(0, 40), len(whole) // 2, len(whole) - 1):
+        (tmp_path / "q.parquet").write_bytes(whole[:size])
+        assert provenance_of(str(tmp_path / "q.parquet")) is None
