@@ -82,8 +82,8 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
     reason = None
     if None not in (before.site, after.site) and before.site != after.site:
         reason = f"the sites are not the same ({before.site}, {after.site})"
-    elif names := before.other_options(after, of_documents=True):
-        reason = f"they were converted with other options ({', '.join(names)})"
+    elif others := before.other_options(after, of_documents=True):
+        reason = f"they were converted with other options ({', '.join(others)})"
     elif before.contract != after.contract:
         reason = "they were made by versions of so2docs that write other documents"
     if reason is not None:

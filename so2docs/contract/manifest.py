@@ -19,7 +19,9 @@ from so2docs.contract.document_schema import schema_of
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import Options
+from so2docs.output.existing import provenance_of
 from so2docs.output.paths import Names
+from so2docs.output.provenance import CONTRACT
 from so2docs.output.side_files import MANIFEST, side_file
 from so2docs.output.targets import write_text
 from so2docs.report import Report
@@ -74,6 +76,8 @@ class Manifest:
     Attributes:
         format: Version of the manifest's form.
         so2docs: Version of the program.
+        contract: Version of the documents.
+        site: Host name of the site; None if it is not known.
         output: Name of the output; `-` is standard output, of which no hash is known.
         options: What was asked for, by the names of the keywords.
         counts: Those of the report, without what depends on the machine.
@@ -85,6 +89,8 @@ class Manifest:
 
     format: int
     so2docs: str
+    contract: int
+    site: str | None
     output: str
     options: dict[str, Any]
     counts: dict[str, Any]
@@ -124,10 +130,13 @@ class Manifest:
             files = [File("-", report.output_bytes, None)]
         else:
             files = [File.of(path) for path in names.earlier_files()]
+        made = provenance_of(names.earlier_files()[0]) if names.output != "-" else None
         of_input = File.of if hashes_input else File.without_hash
         return cls(
             FORMAT,
             __version__,
+            CONTRACT,
+            options.host if made is None else made.site,
             os.path.basename(names.output),
             Fingerprint.of(options).by_option(),
             counts,

@@ -13,6 +13,7 @@ import orjson
 from so2docs.contract.manifest import File, Manifest, load, load_from_report, path_of
 from so2docs.errors import OutputError, flag
 from so2docs.lookup.reading import lines_of
+from so2docs.output.existing import provenance_of
 from so2docs.progress import bar, log
 from so2docs.sources.storage import unreadable_output
 
@@ -92,6 +93,7 @@ def verify(
     paths = [os.path.join(os.path.dirname(name), of_file) for of_file in names]
     for path, file in zip(paths, manifest.files, strict=True):
         _check_file(path, file)
+        _check_record(path, manifest)
     if manifest.options.get("format") not in _READ:
         return Verified(name, len(paths), None, validated=False, hashed=is_named)
     check = _validator(manifest, said)
@@ -117,6 +119,19 @@ def _check_file(path: str, said: File) -> None:
         one, other = getattr(found, what), getattr(said, what)
         if one != other and other is not None:
             raise OutputError(f"{path}: has {what} {one}, its manifest says {other}; {_AGAIN}")
+
+
+def _check_record(path: str, manifest: Manifest) -> None:
+    """Compare how a file says that it was made with what the manifest says."""
+    made = provenance_of(path)
+    if made is None:
+        log.info(f"{path}: nothing says how it was made; that is not compared with the manifest")
+        return
+    names = made.options.keys() | manifest.options.keys()
+    others = [flag(n) for n in sorted(names) if made.options.get(n) != manifest.options.get(n)]
+    if others or made.contract != manifest.contract:
+        what = f"with other options ({', '.join(others)})" if others else "by another version"
+        raise OutputError(f"{path}: was made {what} than its manifest says; {_AGAIN}")
 
 
 def _validator(manifest: Manifest, path: str) -> Check | None:

@@ -313,7 +313,24 @@ def test_a_card_that_cannot_be_written_is_written_by_the_same_command(
 def test_other_filters_are_not_compared(tmp_path: Path) -> None:
     one = convert(tmp_path, "one.jsonl.gz", min_score=1)
     other = convert(tmp_path, "other.jsonl.gz", level=5)
-    with pytest.raises(so2docs.OptionError, match="with other min_score; convert both"):
+    with pytest.raises(so2docs.OptionError, match=r"with other options \(min_score\); convert"):
         list(so2docs.diff(one, other))
-    so2docs.convert(SAMPLES / "posts.xml", one, force=True)  # The manifest is of another output.
+    so2docs.convert(SAMPLES / "posts.xml", one, force=True)
     assert list(so2docs.diff(one, other)) == []
+
+
+def test_an_output_and_a_manifest_that_say_different_things(tmp_path: Path) -> None:
+    output = convert(tmp_path, min_score=-3)
+    said = json.loads(manifest_of(output).read_text())
+    with so2docs.open(output) as docs:
+        assert docs.made is not None
+        assert (said["contract"], said["options"]) == (docs.made.contract, docs.made.options)
+        assert said["site"] == docs.made.site
+    edit(output, options={**said["options"], "min_score": 7})
+    with pytest.raises(so2docs.OutputError, match=r"made with other options \(min_score\) than"):
+        so2docs.verify(output)
+    edit(output, options=said["options"])
+    output.with_name(f".{output.name}.index").unlink()
+    with heard() as messages:
+        assert so2docs.verify(output).validated
+    assert any("nothing says how it was made" in message for message in messages)
