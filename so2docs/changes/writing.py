@@ -9,7 +9,6 @@ from types import TracebackType
 from so2docs.errors import OptionError
 from so2docs.options.choices import Compression, compression_of
 from so2docs.options.table import OutputForm
-from so2docs.output import index
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.part_files import publish
@@ -97,6 +96,4 @@ class Target:
             return
         self.write_segment()
         size = self._output.seal(self.record)
-        if self.path != "-":
-            index.publish(self.path)
         publish(self.path, size)

@@ -33,7 +33,6 @@ from isal import isal_zlib
 
 from so2docs.errors import So2docsError
 from so2docs.output.journal import JournalEntry
-from so2docs.output.part_files import output_error
 from so2docs.output.side_files import INDEX, former_index, side_file
 
 HEADER = b"so2docs index 2\n"
@@ -259,20 +258,6 @@ def write(
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def publish(output: str) -> None:
-    """Give the index that `write` made its name, just before its output gets its own.
-
-    Raises:
-        OutputError: That cannot be done.
-    """
-    path = path_of(output)
-    try:
-        if os.path.exists(f"{path}.part"):
-            os.replace(f"{path}.part", path)
-    except OSError as error:
-        raise output_error(path, error) from error
 
 
 def discard(output: str) -> None:

@@ -13,6 +13,7 @@ from typing import BinaryIO
 from isal import isal_zlib
 
 from so2docs.errors import DiskFullError, OutputError, So2docsError
+from so2docs.output.side_files import INDEX, side_file
 from so2docs.store.disk import is_full, write_all
 
 _COPY_BYTES = 256 * 1024
@@ -155,7 +156,7 @@ def is_sealed(path: str, size: int) -> bool:
 
 
 def publish(path: str, size: int) -> bool:
-    """Give a sealed file its name, unless an earlier session already did.
+    """Give a sealed file its name, after its index, unless an earlier session already did.
 
     Returns:
         Whether a file of that size has it.
@@ -163,8 +164,9 @@ def publish(path: str, size: int) -> bool:
     if path == "-":
         return True
     try:
-        if os.path.exists(f"{path}.part"):
-            os.replace(f"{path}.part", path)
+        for name in (side_file(path, INDEX), path):
+            if os.path.exists(f"{name}.part"):
+                os.replace(f"{name}.part", name)
         return os.path.getsize(path) == size
     except FileNotFoundError:
         return False

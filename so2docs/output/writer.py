@@ -149,8 +149,6 @@ def publish_all(names: Names, files: list[Finished], stray_bytes: int = 0) -> st
         sealed.insert(0, (names.strays, stray_bytes))
     for step in is_sealed, publish:
         for path, size in sealed:
-            if step is publish and path != "-":
-                index.publish(path)
             if not step(path, size):
                 return path
     if names.output != "-":

@@ -85,7 +85,8 @@ def test_refuses_to_overwrite(folder: Path) -> None:
     done = run("convert", "Posts.xml", cwd=folder)
     assert done.returncode == 1
     assert done.stderr == (
-        "so2docs: questions.jsonl.gz: exists; choose another output, or overwrite with --force\n"
+        "so2docs: questions.jsonl.gz: exists and does not say how it was made; "
+        "choose another output, or overwrite with --force\n"
     )
     assert (folder / "questions.jsonl.gz").read_text() == "precious"
 
