@@ -17,7 +17,7 @@ from so2docs.changes.framing import FRAMINGS, ChangesFormat
 from so2docs.changes.inputs import check_comparable, opened
 from so2docs.changes.summary import Summary
 from so2docs.changes.writing import Target
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, OutputError, flag
 from so2docs.lookup.collection import Collection
 from so2docs.options.field_paths import names_of
 from so2docs.options.keywords import DocumentKeywords
@@ -169,11 +169,18 @@ class Changes:
         changed = 0
         with bar("comparing", total, shown=asked.progress) as shown:
             for question_id, before, after in differing(old, new, shown.update):
-                change = compare(question_id, before, after, asked.ignored)
+                try:
+                    change = compare(question_id, before, after, asked.ignored)
+                    if change is not None:
+                        self.summary.add(change)
+                except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
+                    raise OutputError(
+                        f"{asked.old} or {asked.new}: question {question_id} is not a document "
+                        f"({error}); convert the dump again"
+                    ) from None
                 if change is None:
                     continue
                 changed += before is not None
-                self.summary.add(change)
                 if change.operation in asked.only:
                     yield change
         self.summary.unchanged = len(old) - changed
