@@ -4,7 +4,7 @@ FROM python:3.13-slim AS build
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev
 COPY . /source
-RUN pip wheel --no-cache-dir --wheel-dir /wheels "/source[body,parquet]"
+RUN pip wheel --no-cache-dir --wheel-dir /wheels "/source[parquet]"
 
 FROM python:3.13-slim
 # The versions are those of the wheels that were built above.

@@ -24,7 +24,7 @@ from so2docs.store import blocks
 
 STEPS: list[tuple[Any, str, str]] = [
     (first_pass, "spill_chunk", "first pass"),
-    (rows, "_parse", "  parse: lxml"),
+    (rows, "_parse_plain", "  parse: lxml"),
     (rows, "_is_plain", "  look for text between rows"),
     (posts, "add", "  rows -> posts: types, JSON, buckets"),
     (blocks.BlockWriter, "write", "  blocks: zstd, write"),

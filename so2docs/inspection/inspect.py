@@ -173,7 +173,8 @@ def inspect(
 ) -> Inspection:
     """Find out what a dump is, without converting it: form, tables, dates, and counts that differ.
 
-    >>> print(so2docs.inspect("beer.stackexchange.com.7z"))
+    Examples:
+        >>> print(so2docs.inspect("beer.stackexchange.com.7z"))
 
     Args:
         dump: An archive or a folder with the tables of a site, or one `Posts.xml`, packed or not.

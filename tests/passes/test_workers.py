@@ -200,7 +200,7 @@ def test_a_worker_that_cannot_be_started_is_an_error_with_advice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    expected = "a worker process cannot be started: No such file or directory; .*fewer jobs="
+    expected = "a worker process cannot be started: No such file or directory; .*fewer jobs"
     with pytest.raises(So2docsError, match=expected), Workers(2) as workers:
         list(workers.run(failing_never, range(3)))
 
