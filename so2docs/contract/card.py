@@ -192,7 +192,7 @@ def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
     if name == "recipe":  # With what else its fingerprint says.
         return [option, manifest.counts["recipe"]]
     if name == "sample":
-        value = f"{value / _WHOLE:.12g}"
+        value = f"{int(value) / _WHOLE:.12g}"
     if name == "site_field":
         has_site = manifest.options["site"] is not None
         return [option, value[0], *([] if has_site else ["--site", value[1]])]

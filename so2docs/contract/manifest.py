@@ -21,7 +21,7 @@ from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import Options
 from so2docs.output.existing import provenance_of
 from so2docs.output.paths import Names
-from so2docs.output.provenance import CONTRACT
+from so2docs.output.provenance import CONTRACT, within_64_bits
 from so2docs.output.side_files import MANIFEST, side_file
 from so2docs.output.targets import write_text
 from so2docs.report import Report
@@ -138,7 +138,7 @@ class Manifest:
             CONTRACT,
             options.host if made is None else made.site,
             os.path.basename(names.output),
-            Fingerprint.of(options).by_option(),
+            within_64_bits(Fingerprint.of(options).by_option()),
             counts,
             [of_input(path) for path in dict.fromkeys(read) if os.path.isfile(path)],
             files,

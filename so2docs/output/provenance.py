@@ -88,7 +88,7 @@ class Provenance:
     @classmethod
     def of(cls, posts: TableFile, tables: Iterable[TableFile], options: Options) -> Provenance:
         """What a conversion of these files is going to record, without counts."""
-        values = Fingerprint.of(options).by_option()
+        values = within_64_bits(Fingerprint.of(options).by_option())
         files = [InputFile("posts", *_identity(posts))]
         files += [InputFile(table.table.name, *_identity(table)) for table in tables]
         site = options.host
@@ -148,6 +148,14 @@ class Provenance:
         if of_documents:
             found = [name for name in found if name not in _OF_FORM]
         return [flag(name) for name in found]
+
+
+def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:
+    """Options with larger integers, as that of `sample`, as text, which every reader keeps."""
+    return {
+        name: str(value) if isinstance(value, int) and value >= 1 << 63 else value
+        for name, value in options.items()
+    }
 
 
 def load(data: bytes) -> Provenance | None:

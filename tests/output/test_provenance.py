@@ -153,3 +153,15 @@ def test_a_damaged_parquet_file_does_not_say_it(site: Path, tmp_path: Path) -> N
     for size in (*range(0, 40), len(whole) // 2, len(whole) - 1):
         (tmp_path / "q.parquet").write_bytes(whole[:size])
         assert provenance_of(str(tmp_path / "q.parquet")) is None
+
+
+def test_an_option_of_more_than_64_bits(site: Path, tmp_path: Path) -> None:
+    old, new, changes = (tmp_path / f"{name}.jsonl" for name in ("old", "new", "changes"))
+    convert(site, old, sample="100%", card=True)
+    convert(site, new, sample="100%")
+    so2docs.verify(old)
+    so2docs.diff(old, new).write(changes)
+    assert so2docs.patch(old, changes, tmp_path / "made.jsonl").is_verified
+    so2docs.to_sqlite(old, tmp_path / "q.db")
+    with pytest.raises(ExistingOutputError, match="is up to date"):
+        convert(site, new, sample="100%")
