@@ -96,8 +96,7 @@ class Bzip2:
         self._held = b""
 
     def close(self) -> None:
-        """End the threads."""
-        self._parts.close()
+        """End the threads; another one that is reading gets an error."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def read(self, size: int, /) -> bytes:

@@ -238,9 +238,8 @@ def _open_unwrapped(
             source.encoding = encoding
             if source.expected is not None:
                 source.expected //= len("<".encode(encoding))
-        ahead = ReadAhead(source.reader)
-        source.reader = ahead
-        source.closers.append(ahead.close)
+        ahead = ReadAhead(source.reader, source.closers)
+        source.reader, source.closers = ahead, [ahead.close]
     except BaseException:
         source.close()
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -71,10 +72,16 @@ class ReadAhead:
 
     The decompressors give up the interpreter's lock. A bounded queue makes a stream that outruns
     the workers wait.
+
+    Args:
+        reader: What to read.
+        closers: Close what the reader reads, the last one first. Nothing is closed while the thread
+            is reading it: after `close`, the thread itself closes what it was reading.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, closers: list[Callable[[], object]]) -> None:
         self._reader = reader
+        self._closers = closers
         self._blocks: queue.Queue[bytes | BaseException] = queue.Queue(_BLOCKS)
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -101,7 +108,7 @@ class ReadAhead:
 
     def _run(self) -> None:
         block: bytes | BaseException = b"-"
-        while block and not isinstance(block, BaseException):
+        while block and not isinstance(block, BaseException) and not self._stopped.is_set():
             try:
                 block = self._reader.read(BLOCK_BYTES)
             except BaseException as error:
@@ -112,15 +119,27 @@ class ReadAhead:
                     break
                 except queue.Full:
                     continue
-            if self._stopped.is_set():
-                return
+        if self._stopped.is_set():
+            with suppress(OSError):  # Nobody waits for the news.
+                close_all(self._closers)
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread; one that waits for a pipe ends with the process."""
         self._stopped.set()
         if self._thread is not None:
-            # A pipe may keep it waiting for ever; it ends with the process.
             self._thread.join(_LONGEST_WAIT)
+        if self._thread is None or not self._thread.is_alive():
+            close_all(self._closers)
+
+
+def close_all(closers: list[Callable[[], object]]) -> None:
+    """Close what was opened, last things first, each once."""
+    while closers:
+        try:
+            close = closers.pop()
+        except IndexError:  # Another thread has taken the last one.
+            return
+        close()
 
 
 def _nothing() -> int:
@@ -192,5 +211,4 @@ class Source:
 
     def close(self) -> None:
         """Close what was opened, last things first."""
-        while self.closers:
-            self.closers.pop()()
+        close_all(self.closers)
