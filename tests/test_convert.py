@@ -82,8 +82,8 @@ def test_report_notices_a_row_that_went_nowhere() -> None:
     [
         ({"jobs": 0}, "jobs is 0; it must be 1 or more"),
         ({"level": 10}, "level is 10; it must be 0 to 9"),
-        ({"answers_by": "age"}, "answers_by is 'age'; it must be 'id' or 'votes'"),
-        ({"chunk_bytes": 0}, "chunk_bytes is 0; it must be 1 or more"),
+        ({"answers_by": "age"}, "answers_by is 'age'; it must be one of: id, votes"),
+        ({"chunk_bytes": 0}, "chunk_bytes is 0; it must be a size such as 16MB"),
     ],
 )
 def test_options_are_checked_first(

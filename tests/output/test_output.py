@@ -120,7 +120,7 @@ def test_publish_after_a_kill(tmp_path: Path) -> None:
     (tmp_path / "folder" / "file").touch()
     Path(f"{tmp_path / 'folder'}.part").touch()
     said = "Access is denied|Access denied" if os.name == "nt" else "Is a directory"
-    with pytest.raises(OutputError, match=f"folder: cannot be written: ({said})\\.?; see to it"):
+    with pytest.raises(OutputError, match=f"folder: cannot be written: ({said})\\.?; fix this"):
         publish(str(tmp_path / "folder"), 0)
 
 
@@ -137,7 +137,7 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         write(tmp_path / "missing" / "x", [b"x"])
     if os.path.exists("/dev/full"):
         os.symlink("/dev/full", tmp_path / "x.part")
-        with pytest.raises(DiskFullError, match=r"x.part: the disk is full; free some room and"):
+        with pytest.raises(DiskFullError, match=r"x.part: the disk is full; free some room"):
             write(tmp_path / "x", [b"x"])
 
 
