@@ -1,15 +1,37 @@
 """Streams that are asked to end while a thread is reading them, inside a decompressor or a pipe."""
 
 import bz2
+import gzip
 import io
+import lzma
+import os
 import random
+import signal
+import subprocess
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+import zstandard
+from support.command import start
+from support.dumps import dump_of, some_rows
 
-from so2docs.sources.bzip2 import Bzip2
+from so2docs.sources.bzip2 import Bzip2, find_numbers
 from so2docs.sources.source import ReadAhead
+
+PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "xml": bytes,
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.ZstdCompressor().compress,
+    "utf-16": lambda data: data.decode("utf-8-sig").replace("utf-8", "utf-16").encode("utf-16"),
+}
+DUMP = dump_of(*some_rows(2_700, body_bytes=2_000, dense=True))
 
 
 class Waiting:
@@ -84,3 +106,63 @@ def test_what_was_read_to_its_end_is_closed_once() -> None:
     ahead.close()
     ahead.close()
     assert closed == ["x"]
+
+
+def converting(pipe: Path) -> subprocess.Popen[str]:
+    return start(
+        *("convert", "-q", "--jobs", "2", pipe, "q.jsonl"),
+        cwd=pipe.parent,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def pipe_with(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def start_of(kind: str) -> bytes:
+    """So much that rows come out of it, and then the reading thread waits.
+
+    Two threads have four blocks of bzip2 at work, the last of which ends where the next one starts.
+    """
+    packed = PACKERS[kind](DUMP)
+    if kind != "bz2":
+        return packed[: len(packed) * 3 // 4]
+    return packed[: find_numbers(packed)[4][0] // 8 + 8]
+
+
+@PIPES
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("kind", PACKERS)
+def test_a_signal_while_a_pipe_is_read(
+    kind: str, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    pipe = pipe_with(tmp_path)
+    process = converting(pipe)
+    descriptor = os.open(pipe, os.O_WRONLY)
+    os.write(descriptor, start_of(kind))
+    while not (tmp_path / "q.jsonl.spill").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, message = process.communicate()
+    os.close(descriptor)
+    assert process.returncode == code, message
+    assert "Traceback" not in message
+    assert not (tmp_path / "q.jsonl").exists()
+
+
+@PIPES
+@pytest.mark.parametrize("kind", PACKERS)
+def test_an_output_exists_while_a_pipe_is_read(kind: str, tmp_path: Path) -> None:
+    pipe, output = pipe_with(tmp_path), tmp_path / "q.jsonl"
+    output.write_bytes(b"x")
+    process = converting(pipe)
+    descriptor = os.open(pipe, os.O_WRONLY)
+    os.write(descriptor, start_of(kind))
+    _, message = process.communicate()
+    os.close(descriptor)
+    assert (process.returncode, "exists" in message) == (1, True), message
+    assert "Traceback" not in message
+    assert output.read_bytes() == b"x"
