@@ -34,3 +34,12 @@ def for_terminal(text: object) -> str:
 def for_html(text: object) -> str:
     """Text that HTML shows as it stands, between tags and in attributes."""
     return html.escape(for_terminal(text))
+
+
+_LONG_REFERENCE = re.compile(r"&#[0-9]{4000,};?")
+"""A reference to no character, with more digits than Python reads as a number."""
+
+
+def unescape(text: str) -> str:
+    """Replace the character references of HTML; one with thousands of digits is U+FFFD."""
+    return html.unescape(_LONG_REFERENCE.sub("\ufffd", text)) if "&" in text else text

@@ -172,5 +172,10 @@ def _identity(file: TableFile) -> tuple[str, int, str | None]:
     """Name, bytes and hash of a file."""
     source = file.source
     if source is None or not source.is_file:
-        return os.path.basename(file.name), 0, None
-    return os.path.basename(source.path), source.identity[0], source.digest
+        return _printable_name(file.name), 0, None
+    return _printable_name(source.path), source.identity[0], source.digest
+
+
+def _printable_name(path: str) -> str:
+    """The name of a file; bytes in it that are not UTF-8 are replaced."""
+    return os.path.basename(path).encode(errors="replace").decode()

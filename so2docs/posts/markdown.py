@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from html import unescape
 from typing import NamedTuple
+
+from so2docs.escape import unescape
 
 _TOKEN = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9-]*+)([^<>]*+)>")
 _ATTRIBUTE = re.compile(

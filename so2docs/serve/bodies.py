@@ -6,7 +6,6 @@ become MathML. Every pattern takes time in proportion to the text, whatever it i
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 import nh3
 from markupsafe import Markup
 
-from so2docs.escape import without_turning
+from so2docs.escape import unescape, without_turning
 from so2docs.serve.formulas import mathml, pieces
 from so2docs.sqlite.rows import is_html
 
@@ -159,7 +158,7 @@ class Renderer:
         if is_literal or not self.sign or not ("$" in text or "\\" in text):
             yield text.replace("\0", "<br>")
             return
-        for part in self._with_formulas(html.unescape(text), _escaped):
+        for part in self._with_formulas(unescape(text), _escaped):
             yield part.replace("\0", "<br>")
 
     def _with_formulas(
@@ -272,7 +271,7 @@ class Renderer:
     def _code(self, match: re.Match[str]) -> str:
         language = _LANGUAGE.search(f"{match[1] or ''} {match[2] or ''}")
         names = (language[1],) if language else self.tags
-        code = html.unescape(match[3])
+        code = unescape(match[3])
         made = _highlighted(code, names) if len(code) <= _MOST_CODE else None
         return f'<pre tabindex="0"><code>{match[3] if made is None else made}</code></pre>'
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import orjson
 
 from so2docs.errors import OutputError
+from so2docs.escape import unescape
 from so2docs.schema import ANSWERS, COMMENT_ATTRIBUTES, LINK_ATTRIBUTES, USER_ATTRIBUTES
 from so2docs.sqlite.layout import INTEGERS, LAYOUTS, OTHER
 
@@ -33,8 +33,6 @@ _BLOCK = re.compile(
 _IMAGE = re.compile(r"<img\b((?:[^<>\"]|\"[^<\"]*+\")*+)>")
 _ALT = re.compile(r"\balt=\"([^\"]*)\"")
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]*>")
-_LONG_REFERENCE = re.compile(r"&#0*[1-9][0-9]{7,};?")
-"""A reference to no character, which Python refuses to read as a number when it is long enough."""
 
 
 def is_html(body: str) -> bool:
@@ -51,7 +49,7 @@ def text_of(body: str) -> str:
         return body
     body = _IMAGE.sub(_alternative, body) if "<img" in body else body
     text = _TAG.sub("", _BLOCK.sub(" ", body))
-    return html.unescape(_LONG_REFERENCE.sub("\ufffd", text)) if "&" in text else text
+    return unescape(text)
 
 
 def _alternative(image: re.Match[str]) -> str:

@@ -299,7 +299,7 @@ def test_a_path_too_long_for_the_index(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     dump = write_dump(folder / "Posts.xml", question(1))
     output = folder / "questions.jsonl.gz"
-    with pytest.raises(so2docs.SpillError, match="choose another work_dir=, with a shorter path"):
+    with pytest.raises(so2docs.SpillError, match="choose another work_dir, with a shorter path"):
         so2docs.convert(dump, output, jobs=1)
     assert so2docs.convert(dump, output, jobs=1, work_dir=tmp_path).questions == 1
 

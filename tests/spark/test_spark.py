@@ -359,6 +359,7 @@ def test_a_second_run_into_one_folder_is_noticed(
     assert list(files_of(out)) == []
 
 
+@pytest.mark.spark
 def test_success_lists_the_files_and_needs_all_of_them(tmp_path: Path) -> None:
     site = sites.Site("posts", str(SAMPLES / "posts.xml"), str(tmp_path / "posts"))
     folders.begin((site.folder, "run"))
