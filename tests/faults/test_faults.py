@@ -52,10 +52,11 @@ def test_nothing_is_wrong_whatever_happens(jobs: str, count: str) -> None:
 
 def test_a_package_without_checksums_is_found_out() -> None:
     """A byte flips between two sessions; the round says so, and its seed."""
-    broken = "from isal import isal_zlib as z; z.crc32 = z.crc32_combine = lambda *given: 0"
-    done = rounds("--seed", "85", "--rounds", "1", before=broken)
+    keep = "import so2docs.sources.archives"  # Members of archives have checksums of their own.
+    broken = f"{keep}\nfrom isal import isal_zlib as z; z.crc32 = z.crc32_combine = lambda *_: 0"
+    done = rounds("--seed", "507", "--rounds", "1", before=broken)
     assert done.returncode == 1
-    assert "seed 85: wrong: exit 0 and other bytes in q.json" in done.stdout
+    assert "seed 507: wrong: exit 0 and other bytes in q.json.gz" in done.stdout
 
 
 @pytest.mark.parametrize(("seed", "other"), [("601", "--answers-by votes"), ("732", "--level 1")])
