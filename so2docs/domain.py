@@ -62,9 +62,9 @@ def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[
     Args:
         answer_id: Its id.
         score: Its score.
-        accepted_id: Id of the accepted answer; 0 or None if there is none.
+        accepted_id: Id of the accepted answer; None, or the id of the question, if there is none.
     """
-    return not accepted_id or answer_id != accepted_id, -score
+    return answer_id != accepted_id, -score
 
 
 def is_date(text: str) -> bool:

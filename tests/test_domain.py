@@ -46,7 +46,8 @@ def test_the_accepted_answer_is_first_then_the_highest_score() -> None:
         return sorted(scores, key=lambda n: (*domain.rank_by_votes(n, scores[n], accepted), n))
 
     assert ranked(2) == [2, 1, 3, 0]
-    assert ranked(None) == ranked(0) == [1, 3, 0, 2]
+    assert ranked(0) == [0, 1, 3, 2]
+    assert ranked(None) == ranked(9) == [1, 3, 0, 2]
 
 
 def test_every_score_is_in_one_bin() -> None:

@@ -267,9 +267,10 @@ static Verdict add_post(const Row *row, size_t start, Posts *posts)
         return NOT_CANONICAL;
     }
     Meaning rank = kind == QUESTION ? ACCEPTED_ANSWER_ID : SCORE;
+    int64_t unranked = kind == QUESTION ? row->numbers[ID] : 0;
     TRY(put_integer(&posts->keys, row->numbers[kind == QUESTION ? ID : PARENT_ID]));
     TRY(put_integer(&posts->keys, row->numbers[ID]));
-    TRY(put_integer(&posts->keys, row->has & 1u << rank ? row->numbers[rank] : 0));
+    TRY(put_integer(&posts->keys, row->has & 1u << rank ? row->numbers[rank] : unranked));
     return put_integer(&posts->keys, (int64_t)(posts->json.size - start) << 4 | kind);
 }
 

@@ -20,8 +20,8 @@ REJECTED_QUESTION, REJECTED_ANSWER = 3, 4
 KEY = struct.Struct("<qqqq")
 """question id, post id, rank, size of the JSON << 4 | kind.
 
-The rank orders answers by votes: the `AcceptedAnswerId` of a question, the `Score` of an answer, 0
-where there is none.
+The rank orders answers by votes. It is the `Score` of an answer, 0 if it has none; and the
+`AcceptedAnswerId` of a question, or its own id, which no answer in its document has.
 """
 
 PAIR_BYTES = 16

@@ -182,7 +182,7 @@ def add(posts: Posts, rows: list[dict[str, Any]], projection: Projection | None 
                 row["Tags"] = tags(row["Tags"])
             post_id = row["Id"]
             if kind == "1":
-                question_id, rank, kind = post_id, row.get("AcceptedAnswerId", 0), QUESTION
+                question_id, rank, kind = post_id, row.get("AcceptedAnswerId", post_id), QUESTION
             else:
                 question_id, rank, kind = row["ParentId"], row.get("Score", 0), ANSWER
             json = dumps(row if projection is None else projection(row), None, _STRICT_INTEGER)
@@ -231,8 +231,9 @@ def _key(row: dict[str, Any], reserved: frozenset[str]) -> tuple[int, int, int] 
     post_id = _required(row, "Id", "id")
     if not reserved.isdisjoint(row):
         raise _UnusableRowError("reserved_attribute")
-    rank = row.get("AcceptedAnswerId" if kind == QUESTION else "Score", 0)
-    rank = rank if isinstance(rank, int) else 0
+    rank = row.get("AcceptedAnswerId" if kind == QUESTION else "Score")
+    if not isinstance(rank, int):
+        rank = post_id if kind == QUESTION else 0
     if kind == QUESTION:
         return post_id, post_id, rank
     if "ParentId" not in row:

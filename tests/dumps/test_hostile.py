@@ -179,6 +179,17 @@ def test_ids_as_no_dump_has_them(value: str, chunk_bytes: int | None, tmp_path: 
     assert report.strays == dict(sorted(oracle.strays_by_reason.items()))
 
 
+@pytest.mark.parametrize("core", ["python", "compiled"])
+@pytest.mark.parametrize("accepted", [None, 0, 1, 4, -(2**63), "x"])
+def test_only_an_accepted_answer_comes_first(accepted: object, core: str, tmp_path: Path) -> None:
+    """Also where its id is 0, or the question names none, its own id, or what is not an id."""
+    named = {} if accepted is None else {"AcceptedAnswerId": accepted}
+    answers = (answer(post_id, 1, Score=5 - post_id % 7) for post_id in (0, 4, 3, -(2**63), 2))
+    dump = write_dump(tmp_path / "Posts.xml", question(1, **named), *answers)
+    _, found = convert(dump, core=core, answers_by="votes")
+    assert found == nest(dump, "votes").documents
+
+
 def test_ids_scattered_over_64_bits(tmp_path: Path) -> None:
     rng = random.Random(1)
     ids = [rng.randrange(-(2**63), 2**63) for _ in range(3000)]

@@ -45,8 +45,9 @@ def test_any_row(row: dict[str, str]) -> None:
         assert question_id == json_row["Id" if is_question else "ParentId"]
         assert post_id == json_row["Id"]
         assert size_and_kind & 15 == json_row["PostTypeId"]
-        ranked = json_row.get("AcceptedAnswerId" if is_question else "Score", 0)
-        assert rank == (ranked if isinstance(ranked, int) else 0)
+        ranked = json_row.get("AcceptedAnswerId" if is_question else "Score")
+        unranked = post_id if is_question else 0
+        assert rank == (ranked if isinstance(ranked, int) else unranked)
 
 
 @pytest.mark.parametrize(
