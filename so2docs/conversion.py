@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -15,7 +15,7 @@ from typing import Any, Unpack
 import orjson
 
 from so2docs.contract import card
-from so2docs.errors import DumpError, OptionError, OutputError, So2docsError, flag, resumable
+from so2docs.errors import DumpError, OptionError, So2docsError, flag
 from so2docs.lookup import retrieval_set
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords
 from so2docs.options.output_form import default_output, form_of
@@ -32,11 +32,12 @@ from so2docs.options.table import (
 )
 from so2docs.output.existing import refuse_existing
 from so2docs.output.lock import output_lock
+from so2docs.output.new_files import write_file
 from so2docs.output.paths import Names
 from so2docs.output.provenance import Provenance
-from so2docs.output.targets import REPORT, check_own, write_text
+from so2docs.output.targets import REPORT, check_own
 from so2docs.passes.session import Session
-from so2docs.passes.spill_folder import has_spill, leave_spill, open_spill
+from so2docs.passes.spill_folder import has_spill, opened_spill
 from so2docs.posts.core import resolve
 from so2docs.progress import log
 from so2docs.report import Report
@@ -115,18 +116,20 @@ def convert_checked(
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
     check_report(run.report, source, path, run.tables)
     started = time.perf_counter()
+
+    def end(report: Report) -> None:
+        report.seconds = time.perf_counter() - started
+        report.file_bytes = os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
+        write_report(run.report, report.as_dict())
+
     with Catalog() as catalog:
         options = options_for(source, given, form_of(path, given), site_field, catalog)
         names = Names(path, run.work_dir, options.form)
         try:
-            report = _run(source, options, run, names, catalog, with_manifest=with_manifest)
+            return _run(source, options, run, names, catalog, end=end, with_manifest=with_manifest)
         except DumpError as error:
             names.save_excerpt(error)
             raise
-    report.seconds = time.perf_counter() - started
-    report.file_bytes = os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
-    write_report(run.report, report.as_dict())
-    return report
 
 
 def _run(
@@ -136,9 +139,10 @@ def _run(
     names: Names,
     catalog: Catalog,
     *,
+    end: Callable[[Report], None],
     with_manifest: bool,
 ) -> Report:
-    """Both passes, on the spill of this output."""
+    """Both passes, on the spill of this output, which is removed when all is done."""
     with disk_errors(), opened(source, options, run, names, catalog) as found:
         posts, tables = found
         for file in (read := [posts.file, *(table.file for table in tables.values())]):
@@ -150,24 +154,26 @@ def _run(
         if is_fresh or not has_spill(names):
             asked = Provenance.of(posts, tables.values(), options)
             refuse_existing(names, asked, force=run.force)
-        with resumable(not is_once and names.output != "-"):
-            spill = open_spill(names, restart=is_fresh)
-            try:
-                with disk_errors(), output_lock(names.output):
-                    session = Session(posts, spill, options, names, run, tables=tables)
+        with opened_spill(names, restart=is_fresh, is_once=is_once) as spill:
+            with disk_errors(), output_lock(names.output):
+                session = Session(posts, spill, options, names, run, tables=tables)
+                try:
                     report = session.run(force=run.force)
-                    if options.recipe is not None and options.recipe.recipe.files:
-                        retrieval_set.finish(names.output, report)
-                    if run.card or with_manifest:
-                        files = filter(None, read)
-                        card.describe(names, options, report, files, with_card=run.card)
-                with disk_errors():  # The lock went first: a kill now still leaves a spill.
-                    if run.keep_spill:
-                        spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
-                    else:
-                        spill.remove()
-            finally:
-                leave_spill(names, spill, for_good=is_once)
+                except BaseException:
+                    if is_once:
+                        names.remove_temporaries()
+                    raise
+                if options.recipe is not None and options.recipe.recipe.files:
+                    retrieval_set.finish(names.output, report)
+                if run.card or with_manifest:
+                    files = filter(None, read)
+                    card.describe(names, options, report, files, with_card=run.card)
+                end(report)
+            with disk_errors():  # The lock went first: a kill now still leaves a spill.
+                if run.keep_spill:
+                    spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
+                else:
+                    spill.remove()
     return report
 
 
@@ -278,12 +284,9 @@ def nested(source: DumpLike, options: Options, run: RunOptions) -> Iterator[Sess
         disk_errors(),
         Catalog() as catalog,
         opened(source, options, run, names, catalog) as (posts, others),
+        opened_spill(names) as spill,
     ):
-        spill = open_spill(names, restart=False)
-        try:
-            yield Session(posts, spill, options, names, run, tables=others)
-        finally:
-            spill.remove()
+        yield Session(posts, spill, options, names, run, tables=others)
 
 
 @spell_out(*OF_ITERATOR)
@@ -342,9 +345,4 @@ def write_report(path: str | None, report: object) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
-    try:
-        write_text(path, text)
-    except OSError as error:
-        raise OutputError(
-            f"{path}: the report cannot be written ({error.strerror}); the output is complete"
-        ) from error
+    write_file(path, text.encode())

@@ -68,17 +68,24 @@ class Spill:
         self.budget = Budget()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            is_spill = all(map(is_ours, self.folder.iterdir()))
+            found = list(self.folder.iterdir())
         except OSError as error:
             raise SpillError(
                 f"{self.folder}: the folder for the spill cannot be made ({error.strerror}); "
                 f"choose another {flag('work_dir')}"
             ) from error
-        if not is_spill:
+        if not all(map(is_ours, found)):
             raise SpillTakenError(
                 f"{self.folder}: is not a spill, and not empty; choose another {flag('work_dir')}"
             )
-        self._database = StateDatabase(self.folder / INDEX, _SCHEMA, {"chunks": "chunk"})
+        try:
+            self._database = StateDatabase(self.folder / INDEX, _SCHEMA, {"chunks": "chunk"})
+        except SpillTakenError:
+            raise
+        except BaseException:
+            if not found:
+                clear(self.folder)
+            raise
         self.get, self.put_all = self._database.get, self._database.put
 
     def put(self, name: str, value: Any) -> None:
@@ -88,6 +95,13 @@ class Spill:
     def close(self) -> None:
         """Release the spill, so that others can resume it."""
         self._database.close()
+
+    def is_begun(self) -> bool:
+        """Whether there is anything to resume: a chunk that was read, or an end under way."""
+        try:
+            return bool(list(self._database.rows("SELECT chunk FROM chunks LIMIT 1")))
+        except SpillError:  # It is damaged, or being removed.
+            return True
 
     def remove(self) -> None:
         """Close and delete it: the index last, so that what a kill leaves is still a spill."""

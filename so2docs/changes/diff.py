@@ -22,6 +22,7 @@ from so2docs.lookup.collection import Collection
 from so2docs.options.field_paths import names_of
 from so2docs.options.keywords import DocumentKeywords
 from so2docs.options.request import checked, options_of
+from so2docs.output.new_files import NewFiles
 from so2docs.progress import bar
 
 
@@ -124,12 +125,13 @@ class Changes:
                 f"{flag('format', format)} cannot say what was deleted: give "
                 f"{flag('deleted', 'FILE')} for those ids, or {flag('only', 'added,changed')}"
             )
-        with self._opened() as (old, new), ExitStack() as files:
-            target = files.enter_context(Target(name, (asked.old, asked.new), force=force))
+        with self._opened() as (old, new), NewFiles() as files, ExitStack() as targets:
+            read = asked.old, asked.new
+            target = targets.enter_context(Target(files, name, read, force=force))
             ids = None
             if deleted is not None:
-                others = (asked.old, asked.new, name)
-                ids = files.enter_context(Target(os.fspath(deleted), others, force=force))
+                path = os.fspath(deleted)
+                ids = targets.enter_context(Target(files, path, (*read, name), force=force))
             made_from = Header.between(old, new, is_everything=asked.is_everything)
             target.write(framing.header(made_from))
             for change in self._changes(old, new):

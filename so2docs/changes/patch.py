@@ -21,6 +21,10 @@ from so2docs.errors import OutputError
 from so2docs.lookup.collection import Collection
 from so2docs.lookup.collection import open as open_output
 from so2docs.output.compression import SEGMENT_BYTES
+from so2docs.output.index import tail_crc
+from so2docs.output.new_files import NewFiles
+from so2docs.output.part_files import part_of
+from so2docs.output.paths import Names
 from so2docs.progress import bar
 
 
@@ -98,23 +102,28 @@ def patch(
         made = header.new if header is not None else None
         level = made.level if made is not None else level_of(source)
         inputs = [name for name in (old, changes) if name != "-"]
-        with (
-            bar("patching", total, shown=progress) as shown,
-            Target(new, inputs, force=force, level=level, indexed=True) as target,
-        ):
-            target.record = b"" if made is None else made.record
-            work = _Patch(source, reader, shown.update)
-            segments = _PatchedSegments(target, header, changes)
-            segments.write(work.lines())
-    is_verified = False
-    if made is not None and new != "-":
-        with open_output(new) as written:
-            is_verified = _identity(written) == (made.size, made.tail)
+        with bar("patching", total, shown=progress) as shown, NewFiles() as files:
+            with Target(files, new, inputs, force=force, level=level, indexed=True) as target:
+                target.record = b"" if made is None else made.record
+                work = _Patch(source, reader, shown.update)
+                segments = _PatchedSegments(target, header, changes)
+                segments.write(work.lines())
+            is_verified = False
+            if new != "-":
+                is_verified = made is not None and _written(new) == (made.size, made.tail)
+                files.outdate(*Names(new, None).side_files)
     return Patched(new, segments.documents, **work.done, is_verified=is_verified)
 
 
 def _identity(output: Collection) -> OutputIdentity:
     return OutputIdentity(output.index.size, output.index.tail)
+
+
+def _written(new: str) -> OutputIdentity:
+    """Which output a file is that gets its name soon."""
+    with open(part_of(new), "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        return OutputIdentity(size, tail_crc(file, size))
 
 
 class _Patch:

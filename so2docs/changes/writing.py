@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from types import TracebackType
 
 from so2docs.errors import OptionError
 from so2docs.options.choices import Compression, compression_of
-from so2docs.options.table import OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
-from so2docs.output.part_files import publish
-from so2docs.output.paths import Names
+from so2docs.output.new_files import NewFiles
 
 _LEVEL = 2
 _PACKED = (".gz", ".zst", ".zstd")
 
 
 class Target:
-    """A file that is written from start to end; as a context manager, it is named or removed.
+    """One of a command's new files, written from start to end; a context manager ends it.
 
     Args:
+        files: Where it belongs: they get their names together.
         path: Its name, which says the compression; `-` is standard output.
-        inputs: Files that must not be overwritten.
+        read: Files that must not be overwritten.
         force: Overwrite what exists.
         level: Of the compression.
         indexed: Whether it holds documents, and gets an index to look them up with.
@@ -32,14 +30,15 @@ class Target:
         record: How its documents were made, for the index.
 
     Raises:
-        OptionError: It is empty.
+        OptionError: The name is empty.
         OutputError: It exists, is one of the inputs, or its folder is missing or not writable.
     """
 
     def __init__(
         self,
+        files: NewFiles,
         path: str,
-        inputs: Sequence[str],
+        read: Sequence[str],
         *,
         force: bool,
         level: int = _LEVEL,
@@ -50,10 +49,8 @@ class Target:
         self.path = path
         self.record = b""
         self.compression: Compression = compression_of(path) if path.endswith(_PACKED) else "none"
-        names = Names(path, None, OutputForm(compression=self.compression, is_looked_up=indexed))
-        for file in inputs:
-            names.check(file)
-        names.refuse_existing(force=force)
+        files.claim(path, read, force=force)
+        self._files = files
         self._level = level
         self._output = Output(path, self.compression, indexed=indexed)
         self._held: list[bytes] = []
@@ -90,10 +87,7 @@ class Target:
         exception: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is not None:
-            with suppress(OSError):
-                self._output.discard()
-            return
-        self.write_segment()
-        size = self._output.seal(self.record)
-        publish(self.path, size)
+        with self._output:
+            if kind is None:
+                self.write_segment()
+                self._files.add(self.path, self._output.seal(self.record))

@@ -31,8 +31,9 @@ Example:
 @debug
 def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> None:
     """Count what OUTPUT holds: questions by year, answers, scores, tags, longest bodies."""
+    from so2docs.output.new_files import write_file
     from so2docs.output.targets import PAGE, check_own
-    from so2docs.statistics.html import write_page
+    from so2docs.statistics.html import as_page
     from so2docs.statistics.stats import stats as count
     from so2docs.statistics.text import as_text
 
@@ -41,7 +42,7 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
         check_own(html_file, PAGE, [output])
     found = count(output, jobs=options["jobs"], progress=shows_progress(options["quiet"]))
     if html_file is not None:
-        write_page(found, html_file)
+        write_file(html_file, as_page(found).encode())
     if as_json:
         click.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     elif html_file is None:

@@ -16,12 +16,13 @@ from typing import Any
 
 from so2docs.contract.features import dataset_info
 from so2docs.contract.manifest import DESCRIBED, Manifest, load, path_of
-from so2docs.errors import OptionError, OutputError, flag
+from so2docs.errors import OptionError, flag
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import Options
+from so2docs.output.new_files import write_file
 from so2docs.output.paths import Names
 from so2docs.output.side_files import MANIFEST
-from so2docs.output.targets import TargetKind, check_own, write_text
+from so2docs.output.targets import TargetKind, check_own
 from so2docs.report import Report
 
 CARD = TargetKind(
@@ -103,24 +104,18 @@ def describe(
     Its output is read once more, and for a card its input.
 
     Raises:
-        OutputError: Something cannot be written, or a file is gone.
+        So2docsError: Something cannot be written.
+        OSError: A file is gone.
     """
     of_recipe = () if options.recipe is None else options.recipe.recipe.files
     if of_recipe:
         return
     folder = os.path.dirname(names.output)
-    try:
-        manifest = Manifest.of(names, options, report, read, hashes_input=with_card)
-        report.manifest = manifest.to_json()
-        if with_card:
-            manifest.save(names.output)
-            write_text(os.path.join(folder, "README.md"), text(_manifests(folder)))
-    except OSError as error:
-        what = "card" if with_card else "manifest"
-        raise OutputError(
-            f"{error.filename or names.output}: the {what} cannot be made ({error.strerror}); "
-            "the output is whole"
-        ) from error
+    manifest = Manifest.of(names, options, report, read, hashes_input=with_card)
+    report.manifest = manifest.to_json()
+    if with_card:
+        manifest.save(names.output)
+        write_file(os.path.join(folder, "README.md"), text(_manifests(folder)).encode())
 
 
 def _manifests(folder: str) -> list[Manifest]:

@@ -20,10 +20,10 @@ from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import Options
 from so2docs.output.existing import provenance_of
+from so2docs.output.new_files import write_file
 from so2docs.output.paths import Names
 from so2docs.output.provenance import CONTRACT, within_64_bits
 from so2docs.output.side_files import MANIFEST, side_file
-from so2docs.output.targets import write_text
 from so2docs.report import Report
 from so2docs.sources.storage import unreadable_output
 
@@ -55,9 +55,13 @@ class File:
         Raises:
             OSError: It cannot be read.
         """
-        with open(path, "rb") as file:
-            found = hashlib.file_digest(file, "sha256")
-            return cls(os.path.basename(path), file.tell(), found.hexdigest())
+        try:
+            with open(path, "rb") as file:
+                found = hashlib.file_digest(file, "sha256")
+                return cls(os.path.basename(path), file.tell(), found.hexdigest())
+        except OSError as error:
+            error.filename = path  # Which a failing read leaves out.
+            raise
 
     @classmethod
     def without_hash(cls, path: str) -> File:
@@ -152,7 +156,7 @@ class Manifest:
 
     def save(self, output: str) -> None:
         """Write it beside its output."""
-        write_text(path_of(output), json.dumps(self.to_json(), indent=2) + "\n")
+        write_file(path_of(output), json.dumps(self.to_json(), indent=2).encode() + b"\n")
 
     def is_in_place(self, folder: str) -> bool:
         """Whether its files stand in a folder, with the sizes that it says."""

@@ -5,7 +5,6 @@ Each of these is a segment of its own, so that none depends on its neighbours.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,29 +12,12 @@ from typing import Any
 from so2docs.options.table import OutputForm
 from so2docs.output.file import FileProgress, Output
 from so2docs.output.formats import Format
-from so2docs.output.part_files import begins_with, is_sealed
+from so2docs.output.part_files import Finished
 from so2docs.output.paths import Names
 from so2docs.output.segments import Segment
 
 _MORE_SEGMENTS = 3
 """What a file gets besides what it has: a separator, a segment, and the footer."""
-
-
-@dataclass(slots=True, frozen=True)
-class Finished:
-    """A file that is whole: its bytes and their CRC-32, and what of its name is its own."""
-
-    size: int
-    crc: int
-    label: str = ""
-
-    def is_intact(self, path: str) -> bool:
-        """Whether the file has these bytes, under its provisional name or the final one."""
-        if path == "-":
-            return True
-        part = f"{path}.part"
-        found = part if os.path.exists(part) else path
-        return is_sealed(path, self.size) and begins_with(found, self.size, self.crc)
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,12 +58,13 @@ class WriterProgress:
             Unfinished(file["label"], file["is_begun"], FileProgress.from_json(file["output"]))
             for file in values["unfinished"]
         ]
-        return cls([Finished(**file) for file in values["finished"]], unfinished)
+        return cls([Finished.from_json(file) for file in values["finished"]], unfinished)
 
     def files(self, names: Names) -> Iterator[tuple[str, FileProgress]]:
         """The files so far, each with a checkpoint of its own for `matches_checkpoint`."""
         for whole in self.finished:
-            yield names.file(whole.label), FileProgress(whole.size, whole.crc)
+            for path, made in whole.all_files(names.file(whole.label)):
+                yield path, FileProgress(made.size, made.crc or 0)
         for file in self.unfinished:
             yield names.file(file.label), file.output
 
@@ -153,8 +136,7 @@ class DocumentFile:
         if not self._is_begun:
             self._add(self._format.header)
         self._add(self._format.footer(self._output.journal, record))
-        size = self._output.seal(b"" if self._format.holds_record else record)
-        return Finished(size, self._output.file.crc, self.label)
+        return self._output.seal(b"" if self._format.holds_record else record, self.label)
 
     def close(self) -> None:
         """Give the open file back, as it is; more can be appended."""

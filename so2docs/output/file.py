@@ -1,21 +1,20 @@
 """One output file from independently compressed segments, with its index beside it.
 
 Last in the flow. A worker compresses a segment on its own; the main process only appends them in
-order. The file grows under `NAME.part` and gets its final name when it is whole; the index gets its
-name first, so that no output stands there without.
+order. The file grows under `NAME.part`, and so does its index; both get their names when they are
+whole, the index first, so that there is no output without one.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 
 from isal import isal_zlib
 
 from so2docs.options.choices import Compression
 from so2docs.output import framing, index, journal
 from so2docs.output.journal import Journal, JournalEntry
-from so2docs.output.part_files import PartFile, begins_with, output_error
+from so2docs.output.part_files import Finished, PartFile, begins_with, part_of, remove
 from so2docs.output.segments import Segment
 
 
@@ -122,37 +121,23 @@ class Output:
         end = framing.end_bytes(self._compression, self.journal.count + segments)
         return self.file.size + data_bytes + fresh + end
 
-    def seal(self, record: bytes = b"") -> int:
-        """End the stream: what is left to do is to give the file its name.
+    def seal(self, record: bytes = b"", label: str = "") -> Finished:
+        """End the stream: what is left to do is to give file and index their names.
 
         Args:
             record: How it was made, for the index.
-
-        Returns:
-            Its bytes.
+            label: What of the file's name is its own.
         """
         self._start()
         end = self.file.size
         self.file.write(framing.end(self._compression, self.journal, self._crc, self.raw_size))
-        self.file.finish()
+        finished = self.file.finish(label)
         if self._is_indexed or (record and self.path != "-"):
-            self._write_index(end, record)
-        return self.file.size
-
-    def _write_index(self, end: int, record: bytes) -> None:
-        """Write the index, under a provisional name.
-
-        Args:
-            end: End of the last segment.
-            record: How the file was made.
-        """
-        path = index.path_of(self.path)
-        try:
-            index.write(
-                path, self.journal if self._is_indexed else None, end, self.file.part, record
+            entries = self.journal if self._is_indexed else None
+            finished = replace(
+                finished, index=index.write(self.path, entries, end, self.file.part, record)
             )
-        except OSError as error:
-            raise output_error(path, error) from error
+        return finished
 
     def __enter__(self) -> Output:
         return self
@@ -165,19 +150,19 @@ class Output:
         self.file.discard()
         if self.path != "-":
             remove_journal(self.path)
-            index.discard(self.path)
+            remove(part_of(index.path_of(self.path)))
 
 
 def remove_journal(path: str) -> None:
-    """Remove what the making of a file left beside it."""
-    Path(journal.path_of(f"{path}.part")).unlink(missing_ok=True)
+    """Remove the journal of a file that has its name."""
+    remove(journal.path_of(part_of(path)))
 
 
 def matches_checkpoint(path: str, left: FileProgress | None) -> bool:
     """Whether the `.part` file of an output, and its journal, begin as a checkpoint says."""
     if left is None or not left.size:
         return True
-    part = f"{path}.part"
+    part = part_of(path)
     return begins_with(part, left.size, left.file_crc) and (
         not left.journal_size
         or begins_with(journal.path_of(part), left.journal_size, left.journal_crc)

@@ -25,7 +25,6 @@ import os
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -33,7 +32,10 @@ from isal import isal_zlib
 
 from so2docs.errors import So2docsError
 from so2docs.output.journal import JournalEntry
-from so2docs.output.side_files import INDEX, former_index, side_file
+from so2docs.output.lock import output_lock
+from so2docs.output.new_files import NewFiles
+from so2docs.output.part_files import Finished, output_error, write_part
+from so2docs.output.side_files import INDEX, side_file
 
 HEADER = b"so2docs index 2\n"
 _ANY_HEADER = b"so2docs index "
@@ -81,13 +83,6 @@ def is_index(path: str) -> bool:
         return False
     with open(path, "rb") as file:
         return file.read(len(_ANY_HEADER)) == _ANY_HEADER
-
-
-def remove_former(output: str) -> None:
-    """Remove the index of an earlier state of an output from where it stood."""
-    with suppress(OSError):
-        if is_index(former_index(output)):
-            os.unlink(former_index(output))
 
 
 def tail_crc(file: BinaryIO, size: int) -> int:
@@ -201,10 +196,7 @@ def load_any(output: str, file: BinaryIO) -> Index:
         UnusableIndexError: It cannot be used; the text says why.
     """
     try:
-        path = path_of(output)
-        if not os.path.exists(path) and os.path.exists(former_index(output)):
-            path = former_index(output)
-        data = Path(path).read_bytes()
+        data = Path(path_of(output)).read_bytes()
     except FileNotFoundError:
         raise UnusableIndexError("there is no index beside it") from None
     except OSError as error:
@@ -236,47 +228,45 @@ def read_record(output: str) -> bytes:
 
 
 def write(
-    path: str, entries: Iterable[JournalEntry] | None, end: int, part: str, record: bytes = b""
-) -> None:
-    """Write the index of an output that is whole, under a provisional name.
+    output: str, entries: Iterable[JournalEntry] | None, end: int, part: str, record: bytes = b""
+) -> Finished:
+    """Write the index of an output that is whole, under its temporary name.
 
     Args:
-        path: Name of the index.
+        output: Name of the output.
         entries: The segments of the output; None if nothing is looked up in it.
         end: End of the last segment.
-        part: The output, under its provisional name.
+        part: The output, under its temporary name.
         record: How it was made.
+
+    Raises:
+        OutputError: It cannot be written.
+        DiskFullError: The disk is full.
     """
     builder = Builder(is_looked_up=entries is not None)
     offset = end - sum(entry.size for entry in entries or ())
     for entry in entries or ():
         builder.add(entry.first_id, offset, entry.raw_size, entry.documents, entry.crc)
         offset += entry.size
-    with open(part, "rb") as output:
-        data = builder.finish(end, output, output.seek(0, os.SEEK_END), record)
-    with open(f"{path}.part", "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def discard(output: str) -> None:
-    """Remove the index that `write` made of an output that is given up."""
-    Path(f"{path_of(output)}.part").unlink(missing_ok=True)
+    try:
+        with open(part, "rb") as file:
+            data = builder.finish(end, file, file.seek(0, os.SEEK_END), record)
+    except OSError as error:
+        raise output_error(part, error) from error
+    return write_part(path_of(output), data)
 
 
 def save(output: str, data: bytes) -> bool:
-    """Put an index beside its output, whole or not at all.
+    """Put an index beside its output, unless that is being replaced.
 
     Returns:
         Whether that could be done.
     """
-    path = path_of(output)
-    part = f"{path}.{os.getpid()}.part"
     try:
-        Path(part).write_bytes(data)
-        os.replace(part, path)
-    except OSError:
-        Path(part).unlink(missing_ok=True)
+        with output_lock(output, seconds=0), NewFiles() as files:
+            with open(output, "rb") as file:
+                Index(data).check(file)
+            files.write(path_of(output), data)
+    except (OSError, So2docsError):
         return False
     return True

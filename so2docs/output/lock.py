@@ -1,31 +1,49 @@
-"""One conversion an output: two with different folders for their spills would mix their bytes."""
+"""One writer for each output: two would mix their bytes under one temporary name.
+
+The system gives a lock up with the process. What a killed process left can so be told from what
+another one is working on.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from so2docs.errors import OutputError
+from so2docs.errors import OutputError, So2docsError
 from so2docs.output.part_files import output_error
-from so2docs.output.side_files import side_file
+from so2docs.output.side_files import LOCK, side_file
 
-_LOCK = "lock"
+PATIENCE = 1.0
+"""Seconds to wait for another process, such as a reader that saves an index of the output."""
+
+_PAUSE = 0.01
+_TEMPORARY = "so2docs-"
 
 
 @contextmanager
-def output_lock(output: str) -> Iterator[None]:
-    """Keep others from an output; the system gives the lock up with the process.
+def output_lock(output: str, *, seconds: float = PATIENCE) -> Iterator[bool]:
+    """Keep other processes from an output, or wait until the one that has it is done.
+
+    Args:
+        output: Its name; `-` is standard output, which needs no lock.
+        seconds: How long to wait for another process.
+
+    Yields:
+        Whether it is locked, which not every file system can do.
 
     Raises:
-        OutputError: Another conversion is writing it, or its folder cannot be written to.
+        OutputError: Another process is writing it, or its folder cannot be written to.
         DiskFullError: The disk is full.
     """
-    path = side_file(output, _LOCK)
-    file = None if output == "-" else _locked(output, path)
+    path = side_file(output, LOCK)
+    file = None if output == "-" else _lock(output, path, time.monotonic() + seconds)
     try:
-        yield
+        yield file is not None
     finally:
         if file is not None:
             try:
@@ -34,7 +52,7 @@ def output_lock(output: str) -> Iterator[None]:
                 os.close(file)
 
 
-def _locked(output: str, path: str) -> int | None:
+def _lock(output: str, path: str, deadline: float) -> int | None:
     """The open file, locked; None where files cannot be locked."""
     try:
         import fcntl
@@ -42,17 +60,20 @@ def _locked(output: str, path: str) -> int | None:
         return None
     while True:
         try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         except OSError as error:
             raise output_error(path, error) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(file)
-            raise OutputError(
-                f"{output}: another so2docs is writing it (it holds {path}); "
-                "let it finish or stop it, or choose another output"
-            ) from None
+            if time.monotonic() > deadline:
+                raise OutputError(
+                    f"{output}: another so2docs is writing it (it holds {path}); "
+                    "let it finish or stop it, or choose another output"
+                ) from None
+            time.sleep(_PAUSE)
+            continue
         except OSError:  # A file system without locks.
             os.close(file)
             with suppress(OSError):
@@ -62,3 +83,36 @@ def _locked(output: str, path: str) -> int | None:
             if os.path.samestat(os.fstat(file), os.stat(path)):
                 return file
         os.close(file)  # Who held it before has just removed it.
+
+
+@contextmanager
+def temporary_folder(parent: str) -> Iterator[str]:
+    """A folder that is removed at the end; those of killed processes go with it.
+
+    Args:
+        parent: Where it is made.
+
+    Raises:
+        OutputError: It cannot be made.
+        DiskFullError: The disk is full.
+    """
+    _remove_abandoned(parent)
+    path = os.path.join(parent, f"{_TEMPORARY}{secrets.token_hex(4)}")
+    with output_lock(path):
+        try:
+            os.mkdir(path, 0o700)
+        except OSError as error:
+            raise output_error(path, error) from error
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_abandoned(parent: str) -> None:
+    """Remove temporary folders whose processes were killed, of which their locks are left."""
+    for lock in Path(parent).glob(f".{_TEMPORARY}*.{LOCK}"):
+        path = lock.with_name(lock.name.removeprefix(".").removesuffix(f".{LOCK}"))
+        with suppress(So2docsError), output_lock(str(path), seconds=0) as is_locked:
+            if is_locked:
+                shutil.rmtree(path, ignore_errors=True)

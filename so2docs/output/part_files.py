@@ -1,14 +1,20 @@
-"""Output files under their provisional names: how they grow, and how they get their final ones."""
+"""Output files under their temporary names: how they grow, and how they get their final ones.
+
+A file of the same size must not pass for a finished one, which is known by its inode and time, and
+in a later session by the CRC-32 of all of its bytes.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from isal import isal_zlib
 
@@ -18,6 +24,91 @@ from so2docs.store.disk import is_full, write_all
 
 _COPY_BYTES = 256 * 1024
 _READ_BYTES = 4 * 1024 * 1024
+_NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}
+"""Some file systems sync no folders, and a folder may be closed to readers."""
+
+
+def part_of(path: str) -> str:
+    """The name of a file until it is whole."""
+    return f"{path}.part"
+
+
+def remove(path: str) -> None:
+    """Remove a file that may not be there."""
+    Path(path).unlink(missing_ok=True)
+
+
+class LostFileError(OutputError):
+    """A finished file is gone, or is not what was written, before it has its name.
+
+    Attributes:
+        path: Its final name.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{part_of(path)}: is gone, or not what was written",
+            retry="make sure that nothing else removes it",
+        )
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path,)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A file that is whole and on the disk, under its temporary name or the final one.
+
+    Attributes:
+        size: Its bytes.
+        crc: CRC-32 of those; None where a library wrote them.
+        label: The part of its name that is its own, where an output has several files.
+        identity: Device, inode and modification time; None for a file of an earlier session.
+        index: The index next to it, if it has one, which is published with it.
+    """
+
+    size: int
+    crc: int | None
+    label: str = ""
+    identity: tuple[int, int, int] | None = field(default=None, compare=False)
+    index: Finished | None = None
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Finished:
+        """A file of an earlier session, from its fields by name."""
+        index = values["index"] and cls.from_json(values["index"])
+        return cls(values["size"], values["crc"], values["label"], index=index)
+
+    def verified(self, path: str) -> Finished:
+        """The same, if its bytes were compared just now, so that they are not read again."""
+        index = self.index and self.index.verified(side_file(path, INDEX))
+        return replace(self, identity=_identity(os.stat(part_of(path))), index=index)
+
+    def all_files(self, path: str) -> list[tuple[str, Finished]]:
+        """Its index, if there is one, and itself, each with its name."""
+        side = [(side_file(path, INDEX), self.index)] if self.index else []
+        return [*side, (path, self)]
+
+    def find(self, path: str) -> str | None:
+        """The name that it has, of the two; None if it is lost.
+
+        Reads a file that an earlier session wrote.
+        """
+        for name in (part_of(path), path):
+            with suppress(FileNotFoundError):
+                status = os.stat(name)
+                if status.st_size != self.size:
+                    continue
+                if self.identity == _identity(status):
+                    return name
+                if self.crc is not None and begins_with(name, self.size, self.crc):
+                    return name
+        return None
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 class PartFile:
@@ -25,7 +116,7 @@ class PartFile:
 
     Attributes:
         path: The final name.
-        part: The provisional one.
+        part: The temporary one.
         size: Bytes so far.
         crc: CRC-32 of those.
     """
@@ -38,7 +129,7 @@ class PartFile:
             DiskFullError: The disk is full.
         """
         self.path = path
-        self.part = f"{path}.part"
+        self.part = part_of(path)
         self.size = size
         self.crc = crc
         self._file: RawIOBase | BinaryIO | None = None
@@ -60,7 +151,9 @@ class PartFile:
 
     def _opened(self) -> RawIOBase | BinaryIO:
         if self._file is None:
-            self._file = open(self.part, "r+b" if self.size else "wb", buffering=0)  # noqa: SIM115
+            if not self.size:
+                remove(self.part)  # It may be a link to something else.
+            self._file = open(self.part, "r+b" if self.size else "xb", buffering=0)  # noqa: SIM115
             if self.size:
                 self._file.seek(self.size)
                 self._file.truncate()
@@ -106,15 +199,16 @@ class PartFile:
             done += copied
         return done
 
-    def finish(self) -> None:
+    def finish(self, label: str = "") -> Finished:
         """Close the file when all of it is on the disk."""
         with self._explained():
             file = self._opened()
             if self.path == "-":
                 file.flush()
-            else:
-                os.fsync(file.fileno())
-                file.close()
+                return Finished(self.size, self.crc, label)
+            os.fsync(file.fileno())
+            self.close()
+            return Finished(self.size, self.crc, label, _identity(os.stat(self.part)))
 
     def close(self) -> None:
         """Close the file as it is; what is written next opens it again."""
@@ -126,7 +220,7 @@ class PartFile:
         """Remove what was written."""
         self.close()
         if self.path != "-":
-            Path(self.part).unlink(missing_ok=True)
+            remove(self.part)
 
 
 def begins_with(path: str, size: int, crc: int) -> bool:
@@ -146,32 +240,80 @@ def begins_with(path: str, size: int, crc: int) -> bool:
     return not size and found == crc
 
 
-def is_sealed(path: str, size: int) -> bool:
-    """Whether a file that was sealed with so many bytes is there, under one of its names."""
-    if path == "-":
-        return True
-    part = Path(f"{path}.part")
-    found = part if part.exists() else Path(path)
-    return found.is_file() and found.stat().st_size == size
+def write_part(path: str, data: bytes) -> Finished:
+    """Write a small file under its temporary name.
 
-
-def publish(path: str, size: int) -> bool:
-    """Give a sealed file its name, after its index, unless an earlier session already did.
-
-    Returns:
-        Whether a file of that size has it.
+    Raises:
+        OutputError: It cannot be written.
+        DiskFullError: The disk is full.
     """
-    if path == "-":
-        return True
+    file = PartFile(path)
     try:
-        for name in (side_file(path, INDEX), path):
-            if os.path.exists(f"{name}.part"):
-                os.replace(f"{name}.part", name)
-        return os.path.getsize(path) == size
-    except FileNotFoundError:
-        return False
+        file.write(data)
+        return file.finish()
+    except BaseException:
+        with suppress(OSError):
+            file.discard()
+        raise
+
+
+def finish_file(path: str) -> Finished:
+    """Bring a file to the disk that a library wrote under its temporary name.
+
+    Raises:
+        OutputError: That cannot be done.
+        DiskFullError: The disk is full.
+    """
+    part = part_of(path)
+    try:
+        with open(part, "r+b") as file:
+            os.fsync(file.fileno())
+        status = os.stat(part)
+        return Finished(status.st_size, None, identity=_identity(status))
+    except OSError as error:
+        raise output_error(part, error) from error
+
+
+def publish(files: Sequence[tuple[str, Finished]]) -> None:
+    """Give finished files their names, in this order, each after its index.
+
+    Raises:
+        LostFileError: One of them is lost; none gets its name then.
+        OutputError: A name cannot be given.
+    """
+    path = ""
+    try:
+        every = [one for path, file in files if path != "-" for one in file.all_files(path)]
+        found = {path: file.find(path) for path, file in every}
+        for path, name in found.items():
+            if name is None:
+                raise LostFileError(path)
+        for path, name in found.items():
+            if name == path:  # An earlier session gave it its name.
+                remove(part_of(path))
+            else:
+                os.replace(part_of(path), path)
+        for folder in {os.path.dirname(path) or "." for path in found}:
+            _sync_folder(folder)
+    except FileNotFoundError as error:
+        raise LostFileError(path) from error
     except OSError as error:
         raise output_error(path, error) from error
+
+
+def _sync_folder(path: str) -> None:
+    """Bring the names in a folder to the disk."""
+    if os.name == "nt":
+        return
+    try:
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        if error.errno not in _NOT_FOR_FOLDERS:
+            raise
 
 
 def output_error(path: str, error: OSError) -> So2docsError:

@@ -8,14 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from so2docs.errors import DumpError, OutputError, OutputExistsError, flag
+from so2docs.errors import DumpError, So2docsError
 from so2docs.options.choices import Compression
 from so2docs.options.table import OutputForm
 from so2docs.output import index
-from so2docs.output.side_files import STRAYS, side_file
-from so2docs.output.targets import check_replaceable, is_same
+from so2docs.output.new_files import write_file
+from so2docs.output.part_files import remove
+from so2docs.output.side_files import MANIFEST, STRAYS, side_file
+from so2docs.output.targets import check_folder, check_replaceable, is_same, refuse_existing
 
 _EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
+_TEMPORARY_ENDS = (".part", ".part.pieces")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +74,6 @@ class Names:
         return side_file("stdout" if self.output == "-" else self.output, STRAYS)
 
     @property
-    def former_strays(self) -> str:
-        """Where earlier versions put that file, in the way of those who read all of a folder."""
-        if self.form.format == "jsonl":
-            return f"{self.stem}.strays{self.extensions}"
-        end = {"none": "", "gzip": ".gz", "zstd": ".zst"}[self.strays_compression]
-        return f"{self.stem}.strays.jsonl{end}"
-
-    @property
     def strays_compression(self) -> Compression:
         """How the side file is compressed: as the output, if that is as a whole."""
         is_whole = self.output != "-" and self.form.format != "parquet"
@@ -88,6 +83,11 @@ class Names:
     def index(self) -> str:
         """The index beside the output."""
         return index.path_of(self.output)
+
+    @property
+    def side_files(self) -> list[str]:
+        """Hidden files next to the output, which are made and replaced together with it."""
+        return [self.index, self.strays, side_file(self.output, MANIFEST)]
 
     def _indexes(self) -> list[str]:
         """The indexes next to the files of this output."""
@@ -107,22 +107,11 @@ class Names:
             return self.work_dir
         return self.work_dir or os.path.dirname(self.output) or "."
 
-    def remove_earlier_strays(self) -> None:
-        """Remove the strays of an earlier conversion, which this one replaces."""
-        if self.output != "-":
-            Path(self.strays).unlink(missing_ok=True)
-
     def check(self, file: str | None) -> None:
         """Refuse to write where that cannot be, or over a file of the dump."""
         if self.output == "-":
             return
-        folder = os.path.dirname(self.output) or "."
-        if not os.path.isdir(folder):
-            raise OutputError(f"{self.output}: the folder {folder} does not exist; make it first")
-        if not os.access(folder, os.W_OK):
-            raise OutputError(
-                f"{self.output}: the folder {folder} is not writable; choose another output"
-            )
+        check_folder(self.output)
         for path in self._written():
             # A small dump that an earlier conversion left is converted as any other is.
             if (
@@ -134,24 +123,31 @@ class Names:
 
     def _written(self) -> list[str]:
         """Every name that the conversion may write under, those of unfinished files included."""
+        return [*self._finals(), *self._temporaries(), self.excerpt]
+
+    def _finals(self) -> list[str]:
         whole = () if self.form.is_split else (self.output,)
-        finals = (*self.earlier_files(), *whole, self.strays, *self._indexes())
-        ends = (".part", ".part.pieces")
-        labelled = [name + end for end in ends for name in self._labelled(end)]
-        return [*(path + end for end in ("", *ends) for path in finals), *labelled, self.excerpt]
+        return [*self.earlier_files(), *whole, self.strays, *self._indexes()]
+
+    def _temporaries(self) -> list[str]:
+        of_files = [path + end for path in self._finals() for end in _TEMPORARY_ENDS]
+        return [*of_files, *(path + end for end in _TEMPORARY_ENDS for path in self._labelled(end))]
+
+    def remove_temporaries(self) -> None:
+        """Remove the unfinished files of a conversion that is not resumed."""
+        if self.output != "-":
+            for path in self._temporaries():
+                remove(path)
 
     def refuse_existing(self, *, force: bool) -> None:
-        """Refuse to overwrite anything, unless forced."""
-        if force or self.output == "-":
+        """Refuse to overwrite an output, unless forced; side files without one are replaced."""
+        if self.output == "-":
             return
-        for path in (*self.earlier_files(), self.strays, *self._indexes()):
-            if path in self._indexes() and os.path.exists(path) and index.is_index(path):
-                continue  # Left by an output that is gone; it can always be made again.
-            if os.path.exists(path):
-                raise OutputExistsError(
-                    f"{path}: exists; choose another output, or overwrite with "
-                    f"{flag('force', True)}"
-                )
+        for path in self.earlier_files():
+            refuse_existing(path, force=force)
+        for path in self._indexes():
+            if os.path.exists(path) and not index.is_index(path):
+                refuse_existing(path, force=force)
 
     @property
     def excerpt(self) -> str:
@@ -163,10 +159,6 @@ class Names:
         path = self.excerpt
         if error.excerpt is None or is_same(path, error.path):
             return
-        try:
-            Path(path).write_bytes(error.excerpt)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(path)
-            return
-        error.excerpt_path = path
+        with suppress(So2docsError):
+            write_file(path, error.excerpt)
+            error.excerpt_path = path

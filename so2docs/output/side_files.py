@@ -1,4 +1,4 @@
-"""Names of the files that stand beside an output: index, strays and manifest.
+"""Names of the files beside an output: index, strays, manifest and lock.
 
 Whoever reads a folder or a glob of outputs must not come upon them. A name that starts with a dot
 keeps out of what folders are read with (Spark, Arrow, Hugging Face, shells) and one that does not
@@ -10,15 +10,10 @@ from __future__ import annotations
 
 import os
 
-INDEX, STRAYS, MANIFEST = "index", "strays", "manifest"
+INDEX, STRAYS, MANIFEST, LOCK = "index", "strays", "manifest", "lock"
 
 
 def side_file(output: str, what: str) -> str:
     """The file beside an output that holds its index, its strays or its manifest."""
     folder, name = os.path.split(output)
     return os.path.join(folder, f".{name}.{what}")
-
-
-def former_index(output: str) -> str:
-    """Where earlier versions put the index, from where it is still read."""
-    return f"{output}.index"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from so2docs.errors import OutputError, flag
+from so2docs.errors import OutputError, OutputExistsError, flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,31 @@ REPORT = TargetKind(
     "report", flag("report"), (b"{\n  ", b"[\n  ", b"[]\n")
 )  # No JSON lines start so.
 PAGE = TargetKind("page", flag("html"), (b"<!DOCTYPE html>",))
+
+
+def check_folder(path: str, advice: str = "choose another output") -> None:
+    """Refuse to write where there is no folder, or where it is closed.
+
+    Raises:
+        OutputError: The folder of a file is missing or not writable.
+    """
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise OutputError(f"{path}: the folder {folder} does not exist; make it first")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{path}: the folder {folder} is not writable; {advice}")
+
+
+def refuse_existing(path: str, *, force: bool, advice: str = "choose another output") -> None:
+    """Refuse to overwrite a file, unless forced.
+
+    Raises:
+        OutputError: It exists.
+    """
+    if not force and os.path.exists(path):
+        raise OutputExistsError(
+            f"{path}: exists; {advice}, or overwrite with {flag('force', True)}"
+        )
 
 
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
@@ -69,12 +93,11 @@ def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
         raise OutputError(
             f"the name of the {kind.name} is empty, as an unset variable is; {advice}"
         )
-    folder = os.path.dirname(path) or "."
-    if not os.path.isdir(folder):
-        raise OutputError(f"{path}: the folder {folder} does not exist; make it first")
-    target = path if os.path.exists(path) else folder
-    if os.path.isdir(path) or not os.access(target, os.W_OK):
+    is_folder, is_device = os.path.isdir(path), os.path.exists(path) and not os.path.isfile(path)
+    if is_folder or (is_device and not os.access(path, os.W_OK)):
         raise OutputError(f"{path}: the {kind.name} cannot be written there; {advice}")
+    if not is_device:
+        check_folder(path, advice)
     for taken in read:
         if os.path.realpath(path) == os.path.realpath(taken) or is_same(path, taken):
             raise OutputError(f"{path}: is {taken}; {advice}")
@@ -83,23 +106,6 @@ def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
             start = file.read(max(map(len, kind.starts)))
         if not start.startswith(kind.starts):
             raise OutputError(f"{path}: exists and is no {kind.name}; {advice}")
-
-
-def write_text(path: str, text: str) -> None:
-    """Write a file whole or not at all; what is no file, such as a pipe, is written to as it is.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    if os.path.exists(path) and not os.path.isfile(path):
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
-        return
-    part = Path(f"{path}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(part, os.path.realpath(path))
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def is_same(path: str, other: str) -> bool:

@@ -7,15 +7,16 @@ final names together, when the last one is whole.
 from __future__ import annotations
 
 from bisect import bisect_right
-from pathlib import Path
+from collections.abc import Sequence
 
 from so2docs.errors import OutputError, flag
 from so2docs.options.table import MOST_FILES, UNDATED, Options
 from so2docs.options.values import bounds
-from so2docs.output import formats, index
-from so2docs.output.document_file import DocumentFile, Finished, Unfinished, WriterProgress
+from so2docs.output import formats
+from so2docs.output.document_file import DocumentFile, Unfinished, WriterProgress
 from so2docs.output.file import remove_journal
-from so2docs.output.part_files import is_sealed, publish
+from so2docs.output.index import path_of as index_of
+from so2docs.output.part_files import Finished, output_error, publish, remove
 from so2docs.output.paths import Names
 from so2docs.output.provenance import Provenance
 from so2docs.output.segments import Segment
@@ -52,7 +53,9 @@ class Writer:
         self._form = options.form
         self._format = formats.of(options)
         self._cuts = cuts
-        self._finished = list(resume.finished) if resume else []
+        self._finished = [
+            file.verified(names.file(file.label)) for file in (resume.finished if resume else [])
+        ]
         self._files: dict[str, DocumentFile] = {}
         self._open: dict[str, DocumentFile] = {}  # In the order in which they were last used.
         for file in resume.unfinished if resume else []:
@@ -132,30 +135,31 @@ class Writer:
         del self._files[file.label], self._open[file.label]
 
 
-def publish_all(names: Names, files: list[Finished], stray_bytes: int = 0) -> str | None:
-    """Give sealed files their names, and remove those of an earlier output of more files.
+def publish_all(names: Names, files: Sequence[Finished], strays: Finished | None = None) -> None:
+    """Give finished files their names, and remove what is left of an earlier output.
 
     Args:
         names: Where the conversion writes.
         files: Its files.
-        stray_bytes: Bytes of the side file; 0 if there is none.
+        strays: The side file for strays, if there are any.
 
-    Returns:
-        A file that is lost, if one is; none of the others gets its name then.
+    Raises:
+        LostFileError: A file is lost; none of the others gets its name then.
+        OutputError: A name cannot be given.
     """
-    sealed = [(names.file(file.label), file.size) for file in files]
-    paths = [path for path, _ in sealed]
-    if stray_bytes:
-        sealed.insert(0, (names.strays, stray_bytes))
-    for step in is_sealed, publish:
-        for path, size in sealed:
-            if not step(path, size):
-                return path
-    if names.output != "-":
-        for path, _ in sealed:
+    made = [] if strays is None else [(names.strays, strays)]
+    if names.output == "-":
+        publish(made)
+        return
+    made += [(names.file(file.label), file) for file in files]
+    paths = [path for name, file in made for path, _ in file.all_files(name)]
+    try:
+        publish(made)
+        for path in paths:
             remove_journal(path)
-            index.remove_former(path)
-    for path in set(names.earlier_files()) - set(paths) if names.form.is_split else ():
-        Path(path).unlink(missing_ok=True)
-        Path(index.path_of(path)).unlink(missing_ok=True)
-    return None
+        earlier = [path for path in names.earlier_files() if path not in paths]
+        outdated = [*names.side_files, *earlier, *map(index_of, earlier)]
+        for path in set(outdated) - set(paths):
+            remove(path)
+    except OSError as error:
+        raise output_error(error.filename, error) from error

@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from so2docs.counts import Counts
-from so2docs.output.document_file import Finished, WriterProgress
+from so2docs.output.document_file import WriterProgress
 from so2docs.output.file import FileProgress
+from so2docs.output.part_files import Finished
 from so2docs.output.paths import Names
 from so2docs.output.writer import publish_all
 from so2docs.report import Report
@@ -61,13 +62,11 @@ class Sealed:
         report: Of the conversion.
         files: The output files.
         strays: The side file; None if there is none.
-        index: The index beside the output; None if there is none.
     """
 
     report: Report
     files: list[Finished]
     strays: Finished | None = None
-    index: Finished | None = None
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, in JSON types only."""
@@ -76,26 +75,15 @@ class Sealed:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Sealed:
         """What `to_json` returned."""
-        files = [Finished(**file) for file in values["files"]]
-        side_files = values["strays"], values["index"]
-        strays, index = (None if file is None else Finished(**file) for file in side_files)
-        return cls(Report.from_dict(values["report"]), files, strays, index)
+        files = [Finished.from_json(file) for file in values["files"]]
+        strays = values["strays"] and Finished.from_json(values["strays"])
+        return cls(Report.from_dict(values["report"]), files, strays)
 
-    def damaged(self, names: Names) -> str | None:
-        """A file that is not as an earlier session sealed it, if one is; reads all of them."""
-        found = [(names.file(file.label), file) for file in self.files]
-        found += [(names.strays, self.strays)] if self.strays else []
-        found += [(names.index, self.index)] if self.index else []
-        return next((path for path, file in found if not file.is_intact(path)), None)
-
-    def publish(self, names: Names) -> str | None:
+    def publish(self, names: Names) -> None:
         """Give the files their names.
 
-        Returns:
-            A file that is lost, if one is; none of the others gets its name then.
+        Raises:
+            LostFileError: One is lost; none of the others gets its name then.
+            OutputError: A name cannot be given.
         """
-        stray_bytes = self.strays.size if self.strays else 0
-        lost = publish_all(names, self.files, stray_bytes)
-        if lost is None and not stray_bytes:
-            names.remove_earlier_strays()
-        return lost
+        publish_all(names, self.files, self.strays)

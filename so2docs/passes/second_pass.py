@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from zlib import crc32
 
 from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.options.table import Options
 from so2docs.output import segments
 from so2docs.output.compression import compress_lines
-from so2docs.output.document_file import Finished
 from so2docs.output.file import Output, matches_checkpoint
 from so2docs.output.paths import Names
 from so2docs.output.provenance import Provenance
@@ -191,23 +188,20 @@ class SecondPass:
         leaves nothing that would have to be forced.
         """
         self.complete(state, report)
-        of_strays = of_index = None
+        of_strays = None
         if report.has_strays():
-            of_strays = Finished(strays.seal(), strays.file.crc)
+            of_strays = strays.seal()
             report.strays_path = strays.path
         else:
             strays.discard()
         files = output.seal(report)
-        form = self.options.form
-        if form.has_side_record and not form.is_split and self.names.output != "-":
-            report.index_path = self.names.index if form.is_indexed else None
-            data = Path(f"{self.names.index}.part").read_bytes()
-            of_index = Finished(len(data), crc32(data))
+        if self.options.form.is_indexed and files[0].index is not None:
+            report.index_path = self.names.index
         report.output_bytes, report.files = sum(file.size for file in files), len(files)
         if self.options.form.is_split:
             first, last = (self.names.file(file.label) for file in (files[0], files[-1]))
             report.first_file, report.last_file = first, last
-        sealed = Sealed(report, files, of_strays, of_index)
+        sealed = Sealed(report, files, of_strays)
         self.spill.put("sealed", sealed.to_json())
         return sealed
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from shutil import disk_usage
 
-from so2docs.errors import OutputError
 from so2docs.options.table import Options, RunOptions
 from so2docs.output.existing import refuse_existing
+from so2docs.output.part_files import LostFileError
 from so2docs.output.paths import Names
 from so2docs.output.provenance import Provenance
 from so2docs.passes import maps, resume, totals
@@ -104,13 +104,17 @@ class Session:
         """
         if sealed := self.spill.get("sealed"):
             done = Sealed.from_json(sealed)
-            if damaged := done.damaged(self.names):
-                log.info(f"{damaged} is not as it was left; it is not published")
-            elif done.publish(self.names) is None:
+            try:
+                done.publish(self.names)
+            except LostFileError as lost:
+                log.info(f"{lost.path} is not as it was left; it is not published")
+            else:
                 log.info("resuming: the documents were all written")
                 done.report.resumed = True
                 return done.report
         refuse_existing(self.names, self.made, force=force)
+        if not self.spill.get("checkpoint"):
+            self.names.remove_temporaries()
         report = self.report
         report.resumed = any(step.tallies() for step in self.steps)
         spare = self.check_room(self.run_options.spill_budget or 0)
@@ -130,16 +134,7 @@ class Session:
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
         self.spill.put("sealed", done.to_json())
         self.spill.remove_temporary()
-        if lost := done.publish(self.names):
-            raise OutputError(
-                f"{lost}.part: is gone, or not what was written",
-                retry="make sure that nothing else removes it",
-            )
-        if self.names.output != "-" and os.path.exists(self.names.former_strays):
-            log.info(
-                f"{self.names.former_strays}: strays of an earlier version of so2docs, which "
-                "readers of the folder take for questions; remove them"
-            )
+        done.publish(self.names)
         return report
 
     def check_room(self, budget: int) -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from so2docs.errors import SpillError, SpillTakenError
+from so2docs.errors import SpillError, SpillTakenError, resumable
+from so2docs.output.lock import temporary_folder
 from so2docs.output.paths import Names
 from so2docs.spill import Spill
 from so2docs.store.spill_files import clear
@@ -37,8 +39,17 @@ def has_sealed_spill(names: Names) -> bool:
     return False
 
 
-def open_spill(names: Names, *, restart: bool) -> Spill:
+@contextmanager
+def opened_spill(names: Names, *, restart: bool = False, is_once: bool = False) -> Iterator[Spill]:
     """The spill of this output; one of its own for each conversion to standard output.
+
+    What ends the block says whether the same call resumes: there is nothing to resume before the
+    first chunk, so that no folder stays. Whoever is done removes the spill.
+
+    Args:
+        names: Where the conversion writes.
+        restart: Whether what an earlier session left is removed.
+        is_once: Whether nothing can be resumed, since the dump can be read only once.
 
     Raises:
         SpillError: It is in use, or its folder is something else.
@@ -47,8 +58,28 @@ def open_spill(names: Names, *, restart: bool) -> Spill:
     if parent is not None and not os.path.isdir(parent):
         raise SpillError(f"{parent}: the folder for the spill does not exist; make it first")
     if names.output == "-":
-        return Spill(tempfile.mkdtemp(prefix="so2docs-", dir=parent))
-    folder = folder_of(names)
+        with (
+            resumable(False),
+            temporary_folder(parent or tempfile.gettempdir()) as folder,
+            closing(Spill(folder)) as spill,
+        ):
+            yield spill
+        return
+    spill = _open(folder_of(names), restart=restart)
+    try:
+        yield spill
+    except BaseException:
+        resumes = not is_once and spill.is_begun()
+        if not resumes:
+            with suppress(OSError):
+                spill.remove()
+        with resumable(resumes):
+            raise
+    finally:
+        spill.close()
+
+
+def _open(folder: Path, *, restart: bool) -> Spill:
     if restart and folder.exists():
         try:
             Spill(folder).remove()
@@ -57,11 +88,3 @@ def open_spill(names: Names, *, restart: bool) -> Spill:
         except SpillError:
             clear(folder)  # Damaged, but ours.
     return Spill(folder)
-
-
-def leave_spill(names: Names, spill: Spill, *, for_good: bool) -> None:
-    """Close a spill for another session to resume from; if none ever can, remove it."""
-    if names.output == "-" or for_good:
-        spill.remove()
-    else:
-        spill.close()

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
@@ -20,11 +20,14 @@ import orjson
 from so2docs._version import __version__
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import checked_host, published_host
+from so2docs.output.new_files import NewFiles
+from so2docs.output.part_files import finish_file, part_of
 from so2docs.schema import TABLES
 from so2docs.sqlite import finish
-from so2docs.sqlite.file import connect, explained, part_of
+from so2docs.sqlite.about import read_about
+from so2docs.sqlite.file import connect, explained
 from so2docs.sqlite.layout import ABOUT, FORMAT, LAYOUTS, listed, table_sql, texts_sql
-from so2docs.sqlite.metadata import write_metadata
+from so2docs.sqlite.metadata import metadata, metadata_name
 from so2docs.sqlite.rows import USERS_DIFFER, DocumentError, Row, Search, TableRows
 from so2docs.sqlite.sources import DocumentSource, PathLike, source_of
 
@@ -121,23 +124,18 @@ def to_sqlite(
             f"ids are unique per site only; for several, name a column: {flag('site_field')}"
         )
     path = os.fspath(database) if database is not None else f"{sources[0].stem}.db"
-    part = part_of(path, sources, force=force)
-    try:
-        with explained(path), closing(connect(part)) as connection:
+    with NewFiles() as files:
+        read = [source.name for source in sources]
+        files.claim(path, read, force=force, advice="choose another database")
+        with explained(path), closing(connect(part_of(path))) as connection:
             building = _Building(connection, search, site_field, stemming=stemming)
             about = [
                 building.load(one, one.read(nest=nest, jobs=jobs, progress=progress), site)
                 for one in sources
             ]
             rows = building.finish(about, progress=progress)
-        with open(part, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(part)
-        raise
-    write_metadata(path)
+        files.add(path, finish_file(path))
+        files.write(metadata_name(path), metadata(path, read_about(part_of(path))))
     seconds = time.perf_counter() - begun
     return Database(path, rows, search, os.path.getsize(path), seconds, building.lost)
 

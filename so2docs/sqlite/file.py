@@ -1,4 +1,4 @@
-"""The file of a database on its way: where it may go, how it is opened, what its errors mean.
+"""The file of a database on its way: how it is opened, and what its errors mean.
 
 It is written without a journal, since nobody sees it before it is whole. Memory: 128 MiB of
 SQLite's pages; its sorters use the disk.
@@ -6,42 +6,20 @@ SQLite's pages; its sorters use the disk.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from so2docs.errors import DiskFullError, OutputError, OutputExistsError, flag
-from so2docs.output.targets import check_replaceable
-from so2docs.sqlite.sources import DocumentSource
+from so2docs.errors import DiskFullError, OutputError, flag
+from so2docs.output.part_files import remove
 
 _CACHE_KIB = 128 * 1024
 _PAGE_BYTES = 8192
 
 
-def part_of(path: str, sources: list[DocumentSource], *, force: bool) -> str:
-    """The name to write a database under until it is whole.
-
-    Raises:
-        OutputError: Nothing can be written there, or something would be overwritten.
-    """
-    folder = os.path.dirname(path) or "."
-    if not os.path.isdir(folder):
-        raise OutputError(f"{path}: the folder {folder} does not exist; make it first")
-    for name in (path, f"{path}.part"):
-        check_replaceable(name, [source.name for source in sources])
-    if os.path.exists(path) and not force:
-        raise OutputExistsError(
-            f"{path}: exists; choose another database, or overwrite with {flag('force', True)}"
-        )
-    part = f"{path}.part"
-    Path(part).unlink(missing_ok=True)
-    return part
-
-
 def connect(part: str) -> sqlite3.Connection:
     """Make a file and begin to write."""
+    remove(part)
     connection = sqlite3.connect(part, isolation_level=None)
     for setting in (
         f"page_size={_PAGE_BYTES}",

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from so2docs.errors import OutputError
-from so2docs.sqlite.about import About, read_about
+from so2docs.sqlite.about import About
 from so2docs.sqlite.layout import quoted
 
 _TITLES = {
@@ -23,33 +22,17 @@ _TITLES = {
 }
 
 
-def metadata_name(database: str) -> Path:
-    """Where the metadata of a database stand: beside it."""
-    return Path(database).with_suffix(".metadata.json")
+def metadata_name(database: str) -> str:
+    """The name of the metadata next to a database."""
+    return str(Path(database).with_suffix(".metadata.json"))
 
 
-def write_metadata(database: str) -> None:
-    """Write the metadata of a database beside it.
-
-    Raises:
-        OutputError: It cannot be written.
-    """
-    path = metadata_name(database)
-    try:
-        text = json.dumps(_metadata(database), indent=2, ensure_ascii=False)
-        path.write_text(text + "\n", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be written: {error.strerror or error}; the database is complete"
-        ) from error
-
-
-def _metadata(database: str) -> dict[str, Any]:
-    about = read_about(database)
+def metadata(database: str, about: About) -> bytes:
+    """The metadata of a database, which has its name or gets it soon, as JSON."""
     names = [site.title for site in about.sites]
     title = names[0] if len(names) == 1 else f"{len(names)} sites"
     hosts = [site.host for site in about.sites if site.host]
-    return {
+    values = {
         "title": f"{title}: questions and answers",
         "license": "CC BY-SA, by the users of the site",
         "license_url": "https://creativecommons.org/licenses/by-sa/4.0/",
@@ -57,6 +40,7 @@ def _metadata(database: str) -> dict[str, Any]:
         "source_url": f"https://{hosts[0]}/" if hosts else "https://stackexchange.com/sites",
         "databases": {Path(database).stem: {"tables": _tables(about), "queries": _queries(about)}},
     }
+    return json.dumps(values, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def _tables(about: About) -> dict[str, Any]:

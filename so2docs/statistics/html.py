@@ -9,9 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from so2docs.errors import OutputError
 from so2docs.escape import for_html
-from so2docs.output.targets import write_text
 from so2docs.report import as_size
 from so2docs.statistics import svg
 from so2docs.statistics.figures import Figures, Scores
@@ -68,18 +66,6 @@ _STYLE = """
 .so2docs-stats .legend svg { display: inline; width: 10px; margin: 0 4px 0 0; }
 .so2docs-stats .legend span { margin-right: 14px; white-space: nowrap; }
 """
-
-
-def write_page(stats: Figures, path: str) -> None:
-    """Write a page under a name that appears when it is whole; an earlier one is replaced.
-
-    Raises:
-        OutputError: It cannot be written.
-    """
-    try:
-        write_text(path, as_page(stats))
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def as_page(stats: Figures) -> str:

@@ -130,7 +130,8 @@ def test_within_a_destructor(number: int, code: int, word: str, tmp_path: Path) 
         check=False,
     )
     assert done.returncode == code
-    assert done.stderr.strip() == f"so2docs: {word}; run the same command again to resume"
+    assert done.stderr.strip() == f"so2docs: {word}; the same command starts over"
+    assert os.listdir(tmp_path) == ["Posts.xml"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

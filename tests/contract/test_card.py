@@ -16,7 +16,6 @@ from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.contract import card as cards
 from so2docs.contract import verify as verifying
 
 SITE = SAMPLES / "site"
@@ -295,19 +294,18 @@ def test_several_outputs_share_a_card(tmp_path: Path) -> None:
     assert "bread" not in (tmp_path / "out" / "README.md").read_text()
 
 
+@pytest.mark.parametrize("name", ["README.md", ".q.jsonl.manifest"])
 def test_a_card_that_cannot_be_written_is_written_by_the_same_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path
 ) -> None:
-    def fail(path: str, text: str) -> None:
-        raise OSError(28, "No space left on device", path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cards, "write_text", fail)
-        with pytest.raises(so2docs.So2docsError, match=r"README\.md"):
-            convert(tmp_path)
-    assert not (tmp_path / "README.md").exists()
-    assert so2docs.verify(convert(tmp_path)).validated
+    (tmp_path / f"{name}.part" / "in the way").mkdir(parents=True)
+    with pytest.raises(so2docs.So2docsError, match=name):
+        convert(tmp_path, "q.jsonl")
+    assert not (tmp_path / name).exists()
+    shutil.rmtree(tmp_path / f"{name}.part")
+    assert so2docs.verify(convert(tmp_path, "q.jsonl")).validated
     assert (tmp_path / "README.md").exists()
+    assert not list(tmp_path.glob("*.part")) + list(tmp_path.glob("*.spill"))
 
 
 def test_other_filters_are_not_compared(tmp_path: Path) -> None:

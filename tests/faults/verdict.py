@@ -12,6 +12,10 @@ class Result:
     messages: str
 
 
+EXISTED = ": existed and stayed as before"
+"""Of several, which is no error, and is said even with `--quiet`."""
+
+
 class BrokenPromiseError(Exception):
     """A promise that was broken; the first word says which."""
 
@@ -24,6 +28,7 @@ def check_messages(result: Result, *, lines: int = 1) -> None:
         lines: As many conversions as there are.
     """
     said = [line for line in result.messages.splitlines() if line]  # Click ends ^C with one.
+    said = [line for line in said if EXISTED not in line]
     if "Traceback" in result.messages:
         raise BrokenPromiseError(f"traceback: {said[-1]}")
     if result.code < 0 and result.code != -9:

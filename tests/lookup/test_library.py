@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,12 @@ NAMES = ("questions.jsonl.gz", "questions.jsonl", "questions.jsonl.zst")
 
 def index_of(output: Path) -> Path:
     return output.with_name(f".{output.name}.index")
+
+
+def name_files(output: Output, *, but: str | None = None) -> None:
+    """End an output and give its files their names, or all but one."""
+    files = output.seal().all_files(output.path)
+    publish([(path, replace(file, index=None)) for path, file in files if path != but])
 
 
 def scanned(output: Path) -> dict[int, dict[str, object]]:
@@ -171,7 +178,7 @@ def test_rebuilt_index_is_the_one_that_was_written(level: int, large: Path, tmp_
             raw = "".join(line + "\n" for line in lines[start : start + 100]).encode()
             first_id = json.loads(lines[start])["Id"]
             output.append(compress(raw, "gzip", level, first_id, raw.count(b"\n")))
-        publish(str(path), output.seal())
+        name_files(output)
     written = index_of(path).read_bytes()
     index_of(path).unlink()
     with heard():
@@ -410,20 +417,20 @@ def test_index_is_there_whenever_the_output_is(tmp_path: Path) -> None:
     with Output(str(whole), "gzip", indexed=True) as output:
         for segment in segments:
             output.append(segment)
-        publish(str(whole), output.seal())
+        name_files(output)
     again = tmp_path / "again.jsonl.gz"
     output = Output(str(again), "gzip", indexed=True)
     for segment in segments[:5]:
         output.append(segment)
     state = output.checkpoint()
-    output.seal()
-    index_of(again).with_name(f"{index_of(again).name}.part").rename(index_of(again))
+    name_files(output, but=str(again))
+    assert index_of(again).exists()
     assert not again.exists()
     assert matches_checkpoint(str(again), state)
     with Output(str(again), "gzip", state, indexed=True) as output:
         for segment in segments[5:]:
             output.append(segment)
-        publish(str(again), output.seal())
+        name_files(output)
     assert index_of(again).read_bytes() == index_of(whole).read_bytes()
     assert again.read_bytes() == whole.read_bytes()
 
@@ -477,30 +484,6 @@ def test_names_of_the_package() -> None:
     assert {"open", "Collection"} <= set(dir(so2docs))
     with pytest.raises(AttributeError, match="nothing"):
         so2docs.nothing  # noqa: B018
-
-
-@pytest.mark.parametrize("name", NAMES[:2])
-def test_side_files_where_earlier_versions_put_them(
-    name: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
-) -> None:
-    output = tmp_path / name
-    so2docs.convert(SAMPLES / "strays.xml", output, jobs=1)
-    former = output.with_name(f"{name}.index")
-    index_of(output).rename(former)
-    strays = tmp_path / name.replace(".jsonl", ".strays.jsonl")
-    output.with_name(f".{name}.strays").rename(strays)
-    assert_same(output)
-    assert not recwarn.list
-    assert not index_of(output).exists()
-    with heard() as said:
-        so2docs.convert(SAMPLES / "strays.xml", output, jobs=1, force=True)
-    assert not former.exists()
-    assert_same(output)
-    assert strays.exists()
-    assert said == [
-        f"{strays}: strays of an earlier version of so2docs, which readers of the folder take for "
-        "questions; remove them"
-    ]
 
 
 def test_side_files_of_two_formats_keep_apart(tmp_path: Path) -> None:

@@ -5,17 +5,19 @@ import io
 import os
 import subprocess
 import zlib
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from so2docs.errors import DiskFullError, OutputError
+from so2docs.errors import OutputError
 from so2docs.options.choices import compression_of
 from so2docs.output.compression import compress
 from so2docs.output.file import FileProgress, Output, matches_checkpoint
-from so2docs.output.part_files import publish
+from so2docs.output.part_files import Finished, LostFileError, PartFile, publish, write_part
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 
@@ -25,10 +27,10 @@ def write(path: Path, raws: list[bytes], level: int = 2) -> bytes:
     with Output(str(path), compression) as file:
         for raw in raws:
             file.append(compress(raw, compression, level))
-        size = file.seal()
+        finished = file.seal()
     assert not path.exists()
-    assert publish(str(path), size)
-    assert path.stat().st_size == size
+    publish([(str(path), finished)])
+    assert path.stat().st_size == finished.size
     assert not Path(f"{path}.part").exists()
     return path.read_bytes()
 
@@ -89,7 +91,7 @@ def test_going_on_from_every_checkpoint(name: str, after: int, more: bytes, tmp_
     with Output(path, compression, checkpoint) as file:
         for raw in RAWS[after:]:
             file.append(compress(raw, compression, 2))
-        assert publish(path, file.seal())
+        publish([(path, file.seal())])
     assert Path(path).read_bytes() == expected
 
 
@@ -108,20 +110,62 @@ def test_matches_checkpoint(tmp_path: Path) -> None:
     assert not matches_checkpoint(path, checkpoint)
 
 
-def test_publish_after_a_kill(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_a_file_is_published_once_and_found_again(is_resumed: bool, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    assert not publish(str(path), 3)
-    Path(f"{path}.part").write_bytes(b"abc")
-    assert publish(str(path), 3)
-    assert publish(str(path), 3)
-    assert not publish(str(path), 4)
-    assert publish("-", 0)
+    part = PartFile(str(path))
+    part.write(b"abc")
+    finished = part.finish()
+    if is_resumed:
+        finished = Finished.from_json(asdict(finished))
+    for _ in range(2):
+        publish([(str(path), finished)])
+        assert os.listdir(tmp_path) == ["x.jsonl"]
+    publish([("-", finished)])
+    Path(f"{path}.part").write_bytes(b"left")
+    publish([(str(path), finished)])
+    assert os.listdir(tmp_path) == ["x.jsonl"]
+    assert path.read_bytes() == b"abc"
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+@pytest.mark.parametrize("there", ["", ".part"])
+def test_another_file_of_the_same_size_does_not_pass_for_it(
+    there: str, is_resumed: bool, tmp_path: Path
+) -> None:
+    paths = [str(tmp_path / name) for name in ("a", "b")]
+    files = []
+    for path in paths:
+        Path(path).write_bytes(b"former")
+        part = PartFile(path)
+        part.write(b"latter")
+        files.append((path, part.finish()))
+    if is_resumed:
+        files = [(path, Finished.from_json(asdict(file))) for path, file in files]
+    Path(f"{paths[1]}.part").unlink()
+    Path(f"{paths[1]}{there}").write_bytes(b"alters")
+    with pytest.raises(LostFileError, match=r"b\.part: is gone, or not what was written"):
+        publish(files)
+    assert Path(paths[0]).read_bytes() == b"former"
+
+
+def test_a_name_that_cannot_be_given(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").touch()
-    Path(f"{tmp_path / 'folder'}.part").touch()
+    path = str(tmp_path / "folder")
     said = "Access is denied|Access denied" if os.name == "nt" else "Is a directory"
     with pytest.raises(OutputError, match=f"folder: cannot be written: ({said})\\.?; fix this"):
-        publish(str(tmp_path / "folder"), 0)
+        publish([(path, write_part(path, b""))])
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_what_is_there_under_the_temporary_name_is_not_written_to(
+    link: Callable[[Path, Path], None], tmp_path: Path
+) -> None:
+    (tmp_path / "dump").write_bytes(b"dump")
+    link(tmp_path / "dump", tmp_path / "x.jsonl.part")
+    assert write(tmp_path / "x.jsonl", [b"x"]) == b"x"
+    assert (tmp_path / "dump").read_bytes() == b"dump"
 
 
 def test_discard(tmp_path: Path) -> None:
@@ -135,10 +179,6 @@ def test_discard(tmp_path: Path) -> None:
 def test_errors_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"missing.x\.part: cannot be written: No such file"):
         write(tmp_path / "missing" / "x", [b"x"])
-    if os.path.exists("/dev/full"):
-        os.symlink("/dev/full", tmp_path / "x.part")
-        with pytest.raises(DiskFullError, match=r"x.part: the disk is full; free some room"):
-            write(tmp_path / "x", [b"x"])
 
 
 class Slow(io.RawIOBase):

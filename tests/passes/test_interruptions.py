@@ -159,7 +159,9 @@ def test_asked_to_stop(
     (os.killpg if whole_group else os.kill)(running.pid, number)
     _, messages = running.communicate(timeout=60)
     assert running.returncode == code, messages
-    assert messages.strip() == f"so2docs: {word}; run the same command again to resume"
+    is_begun = output.with_name(output.name + ".spill").exists()
+    advice = "run the same command again to resume" if is_begun else "the same command starts over"
+    assert messages.strip() == f"so2docs: {word}; {advice}"
     wait_for(lambda: not members(running.pid))
     assert not output.exists()
 
@@ -176,7 +178,8 @@ def test_a_worker_killed_alone(
         "WorkerDiedError: a worker process was killed, perhaps because memory ran out" in messages
     )
     wait_for(lambda: not members(running.pid))
-    assert "resuming: " in finish(dump, output, undisturbed)
+    is_begun = output.with_name(output.name + ".spill").exists()
+    assert ("resuming: " in finish(dump, output, undisturbed)) == is_begun
 
 
 def test_frozen_and_thawed(

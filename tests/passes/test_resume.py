@@ -149,7 +149,11 @@ def test_going_on_where_only_the_end_was_left(
 
 @pytest.mark.parametrize(
     "name",
-    ["questions.jsonl.gz.part", ".questions.jsonl.gz.strays.part", ".questions.jsonl.gz.index"],
+    [
+        "questions.jsonl.gz.part",
+        ".questions.jsonl.gz.strays.part",
+        ".questions.jsonl.gz.index.part",
+    ],
 )
 @pytest.mark.parametrize("at", [0.5, 1])
 def test_a_sealed_file_with_a_changed_byte_is_written_again(

@@ -22,7 +22,7 @@ def written(path: Path, compression: Compression, segments: list[Segment]) -> by
         for segment in segments:
             file.append(segment)
         file.seal()
-    return Path(f"{path}.part").read_bytes() + Path(f"{index.path_of(str(path))}.part").read_bytes()
+    return b"".join(Path(f"{name}.part").read_bytes() for name in (path, index.path_of(str(path))))
 
 
 @pytest.mark.parametrize("in_kernel", [True, False])

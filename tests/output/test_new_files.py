@@ -1,0 +1,181 @@
+"""Every command makes its files in one way: one writer a name, all of them named or none."""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import run
+from support.dumps import left_by, question, write_dump
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.errors import OutputError
+from so2docs.output.lock import output_lock
+from so2docs.output.new_files import NewFiles, write_file
+from so2docs.output.part_files import LostFileError, part_of
+
+WRITERS = {
+    "convert": (["convert", "Posts.xml", "new"], "new"),
+    "card": (["convert", "Posts.xml", "q.jsonl", "--card"], "README.md"),
+    "report": (["convert", "Posts.xml", "q.jsonl", "--report", "new"], "new"),
+    "diff": (["diff", "old.jsonl", "new.jsonl", "new"], "new"),
+    "deleted": (
+        ["diff", "old.jsonl", "new.jsonl", "c", "--format", "jsonl", "--deleted", "new"],
+        "new",
+    ),
+    "patch": (["patch", "old.jsonl", "changes", "new"], "new"),
+    "sqlite": (["sqlite", "old.jsonl", "new.db"], "new.db"),
+    "page": (["stats", "old.jsonl", "--html", "new"], "new"),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the commands read."""
+    folder = tmp_path_factory.mktemp("made")
+    write_dump(folder / "Posts.xml", question(1), question(2))
+    for name, titles in {"old": "abc", "new": "aXd"}.items():
+        rows = [question(ord(title), Title=title) for title in titles]
+        so2docs.convert(write_dump(folder / "dump.xml", *rows), folder / f"{name}.jsonl")
+    so2docs.diff(folder / "old.jsonl", folder / "new.jsonl").write(folder / "changes")
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A copy of that."""
+    for path in made.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "forced"])
+def test_a_file_has_one_writer(
+    writer: str, force: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("so2docs.output.new_files._FOR_SMALL_FILES", 0)
+    command, name = WRITERS[writer]
+    if writer == "page" and force:
+        pytest.skip("--html replaces pages without it")
+    (folder / name).write_bytes(b"") if force else None
+    before = left_by(folder / name)
+    with output_lock(str(folder / name)):
+        done = run(*command, *force, "-q", cwd=folder)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"{name}: another so2docs is writing it (it holds " in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert (folder / name).exists() == bool(force)
+    if writer not in ("card", "report"):  # Whose outputs are complete, and resumed.
+        assert left_by(folder / name) == before
+    done = run(*command, *force, "-q", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / name).stat().st_size
+    assert not list(folder.glob("*.part*")) + list(folder.glob(".*.lock"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
+@pytest.mark.parametrize("former", [False, True])
+def test_a_database_is_not_lost_to_another_build(former: bool, tmp_path: Path) -> None:
+    path = tmp_path / "q.db"
+    if former:
+        so2docs.to_sqlite(SAMPLES / "site", path)
+    before = path.read_bytes() if former else None
+
+    def documents() -> Iterator[dict[str, Any]]:
+        yield {"Id": 1}
+        with pytest.raises(OutputError, match="another so2docs is writing it"):
+            so2docs.to_sqlite([{"Id": 2}, {"Id": 3}], path, force=True)
+        assert (path.read_bytes() if former else None) == before
+        yield {"Id": 4}
+
+    assert so2docs.to_sqlite(documents(), path, force=True).rows["questions"] == 2
+    assert {entry.name for entry in tmp_path.iterdir()} == {"q.db", "q.metadata.json"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
+def test_what_another_one_made_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    path, is_held, is_awaited = str(tmp_path / "new"), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with output_lock(path):
+            is_held.set()
+            is_awaited.wait()
+            Path(path).write_bytes(b"first")
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    is_held.wait()
+
+    def read() -> Iterator[str]:
+        is_awaited.set()
+        yield from ()
+
+    with pytest.raises(OutputError, match="new: exists"), NewFiles() as files:
+        files.claim(path, read(), force=False, seconds=600)
+    holder.join()
+    assert Path(path).read_bytes() == b"first"
+
+
+def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    texts = [bytes([number]) * 100_000 for number in range(8)]
+    writers = [threading.Thread(target=write_file, args=(str(path), text)) for text in texts]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert path.read_bytes() in texts
+    assert os.listdir(tmp_path) == ["README.md"]
+
+
+@pytest.mark.parametrize("name", ["new.metadata.json", "new.metadata.json.part"])
+def test_a_database_is_named_with_its_metadata_or_not_at_all(name: str, folder: Path) -> None:
+    (folder / name / "file").mkdir(parents=True)
+    before = left_by(folder / "new.db")
+    done = run("sqlite", "old.jsonl", "new.db", "-q", cwd=folder)
+    assert done.returncode == 1
+    assert f"{name}: " in done.stderr
+    assert left_by(folder / "new.db") == before
+    (folder / name / "file").rmdir()
+    (folder / name).rmdir()
+    assert run("sqlite", "old.jsonl", "new.db", "-q", cwd=folder).returncode == 0
+
+
+def test_what_failed_after_a_name_was_given_takes_it_back(tmp_path: Path) -> None:
+    def make(losing: str | None = None) -> None:
+        with NewFiles() as files:
+            for name in ("main", "other"):
+                files.claim(str(tmp_path / name), force=False)
+                files.write(str(tmp_path / name), b"new")
+            files.write(str(tmp_path / ".side"), b"new")
+            if losing is not None:
+                os.unlink(part_of(str(tmp_path / losing)))
+
+    (tmp_path / "main" / "file").mkdir(parents=True)
+    with pytest.raises(OutputError, match="main: is a folder"):
+        make()
+    assert os.listdir(tmp_path) == ["main"]
+    (tmp_path / "main" / "file").rmdir()
+    (tmp_path / "main").rmdir()
+
+    with pytest.raises(LostFileError, match=r"main.part: is gone"):
+        make(losing="main")
+    assert os.listdir(tmp_path) == []
+    make()
+    assert sorted(os.listdir(tmp_path)) == [".side", "main", "other"]
+
+
+def test_what_a_link_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "away").mkdir()
+    (tmp_path / "away" / "report").write_bytes(b"former")
+    (tmp_path / "link").symlink_to(tmp_path / "away" / "report")
+    write_file(str(tmp_path / "link"), b"latter")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "away" / "report").read_bytes() == b"latter"
+    assert sorted(os.listdir(tmp_path)) == ["away", "link"]
