@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _TAG = re.compile("<[^<>]*>")
 _STRAY = re.compile("<(?![a-zA-Z/][^<>]*>)")
 _LONG_TAG = re.compile("<([a-zA-Z][a-zA-Z0-9]*)([^<>]{2000,})>")
+# What follows the end of a page, libxml2 drops.
+_END_OF_PAGE = re.compile("</html(?:[\\s/][^<>]*)?>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r'\s(?:href|src|alt|title|class)="[^"]*"')
 _MOST_STRAY = 100
 _MOST_ATTRIBUTES = 8
@@ -55,12 +57,13 @@ def parsed(body: str) -> etree._Element:
     """The tree of a body: an element that holds it."""
     from lxml import html
 
-    body = tame(body)
+    body = _END_OF_PAGE.sub("", tame(body))
     parser = html.HTMLParser(encoding="utf-8", huge_tree=True)
     page = f"<html><body>{body}".encode()
     found: etree._Element = html.document_fromstring(page, parser=parser)
-    if body.count("<") > _DEEPEST and not any(found.itertext()):
-        # Tags nested so deep that libxml2 gives up on what is in them.
+    if body.count("<") > _DEEPEST and parser.error_log.filter_from_fatals():
+        # Tags nested so deep that libxml2 gives up, and drops all that follows.
+        found.clear()
         found.text = _allowed(_TAG.sub(" ", body))
     return found
 
