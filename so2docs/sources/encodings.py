@@ -95,7 +95,8 @@ class Decoded:
         while not self._held and not self._ended:
             data = self._reader.read(min(size, BLOCK_BYTES))
             self._ended = not data
-            self._held = self._decode(data).encode(errors="replace")
+            # Half a character of UTF-7 is replaced and counted with the row that it is in.
+            self._held = self._decode(data).encode(errors="surrogatepass")
         given, self._held = self._held[:size], self._held[size:]
         return given
 

@@ -243,6 +243,14 @@ def test_what_an_encoding_does_not_allow_is_counted(
     assert next(so2docs.read(output))["Title"] == "a\ufffdb\ufffdc"
 
 
+def test_half_a_character_of_utf_7_is_counted(given: Callable[[bytes], Path], output: Path) -> None:
+    rows = b'<posts><row Id="1" PostTypeId="1" Title="a+2AA-b"/></posts>'
+    dump = given(b'<?xml version="1.0" encoding="utf-7"?>' + rows)
+    report = so2docs.convert(dump, output, jobs=1)
+    assert report.repaired_characters
+    assert set(next(so2docs.read(output))["Title"]) == {"a", "\ufffd", "b"}
+
+
 def test_unknown_encoding(given: Callable[[bytes], Path], output: Path) -> None:
     with pytest.raises(so2docs.DumpError, match="declared to be encoded as klingon-8"):
         so2docs.convert(given(PLAIN.replace(b"utf-8", b"klingon-8")[3:]), output)
