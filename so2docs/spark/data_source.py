@@ -232,7 +232,8 @@ def _own_options(options: Mapping[str, str]) -> dict[str, str]:
 
 def to_texts(kwargs: Mapping[str, Any]) -> dict[str, str]:
     """Keywords as the options of a data source, which are texts."""
-    return {name: _to_text(value) for name, value in kwargs.items() if value is not None}
+    texts = {name: _to_text(value) for name, value in kwargs.items() if value is not None}
+    return {name: text for name, text in texts.items() if text}  # An empty list is the default.
 
 
 def _to_text(value: Any) -> str:

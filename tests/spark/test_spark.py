@@ -363,13 +363,13 @@ def test_a_second_run_into_one_folder_is_noticed(
 def test_success_lists_the_files_and_needs_all_of_them(tmp_path: Path) -> None:
     site = sites.Site("posts", str(SAMPLES / "posts.xml"), str(tmp_path / "posts"))
     folders.begin((site.folder, "run"))
-    report = convert_site(site, run="run", keywords={}, site_field=None)
+    report = convert_site(site, run="run", keywords={"split_size": "1MB"}, site_field=None)
     success = json.loads((tmp_path / "posts" / "_SUCCESS").read_bytes())
     part = tmp_path / "posts" / "part-00000.jsonl.gz"
     assert success["files"]["part-00000.jsonl.gz"] == part.stat().st_size
     assert success["report"]["questions"] == report.questions
     # An attempt whose result was lost is not made again.
-    assert convert_site(site, run="run", keywords={}, site_field=None) == report
+    assert convert_site(site, run="run", keywords={"split_size": "1MB"}, site_field=None) == report
     folders.begin((site.folder, "run"))
     part.write_bytes(b"cut")
     with pytest.raises(so2docs.OutputError, match="has 3 bytes, not"):
