@@ -86,7 +86,7 @@ def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
     expected = site.expected(name, str if name == "preferences" else cache(to_markdown))
     report = site.convert(tmp_path / "one.jsonl", recipe=name, jobs=1)
     assert jsonl(tmp_path / "one.jsonl") == expected
-    assert [path.name for path in tmp_path.iterdir()] == ["one.jsonl"]
+    assert {path.name for path in tmp_path.iterdir()} == {"one.jsonl", ".one.jsonl.index"}
     assert (report.recipe, report.records) == (name, len(expected))
     ids = {
         record["metadata"]["url"] if name != "preferences" else record["qid"] for record in expected
