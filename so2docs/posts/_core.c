@@ -287,111 +287,17 @@ static PyObject *file_records(PyObject *module, PyObject *args)
     return result;
 }
 
-PyDoc_STRVAR(count_lines_doc,
-    "count_lines(data)\n--\n\n"
-    "Number of line feeds, where they are far apart: several times as fast as `data.count`.");
-
-PyDoc_STRVAR(read_table_doc,
-    "read_table(data, table)\n--\n\n"
-    "Turn a slice of rows of a table into records, as `rows.parse` and `table_rows` do.\n\n"
-    "Args:\n"
-    "    data: The slice.\n"
-    "    table: Kind of the records; 4 for users.\n\n"
-    "Returns:\n"
-    "    The number of rows, the `Id` of the last one, keys and JSON; or None if a row is not\n"
-    "    canonical.");
-
-PyDoc_STRVAR(file_records_doc,
-    "file_records(keys, json, questions, buckets, new_bucket, bucket_bits)\n--\n\n"
-    "Append records to the buckets of their questions.\n\n"
-    "Args:\n"
-    "    keys: What `read_table` returned.\n"
-    "    json: The JSON objects.\n"
-    "    questions: A question id for each, little-endian.");
-
-PyDoc_STRVAR(add_rows_doc,
-    "add_rows(data, buckets, pairs, new_bucket, bucket_bits, reserved)\n--\n\n"
-    "Turn a slice of rows into posts, as `rows.parse` and `posts.add` do.\n\n"
-    "Returns:\n"
-    "    The number of rows, the `Id` of the last one, and the rows of other types by type; or None,\n"
-    "    with nothing changed, if a row is not canonical.");
-
-PyDoc_STRVAR(find_values_doc,
-    "find_values(firsts, keys, values, get_block)\n--\n\n"
-    "Look ids up in a map, as `IdMap.find` does.\n\n"
-    "Args:\n"
-    "    firsts: The first id of each block, native 64-bit integers as all others here.\n"
-    "    keys: The ids, in any order.\n"
-    "    values: As many integers; those of ids that are in the map are replaced.\n"
-    "    get_block: What returns a block by its number: some ids, and the value of each.");
-
-PyDoc_STRVAR(select_records_doc,
-    "select_records(block, low, high)\n--\n\n"
-    "Copy the records of some question ids out of a block, as `merge.gather` does.\n\n"
-    "Args:\n"
-    "    block: A tuple of keys and JSON.\n"
-    "    low: The first question id.\n"
-    "    high: The first one after them.\n\n"
-    "Returns:\n"
-    "    Their keys and JSON.");
-
-PyDoc_STRVAR(sort_records_doc,
-    "sort_records(blocks)\n--\n\n"
-    "Sort the records of a bucket: by question, post, table, rank and order in the dump, as\n"
-    "`merge.Nesting` does.\n\n"
-    "Args:\n"
-    "    blocks: A list of tuples of keys and JSON, in the order of the dump.\n\n"
-    "Returns:\n"
-    "    Six native 64-bit integers for each record: question id, post id, rank,\n"
-    "    size << 4 | kind, place in the blocks (number << 40 | offset), order in the dump.");
-
-PyDoc_STRVAR(user_ids_doc,
-    "user_ids(blocks, records)\n--\n\n"
-    "Find the ids of the users of posts and comments.\n\n"
-    "Args:\n"
-    "    blocks: The blocks that were sorted.\n"
-    "    records: What `sort_records` returned.\n\n"
-    "Returns:\n"
-    "    Native 64-bit integers in ascending order, each once.");
-
-PyDoc_STRVAR(join_records_doc,
-    "join_records(blocks, records, first, enough, opening, closing, with_answers, by_votes,\n"
-    "             tables, vote_names, repeated, user_ids, users)\n--\n\n"
-    "Join the records of each question id, as `merge.Nesting` and `nest.Nest` do.\n\n"
-    "Args:\n"
-    "    blocks: The blocks that were sorted.\n"
-    "    records: What `sort_records` returned.\n"
-    "    first: The record to start at, the first of its question id.\n"
-    "    enough: Bytes of records and documents to end after; of the posts in documents, if these\n"
-    "        are joined to a run.\n"
-    "    opening: Bytes between the fields of a question and its answers.\n"
-    "    closing: Bytes after each document of a run; nothing, if each is returned by itself.\n"
-    "    with_answers: Whether documents have answers.\n"
-    "    by_votes: Whether these are ordered by votes, not by id.\n"
-    "    tables: A bit for each kind of rows that are nested.\n"
-    "    vote_names: By type of votes, its name as a key with the colon.\n"
-    "    repeated: Ids of posts under several questions, native 64-bit integers in ascending order.\n"
-    "    user_ids: What `user_ids` returned.\n"
-    "    users: The JSON of each of those, or None where nobody has the id; or None, where no\n"
-    "        users are nested.\n\n"
-    "Returns:\n"
-    "    For each question id: itself, the number of its records and of its posts, the bytes of\n"
-    "    those that are in its document, this without its closing brace, the number of its\n"
-    "    comments, links and votes, and of documents. Without a document, if there is no question, a\n"
-    "    repeated id, a row of none of the posts, or anything else that only the reference decides.\n"
-    "    The same of a run, as of one question; it ends, with what is returned, before a question\n"
-    "    without a document.");
-
+/* What each does is described in `_core.pyi`. */
 static PyMethodDef methods[] = {
-    {"add_rows", add_rows, METH_VARARGS, add_rows_doc},
-    {"count_lines", count_lines, METH_O, count_lines_doc},
-    {"read_table", read_table, METH_VARARGS, read_table_doc},
-    {"file_records", file_records, METH_VARARGS, file_records_doc},
-    {"find_values", find_values, METH_VARARGS, find_values_doc},
-    {"select_records", select_records, METH_VARARGS, select_records_doc},
-    {"sort_records", sort_records, METH_O, sort_records_doc},
-    {"user_ids", user_ids, METH_VARARGS, user_ids_doc},
-    {"join_records", join_records, METH_VARARGS, join_records_doc},
+    {"add_rows", add_rows, METH_VARARGS, NULL},
+    {"count_lines", count_lines, METH_O, NULL},
+    {"read_table", read_table, METH_VARARGS, NULL},
+    {"file_records", file_records, METH_VARARGS, NULL},
+    {"find_values", find_values, METH_VARARGS, NULL},
+    {"select_records", select_records, METH_VARARGS, NULL},
+    {"sort_records", sort_records, METH_O, NULL},
+    {"user_ids", user_ids, METH_VARARGS, NULL},
+    {"join_records", join_records, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
