@@ -4,7 +4,7 @@ PYTHON ?= $(if $(filter Windows_NT,$(OS)),python,python3)
 VENV ?= .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
-CORE := setup.py $(wildcard so2docs/posts/*.c so2docs/posts/*.h)
+CORE := setup.py $(wildcard so2docs/posts/native/*)
 
 .PHONY: demo test test-long test-spark test-browser test-datasets fuzz faults format docs bench profile sanitize fuzz-core clean
 
@@ -72,10 +72,10 @@ format: $(VENV)/installed-test
 SANITIZED := build/sanitized
 SANITIZERS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 INCLUDE = -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
-SOURCES := $(patsubst %,so2docs/posts/_%.c,core canonical find join nest records values)
+SOURCES := $(wildcard so2docs/posts/native/*.c)
 ARM := aarch64-linux-gnu
 
-$(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*.py so2docs/*/*)
+$(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*.py so2docs/*/*) $(SOURCES)
 	rm -rf $@ && mkdir -p $(@D) && cp -r so2docs $@ && rm -f $@/posts/_core*.so
 
 sanitize: $(SANITIZED)/so2docs

@@ -10,7 +10,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 # Free-threaded builds have no stable ABI: they get a core of their own.
 HAS_STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-PARTS = ("canonical", "find", "join", "nest", "records", "values")
+NATIVE = Path("so2docs/posts/native")
 
 
 class StableWheel(bdist_wheel):
@@ -30,8 +30,8 @@ setup(
     ext_modules=[
         Extension(
             "so2docs.posts._core",
-            sources=[f"so2docs/posts/_{part}.c" for part in ("core", *PARTS)],
-            depends=[f"so2docs/posts/_{part}.h" for part in ("bytes", *PARTS)],
+            sources=sorted(path.as_posix() for path in NATIVE.glob("*.c")),
+            depends=[(NATIVE / "core.h").as_posix()],
             # The parts call each other, not what another library happens to name alike.
             extra_compile_args=[] if sys.platform == "win32" else ["-fvisibility=hidden"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if HAS_STABLE_ABI else [],

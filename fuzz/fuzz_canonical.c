@@ -1,4 +1,4 @@
-/* Fuzzing of `_canonical.c` and `_values.c` alone (`make fuzz-core`); and every seed cut at every byte
+/* Fuzzing of `canonical.c` and `values.c` alone (`make fuzz-core`); and every seed cut at every byte
    and with every request for memory refused in turn (`make sanitize`, with REPLAY), which prints a
    checksum of all that came out: it is the same whichever way blocks are copied.
 
@@ -19,8 +19,8 @@ static void *failing_realloc(void *bytes, size_t size)
 
 #define realloc failing_realloc
 #define FIRST_CAPACITY ((size_t)32) /* Memory grows often. */
-#include "../so2docs/posts/_canonical.c"
-#include "../so2docs/posts/_values.c"
+#include "../so2docs/posts/native/canonical.c"
+#include "../so2docs/posts/native/values.c"
 
 static void require(int condition, const char *what)
 {
@@ -49,7 +49,7 @@ static void check(const Posts *posts)
         int kind = size_and_kind & 15;
         require(posts->table == POSTS ? kind == QUESTION || kind == ANSWER : kind == (int)posts->table,
                 "kind is known");
-        if (posts->table == VOTES) {
+        if (posts->table == VOTE) {
             votes += (size_t)(uint32_t)key_integer(posts->keys.bytes + at + 16);
             require(size_and_kind >> 4 == 0, "votes have no JSON");
             continue;
@@ -63,7 +63,7 @@ static void check(const Posts *posts)
         rows += posts->other_types[i].rows;
     }
     require(json_size == posts->json.size, "all JSON belongs to a key");
-    require((posts->table == VOTES ? votes : rows) == posts->rows, "all rows are accounted for");
+    require((posts->table == VOTE ? votes : rows) == posts->rows, "all rows are accounted for");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) {
         return 0;
     }
-    static const Table tables[] = {POSTS, USERS, COMMENTS, LINKS, VOTES};
+    static const Kind tables[] = {POSTS, USERS, COMMENT, LINK, VOTE};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         Posts posts = {.table = tables[i]};
         requests_until_failure = data[0];

@@ -5,12 +5,9 @@
    of their block. */
 
 #define PY_SSIZE_T_CLEAN
-#include "_records.h"
+#include <Python.h>
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "_canonical.h"
+#include "core.h"
 
 enum { OFFSET_BITS = 40 };
 

@@ -5,12 +5,11 @@
    so such a name is nowhere else. */
 
 #define PY_SSIZE_T_CLEAN
-#include "_nest.h"
+#include <Python.h>
+
+#include "core.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-
-#include "_bytes.h"
 
 enum { OWNER, LAST_EDITOR, USER, MARKED };
 

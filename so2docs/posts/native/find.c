@@ -4,10 +4,8 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <stdint.h>
-#include <stdlib.h>
 
-#include "_find.h"
+#include "core.h"
 
 typedef struct {
     int64_t key;

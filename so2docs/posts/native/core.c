@@ -1,6 +1,6 @@
 /* The compiled core as Python sees it: `add_rows`, the twin of `rows.parse` and `posts.add`.
 
-   What is canonical, and how it becomes JSON, stands in `_canonical.c`. Here are only Python's
+   What is canonical, and how it becomes JSON, is in `canonical.c`. Here are only Python's
    objects. Nothing of theirs is changed before all rows of the slice have been converted.
    Written for the stable ABI, which `setup.py` asks for where there is one: then one build serves
    every Python from 3.11 on. Nothing is kept between calls, and a call changes nothing but the
@@ -8,13 +8,8 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <string.h>
 
-#include "_canonical.h"
-#include "_find.h"
-#include "_join.h"
-#include "_nest.h"
-#include "_records.h"
+#include "core.h"
 
 /* Make a bytearray longer, once; where the new bytes start, to be filled before Python code runs. */
 static char *extend(PyObject *array, size_t more)
@@ -206,10 +201,10 @@ static PyObject *read_table(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "Si:read_table", &data, &table)) {
         return NULL;
     }
-    if (table < USERS || table > VOTES) {
+    if (table < USERS || table > VOTE) {
         return PyErr_Format(PyExc_ValueError, "table is %d; it must be 4 to 7", table);
     }
-    posts.table = (Table)table;
+    posts.table = (Kind)table;
     char *bytes;
     Py_ssize_t size;
     if (PyBytes_AsStringAndSize(data, &bytes, &size) < 0) {
@@ -287,7 +282,6 @@ static PyObject *file_records(PyObject *module, PyObject *args)
     return result;
 }
 
-/* What each does is described in `_core.pyi`. */
 static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, NULL},
     {"count_lines", count_lines, METH_O, NULL},

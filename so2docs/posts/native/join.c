@@ -3,13 +3,9 @@
    other kind are only named, for the reference. */
 
 #define PY_SSIZE_T_CLEAN
-#include "_join.h"
+#include <Python.h>
 
-#include <stdlib.h>
-
-#include "_bytes.h"
-#include "_nest.h"
-#include "_records.h"
+#include "core.h"
 
 /* A post, and how many rows of tables that belong to it follow it. */
 typedef struct {

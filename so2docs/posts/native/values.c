@@ -2,7 +2,7 @@
 
    Most of a dump is text without anything special in it, which is copied in blocks. */
 
-#include "_values.h"
+#include "core.h"
 
 #if !defined(SO2DOCS_PORTABLE) && defined(__GNUC__)
 #if defined(__SSE2__)

@@ -23,15 +23,10 @@
    whole slice, so that only what is proven to come out the same is done here. The tests compare
    both on the same bytes. */
 
-#include "_canonical.h"
-
-#include "_bytes.h"
-#include "_values.h"
+#include "core.h"
 
 #include <stdio.h>
 
-#define QUESTION 1
-#define ANSWER 2
 #define MOST_ATTRIBUTES 64  /* Of a row: 22 are known. */
 #define MOST_NAME_BYTES 256 /* libxml2 has limits too, of 50,000 and more. */
 
@@ -116,7 +111,7 @@ static inline Meaning meaning_in_posts(Name name)
 #define IS_ALL(name, literal) ((name).size == sizeof(literal) - 1 && IS(name, literal))
 
 /* `numbers` and `reserved` of the other tables in `schema.TABLES`; what is kept of users. */
-static inline Meaning meaning_in_table(Name name, Table table)
+static inline Meaning meaning_in_table(Name name, Kind table)
 {
     if (IS_ALL(name, "Id")) {
         return ID;
@@ -130,10 +125,10 @@ static inline Meaning meaning_in_table(Name name, Table table)
     if (IS_ALL(name, "PostId")) {
         return POST_ID;
     }
-    if (table == VOTES) {
+    if (table == VOTE) {
         return IS_ALL(name, "VoteTypeId") ? VOTE_TYPE_ID : LEFT_OUT;
     }
-    if (table == LINKS) {
+    if (table == LINK) {
         if (IS_ALL(name, "LinkTypeId")) {
             return LINK_TYPE_ID;
         }
@@ -234,14 +229,6 @@ static Verdict count_other_type(Posts *posts, int64_t type)
     return CANONICAL;
 }
 
-/* keys.KEY is little-endian on every machine. */
-void set_integer(char *bytes, int64_t number)
-{
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (char)(Byte)((uint64_t)number >> (8 * i));
-    }
-}
-
 static Verdict put_integer(Buffer *out, int64_t number)
 {
     char bytes[8];
@@ -293,21 +280,21 @@ static Verdict add_record(const Row *row, size_t start, Posts *posts)
 {
     unsigned required = 1u << ID;
     required |= posts->table == USERS ? 0 : 1u << POST_ID;
-    required |= posts->table == VOTES ? 1u << VOTE_TYPE_ID : 0;
+    required |= posts->table == VOTE ? 1u << VOTE_TYPE_ID : 0;
     if ((row->has & required) != required) {
         return NOT_CANONICAL;
     }
     posts->rows++;
     posts->last_id = row->numbers[ID];
     int64_t post_id = row->numbers[posts->table == USERS ? ID : POST_ID], rank = row->numbers[ID];
-    if (posts->table == VOTES) {
+    if (posts->table == VOTE) {
         posts->json.size = start;
         int64_t type = row->numbers[VOTE_TYPE_ID];
         if (type < INT32_MIN || type > INT32_MAX) {
             return NOT_CANONICAL;
         }
         rank = type * ((int64_t)1 << 32) + 1; /* One vote: `table_rows.votes_of`. */
-    } else if (posts->table == LINKS && row->has & 1u << LINK_TYPE_ID) {
+    } else if (posts->table == LINK && row->has & 1u << LINK_TYPE_ID) {
         posts->json.size--; /* The closing brace. */
         TRY(put_link_type(&posts->json, row->numbers[LINK_TYPE_ID]));
         TRY(PUT_LITERAL(&posts->json, "}"));
@@ -386,21 +373,10 @@ Verdict convert_rows(const char *slice, size_t size, Posts *posts)
         TRY(convert_row(&in, posts));
         skip_spaces(&in);
     }
-    if (posts->table == VOTES) {
+    if (posts->table == VOTE) {
         count_votes(&posts->keys);
     }
     return CANONICAL;
-}
-
-int64_t key_integer(const char *bytes)
-{
-    uint64_t number = 0;
-    for (int i = 0; i < 8; i++) {
-        number |= (uint64_t)(Byte)bytes[i] << (8 * i);
-    }
-    int64_t result;
-    memcpy(&result, &number, sizeof result);
-    return result;
 }
 
 void free_posts(Posts *posts)

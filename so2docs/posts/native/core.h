@@ -1,0 +1,266 @@
+/* What the parts of the compiled core have in common, and what each offers to the others.
+
+   `canonical.c` and `values.c` are plain C, which is fuzzed without Python. The other parts include
+   Python.h before this. */
+
+#ifndef SO2DOCS_CORE_H
+#define SO2DOCS_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { CANONICAL, NOT_CANONICAL, NO_MEMORY } Verdict;
+
+#define TRY(step)                             \
+    do {                                      \
+        Verdict verdict_ = (step);            \
+        if (verdict_ != CANONICAL) {          \
+            return verdict_;                  \
+        }                                     \
+    } while (0)
+
+/* ---- Keys ---- */
+
+#define KEY_BYTES 32  /* keys.KEY: question id, post id, rank, size of the JSON << 4 | kind */
+#define PAIR_BYTES 16 /* A key starts with question id and post id. */
+
+/* What a record is: `keys.QUESTION`, `schema.COMMENT` and so on. Rows of tables come after posts.
+   As the kind of a whole table, POSTS and USERS, whose rows have no kind in a key. */
+typedef enum {
+    POSTS = 0,
+    QUESTION = 1,
+    ANSWER = 2,
+    USERS = 4,
+    COMMENT = 5,
+    LINK = 6,
+    VOTE = 7
+} Kind;
+
+/* The integer at `bytes` in a key, which is little-endian on every machine. */
+static inline int64_t key_integer(const char *bytes)
+{
+    uint64_t number = 0;
+    for (int i = 0; i < 8; i++) {
+        number |= (uint64_t)(unsigned char)bytes[i] << (8 * i);
+    }
+    int64_t result;
+    memcpy(&result, &number, sizeof result);
+    return result;
+}
+
+static inline void set_integer(char *bytes, int64_t number)
+{
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (char)(unsigned char)((uint64_t)number >> (8 * i));
+    }
+}
+
+/* ---- Bytes to read and bytes to write, both within bounds ----
+
+   A byte is read only after a comparison with the end of the slice, and written only after
+   `reserve`, the one place where memory grows. */
+
+#ifndef FIRST_CAPACITY
+#define FIRST_CAPACITY ((size_t)64 * 1024)
+#endif
+
+typedef unsigned char Byte;
+
+typedef struct {
+    char *bytes;
+    size_t size, capacity;
+} Buffer;
+
+/* Make room for `more` bytes. */
+static inline Verdict reserve(Buffer *buffer, size_t more)
+{
+    if (buffer->capacity - buffer->size >= more) {
+        return CANONICAL;
+    }
+    if (more > SIZE_MAX / 4 || buffer->size > SIZE_MAX / 4) {
+        return NO_MEMORY;
+    }
+    size_t capacity = 2 * (buffer->size + more);
+    if (capacity < FIRST_CAPACITY) {
+        capacity = FIRST_CAPACITY;
+    }
+    char *bytes = realloc(buffer->bytes, capacity);
+    if (bytes == NULL) {
+        return NO_MEMORY;
+    }
+    buffer->bytes = bytes;
+    buffer->capacity = capacity;
+    return CANONICAL;
+}
+
+static inline Verdict put(Buffer *out, const void *bytes, size_t size)
+{
+    TRY(reserve(out, size));
+    memcpy(out->bytes + out->size, bytes, size);
+    out->size += size;
+    return CANONICAL;
+}
+
+#define PUT_LITERAL(out, literal) put(out, literal, sizeof(literal) - 1)
+
+/* The bytes of the slice that are still to be read. */
+typedef struct {
+    const Byte *at, *end;
+} Reader;
+
+static inline size_t left(const Reader *in)
+{
+    return (size_t)(in->end - in->at);
+}
+
+/* Read `literal` if it comes next. */
+#define SKIP(in, literal)                                          \
+    (left(in) >= sizeof(literal) - 1                               \
+     && memcmp((in)->at, literal, sizeof(literal) - 1) == 0        \
+     && ((in)->at += sizeof(literal) - 1, 1))
+
+static inline int is_space(Byte byte)
+{
+    return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
+}
+
+static inline void skip_spaces(Reader *in)
+{
+    while (in->at < in->end && is_space(*in->at)) {
+        in->at++;
+    }
+}
+
+static inline int is_name_start(Byte byte)
+{
+    return (Byte)((byte | 0x20) - 'a') < 26 || byte == '_';
+}
+
+static inline int is_digit(Byte byte)
+{
+    return (Byte)(byte - '0') < 10;
+}
+
+/* ---- values.c: values of attributes to JSON; each reads the quote that ends the value, too ---- */
+
+/* Write a text as it is between the quotes of a JSON string. */
+Verdict put_text(Reader *in, Buffer *out);
+
+/* Write a text as a JSON string. */
+Verdict put_string(Reader *in, Buffer *out);
+
+/* Write a canonical number. */
+Verdict put_number(Reader *in, Buffer *out, int64_t *number);
+
+/* Write the text of `Tags` as a JSON array; `tags` is for the text before it is split. */
+Verdict put_tags(Reader *in, Buffer *out, Buffer *tags);
+
+/* ---- canonical.c: rows to keys and JSON objects ---- */
+
+/* libxml2 refuses values of a gigabyte. A longer slice than this is left to it. */
+#define MOST_SLICE_BYTES ((size_t)1 << 28)
+
+/* Post types that are neither questions nor answers, in one slice. Fifteen are known. */
+#define MOST_OTHER_TYPES 32
+
+typedef struct {
+    int64_t type;
+    size_t rows;
+} OtherType;
+
+/* What the rows of a slice became, in their order. All but the first three zero at the start. */
+typedef struct {
+    Kind table;
+    const char *reserved; /* A name that no attribute may have, besides those that are known. */
+    size_t reserved_size;
+    Buffer keys, json;
+    Buffer tags; /* The text of one `Tags`, before it is split. */
+    size_t rows;
+    int64_t last_id; /* `Id` of the last row; of no meaning without rows. */
+    OtherType other_types[MOST_OTHER_TYPES];
+    size_t other_types_count;
+} Posts;
+
+/* Convert a slice of whole rows. In the keys of a table's rows, the question id is the post id until
+   somebody knows better; of votes there is one key for each post and type, in ascending order; users
+   have their `Id` and the size of their JSON. Unless it is CANONICAL, `posts` is of no use but to be
+   freed. */
+Verdict convert_rows(const char *slice, size_t size, Posts *posts);
+
+void free_posts(Posts *posts);
+
+#ifdef Py_PYTHON_H
+
+/* ---- records.c: the records of a bucket, sorted ---- */
+
+enum { EMPTY = 2 }; /* Bytes of an object without members. */
+
+/* A record: its key, where its JSON is, the number of the block << 40 | offset, and how many are
+   before it in the dump. */
+typedef struct {
+    int64_t question_id, post_id, rank, size_and_kind, place, order;
+} Record;
+
+static inline Py_ssize_t size_of(const Record *record)
+{
+    return (Py_ssize_t)(record->size_and_kind >> 4);
+}
+
+static inline int kind_of(const Record *record)
+{
+    return (int)(record->size_and_kind & 15);
+}
+
+static inline int compare(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* The JSON of all blocks, held while it is read. */
+typedef struct {
+    Py_buffer *json;
+    Py_ssize_t count;
+} Blocks;
+
+int hold(Blocks *held, PyObject *blocks);
+void release(Blocks *held);
+
+/* Where the JSON of a record is; NULL, with an error set, if the blocks are not those that were
+   sorted. */
+const char *json_of(const Blocks *held, const Record *record);
+
+/* ---- nest.c: rows of tables and users in a post ---- */
+
+#define MOST_VOTE_TYPES 64 /* Posts with others are left to the reference; 38 are known. */
+
+/* What is nested in posts. */
+typedef struct {
+    int tables; /* A bit for each kind that was asked for. */
+    Py_buffer user_ids; /* 64-bit integers in ascending order. */
+    PyObject *users; /* A list with the JSON of each of those, or None. */
+    struct {
+        char *bytes; /* `"UpMod":` */
+        Py_ssize_t size;
+    } votes[MOST_VOTE_TYPES];
+} Nest;
+
+/* The place of an id among some in ascending order; -1 if it is not there. */
+Py_ssize_t place_of(const Py_buffer *ids, int64_t id);
+
+/* Write a post with what belongs to it: `count` records that follow it, sorted. Counts rows and
+   votes by kind. NOT_CANONICAL if only the reference knows what to write. All are in `held`. */
+Verdict put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
+                 Buffer *out, int64_t *counts);
+
+/* ---- What Python calls, described in `_core.pyi` ---- */
+
+PyObject *find_values(PyObject *module, PyObject *args);
+PyObject *join_records(PyObject *module, PyObject *args);
+PyObject *select_records(PyObject *module, PyObject *args);
+PyObject *sort_records(PyObject *module, PyObject *blocks);
+PyObject *user_ids(PyObject *module, PyObject *args);
+
+#endif
+#endif
