@@ -16,7 +16,6 @@ import orjson
 
 from so2docs.contract import card
 from so2docs.errors import DumpError, OptionError, So2docsError, flag
-from so2docs.lookup import retrieval_set
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords
 from so2docs.options.output_form import default_output, form_of
 from so2docs.options.request import checked, options_of, run_options_of, tables_to_nest
@@ -30,6 +29,7 @@ from so2docs.options.table import (
     RunOptions,
     Tables,
 )
+from so2docs.output import retrieval_set
 from so2docs.output.existing import refuse_existing
 from so2docs.output.lock import output_lock
 from so2docs.output.new_files import write_file
@@ -124,7 +124,8 @@ def convert_checked(
 
     with Catalog() as catalog:
         options = options_for(source, given, form_of(path, given), site_field, catalog)
-        names = Names(path, run.work_dir, options.form)
+        made_of_it = () if options.recipe is None else options.recipe.recipe.files
+        names = Names(path, run.work_dir, options.form, made_of_it)
         try:
             return _run(source, options, run, names, catalog, end=end, with_manifest=with_manifest)
         except DumpError as error:
@@ -145,6 +146,7 @@ def _run(
     """Both passes, on the spill of this output, which is removed when all is done."""
     with disk_errors(), opened(source, options, run, names, catalog) as found:
         posts, tables = found
+        names.make_folders()
         for file in (read := [posts.file, *(table.file for table in tables.values())]):
             names.check(file)
         if run.card:
@@ -163,8 +165,6 @@ def _run(
                     if is_once:
                         names.remove_temporaries()
                     raise
-                if options.recipe is not None and options.recipe.recipe.files:
-                    retrieval_set.finish(names.output, report)
                 if run.card or with_manifest:
                     files = filter(None, read)
                     card.describe(names, options, report, files, with_card=run.card)

@@ -91,7 +91,9 @@ def convert(
         return int(any(conversion.error is not None for conversion in done))
     if update:
         raise click.UsageError("--update is for --output-dir; --force overwrites one output")
-    report = convert_one(*_dump_and_output(paths, output), **keywords)
+    makes_folder = keywords.get("recipe") == "beir"
+    given_paths = _dump_and_output(paths, output, makes_folder=makes_folder)
+    report = convert_one(*given_paths, **keywords)
     if not quiet:
         tell(report)
     return 0
@@ -112,13 +114,16 @@ def _convert_all(
     return done
 
 
-def _dump_and_output(paths: tuple[str, ...], output: str | None) -> tuple[str, str | None]:
+def _dump_and_output(
+    paths: tuple[str, ...], output: str | None, *, makes_folder: bool
+) -> tuple[str, str | None]:
     """DUMP and OUTPUT; several dumps without a folder for their outputs are refused."""
     dump, *others = paths
     if output is not None:
         others.append(output)
     is_dump = bool(others) and (
-        others[0].lower().endswith(_DUMP_EXTENSIONS) or os.path.isdir(others[0])
+        others[0].lower().endswith(_DUMP_EXTENSIONS)
+        or (os.path.isdir(others[0]) and not makes_folder)
     )
     if len(others) > 1 or is_dump:
         raise click.UsageError("for several dumps, give a folder for the outputs: --output-dir DIR")

@@ -22,7 +22,7 @@ from so2docs.options.table import Options
 from so2docs.output.new_files import write_file
 from so2docs.output.paths import Names
 from so2docs.output.side_files import MANIFEST
-from so2docs.output.targets import TargetKind, check_own
+from so2docs.output.targets import TargetKind, check_own, check_replaceable
 from so2docs.report import Report
 
 CARD = TargetKind(
@@ -30,7 +30,6 @@ CARD = TargetKind(
     f"output, or overwrite with {flag('force', True)}",
     (b"---\n# Written by so2docs",),
 )
-_MANIFEST = TargetKind("manifest", "output", (b'{\n  "format": ',))
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 _MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
 _WHOLE = 2**64
@@ -92,8 +91,9 @@ def check_card(names: Names, options: Options, read: Iterable[str | None], *, fo
     card = os.path.join(folder, "README.md")
     if not (force and os.path.isfile(card)):
         check_own(card, CARD, filter(None, read))
-    check_own(path_of(names.output), _MANIFEST)
-    _manifests(folder)
+    own = path_of(names.output)
+    check_replaceable(own, read)
+    _manifests(folder, but=os.path.basename(own))
 
 
 def describe(
@@ -118,9 +118,10 @@ def describe(
         write_file(os.path.join(folder, "README.md"), text(_manifests(folder)).encode())
 
 
-def _manifests(folder: str) -> list[Manifest]:
-    """Those in a folder whose outputs stand there, by name."""
-    found = map(load, map(str, sorted(Path(folder or ".").glob(f".*.{MANIFEST}"))))
+def _manifests(folder: str, but: str | None = None) -> list[Manifest]:
+    """Those in a folder whose outputs are there, by name, but for one that is replaced."""
+    paths = sorted(Path(folder or ".").glob(f".*.{MANIFEST}"))
+    found = [load(str(path)) for path in paths if path.name != but]
     return [manifest for manifest in found if manifest.is_in_place(folder)]
 
 

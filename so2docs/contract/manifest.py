@@ -182,13 +182,18 @@ def _schema(options: Options) -> dict[str, Any] | None:
         return None
 
 
-def load(path: str) -> Manifest:
+def load(path: str, otherwise: str = "remove it") -> Manifest:
     """Read a manifest.
+
+    Args:
+        path: Its name.
+        otherwise: What to do if it is not made again.
 
     Raises:
         OutputError: There is none, it cannot be read, or it is damaged.
     """
-    advice = f"convert the dump again with {flag('card', True)}, or give its report"
+    again = f"convert the dump again with {flag('card', True)} and {flag('force', True)}"
+    advice = f"{again}, or {otherwise}"
     return _checked(_read(path, "manifest", advice), path, "manifest", advice)
 
 

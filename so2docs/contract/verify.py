@@ -87,7 +87,7 @@ def verify(
             os.stat(name)
         except OSError as error:
             raise unreadable_output(name, error) from error
-    manifest = load(said) if report is None else load_from_report(said, name)
+    manifest = load(said, "give its report") if report is None else load_from_report(said, name)
     is_named = manifest.output != "-"
     names = [file.name for file in manifest.files] if is_named else [os.path.basename(name)]
     paths = [os.path.join(os.path.dirname(name), of_file) for of_file in names]

@@ -34,7 +34,7 @@ from so2docs.errors import So2docsError
 from so2docs.output.journal import JournalEntry
 from so2docs.output.lock import output_lock
 from so2docs.output.new_files import NewFiles
-from so2docs.output.part_files import Finished, output_error, write_part
+from so2docs.output.part_files import Finished, explain_errors, write_part
 from so2docs.output.side_files import INDEX, side_file
 
 HEADER = b"so2docs index 2\n"
@@ -248,11 +248,8 @@ def write(
     for entry in entries or ():
         builder.add(entry.first_id, offset, entry.raw_size, entry.documents, entry.crc)
         offset += entry.size
-    try:
-        with open(part, "rb") as file:
-            data = builder.finish(end, file, file.seek(0, os.SEEK_END), record)
-    except OSError as error:
-        raise output_error(part, error) from error
+    with explain_errors(part), open(part, "rb") as file:
+        data = builder.finish(end, file, file.seek(0, os.SEEK_END), record)
     return write_part(path_of(output), data)
 
 

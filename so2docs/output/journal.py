@@ -15,7 +15,7 @@ from typing import NamedTuple
 from isal import isal_zlib
 
 from so2docs.errors import OutputError, flag
-from so2docs.output.part_files import output_error
+from so2docs.output.part_files import explain_errors
 
 _RECORD = struct.Struct("<qQQIII")
 
@@ -97,13 +97,11 @@ class Journal:
         """
         if self._path is not None and len(self._records) > self._saved:
             added = self._records[self._saved :]
-            try:
-                with open(self._path, "r+b" if self._saved else "wb") as file:
-                    file.seek(self._saved)
-                    file.write(added)
-                    file.truncate()
-            except OSError as error:
-                raise output_error(self._path, error) from error
+            mode = "r+b" if self._saved else "wb"
+            with explain_errors(self._path), open(self._path, mode) as file:
+                file.seek(self._saved)
+                file.write(added)
+                file.truncate()
             self.crc = isal_zlib.crc32(added, self.crc)
             self._saved = len(self._records)
         return self._saved

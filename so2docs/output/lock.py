@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from so2docs.errors import OutputError, So2docsError
-from so2docs.output.part_files import output_error
+from so2docs.output.part_files import explain_errors
 from so2docs.output.side_files import LOCK, side_file
 
 PATIENCE = 1.0
@@ -59,10 +59,8 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
     except ImportError:  # Windows
         return None
     while True:
-        try:
+        with explain_errors(path):
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-        except OSError as error:
-            raise output_error(path, error) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -99,10 +97,8 @@ def temporary_folder(parent: str) -> Iterator[str]:
     _remove_abandoned(parent)
     path = os.path.join(parent, f"{_TEMPORARY}{secrets.token_hex(4)}")
     with output_lock(path):
-        try:
+        with explain_errors(path):
             os.mkdir(path, 0o700)
-        except OSError as error:
-            raise output_error(path, error) from error
         try:
             yield path
         finally:

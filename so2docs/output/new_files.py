@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from so2docs.errors import So2docsError
 from so2docs.output import journal
 from so2docs.output.lock import PATIENCE, output_lock
-from so2docs.output.part_files import Finished, output_error, part_of, publish, remove, write_part
+from so2docs.output.part_files import Finished, explain_errors, part_of, publish, remove, write_part
 from so2docs.output.side_files import INDEX, side_file
 from so2docs.output.targets import check_folder, check_replaceable, refuse_existing
 
@@ -101,16 +102,15 @@ class NewFiles:
         new = [path for path in every if not os.path.lexists(path)]
         try:
             for path in set(self._outdated) - set(every):
-                remove(path)
+                with explain_errors(path):
+                    remove(path)
             publish(files)
-        except BaseException as error:
+        except BaseException:
             for path in new:  # The same command must not find what it has just made.
-                with suppress(OSError):
+                with suppress(OSError, So2docsError):
                     if every[path].find(path) == path:
                         os.unlink(path)
             self._discard()
-            if isinstance(error, OSError):
-                raise output_error(error.filename, error) from error
             raise
 
     def _discard(self) -> None:
@@ -129,10 +129,8 @@ def write_file(path: str, data: bytes) -> None:
         DiskFullError: The disk is full.
     """
     if os.path.exists(path) and not os.path.isfile(path):
-        try:
+        with explain_errors(path):
             Path(path).write_bytes(data)
-        except OSError as error:
-            raise output_error(path, error) from error
         return
     path = os.path.realpath(path)
     with NewFiles() as files:

@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from io import RawIOBase
 from pathlib import Path
@@ -96,7 +96,7 @@ class Finished:
         Reads a file that an earlier session wrote.
         """
         for name in (part_of(path), path):
-            with suppress(FileNotFoundError):
+            with explain_errors(name), suppress(FileNotFoundError):
                 status = os.stat(name)
                 if status.st_size != self.size:
                     continue
@@ -139,15 +139,8 @@ class PartFile:
                     raise OutputError("standard output is closed; name a file instead of -")
                 self._file = sys.stdout.buffer
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn what the system says into what a user can act on."""
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise output_error(self.path if self.path == "-" else self.part, error) from error
+    def _explained(self) -> AbstractContextManager[None]:
+        return explain_errors(self.path if self.path == "-" else self.part)
 
     def _opened(self) -> RawIOBase | BinaryIO:
         if self._file is None:
@@ -265,13 +258,11 @@ def finish_file(path: str) -> Finished:
         DiskFullError: The disk is full.
     """
     part = part_of(path)
-    try:
+    with explain_errors(part):
         with open(part, "r+b") as file:
             os.fsync(file.fileno())
         status = os.stat(part)
         return Finished(status.st_size, None, identity=_identity(status))
-    except OSError as error:
-        raise output_error(part, error) from error
 
 
 def publish(files: Sequence[tuple[str, Finished]]) -> None:
@@ -280,25 +271,22 @@ def publish(files: Sequence[tuple[str, Finished]]) -> None:
     Raises:
         LostFileError: One of them is lost; none gets its name then.
         OutputError: A name cannot be given.
+        DiskFullError: The disk is full.
     """
-    path = ""
-    try:
-        every = [one for path, file in files if path != "-" for one in file.all_files(path)]
-        found = {path: file.find(path) for path, file in every}
-        for path, name in found.items():
-            if name is None:
-                raise LostFileError(path)
-        for path, name in found.items():
+    every = [one for path, file in files if path != "-" for one in file.all_files(path)]
+    found = {path: file.find(path) for path, file in every}
+    for path, name in found.items():
+        if name is None:
+            raise LostFileError(path)
+    for path, name in found.items():
+        with explain_errors(path):
             if name == path:  # An earlier session gave it its name.
                 remove(part_of(path))
             else:
                 os.replace(part_of(path), path)
-        for folder in {os.path.dirname(path) or "." for path in found}:
+    for folder in {os.path.dirname(path) or "." for path in found}:
+        with explain_errors(folder):
             _sync_folder(folder)
-    except FileNotFoundError as error:
-        raise LostFileError(path) from error
-    except OSError as error:
-        raise output_error(path, error) from error
 
 
 def _sync_folder(path: str) -> None:
@@ -316,8 +304,15 @@ def _sync_folder(path: str) -> None:
             raise
 
 
-def output_error(path: str, error: OSError) -> So2docsError:
-    """The error for a file that the system will not write."""
-    if is_full(error):
-        return DiskFullError(f"{path}: the disk is full", retry="free some room")
-    return OutputError(f"{path}: cannot be written: {error.strerror or error}", retry="fix this")
+@contextmanager
+def explain_errors(path: str) -> Iterator[None]:
+    """Turn what the system says of a file that is written into an error with advice."""
+    try:
+        yield
+    except (BrokenPipeError, So2docsError):
+        raise
+    except OSError as error:
+        if is_full(error):
+            raise DiskFullError(f"{path}: the disk is full", retry="free some room") from error
+        message = f"{path}: cannot be written: {error.strerror or error}"
+        raise OutputError(message, retry="fix this") from error

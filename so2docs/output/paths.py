@@ -13,21 +13,30 @@ from so2docs.options.choices import Compression
 from so2docs.options.table import OutputForm
 from so2docs.output import index
 from so2docs.output.new_files import write_file
-from so2docs.output.part_files import remove
+from so2docs.output.part_files import explain_errors, remove
 from so2docs.output.side_files import MANIFEST, STRAYS, side_file
 from so2docs.output.targets import check_folder, check_replaceable, is_same, refuse_existing
 
 _EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
-_TEMPORARY_ENDS = (".part", ".part.pieces")
+_TEMPORARY_ENDS = (".part", ".part.pieces", ".part.rest")
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Where a conversion writes."""
+    """Where a conversion writes.
+
+    Attributes:
+        output: Name of the output, which the user gave; `-` is standard output.
+        work_dir: Folder for the spill, if the user gave one.
+        form: Form of the output.
+        made_of_it: Names, in the folder of the output, of the files that a recipe makes of it in
+            the end; the output itself is temporary then.
+    """
 
     output: str
     work_dir: str | None
     form: OutputForm = field(default_factory=OutputForm)
+    made_of_it: tuple[str, ...] = ()
 
     @property
     def stem(self) -> str:
@@ -43,14 +52,16 @@ class Names:
         return self.output.removeprefix(self.stem) if self.output != "-" else ".jsonl.gz"
 
     def file(self, label: str) -> str:
-        """The output file of this number or date: the output itself, unless it is split."""
+        """The output file of this number, date or name: the output itself, unless it is split."""
+        if label in self.made_of_it:
+            return os.path.join(os.path.dirname(self.output), label)
         return f"{self.stem}-{label}{self.extensions}" if self.form.is_split else self.output
 
     def earlier_files(self) -> list[str]:
         """Output files that exist, in order."""
-        if not self.form.is_split:
-            return [self.output] if os.path.exists(self.output) else []
-        return self._labelled()
+        if self.form.is_split:
+            return self._labelled()
+        return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
 
     def _labelled(self, end: str = "") -> list[str]:
         """Files that exist of a split output, or such with something after their names."""
@@ -93,7 +104,8 @@ class Names:
         """The indexes next to the files of this output."""
         if not self.form.has_side_record or self.output == "-":
             return []
-        return [index.path_of(path) for path in self.earlier_files() or [self.output]]
+        files = [*self.earlier_files(), self.output, *map(self.file, self.made_of_it)]
+        return [index.path_of(path) for path in dict.fromkeys(files)]
 
     @property
     def compression(self) -> Compression:
@@ -106,6 +118,11 @@ class Names:
         if self.output == "-":
             return self.work_dir
         return self.work_dir or os.path.dirname(self.output) or "."
+
+    def make_folders(self) -> None:
+        """Make the folders of the files that a recipe makes."""
+        for name in self.made_of_it:
+            os.makedirs(os.path.dirname(self.file(name)), exist_ok=True)
 
     def check(self, file: str | None) -> None:
         """Refuse to write where that cannot be, or over a file of the dump."""
@@ -126,7 +143,7 @@ class Names:
         return [*self._finals(), *self._temporaries(), self.excerpt]
 
     def _finals(self) -> list[str]:
-        whole = () if self.form.is_split else (self.output,)
+        whole = [] if self.form.is_split else [self.output, *map(self.file, self.made_of_it)]
         return [*self.earlier_files(), *whole, self.strays, *self._indexes()]
 
     def _temporaries(self) -> list[str]:
@@ -137,7 +154,8 @@ class Names:
         """Remove the unfinished files of a conversion that is not resumed."""
         if self.output != "-":
             for path in self._temporaries():
-                remove(path)
+                with explain_errors(path):
+                    remove(path)
 
     def refuse_existing(self, *, force: bool) -> None:
         """Refuse to overwrite an output, unless forced; side files without one are replaced."""

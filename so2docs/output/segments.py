@@ -13,7 +13,7 @@ from pathlib import Path
 
 from isal import isal_zlib
 
-from so2docs.output.part_files import output_error
+from so2docs.output.part_files import explain_errors
 from so2docs.store.disk import write_all
 
 
@@ -80,18 +80,15 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
     """
     offset = 0
     stored: list[list[Segment]] = []
-    try:
-        with open(path, "wb", buffering=0) as file:
-            for group in groups:
-                stored.append([])
-                for segment in group:
-                    write_all(file, segment.data)
-                    size = len(segment.data)
-                    place = Stored(path, offset, size, isal_zlib.crc32(segment.data))
-                    stored[-1].append(replace(segment, data=b"", stored=place))
-                    offset += size
-    except OSError as error:
-        raise output_error(path, error) from error
+    with explain_errors(path), open(path, "wb", buffering=0) as file:
+        for group in groups:
+            stored.append([])
+            for segment in group:
+                write_all(file, segment.data)
+                size = len(segment.data)
+                place = Stored(path, offset, size, isal_zlib.crc32(segment.data))
+                stored[-1].append(replace(segment, data=b"", stored=place))
+                offset += size
     return stored
 
 

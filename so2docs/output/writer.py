@@ -14,9 +14,8 @@ from so2docs.options.table import MOST_FILES, UNDATED, Options
 from so2docs.options.values import bounds
 from so2docs.output import formats
 from so2docs.output.document_file import DocumentFile, Unfinished, WriterProgress
-from so2docs.output.file import remove_journal
 from so2docs.output.index import path_of as index_of
-from so2docs.output.part_files import Finished, output_error, publish, remove
+from so2docs.output.part_files import Finished, explain_errors, publish, remove
 from so2docs.output.paths import Names
 from so2docs.output.provenance import Provenance
 from so2docs.output.segments import Segment
@@ -153,13 +152,10 @@ def publish_all(names: Names, files: Sequence[Finished], strays: Finished | None
         return
     made += [(names.file(file.label), file) for file in files]
     paths = [path for name, file in made for path, _ in file.all_files(name)]
-    try:
-        publish(made)
-        for path in paths:
-            remove_journal(path)
-        earlier = [path for path in names.earlier_files() if path not in paths]
-        outdated = [*names.side_files, *earlier, *map(index_of, earlier)]
-        for path in set(outdated) - set(paths):
+    publish(made)
+    earlier = [path for path in names.earlier_files() if path not in paths]
+    outdated = [*names.side_files, *earlier, *map(index_of, earlier)]
+    for path in set(outdated) - set(paths):
+        with explain_errors(path):
             remove(path)
-    except OSError as error:
-        raise output_error(error.filename, error) from error
+    names.remove_temporaries()

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from shutil import disk_usage
 
 from so2docs.options.table import Options, RunOptions
+from so2docs.output import retrieval_set
 from so2docs.output.existing import refuse_existing
 from so2docs.output.part_files import LostFileError
 from so2docs.output.paths import Names
@@ -105,7 +106,7 @@ class Session:
         if sealed := self.spill.get("sealed"):
             done = Sealed.from_json(sealed)
             try:
-                done.publish(self.names)
+                self.publish(done)
             except LostFileError as lost:
                 log.info(f"{lost.path} is not as it was left; it is not published")
             else:
@@ -134,8 +135,15 @@ class Session:
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
         self.spill.put("sealed", done.to_json())
         self.spill.remove_temporary()
-        done.publish(self.names)
+        self.publish(done)
         return report
+
+    def publish(self, done: Sealed) -> None:
+        """Give finished files their names, after those of the recipe are made."""
+        if self.names.made_of_it and not done.files[0].label:
+            done.files = retrieval_set.finish(self.names, done.files[0], done.report)
+            self.spill.put("sealed", done.to_json())
+        done.publish(self.names)
 
     def check_room(self, budget: int) -> int:
         """Free bytes that are left on the disk of the spill if it takes what it will.

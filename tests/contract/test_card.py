@@ -294,6 +294,39 @@ def test_several_outputs_share_a_card(tmp_path: Path) -> None:
     assert "bread" not in (tmp_path / "out" / "README.md").read_text()
 
 
+@pytest.mark.parametrize("text", ["", "no manifest", '{\n  "format": 1'])
+def test_advice_about_a_damaged_manifest(text: str, tmp_path: Path) -> None:
+    output, other = convert(tmp_path), tmp_path / "other.jsonl"
+    manifest_of(output).write_text(text)
+    with pytest.raises(
+        so2docs.OutputError, match=r"card=True and force=True, or remove it"
+    ) as said:
+        so2docs.convert(SAMPLES / "posts.xml", other, card=True)
+    assert str(manifest_of(output)) in str(said.value)
+    assert not other.exists()
+    with pytest.raises(so2docs.OutputError, match=r"card=True and force=True, or give its report"):
+        so2docs.verify(output)
+    convert(tmp_path, force=True)
+    so2docs.verify(output)
+    manifest_of(output).write_text(text)
+    manifest_of(output).unlink()
+    so2docs.convert(SAMPLES / "posts.xml", other, card=True)
+    so2docs.verify(other)
+
+
+def test_a_manifest_of_an_output_that_is_gone_is_replaced(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    output.unlink()
+    manifest_of(output).write_text("damaged")
+    so2docs.verify(convert(tmp_path))
+
+
+def test_a_manifest_goes_with_its_output(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    so2docs.convert(SAMPLES / "votes.xml", output, force=True)
+    assert not manifest_of(output).exists()
+
+
 @pytest.mark.parametrize("name", ["README.md", ".q.jsonl.manifest"])
 def test_a_card_that_cannot_be_written_is_written_by_the_same_command(
     name: str, tmp_path: Path

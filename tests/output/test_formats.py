@@ -368,6 +368,19 @@ def test_elasticsearch_index(tmp_path: Path) -> None:
     assert {action["index"]["_index"] for action in actions} == {"so-2024"}
 
 
+def test_strays_whose_output_is_gone_are_replaced(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl"
+    so2docs.convert(SAMPLES / "strays.xml", output, jobs=1)
+    wanted = (tmp_path / ".q.jsonl.strays").read_bytes()
+    output.unlink()
+    (tmp_path / ".q.jsonl.strays").write_bytes(b"former")
+    so2docs.convert(SAMPLES / "strays.xml", output, jobs=1)
+    assert (tmp_path / ".q.jsonl.strays").read_bytes() == wanted
+    output.unlink()
+    so2docs.convert(SAMPLES / "votes.xml", output, jobs=1)
+    assert not (tmp_path / ".q.jsonl.strays").exists()
+
+
 def test_strays_beside_any_format(tmp_path: Path) -> None:
     wanted = unpacked(SAMPLES / "strays.strays.jsonl")
     cases: list[tuple[FormatName, str, str]] = [

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from json import dumps
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command import COMMAND
-from support.dumps import left_by, some_rows, write_dump
+from support.dumps import left_by, row, some_rows, write_dump
 from support.places import CHECKOUT
 from support.processes import children, members
 
@@ -197,12 +199,26 @@ def test_frozen_and_thawed(
 
 
 @pytest.mark.parametrize("kind", ["kill", "fail"])
-def test_stopped_at_every_step_on_the_file_system(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {},
+        {"recipe": "beir", "links": "PostLinks.xml"},
+        {"split_files": 2, "card": True, "report": ""},
+    ],
+    ids=["", "beir", "card"],
+)
+def test_stopped_at_every_step_on_the_file_system(
+    kind: str, keywords: dict[str, Any], tmp_path: Path
+) -> None:
     small = write_dump(tmp_path / "Posts.xml", *some_rows(400 if LONG else 60))
+    links = [row(Id=i, PostId=i, RelatedPostId=j, LinkTypeId=3) for i in range(99) for j in (2, 9)]
+    write_dump(tmp_path / "PostLinks.xml", *links)
     done = subprocess.run(
-        [sys.executable, "-m", "support.steps", small, tmp_path / "out", kind],
+        [sys.executable, "-m", "support.steps", small, tmp_path / "out", kind, dumps(keywords)],
         check=False,
-        cwd=CHECKOUT / "tests",
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "tests")},
         capture_output=True,
         text=True,
         timeout=600,

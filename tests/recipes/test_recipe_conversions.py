@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support import oracle_recipes, oracle_tables
+from support.command import run
 from support.formats_read_back import json_array, jsonl
 from support.messages import heard
 from support.places import DUMPS, NO_DUMPS, SAMPLES
@@ -390,6 +391,10 @@ def test_a_retrieval_set_is_resumed(
     with pytest.raises(so2docs.OutputError, match=r"exists.*; choose another output"):
         so2docs.convert(dump, tmp_path / "set", recipe="beir")
     so2docs.convert(dump, tmp_path / "set", recipe="beir", force=True)
+    command = ["convert", dump, tmp_path / "set", "--recipe", "beir"]
+    assert "is up to date" in run(*command).stderr
+    assert run(*command, "--force", "-q").returncode == 0
+    assert set_of(tmp_path / "set") == set_of(tmp_path / "expected")
 
 
 def stopped_at_qrels(usual: Callable[..., None]) -> Callable[..., None]:

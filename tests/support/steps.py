@@ -1,6 +1,8 @@
 """A script: stop a conversion at every step that it takes on the file system, and go on.
 
-    PYTHONPATH=tests python -m support.steps DUMP FOLDER kill|fail [STRIDE]
+    PYTHONPATH=tests python -m support.steps DUMP FOLDER kill|fail [KEYWORDS]
+
+KEYWORDS are those of `so2docs.convert`, as JSON.
 
 Every `open`, `rename`, `remove`, `mkdir` and `rmdir` is a step. At each in turn the process is
 killed (SIGKILL) or the system says that the disk is full; then the same conversion is run again and
@@ -9,21 +11,27 @@ is why it is a script of its own.
 """
 
 import errno
+import json
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import so2docs
 
 STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "sqlite3.connect"}
+KEYWORDS: dict[str, Any] = {}
 WENT_WELL, FAILED_WELL, FAILED_BADLY, RAN_OUT = 0, 3, 4, 5
 
 
 def convert(dump: Path, folder: Path) -> None:
-    so2docs.convert(dump, folder / "questions.jsonl.gz", jobs=1, chunk_bytes=2000)
+    if "report" in KEYWORDS:
+        KEYWORDS["report"] = folder / "report.json"
+    name = "set" if KEYWORDS.get("recipe") == "beir" else "questions.jsonl.gz"
+    so2docs.convert(dump, folder / name, jobs=1, chunk_bytes=2000, **KEYWORDS)
 
 
 def in_child(work: Callable[[], None]) -> int:
@@ -64,10 +72,12 @@ def disturbed(dump: Path, folder: Path, step: int, kind: str) -> None:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    found = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {name: b"" if name.endswith("report.json") else found[name] for name in found}
 
 
-def main(dump: Path, folder: Path, kind: str, stride: int = 1) -> None:
+def main(dump: Path, folder: Path, kind: str, keywords: str = "{}") -> None:
+    KEYWORDS.update(json.loads(keywords))
     folder.mkdir()
     convert(dump, folder)
     expected = files(folder)
@@ -79,13 +89,16 @@ def main(dump: Path, folder: Path, kind: str, stride: int = 1) -> None:
         if code == RAN_OUT:
             break
         assert code in (-signal.SIGKILL, FAILED_WELL, WENT_WELL), (step, code)
+        if code == WENT_WELL:  # A lock that cannot be removed is left for whoever comes next.
+            for lock in folder.rglob("*.lock"):
+                lock.unlink()
         if files(folder) != expected:  # Else an empty folder was all that was left to remove.
             code = in_child(lambda: convert(dump, folder))
             assert code == WENT_WELL, (step, code, sorted(files(folder)))
         assert files(folder) == expected, (step, sorted(files(folder)))
-        step += stride
+        step += 1
     print(step)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

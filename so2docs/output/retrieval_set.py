@@ -1,0 +1,166 @@
+"""The records of recipe `beir` -> the folder of a retrieval set.
+
+What is relevant to a query may come later in the dump, or be left out by a filter: so the records
+go to one file first, which never gets its name, and are read back once all ids of the corpus are
+known. Memory: a bit for each id between the lowest and the highest of a page of 32,768.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from so2docs.errors import OptionError, flag
+from so2docs.options.request import recipe_of
+from so2docs.output.compression import SEGMENT_BYTES, compress
+from so2docs.output.file import Output
+from so2docs.output.index import Index
+from so2docs.output.part_files import Finished, LostFileError, part_of
+from so2docs.output.paths import Names
+from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES
+from so2docs.report import Report
+
+RECORDS = "records.jsonl"
+_HEADER = b"query-id\tcorpus-id\tscore\n"
+_CORPUS = b'{"%b":' % CORPUS.encode()
+_ID = b'{"_id":"'
+_PAGE_BITS = 15
+
+
+def records_path(output: str | os.PathLike[str] | None, given: Mapping[str, Any]) -> str | None:
+    """The file of records of a retrieval set, in its folder.
+
+    Returns:
+        None if no retrieval set is asked for.
+
+    Raises:
+        OptionError: An option asks for another form.
+    """
+    choice = recipe_of(given)
+    if choice is None or not choice.recipe.files:
+        return None
+    for name in ("format", "compression", "split_size", "split_files", "split_by", "split_share"):
+        if given.get(name) is not None:
+            raise OptionError(
+                f"{flag('recipe', 'beir')} is a folder of plain files; leave {flag(name)} out"
+            )
+    folder = Path("beir" if output is None else os.fspath(output))
+    if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
+        raise OptionError(
+            f"{flag('recipe', 'beir')} writes a folder of files; {folder} is not a folder"
+        )
+    return str(folder / RECORDS)
+
+
+def finish(names: Names, records: Finished, report: Report) -> list[Finished]:
+    """Make the files of a retrieval set, which are left to be published.
+
+    Args:
+        names: Where the conversion writes.
+        records: The file of records.
+        report: What is said of the conversion; its output is the folder.
+
+    Raises:
+        LostFileError: The records are not as they were left.
+        OutputError: A file cannot be written.
+    """
+    for path, file in records.all_files(names.output):
+        if file.find(path) != part_of(path):
+            raise LostFileError(path)
+    part, made = part_of(names.output), b""
+    if records.index is not None:
+        made = Index(Path(part_of(names.index)).read_bytes()).record
+    counts = dict.fromkeys(FILES, 0)
+    ids = _Ids()
+    with ExitStack() as files:
+        corpus, queries, qrels = (files.enter_context(_Lines(names.file(name))) for name in FILES)
+        with open(part, "rb") as lines, open(f"{part}.rest", "wb") as others:
+            for line in lines:
+                if line.startswith(_CORPUS):
+                    entry = line[len(_CORPUS) : -2]
+                    ids.add(int(entry[len(_ID) : entry.index(b'"', len(_ID))]))
+                    corpus.write(entry + b"\n")
+                    counts[CORPUS] += 1
+                else:
+                    others.write(line)
+        qrels.write(_HEADER)
+        with open(f"{part}.rest", "rb") as lines:
+            for query, relevant in _queries(lines):
+                known = [found for found in relevant if int(found) in ids]
+                if known:
+                    queries.write(orjson.dumps(query) + b"\n")
+                    for found in known:
+                        qrels.write(f"{query['_id']}\t{found}\t1\n".encode())
+                    counts[QUERIES] += 1
+                    counts[QRELS] += len(known)
+        finished = [
+            file.finish(name, made)
+            for file, name in zip((corpus, queries, qrels), FILES, strict=True)
+        ]
+    report.output, report.files = os.path.dirname(names.output), len(FILES)
+    report.records, report.output_bytes = sum(counts.values()), sum(one.size for one in finished)
+    return finished
+
+
+class _Lines:
+    """A file that is written line by line."""
+
+    def __init__(self, path: str) -> None:
+        self._output = Output(path, "none")
+        self._held = bytearray()
+
+    def write(self, line: bytes) -> None:
+        self._held += line
+        if len(self._held) >= SEGMENT_BYTES:
+            self._append()
+
+    def _append(self) -> None:
+        self._output.append(compress(bytes(self._held), "none", 0))
+        self._held.clear()
+
+    def finish(self, label: str, made: bytes) -> Finished:
+        self._append()
+        return self._output.seal(made, label)
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._output.file.close()
+
+
+def _queries(lines: BinaryIO) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """Each query, with the ids of what is relevant to it."""
+    query: dict[str, str] = {}
+    relevant: list[str] = []
+    for line in lines:
+        ((file, record),) = orjson.loads(line).items()
+        if file == QUERIES:
+            if query:
+                yield query, relevant
+            query, relevant = record, []
+        else:
+            relevant.append(record["corpus-id"])
+    if query:
+        yield query, relevant
+
+
+class _Ids:
+    """A set of ids, a bit each."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, bytearray] = defaultdict(lambda: bytearray(1 << _PAGE_BITS - 3))
+
+    def add(self, number: int) -> None:
+        page = self._pages[number >> _PAGE_BITS]
+        page[(number >> 3) % len(page)] |= 1 << (number & 7)
+
+    def __contains__(self, number: int) -> bool:
+        page = self._pages.get(number >> _PAGE_BITS)
+        return page is not None and bool(page[(number >> 3) % len(page)] >> (number & 7) & 1)
