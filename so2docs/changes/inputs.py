@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from so2docs.conversion import convert_checked
-from so2docs.errors import DiskFullError, DumpError, OptionError, OutputError, flag, resumable
+from so2docs.errors import DumpError, OptionError, resumable
 from so2docs.lookup.collection import Collection
 from so2docs.lookup.collection import open as open_output
 from so2docs.lookup.file_kinds import is_output, start_of
+from so2docs.output.lock import temporary_folder
 from so2docs.progress import log
-from so2docs.store.disk import is_full
 
 
 @contextmanager
@@ -37,17 +36,9 @@ def opened(
         with open_output(path, progress=progress) as found:
             yield found
         return
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="so2docs-", dir=work_dir)
-    except OSError as error:
-        kind = DiskFullError if is_full(error) else OutputError
-        raise kind(
-            f"{work_dir or tempfile.gettempdir()}: cannot be written: {error.strerror}; "
-            f"choose another {flag('work_dir')}"
-        ) from error
     # Nothing stays of what was converted, neither to resume from nor to look at.
-    with folder as name, resumable(False):
-        made = os.path.join(name, "questions.jsonl.gz")
+    with resumable(False), temporary_folder(work_dir) as folder:
+        made = os.path.join(folder, "questions.jsonl.gz")
         log.info("%s: is a dump; converting it first", path)
         try:
             convert_checked(path, made, {**options, "progress": progress, "level": 1})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -16,6 +15,7 @@ from so2docs.errors import DumpError, OptionError
 from so2docs.inspection.audit import Audit, Check
 from so2docs.inspection.rows import Found, look
 from so2docs.options.sites import site_of
+from so2docs.output.lock import temporary_folder
 from so2docs.passes.workers import Workers
 from so2docs.progress import Progress
 from so2docs.report import as_size
@@ -191,7 +191,7 @@ def inspect(
         raise OptionError("standard input cannot be inspected; give the name of a file")
     folder = None if work_dir is None else os.fspath(work_dir)
     count = jobs or os.cpu_count() or 1
-    with Catalog() as catalog, tempfile.TemporaryDirectory(dir=folder) as temporary:
+    with Catalog() as catalog, temporary_folder(folder) as temporary:
         tables = _find(path, catalog)
         files = _files(tables, sha256)
         found: dict[str, InspectedTable] = {}

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from so2docs.errors import OutputError, So2docsError
+from so2docs.errors import OutputError, So2docsError, flag
 from so2docs.output.part_files import explain_errors
 from so2docs.output.side_files import LOCK, side_file
 
@@ -84,16 +85,21 @@ def _lock(output: str, path: str, deadline: float) -> int | None:
 
 
 @contextmanager
-def temporary_folder(parent: str) -> Iterator[str]:
-    """A folder that is removed at the end; those of killed processes go with it.
+def temporary_folder(parent: str | None) -> Iterator[str]:
+    """A folder that is removed at the end; those that killed processes left are removed, too.
 
     Args:
-        parent: Where it is made.
+        parent: Where it is made; the system's folder for temporary files if None.
 
     Raises:
         OutputError: It cannot be made.
         DiskFullError: The disk is full.
     """
+    parent = parent or tempfile.gettempdir()
+    if not os.path.isdir(parent):
+        raise OutputError(f"{parent}: the folder for temporary files does not exist; make it first")
+    if not os.access(parent, os.W_OK):
+        raise OutputError(f"{parent}: is not writable; choose another {flag('work_dir')}")
     _remove_abandoned(parent)
     path = os.path.join(parent, f"{_TEMPORARY}{secrets.token_hex(4)}")
     with output_lock(path):

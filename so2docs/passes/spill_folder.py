@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -60,7 +59,7 @@ def opened_spill(names: Names, *, restart: bool = False, is_once: bool = False) 
     if names.output == "-":
         with (
             resumable(False),
-            temporary_folder(parent or tempfile.gettempdir()) as folder,
+            temporary_folder(parent) as folder,
             closing(Spill(folder)) as spill,
         ):
             yield spill

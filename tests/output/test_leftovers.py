@@ -1,0 +1,145 @@
+"""What a killed command leaves is removed by the next one, and nothing else is."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.dumps import some_rows, write_dump
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.output.lock import temporary_folder
+from so2docs.store import disk
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
+
+KILLED = """
+import os, signal, sys
+from so2docs.__main__ import main
+
+def kill(event, arguments):
+    if event == sys.argv[1] and sys.argv[2] in str(arguments[0]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(kill)
+main(sys.argv[3:])
+"""
+"""The command, which is killed at an event of the file system."""
+
+COMMANDS = {
+    "diff of dumps": (
+        ["diff", "old.xml", "new.xml", "c.jsonl", "-q", "--work-dir", "work"],
+        ".gz.part",
+    ),
+    "convert to stdout": (["convert", "old.xml", "-", "-q", "--work-dir", "work"], ".blocks"),
+    "inspect": (["inspect", "old.xml", "--work-dir", "work"], "work/so2docs-"),
+}
+
+
+def killed(event: str, name: str, command: list[str], folder: Path) -> None:
+    words = [sys.executable, "-c", KILLED, event, name, *command]
+    done = subprocess.run(words, cwd=folder, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    for name in ("old", "new"):
+        write_dump(tmp_path / f"{name}.xml", *some_rows(30 + len(name)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_temporary_folder_of_a_killed_command_goes_with_the_next(name: str, folder: Path) -> None:
+    command, at = COMMANDS[name]
+    ours = folder / "work" / "so2docs-data"
+    ours.mkdir()
+    killed("open", at, command, folder)
+    left = {path.name for path in (folder / "work").iterdir()} - {ours.name}
+    assert len(left) == 2  # The folder and its lock.
+    with temporary_folder(str(folder / "work")) as made:
+        assert {path.name for path in (folder / "work").iterdir()} == {
+            ours.name,
+            Path(made).name,
+            f".{Path(made).name}.lock",
+        }
+    assert list((folder / "work").iterdir()) == [ours]
+
+
+def test_a_temporary_folder_in_use_stays(tmp_path: Path) -> None:
+    with temporary_folder(str(tmp_path)) as first:
+        (Path(first) / "file").touch()
+        with temporary_folder(str(tmp_path)) as second:
+            assert Path(first, "file").exists()
+            assert first != second
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("event", "name", "command"),
+    [
+        ("os.rename", ".q.jsonl.manifest", ["convert", "old.xml", "q.jsonl", "--card", "-q"]),
+        ("os.rename", "README.md", ["convert", "old.xml", "q.jsonl", "--card", "-q"]),
+        ("os.rename", "r.json", ["convert", "old.xml", "q.jsonl", "--report", "r.json", "-q"]),
+        ("os.rename", "q.db", ["sqlite", "old.xml", "q.db", "-q"]),
+        ("os.rename", "q.metadata.json", ["sqlite", "old.xml", "q.db", "-q"]),
+        ("os.rename", "c.jsonl", ["diff", "old.xml", "new.xml", "c.jsonl", "-q"]),
+        ("os.rename", "page.html", ["stats", "old.jsonl", "--html", "page.html", "-q"]),
+    ],
+)
+def test_the_same_command_leaves_nothing_of_one_that_was_killed(
+    event: str, name: str, command: list[str], folder: Path
+) -> None:
+    so2docs.convert(folder / "old.xml", folder / "old.jsonl")
+    killed(event, name, command, folder)
+    assert list(folder.glob("*.part")) + list(folder.glob(".*.part"))
+    words = [sys.executable, "-m", "so2docs", *command]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / name).exists()
+    left = {path.name for path in folder.iterdir() if path.suffix in (".part", ".lock", ".spill")}
+    assert left == set()
+
+
+def test_a_shortage_before_the_start_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "_SPILL_SHARE", 1e15)
+    with pytest.raises(so2docs.DiskFullError, match="are needed for the spill"):
+        so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_dump_that_is_read_once_leaves_nothing(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", *some_rows(3000, body_bytes=1000))
+    with pytest.raises(so2docs.RecipeError), dump.open("rb") as file:
+        so2docs.convert(file, tmp_path / "q.jsonl", recipe=fail_at_the_end, jobs=1)
+    assert os.listdir(tmp_path) == ["Posts.xml"]
+
+
+def fail_at_the_end(question: dict[str, object]) -> dict[str, object]:
+    if int(str(question["Id"])) > 100_000:
+        raise ValueError
+    return {"Id": question["Id"]}
+
+
+def test_what_holds_a_lock_is_left_alone(tmp_path: Path) -> None:
+    """A folder whose lock is held by another process is in use."""
+    script = (
+        "import sys; from so2docs.output.lock import temporary_folder\n"
+        "with temporary_folder(sys.argv[1]) as made: print(made, flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        made = Path(holder.stdout.readline().rstrip())
+        with temporary_folder(str(tmp_path)):
+            assert made.is_dir()
+        holder.communicate("")
+    assert list(tmp_path.iterdir()) == []
