@@ -18,7 +18,7 @@ from typing import Any, Unpack, get_args
 import orjson
 
 from so2docs.conversion import check_report, convert_checked, write_report
-from so2docs.errors import OptionError, OutputError, So2docsError, WorkerDiedError, flag
+from so2docs.errors import OptionError, So2docsError, WorkerDiedError, flag, resumable
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.output_form import ending, form_of
@@ -167,7 +167,7 @@ def convert_all(
         if when_done is not None:
             when_done(conversion)
         if report_path not in (None, "-"):
-            with suppress(OutputError):  # The last one has to be written.
+            with suppress(So2docsError):  # The last one has to be written.
                 write_report(report_path, reports_with_earlier(done.values(), report_path))
 
     for source, site, output in planned:
@@ -176,16 +176,17 @@ def convert_all(
     progress = Progress(shown=bool(given.get("progress")))
     progress.plan(sum(one.size for one in todo))
     small, others = _side_by_side(todo, given)
-    with progress:
-        if small:
-            _convert_small(small, given, progress, finish)
-        for one in others:
-            with progress.part(one.site, one.size):
-                conversion = _convert(one)
-            finish(conversion)
-    result = [done[source] for source, _, _ in planned]
-    if report_path is not None:
-        write_report(report_path, reports_with_earlier(result, report_path))
+    with resumable(True):  # Outputs that are complete are not made again.
+        with progress:
+            if small:
+                _convert_small(small, given, progress, finish)
+            for one in others:
+                with progress.part(one.site, one.size):
+                    conversion = _convert(one)
+                finish(conversion)
+        result = [done[source] for source, _, _ in planned]
+        if report_path is not None:
+            write_report(report_path, reports_with_earlier(result, report_path))
     return result
 
 

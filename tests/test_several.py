@@ -325,6 +325,8 @@ def test_stopped_side_by_side(
         pytest.skip("all was done before the signal came")
     assert process.returncode == code, told
     assert b"Traceback" not in told
+    if number == signal.SIGINT:
+        assert told.splitlines()[-1].endswith(b"; run the same command again to resume")
     done = so2docs.convert_all(sites, out, nest="all", jobs=2)
     states = Counter(conversion.state for conversion in done)
     # What a worker was ending when the command was killed may have come to its end.

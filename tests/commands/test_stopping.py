@@ -1,6 +1,7 @@
 """A signal at any moment of the life of a command: while it imports, and when all is done."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 from support.dumps import some_rows, write_dump
 from support.places import SAMPLES
+
+import so2docs
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="forks")
 
@@ -64,6 +67,22 @@ from so2docs.__main__ import main
 main()
 """
 """The command, which gets a signal where Python drops the exception that comes of it."""
+
+AT_A_FILE = """
+import signal, sys
+
+number, name = int(sys.argv.pop(1)), sys.argv.pop(1)
+moments = iter([True])
+
+def stop(event, arguments):
+    if event == "open" and str(arguments[0]).endswith(name) and next(moments, False):
+        signal.raise_signal(number)
+
+sys.addaudithook(stop)
+from so2docs.__main__ import main
+main()
+"""
+"""The command, which gets a signal when it opens a file."""
 
 WHEN_ALL_IS_DONE = """
 import atexit, builtins, os, signal, sys
@@ -132,6 +151,63 @@ def test_within_a_destructor(number: int, code: int, word: str, tmp_path: Path) 
     assert done.returncode == code
     assert done.stderr.strip() == f"so2docs: {word}; the same command starts over"
     assert os.listdir(tmp_path) == ["Posts.xml"]
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "stats q.jsonl",
+        "stats q.jsonl --html new.html",
+        "sqlite q.jsonl new.db",
+        "serve q.jsonl --port 0",
+        "diff q.jsonl q.jsonl new.jsonl",
+        "diff q.jsonl Posts.xml new.jsonl",
+        "patch q.jsonl changes.jsonl new.jsonl",
+        "show q.jsonl 1",
+        "verify q.jsonl",
+    ],
+)
+def test_what_does_not_resume_does_not_say_so(
+    command: str, number: int, code: int, word: str, tmp_path: Path
+) -> None:
+    if command.startswith("serve"):
+        pytest.importorskip("starlette")
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", card=True)
+    so2docs.diff(tmp_path / "q.jsonl", tmp_path / "q.jsonl").write(tmp_path / "changes.jsonl")
+    shutil.copy(SAMPLES / "posts.xml", tmp_path / "Posts.xml")
+    before = sorted(tmp_path.iterdir())
+    at = "Posts.xml" if "Posts.xml" in command else "q.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", AT_A_FILE, str(number), at, *command.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert said in (f"so2docs: {word}", f"so2docs: {word}; the same command starts over")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", ["diff q.jsonl r.jsonl", "patch q.jsonl c.jsonl -"])
+def test_a_full_disk_where_nothing_resumes(command: str, tmp_path: Path) -> None:
+    for name, dump in (("q", "posts.xml"), ("r", "votes.xml")):
+        so2docs.convert(SAMPLES / dump, tmp_path / f"{name}.jsonl")
+    so2docs.diff(tmp_path / "q.jsonl", tmp_path / "r.jsonl").write(tmp_path / "c.jsonl")
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "so2docs", *command.split()]
+        done = subprocess.run(
+            words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    said = "so2docs: -: the disk is full; free some room; the same command starts over\n"
+    assert done.stderr == said
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
