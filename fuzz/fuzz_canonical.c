@@ -2,7 +2,7 @@
    and with every request for memory refused in turn (`make sanitize`, with REPLAY), which prints a
    checksum of all that came out: it is the same whichever way blocks are copied.
 
-   Each input stands in memory of exactly its size, so that the sanitizer sees a read of one byte too
+   Each input is in memory of exactly its size, so that the sanitizer sees a read of one byte too
    many. Its first byte says which request for memory fails. */
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of the compiled core beside the reference: `make fuzz-core`.
+"""Coverage-guided fuzzing of the compiled core next to the reference: `make fuzz-core`.
 
 Whatever bytes the fuzzer finds, the compiled core must leave them alone or come out as the
 reference does; the sanitizers watch its memory meanwhile. The first byte of an input says what the

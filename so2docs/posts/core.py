@@ -139,7 +139,7 @@ def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None
 
     Args:
         data: Whole rows, from one row's start to another's.
-        table: The table that it is of.
+        table: The table that the slice belongs to.
 
     Returns:
         What was read, a key for each record, and the JSON; or None if the slice is not canonical.

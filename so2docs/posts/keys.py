@@ -1,6 +1,6 @@
 """Keys: what the passes, the spill and the merge know of a record without parsing its JSON.
 
-A record is a post, or what belongs to one. Its key is four 64-bit integers; key and JSON stand in
+A record is a post, or what belongs to one. Its key is four 64-bit integers; key and JSON are in
 the bucket of its question, each in the order of the dump.
 """
 

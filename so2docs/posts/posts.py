@@ -1,9 +1,8 @@
 """Rows -> posts: types, tags, keys and final JSON bytes. Pure functions over plain bytes and lists.
 
-What a chunk becomes is a `Bucket` of bytes per range of question ids. A post stands in it as a
-record of four 64-bit integers in `keys` and as its JSON object in `json`, in the order of the dump.
-Whoever turns rows into posts keeps to that contract, so that a compiled step can stand beside this
-one and be checked against it.
+A chunk becomes a `Bucket` of bytes for each range of question ids. A post is a record of four
+64-bit integers in `keys` and a JSON object in `json`, in the order of the dump. The compiled core
+makes the same, and is checked against this module.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# XML 1.0, [2] Char: every character but these may stand in a document, raw or as a reference.
+# XML 1.0, [2] Char: every character but these may occur in a document, raw or as a reference.
 _REFERENCE = re.compile(rb"&#(?:x([0-9A-Fa-f]+)|([0-9]+));")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -12,7 +12,7 @@ _REPLACEMENT_BYTES = _REPLACEMENT.encode()
 
 
 def repair(data: bytes) -> tuple[bytes, int]:
-    """Replace what may not stand in an XML document by U+FFFD.
+    """Replace what an XML document may not contain by U+FFFD.
 
     Forbidden are (XML 1.0, [2] Char) control characters but tab, line feed and carriage return,
     surrogates, U+FFFE, U+FFFF and what lies beyond U+10FFFF, as bytes or as references; and bytes

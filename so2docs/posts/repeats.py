@@ -1,4 +1,4 @@
-"""Post ids that stand more than once in a dump, under different questions.
+"""Post ids that occur more than once in a dump, under different questions.
 
 Repeats under one question meet in their bucket, where the merge sees them. The others are found
 here: a set of all ids seen, one bit an id in pages of 4,096, which takes 13 MB for the 80 million
@@ -45,7 +45,7 @@ def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
         pairs: Question id and post id of each post, as 64-bit integers, in the order of the dump.
 
     Returns:
-        The pages of its post ids; and for each id that stands under several questions within the
+        The pages of its post ids; and for each id that occurs under several questions within the
         chunk, the question id of the first.
     """
     both = integers(pairs)
@@ -104,11 +104,11 @@ def first_questions(
     within: Mapping[int, Mapping[int, int]],
     at_once: int = _AT_ONCE,
 ) -> dict[int, int]:
-    """The first question in the dump of each post id that stands under several questions.
+    """The first question in the dump of each post id that occurs under several questions.
 
     Args:
         all_keys: Gives the keys of all blocks, each with its chunk, in the order of the chunks.
-        repeated: The post ids that stand in several chunks.
+        repeated: The post ids that occur in several chunks.
         within: By chunk, what `of_chunk` says of ids under several questions of that chunk.
         at_once: Ids to look at in one run over the keys, which bounds the memory.
 

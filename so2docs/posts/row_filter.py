@@ -65,7 +65,7 @@ class RowFilter:
             if sampled and all(check(row) for check in self._checks[ids[0]]):
                 kept.append(row)
                 continue
-            # Keys have to stand in the order of the dump: of repeated ids, the first one counts.
+            # Keys have to be in the order of the dump: of repeated ids, the first one counts.
             if kept:
                 posts.add(found, kept, self._projection)
                 kept = []

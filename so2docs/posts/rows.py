@@ -49,7 +49,7 @@ _SECTIONS = {
     "instruction": "a processing instruction",
 }
 
-# A character that names may have (XML 1.0, [4] NameStartChar) and that stands for no letter.
+# A character that names may have (XML 1.0, [4] NameStartChar) and that is assigned to nothing.
 _ESCAPE = "\U000effff"
 _ESCAPES = {_ESCAPE: "0", ":": "1", "xmlns": "2"}
 _TO_ESCAPE = re.compile(

@@ -1,4 +1,4 @@
-"""Rows of the tables beside `Posts.xml` -> records under a post.
+"""Rows of the other tables -> records under a post.
 
 Pure functions over plain bytes and lists. A record is what a post is (`keys.KEY`): question id,
 post id, rank, and the size of its JSON with a kind of its own. A comment or a link keeps its JSON,

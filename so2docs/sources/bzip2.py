@@ -3,7 +3,7 @@
 A block of bzip2 (at most 900 kB before its run lengths are undone) depends on no other, but nothing
 says where it starts: it follows the last bit of the one before. So the 48-bit number that starts a
 block is searched for at every bit. Each block is made a stream of its own for the standard library,
-which gives up the interpreter's lock while it works. The number may stand by chance within a block
+which gives up the interpreter's lock while it works. The number may occur by chance within a block
 (once in 30,000 GB); a block that fails is tried again together with what follows.
 
 Format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf

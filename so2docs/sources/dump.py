@@ -4,7 +4,7 @@ First in the flow: nothing here looks inside a row. Only the head and the tail o
 before the passes start, so a dump that was cut off is noticed within milliseconds; memory is
 bounded by `SLICE_BYTES` and the longest row.
 
-Cutting relies on the XML rule that a raw `<` cannot stand in an attribute value (XML 1.0, [10]
+Cutting relies on the XML rule that a raw `<` cannot be part of an attribute value (XML 1.0, [10]
 AttValue): the bytes `<row` followed by white space always start a row.
 """
 

@@ -12,7 +12,7 @@ from so2docs.errors import DumpError
 from so2docs.sources.source import BLOCK_BYTES, Reader
 
 HEAD_BYTES = 1024
-"""A declaration stands within the first bytes of a dump."""
+"""A declaration is within the first bytes of a dump."""
 
 # Longest first: the mark of UTF-32 starts with that of UTF-16.
 _MARKS = {
@@ -104,7 +104,7 @@ class Decoded:
         state = self._decoder.getstate()
         text = self._decoder.decode(data, self._ended)
         if _REPLACEMENT in text:
-            # Those that stand in the dump itself are what is left when errors are passed over.
+            # Those of the dump itself are left when errors are passed over.
             self._counter.setstate(state)
             kept = self._counter.decode(data, self._ended).count(_REPLACEMENT)
             self.repaired += text.count(_REPLACEMENT) - kept

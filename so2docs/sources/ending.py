@@ -126,11 +126,11 @@ def empty_root_error(path: str, place: Place) -> MalformedDumpError:
 
 
 def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpError) -> None:
-    """Read to the end of a dump, and raise `error` unless only Misc stands there.
+    """Read to the end of a dump, and raise `error` unless only Misc is there.
 
     Args:
         data: What has been read already.
-        read: Returns at most so many bytes; none at the end of the dump.
+        read: Returns at most as many bytes as asked for; none at the end of the dump.
         error: What to raise.
     """
     while True:
@@ -182,7 +182,7 @@ def find_in_file(
         try:
             at, is_closed = ending.find(tail, is_all=True)
         except MalformedDumpError as error:
-            if begin > start and window < HEAD_LIMIT:  # The tag may stand in a long comment.
+            if begin > start and window < HEAD_LIMIT:  # The tag may be in a long comment.
                 window = HEAD_LIMIT
                 continue
             end = error.place.offset if error.place else 0

@@ -18,11 +18,11 @@ BLANK = b" \t\r\n"
 """White space: XML 1.0, [3] S. Python counts more characters as such."""
 
 HEAD_LIMIT = 16 * 1024 * 1024
-"""A longer prolog is none."""
+"""Longer prologs are refused."""
 
 _WINDOW = 64 * 1024
 
-# What may stand before the root's start tag: XML 1.0, [22] prolog. No byte is tried in two ways, so
+# What may precede the root's start tag: XML 1.0, [22] prolog. No byte is tried in two ways, so
 # that a prolog without an end takes no longer than any other.
 _BEFORE_ROOT = re.compile(
     rb"""(?:\xef\xbb\xbf)?
@@ -69,7 +69,7 @@ def read_prolog(path: str, read: Callable[[int], bytes], wanted: Table) -> Prolo
 
     Args:
         path: Name of the dump, for messages.
-        read: Returns at most so many bytes; none at the end of the dump.
+        read: Returns at most as many bytes as asked for; none at the end of the dump.
         wanted: What it is to be.
 
     Raises:

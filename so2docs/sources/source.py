@@ -50,7 +50,7 @@ class Peekable:
 
 
 class Counted:
-    """A reader that counts, for what cannot tell where it stands.
+    """A reader that counts, for what cannot tell its position.
 
     Attributes:
         count: Bytes read so far.

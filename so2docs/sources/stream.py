@@ -45,7 +45,7 @@ class StreamDump:
         path: Its name, for messages.
         frame: The root's start and closing tags.
         first_line: Line of the first byte after the start tag, from 1.
-        head: What stands up to there, in UTF-8.
+        head: What is before it, in UTF-8.
         encoding: Of the dump, before it was decoded.
         chunk_bytes: 0, for pieces that grow with the stream.
         size: Bytes of the decompressed dump up to its closing tag: expected at first, true at the
@@ -91,7 +91,7 @@ class StreamDump:
     def chunks(self, size: int, done: Collection[int], folder: Path) -> Iterator[Chunk]:
         """Read the stream, and cut it into pieces.
 
-        What is wrong with it is kept for `check_end`, so that whatever stands before is committed.
+        What is wrong with it is kept for `check_end`, so that whatever precedes it is committed.
 
         Args:
             size: Bytes of a piece; 0 for pieces that grow.

@@ -1,7 +1,7 @@
-"""The rows of a stream, handed on in pieces of whole rows, and the end of the dump checked.
+"""Hand on the rows of a stream in pieces of whole rows, and check the end of the dump.
 
-Cutting relies on the same rule of XML as that of a file (`dump`): `<row` starts a row, wherever it
-stands. Memory is a block, and what a block may end with.
+A stream is cut where rows start (`rows.ROW_START`), as a file is. Memory is a block, and what a
+block may end with.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class StreamedRows:
 
     Args:
         path: Name of the dump, for messages.
-        read: Returns at most so many bytes; none at the end of the stream.
+        read: Returns at most as many bytes as asked for; none at the end of the stream.
         prolog: The start of the stream, which has been read already.
         wanted: What the dump is to be.
     """

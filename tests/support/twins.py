@@ -20,7 +20,7 @@ from support.places import SAMPLES
 
 ROW = '<row Id="7" PostTypeId="1" %s />'
 
-# What may stand in a row, and whether it is canonical.
+# What may be in a row, and whether it is canonical.
 TAKEN = [
     "",
     'Body=""',

@@ -13,7 +13,7 @@
      number    = "-"? ("0" | [1-9] [0-9]{0,17})                          but not "-0"
      space     = TAB | LF | CR | " "
 
-   No name stands twice in a row, starts with "xml" (in any case) or is reserved; the values of
+   No name occurs twice in a row, starts with "xml" (in any case) or is reserved; the values of
    `posts.NUMBERS` are numbers; every row has `Id` and `PostTypeId`, and an answer `ParentId`. A row
    has at most MOST_ATTRIBUTES, and a slice at most MOST_OTHER_TYPES. Rows of the other tables are the
    same with the numbers and reserved names of their own: every one has an `Id`, and all but users a

@@ -185,8 +185,7 @@ typedef struct {
 
 /* Convert a slice of whole rows. In the keys of a table's rows, the question id is the post id until
    somebody knows better; of votes there is one key for each post and type, in ascending order; users
-   have their `Id` and the size of their JSON. Unless it is CANONICAL, `posts` is of no use but to be
-   freed. */
+   have their `Id` and the size of their JSON. Unless it is CANONICAL, `posts` can only be freed. */
 Verdict convert_rows(const char *slice, size_t size, Posts *posts);
 
 void free_posts(Posts *posts);

@@ -17,7 +17,7 @@ typedef struct {
 typedef struct {
     const char *opening; /* Bytes between the fields of a question and its answers. */
     Py_ssize_t opening_size;
-    const char *closing; /* Bytes after each document of a run; none if each stands alone. */
+    const char *closing; /* Bytes after each document of a run; none if each is returned by itself. */
     Py_ssize_t closing_size;
     int with_answers, by_votes;
     Py_buffer repeated; /* Ids of posts under several questions, in ascending order. */

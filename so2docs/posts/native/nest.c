@@ -13,7 +13,7 @@
 
 enum { OWNER, LAST_EDITOR, USER, MARKED };
 
-/* What all names of such members end with, and what may stand before it. */
+/* What all names of such members end with, and what may precede it. */
 static const char MARK[] = "UserId\":";
 enum { MARK_BYTES = sizeof(MARK) - 1, MOST_ID_DIGITS = 18 };
 
@@ -42,13 +42,13 @@ static const char *last_mark(const char *start, const char *end)
     return NULL;
 }
 
-/* Whether the mark that ends at `end` is of a member of this name, which begins with a quote. */
+/* Whether the mark that ends at `end` belongs to a member of this name, which begins with a quote. */
 static int is_of(const char *start, const char *end, const char *name, Py_ssize_t size)
 {
     return end - start >= size + MARK_BYTES && memcmp(end - MARK_BYTES - size, name, (size_t)size) == 0;
 }
 
-/* Where the ids of users stand in an object that ends at `end`: NULL for those that it has not. */
+/* Find the ids of users in an object that ends at `end`: NULL for those that it lacks. */
 static void find_users(const char *start, const char *end, int is_row, const char *found[MARKED])
 {
     found[OWNER] = found[LAST_EDITOR] = found[USER] = NULL;
@@ -95,7 +95,7 @@ Py_ssize_t place_of(const Py_buffer *ids, int64_t id)
     return -1;
 }
 
-/* Write the user whose id stands at `at`, with `name` before it; nothing if nobody has it. */
+/* Write the user whose id is at `at`, with `name` before it; nothing if nobody has it. */
 static Verdict put_user(const char *at, const char *end, const Nest *nest, const char *name,
                         Buffer *out)
 {

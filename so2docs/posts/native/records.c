@@ -43,7 +43,7 @@ static int get_block(PyObject *blocks, Py_ssize_t number, Py_buffer *keys, Py_bu
     return 0;
 }
 
-/* Bytes of the JSON of a record; -1 if there are not so many left in its block. */
+/* Bytes of the JSON of a record; -1 if its block has fewer left. */
 static Py_ssize_t checked_size(const char *key, Py_ssize_t left)
 {
     int64_t size_and_kind = key_integer(key + 24);

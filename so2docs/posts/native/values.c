@@ -55,7 +55,7 @@ static int is_allowed(uint32_t code)
            || (0xE000 <= code && code <= 0xFFFD) || (0x10000 <= code && code <= 0x10FFFF);
 }
 
-/* Write an allowed character as it stands in a JSON string. */
+/* Write an allowed character in the form of a JSON string. */
 static Verdict put_character(Buffer *out, uint32_t code)
 {
     switch (code) {
@@ -166,7 +166,7 @@ static inline Verdict put_sequences(Reader *in, Buffer *out)
     return CANONICAL;
 }
 
-/* Whether a byte of a value is the same in JSON, whatever stands around it. */
+/* Whether a byte of a value is the same in JSON, whatever is around it. */
 static inline int is_plain(Byte byte)
 {
     return is_between(byte, 0x20, 0x7F) && byte != '"' && byte != '&' && byte != '<'
@@ -254,7 +254,7 @@ static inline Verdict put_plain(Reader *in, Buffer *out)
     return CANONICAL;
 }
 
-/* Write a value as it stands between the quotes of a JSON string; read the quote that ends it. */
+/* Write a value in the form of a JSON string, without quotes; read the quote that ends it. */
 Verdict put_text(Reader *in, Buffer *out)
 {
     for (;;) {
@@ -310,7 +310,7 @@ Verdict put_number(Reader *in, Buffer *out, int64_t *number)
     return put(out, text, (size_t)(in->at - text) - 1);
 }
 
-/* Split the text of `Tags` as `posts.tags` does. It may be split as it stands in a JSON string: no
+/* Split the text of `Tags` as `posts.tags` does. It may be split in the form of a JSON string: no
    escape sequence has a byte of a separator. */
 static Verdict put_split(Buffer *out, const char *text, size_t size, const char *separator)
 {
