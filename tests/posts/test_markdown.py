@@ -110,7 +110,8 @@ TAGS += ["<a href='b'>", "</a>", "<blockquote>", "</blockquote>", "<br>", "<h1>"
 @given(st.lists(st.sampled_from(TAGS) | st.integers(0, 99).map("{}y".format)))
 def test_no_tags_lose_text(parts: list[str]) -> None:
     body = "".join(parts)
-    texts = [] if "<!--" in body else [part for part in parts if part[0].isdigit()]
+    shown = re.sub("<b[^<>]*>", "", body)  # A tag that is left open takes what follows into it.
+    texts = [] if "<!--" in body else re.findall("[0-9]+y", shown)
     made = to_markdown(body)
     assert [made.count(text) >= texts.count(text) for text in texts] == [True] * len(texts)
 
