@@ -145,6 +145,9 @@ def test_a_section_with_a_row_is_refused(
     assert error.place == so2docs.Place(len(before), before.count(b"\n") + 1, 2)
     assert error.advice == "remove it from the dump"
     assert "skip" not in str(error)
+    assert error.excerpt_path is not None
+    excerpt = Path(error.excerpt_path).rename(tmp_path / "excerpt.xml")
+    assert refused(excerpt).problem == error.problem
 
 
 @pytest.mark.parametrize("chunk_bytes", [None, 40])
