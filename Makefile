@@ -4,7 +4,7 @@ PYTHON ?= $(if $(filter Windows_NT,$(OS)),python,python3)
 VENV ?= .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
-CORE := setup.py $(wildcard so2docs/posts/native/*)
+CORE := setup.py $(wildcard so2docs/parse/native/*)
 
 .PHONY: demo test test-long test-spark test-browser test-datasets fuzz faults format docs bench profile sanitize fuzz-core clean
 
@@ -72,11 +72,11 @@ format: $(VENV)/installed-test
 SANITIZED := build/sanitized
 SANITIZERS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 INCLUDE = -I$(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
-SOURCES := $(wildcard so2docs/posts/native/*.c)
+SOURCES := $(wildcard so2docs/parse/native/*.c)
 ARM := aarch64-linux-gnu
 
 $(SANITIZED)/so2docs: $(VENV)/installed-test $(wildcard so2docs/*.py so2docs/*/*) $(SOURCES)
-	rm -rf $@ && mkdir -p $(@D) && cp -r so2docs $@ && rm -f $@/posts/_core*.so
+	rm -rf $@ && mkdir -p $(@D) && cp -r so2docs $@ && rm -f $@/parse/_core*.so
 
 sanitize: $(SANITIZED)/so2docs
 	PYTHONPATH=tests $(BIN)/python -m support.twins $(SANITIZED)/seeds
@@ -91,9 +91,9 @@ sanitize: $(SANITIZED)/so2docs
 	cat $(SANITIZED)/replayed
 	test "$$(sort -u $(SANITIZED)/replayed | wc -l)" = 1
 	for variant in "" -DSO2DOCS_PORTABLE; do \
-	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</posts/_core.abi3.so && \
+	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</parse/_core.abi3.so && \
 	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SO2DOCS_EXAMPLES=500 \
-	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/posts/test_core.py tests/posts/test_join.py tests/store/test_idmap.py || exit 1; \
+	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/parse/test_core.py tests/parse/test_join.py tests/store/test_idmap.py || exit 1; \
 	done
 
 # Twenty minutes of coverage-guided fuzzing: the C alone, then both cores side by side.
@@ -105,7 +105,7 @@ fuzz-core: $(SANITIZED)/so2docs
 	PYTHONPATH=tests $(BIN)/python -m support.twins $(SANITIZED)/corpus
 	clang $(SANITIZERS) -fsanitize=fuzzer fuzz/fuzz_canonical.c -o $(SANITIZED)/fuzz
 	$(SANITIZED)/fuzz $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus
-	clang -shared -fPIC $(SANITIZERS) -fsanitize=fuzzer-no-link $(INCLUDE) $(SOURCES) -o $</posts/_core.abi3.so
+	clang -shared -fPIC $(SANITIZERS) -fsanitize=fuzzer-no-link $(INCLUDE) $(SOURCES) -o $</parse/_core.abi3.so
 	LD_PRELOAD=$$($(BIN)/python -c 'import atheris; print(atheris.path())')/asan_with_fuzzer.so \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED):tests \
 	  $(BIN)/python fuzz/fuzz_core.py $(FUZZ) -artifact_prefix=$(SANITIZED)/ $(SANITIZED)/corpus

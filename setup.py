@@ -10,7 +10,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 # Free-threaded builds have no stable ABI: they get a core of their own.
 HAS_STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-NATIVE = Path("so2docs/posts/native")
+NATIVE = Path("so2docs/parse/native")
 
 
 class StableWheel(bdist_wheel):
@@ -29,7 +29,7 @@ setup(
     cmdclass={"bdist_wheel": StableWheel},
     ext_modules=[
         Extension(
-            "so2docs.posts._core",
+            "so2docs.parse._core",
             sources=sorted(path.as_posix() for path in NATIVE.glob("*.c")),
             depends=[(NATIVE / "core.h").as_posix()],
             # The parts call each other, not what another library happens to name alike.

@@ -55,9 +55,9 @@ def compress(documents: str, out: str) -> None:
 
 def rows_to_json(dump: str, out: str) -> None:
     """Rows to JSON by the compiled core, read and copied once; prints its seconds."""
-    from so2docs.posts import core, posts, rows
-    from so2docs.posts.posts import Posts
-    from so2docs.sources.dump import open_dump, slices
+    from so2docs.dump.dump import open_dump, slices
+    from so2docs.parse import core, posts, rows
+    from so2docs.parse.posts import Posts
 
     opened = open_dump(dump)
     started = time.process_time()

@@ -29,11 +29,11 @@ from typing import Any
 import orjson
 
 import so2docs
-from so2docs.lookup.collection import Collection
-from so2docs.lookup.segments import SegmentReader
 from so2docs.output.file import Output
 from so2docs.output.index import path_of
-from so2docs.passes import second_pass
+from so2docs.pipeline import second_pass
+from so2docs.reader.collection import Collection
+from so2docs.reader.segments import SegmentReader
 
 
 def some_ids(path: str, number: int, seed: int) -> list[int]:

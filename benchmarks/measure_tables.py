@@ -11,17 +11,17 @@ import tempfile
 import time
 from pathlib import Path
 
+from so2docs.dump.opening import Catalog
+from so2docs.dump.tables import find_posts, find_tables
 from so2docs.options.request import tables_to_nest
 from so2docs.options.table import Options, RunOptions
 from so2docs.output.paths import Names
-from so2docs.passes import maps, totals
-from so2docs.passes.second_pass import SecondPass
-from so2docs.passes.session import Session
-from so2docs.passes.worker import peak_memory
-from so2docs.passes.workers import Workers
-from so2docs.posts import core
-from so2docs.sources.opening import Catalog
-from so2docs.sources.tables import find_posts, find_tables
+from so2docs.parse import core
+from so2docs.pipeline import maps, totals
+from so2docs.pipeline.second_pass import SecondPass
+from so2docs.pipeline.session import Session
+from so2docs.pipeline.worker import peak_memory
+from so2docs.pipeline.workers import Workers
 from so2docs.spill import Spill
 
 

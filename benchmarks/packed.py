@@ -16,8 +16,8 @@ from measure import Measured, run
 
 _DECOMPRESS = """
 import sys
-from so2docs.sources.opening import Catalog
-from so2docs.sources.tables import find_posts
+from so2docs.dump.opening import Catalog
+from so2docs.dump.tables import find_posts
 with Catalog() as catalog:
     posts = find_posts(sys.argv[1], catalog).open(threads=int(sys.argv[2]), work_dir=None)
     while posts.source.read(1 << 20):

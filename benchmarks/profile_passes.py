@@ -18,8 +18,8 @@ import so2docs
 from so2docs import merge
 from so2docs.output import segments
 from so2docs.output.formats import base
-from so2docs.passes import bucket, first_pass
-from so2docs.posts import core, joining, posts, repeats, rows
+from so2docs.parse import core, joining, posts, repeats, rows
+from so2docs.pipeline import bucket, first_pass
 from so2docs.store import blocks
 
 STEPS: list[tuple[Any, str, str]] = [

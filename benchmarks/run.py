@@ -24,7 +24,7 @@ from make_dump import make_dump
 from make_dump import size as parse_size
 from measure import Measured, run
 
-from so2docs.posts.core import built
+from so2docs.parse.core import built
 
 HERE = Path(__file__).parent
 _GREEDY = {"in_memory", "clickhouse", "duckdb"}

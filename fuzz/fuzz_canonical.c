@@ -19,8 +19,8 @@ static void *failing_realloc(void *bytes, size_t size)
 
 #define realloc failing_realloc
 #define FIRST_CAPACITY ((size_t)32) /* Memory grows often. */
-#include "../so2docs/posts/native/canonical.c"
-#include "../so2docs/posts/native/values.c"
+#include "../so2docs/parse/native/canonical.c"
+#include "../so2docs/parse/native/values.c"
 
 static void require(int condition, const char *what)
 {

@@ -36,17 +36,17 @@ SECONDS = 60
 """Of CPU for the tests of one change; more is a loop without an end."""
 
 TESTS = {
-    "merge": ("merge.py", ["tests/test_merge.py", "tests/posts/test_join.py"]),
+    "merge": ("merge.py", ["tests/test_merge.py", "tests/parse/test_join.py"]),
     "spill": ("spill.py", ["tests/test_spill.py"]),
     "nest": (
         "nest.py",
         ["tests/options/test_nested_fields.py", "tests/dumps/test_tables.py", "-k", "not killed"],
     ),
-    "posts": ("posts/posts.py", ["tests/posts/test_posts.py", "tests/posts/test_core.py"]),
-    "rows": ("posts/rows.py", ["tests/posts/test_rows.py"]),
+    "posts": ("parse/posts.py", ["tests/parse/test_posts.py", "tests/parse/test_core.py"]),
+    "rows": ("parse/rows.py", ["tests/parse/test_rows.py"]),
     "cutting": (
-        "sources/dump.py",
-        ["tests/sources/test_dump.py", "tests/passes/test_disk_full.py", "-k", "dump or changed"],
+        "dump/dump.py",
+        ["tests/dump/test_dump.py", "tests/pipeline/test_disk_full.py", "-k", "dump or changed"],
     ),
 }
 """By name: a module of the package, and what is run for it."""

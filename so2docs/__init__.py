@@ -16,11 +16,11 @@ TYPE_CHECKING = False  # As that of `typing`, which takes time to import.
 if TYPE_CHECKING:
     from typing import Any
 
+    from so2docs.api.batch import Conversion, convert_all
+    from so2docs.api.convert import Documents, convert, documents
     from so2docs.changes.diff import Changes, diff
     from so2docs.changes.patch import Patched, patch
     from so2docs.changes.summary import Summary
-    from so2docs.contract.verify import Verified, verify
-    from so2docs.conversion import Documents, convert, documents
     from so2docs.errors import (
         AccountingError,
         ArchiveError,
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
         WorkerDiedError,
     )
     from so2docs.inspection.inspect import Inspection, inspect
-    from so2docs.lookup.collection import Collection
-    from so2docs.lookup.collection import open as open  # noqa: A004
-    from so2docs.lookup.reading import read
+    from so2docs.metadata.verify import Verified, verify
+    from so2docs.reader.collection import Collection
+    from so2docs.reader.collection import open as open  # noqa: A004
+    from so2docs.reader.reading import read
     from so2docs.recipes.recipe import Recipe
     from so2docs.report import Report, TableCounts
-    from so2docs.several import Conversion, convert_all
     from so2docs.sqlite.build import Database, to_sqlite
     from so2docs.statistics.figures import Scores
     from so2docs.statistics.stats import Stats, stats
@@ -109,14 +109,14 @@ _MODULES = {
     "changes.diff": ("Changes", "diff"),
     "changes.patch": ("Patched", "patch"),
     "changes.summary": ("Summary",),
-    "contract.verify": ("Verified", "verify"),
-    "conversion": ("Documents", "convert", "documents"),
+    "metadata.verify": ("Verified", "verify"),
+    "api.convert": ("Documents", "convert", "documents"),
     "inspection.inspect": ("Inspection", "inspect"),
-    "lookup.collection": ("Collection", "open"),
-    "lookup.reading": ("read",),
+    "reader.collection": ("Collection", "open"),
+    "reader.reading": ("read",),
     "recipes.recipe": ("Recipe",),
     "report": ("Report", "TableCounts"),
-    "several": ("Conversion", "convert_all"),
+    "api.batch": ("Conversion", "convert_all"),
     "sqlite.build": ("Database", "to_sqlite"),
     "statistics.figures": ("Scores",),
     "statistics.stats": ("Stats", "stats"),

@@ -104,7 +104,7 @@ class _Commands(click.Group):
 def cli(context: click.Context, version: bool, verbose: bool) -> None:
     """Questions with their answers inside, from the Posts.xml of a Stack Exchange dump."""
     if version:
-        from so2docs.posts import core
+        from so2docs.parse import core
 
         click.echo(f"so2docs {so2docs.__version__} ({core.describe()})")
         if verbose:

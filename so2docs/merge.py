@@ -16,7 +16,7 @@ from so2docs.counts import Counts
 from so2docs.domain import rank_by_votes
 from so2docs.nest import Buffer, Nest, Post, Row
 from so2docs.options.choices import AnswersBy
-from so2docs.posts.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
+from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
 from so2docs.schema import COMMENT
 
 Block = tuple[bytes, bytes]

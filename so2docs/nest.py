@@ -17,8 +17,8 @@ import orjson
 from so2docs.counts import FILTERED, NESTED
 from so2docs.options.field_choice import choice_of_nested
 from so2docs.options.field_paths import Fields
-from so2docs.posts.keys import REJECTED_ANSWER
-from so2docs.posts.table_rows import votes_of
+from so2docs.parse.keys import REJECTED_ANSWER
+from so2docs.parse.table_rows import votes_of
 from so2docs.schema import COMMENT, COMMENT_USER, LINK, OF_KIND, TABLES, USER_IDS, VOTE, VOTE_TYPES
 
 Buffer = bytes | memoryview

@@ -20,7 +20,7 @@ from typing import Any
 
 import so2docs
 from so2docs.errors import So2docsError
-from so2docs.posts import core
+from so2docs.parse import core
 
 _QUESTIONS = 1500
 _CHUNK_BYTES = 60_000

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.places import CHECKOUT, DUMPS, NO_DUMPS, SAMPLES, real_dumps
 
-from so2docs.posts import core as cores
+from so2docs.parse import core as cores
 
 # How long an example takes depends on what else the machine does, and says nothing of the code.
 # Examples share the `tmp_path` of their test and write over what is there.
@@ -29,7 +29,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # These kill and freeze processes by signals that Windows does not have.
-collect_ignore = ["faults", "passes/test_closed_pipes.py"] if os.name == "nt" else []
+collect_ignore = ["faults", "pipeline/test_closed_pipes.py"] if os.name == "nt" else []
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,7 +12,7 @@ from support.oracle import AnswersBy, nest
 
 from so2docs import merge
 from so2docs.counts import Counts
-from so2docs.posts import posts, repeats
+from so2docs.parse import posts, repeats
 
 SMALL = st.integers(1, 9)
 ROWS = st.lists(

@@ -21,7 +21,7 @@ import io
 from so2docs import Recipe
 from so2docs.options.choices import FormatTraits
 from so2docs.output.formats import Format
-from so2docs.sources.kinds import Kind
+from so2docs.dump.kinds import Kind
 
 
 class Numbered(Format):

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 import orjson
 
 from so2docs.errors import OutputError
-from so2docs.lookup.collection import Collection
 from so2docs.output.index import Entry
+from so2docs.reader.collection import Collection
 
 _ID = re.compile(rb'\{"Id":(-?\d{1,18})[,}]')
 

@@ -25,9 +25,9 @@ from isal import isal_zlib
 from so2docs.changes.alignment import id_of
 from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS, Operation
 from so2docs.errors import OutputError, flag
-from so2docs.lookup.collection import Collection
-from so2docs.lookup.reading import lines_of
 from so2docs.options.choices import Compression
+from so2docs.reader.collection import Collection
+from so2docs.reader.reading import lines_of
 
 VERSION = 1
 

@@ -18,12 +18,12 @@ from so2docs.changes.inputs import check_comparable, opened
 from so2docs.changes.summary import Summary
 from so2docs.changes.writing import Target
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.lookup.collection import Collection
 from so2docs.options.field_paths import names_of
 from so2docs.options.keywords import DocumentKeywords
 from so2docs.options.request import checked, options_of
 from so2docs.output.new_files import NewFiles
 from so2docs.progress import bar
+from so2docs.reader.collection import Collection
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from so2docs.conversion import convert_checked
+from so2docs.api.convert import convert_checked
 from so2docs.errors import DumpError, OptionError, resumable
-from so2docs.lookup.collection import Collection
-from so2docs.lookup.collection import open as open_output
-from so2docs.lookup.file_kinds import is_output, start_of
 from so2docs.output.lock import temporary_folder
 from so2docs.progress import log
+from so2docs.reader.collection import Collection
+from so2docs.reader.collection import open as open_output
+from so2docs.reader.file_kinds import is_output, start_of
 
 
 @contextmanager

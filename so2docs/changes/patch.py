@@ -18,14 +18,14 @@ from so2docs.changes.changes_file import (
 )
 from so2docs.changes.writing import Target
 from so2docs.errors import OutputError
-from so2docs.lookup.collection import Collection
-from so2docs.lookup.collection import open as open_output
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.index import tail_crc
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import part_of
 from so2docs.output.paths import Names
 from so2docs.progress import bar
+from so2docs.reader.collection import Collection
+from so2docs.reader.collection import open as open_output
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from so2docs.api.batch import Conversion, convert_all, summary
+from so2docs.api.convert import convert as convert_one
 from so2docs.commands import EXAMPLES
 from so2docs.commands.options import (
     GroupedCommand,
@@ -18,9 +20,7 @@ from so2docs.commands.options import (
     table_options,
 )
 from so2docs.commands.terminal import say, shows_progress, tell
-from so2docs.conversion import convert as convert_one
 from so2docs.options.table import OF_CONVERT
-from so2docs.several import Conversion, convert_all, summary
 
 _DUMP_EXTENSIONS = (".7z", ".zip", ".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst")
 

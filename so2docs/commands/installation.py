@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib import metadata
 
 import so2docs
-from so2docs.posts import core
+from so2docs.parse import core
 
 
 def installation() -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from so2docs.commands.options import GroupedCommand, given, table_option
-from so2docs.contract.document_schema import schema_of
+from so2docs.metadata.document_schema import schema_of
 from so2docs.options.choices import Core
 from so2docs.options.request import checked, options_of
 from so2docs.options.table import OutputForm

@@ -38,8 +38,8 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     says where to look. A missing index is made first, in one pass. The ID of an answer shows its
     question, which is searched for.
     """
-    from so2docs.lookup.collection import open as open_output
-    from so2docs.lookup.page import as_page
+    from so2docs.reader.collection import open as open_output
+    from so2docs.reader.page import as_page
 
     if as_json is None:
         as_json = not sys.stdout.isatty()

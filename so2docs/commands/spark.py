@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from so2docs.api.convert import check_report, write_report
 from so2docs.commands.options import (
     GroupedCommand,
     debug,
@@ -19,7 +20,6 @@ from so2docs.commands.options import (
     table_options,
 )
 from so2docs.commands.terminal import say, tell
-from so2docs.conversion import check_report, write_report
 from so2docs.errors import ClusterError
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def verify(output: str, *, report: str | None, quiet: bool) -> None:
 
     Exit codes: 0 all is as the manifest says, 1 something is not, which the message names.
     """
-    from so2docs.contract.verify import verify as check
+    from so2docs.metadata.verify import verify as check
 
     # What was not checked is said even to those who want it quiet.
     found = check(output, report=report, progress=shows_progress(quiet))

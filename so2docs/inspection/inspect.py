@@ -11,18 +11,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from so2docs.dump.kinds import files_with, members_with
+from so2docs.dump.opening import Catalog, SourceFile, file_in_folder, names_in_folder
+from so2docs.dump.tables import TableFile, in_reading_order
 from so2docs.errors import DumpError, OptionError
 from so2docs.inspection.audit import Audit, Check
 from so2docs.inspection.rows import Found, look
 from so2docs.options.sites import site_of
 from so2docs.output.lock import temporary_folder
-from so2docs.passes.workers import Workers
+from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
 from so2docs.report import as_size
 from so2docs.schema import POSTS, Table
-from so2docs.sources.kinds import files_with, members_with
-from so2docs.sources.opening import Catalog, SourceFile, file_in_folder, names_in_folder
-from so2docs.sources.tables import TableFile, in_reading_order
 
 _TABLES = [
     Table(stem.lower(), f"{stem}.xml", stem.lower().removesuffix("s"), frozenset(), (), 0)

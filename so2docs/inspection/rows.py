@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from so2docs.domain import FIRST_FABRICATED_ID
-from so2docs.posts import rows
-from so2docs.posts.rows import Row
-from so2docs.sources.dump import Chunk, slices
+from so2docs.dump.dump import Chunk, slices
+from so2docs.parse import rows
+from so2docs.parse.rows import Row
 
 Pairs = dict[str, tuple["array[int]", "array[int]"]]
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from so2docs._version import __version__
+from so2docs.dump.tables import TableFile
 from so2docs.errors import flag
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.option import entries
 from so2docs.options.sites import published_host, site_of
 from so2docs.options.table import Options, OutputForm
 from so2docs.report import Report
-from so2docs.sources.tables import TableFile
 
 CONTRACT = 1
 """Of documents; a change of what the same dump and options become makes it one more."""

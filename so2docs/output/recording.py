@@ -15,7 +15,7 @@ from so2docs.merge import Document, Nesting
 from so2docs.options.choices import SplitBy
 from so2docs.options.table import Options
 from so2docs.options.values import bounds
-from so2docs.posts import bodies
+from so2docs.parse import bodies
 from so2docs.recipes.records import RecordMaker
 
 _DATE = re.compile(

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import uvicorn
 
+from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, So2docsError, flag
 from so2docs.progress import log
 from so2docs.serve.app import Guard, application
 from so2docs.serve.store import Store
-from so2docs.sources.storage import unreadable_output
 from so2docs.sqlite.about import read_about
 from so2docs.sqlite.build import to_sqlite
 from so2docs.sqlite.sources import source_of

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
+from so2docs.dump import storage
 from so2docs.errors import (
     ClusterError,
     DiskFullError,
@@ -27,7 +28,6 @@ from so2docs.options.request import checked, options_of
 from so2docs.options.sites import checked_host
 from so2docs.options.table import Options
 from so2docs.report import Report
-from so2docs.sources import storage
 from so2docs.spark import folders, rows, sites
 from so2docs.spark.jobs import run
 from so2docs.spark.report import SparkReport

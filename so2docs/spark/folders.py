@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
+from so2docs.dump import storage
 from so2docs.errors import DumpError, OutputError, So2docsError
 from so2docs.report import Report
-from so2docs.sources import storage
 
 SUCCESS = "_SUCCESS"
 ERROR = "_error.xml"

@@ -11,13 +11,13 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from so2docs.conversion import convert_checked, nested, options_for
+from so2docs.api.convert import convert_checked, nested, options_for
+from so2docs.dump import storage
 from so2docs.errors import ClusterError, So2docsError
 from so2docs.options.output_form import ending
 from so2docs.options.request import run_options_of
 from so2docs.options.table import RunOptions
 from so2docs.report import Report
-from so2docs.sources import storage
 from so2docs.spark import folders, rows
 from so2docs.spark.sites import Site
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from so2docs.dump import storage
+from so2docs.dump.dump import open_dump
+from so2docs.dump.opening import Catalog, file_in_folder
+from so2docs.dump.tables import find_tables
 from so2docs.errors import DumpError, OptionError, So2docsError
 from so2docs.options.sites import host
 from so2docs.options.table import Options
 from so2docs.schema import POSTS
-from so2docs.sources import storage
-from so2docs.sources.dump import open_dump
-from so2docs.sources.opening import Catalog, file_in_folder
-from so2docs.sources.tables import find_tables
 from so2docs.spark import folders
 
 Dumps = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

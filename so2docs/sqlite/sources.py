@@ -7,15 +7,15 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from so2docs.conversion import documents
+from so2docs.api.convert import documents
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.lookup.file_kinds import is_output, not_read_back, start_of
-from so2docs.lookup.reading import read
 from so2docs.options.sites import published_host, site_of
 from so2docs.output.existing import provenance_of
 from so2docs.output.paths import Names
 from so2docs.output.provenance import Provenance
 from so2docs.progress import bar
+from so2docs.reader.file_kinds import is_output, not_read_back, start_of
+from so2docs.reader.reading import read
 
 PathLike = str | os.PathLike[str]
 

@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 
 from so2docs.domain import SCORE_BINS
-from so2docs.lookup.collection import Collection
-from so2docs.lookup.collection import open as open_output
 from so2docs.output.index import Entry
-from so2docs.passes.workers import Workers
+from so2docs.pipeline.workers import Workers
 from so2docs.progress import bar
+from so2docs.reader.collection import Collection
+from so2docs.reader.collection import open as open_output
 from so2docs.statistics.figures import Figures, Scores
 from so2docs.statistics.html import as_fragment
 from so2docs.statistics.survey import NestedCounts, ScoreCounts, Survey, SurveyTask, survey

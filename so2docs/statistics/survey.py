@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from so2docs.errors import OutputError
-from so2docs.lookup.segments import FileIdentity, SegmentReader
 from so2docs.output.index import Entry
+from so2docs.reader.segments import FileIdentity, SegmentReader
 
 LONGEST = 10
 MOST_ANSWERS = 1000

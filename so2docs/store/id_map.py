@@ -20,7 +20,7 @@ from itertools import groupby
 from isal.isal_zlib import crc32
 
 from so2docs.errors import SpillError, flag
-from so2docs.posts import core
+from so2docs.parse import core
 from so2docs.store.disk import AppendedFile, read_at
 
 _BLOCK = 256

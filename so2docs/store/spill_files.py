@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from so2docs.sources.dump import PIECE_END, PIECES
+from so2docs.dump.dump import PIECE_END, PIECES
 
 INDEX = "index.sqlite"
 TEMPORARY = "segments."

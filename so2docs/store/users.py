@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import orjson
 from isal.isal_zlib import crc32
 
-from so2docs.posts.keys import KEY
-from so2docs.posts.posts import Posts, Projection
-from so2docs.posts.table_rows import Row, reject
+from so2docs.parse.keys import KEY
+from so2docs.parse.posts import Posts, Projection
+from so2docs.parse.table_rows import Row, reject
 from so2docs.schema import TABLES, USER_ATTRIBUTES
 from so2docs.store.blocks import BlockReader, BlockWriter, damaged
 from so2docs.store.id_map import IdMap

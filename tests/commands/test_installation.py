@@ -15,7 +15,7 @@ from support.places import CHECKOUT
 import so2docs
 from so2docs import selftest as checks
 from so2docs.commands.installation import installation
-from so2docs.posts import core
+from so2docs.parse import core
 
 
 def test_the_self_test_passes_and_leaves_nothing(tmp_path: Path) -> None:

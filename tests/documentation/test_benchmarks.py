@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.places import CHECKOUT, SAMPLES
 
-from so2docs.posts import core
+from so2docs.parse import core
 
 
 def run(script: str, *arguments: object) -> str:

@@ -11,7 +11,7 @@ from support.oracle import AnswersBy, Oracle, nest
 
 import so2docs
 from so2docs.options.choices import Core
-from so2docs.posts.core import built
+from so2docs.parse.core import built
 
 
 @dataclass(frozen=True, slots=True)

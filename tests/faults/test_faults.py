@@ -63,7 +63,7 @@ def test_nothing_is_wrong_whatever_happens(jobs: str, count: str) -> None:
 
 def test_a_package_without_checksums_is_found_out() -> None:
     """A byte flips between two sessions; the round says so, and its seed."""
-    keep = "import so2docs.sources.archives"  # Members of archives have checksums of their own.
+    keep = "import so2docs.dump.archives"  # Members of archives have checksums of their own.
     broken = f"{keep}\nfrom isal import isal_zlib as z; z.crc32 = z.crc32_combine = lambda *_: 0"
     wrong = "wrong: exit 0 and other bytes in q"
     done = rounds("--rounds", "400", "--only", "'flip'", "--until", wrong, before=broken)

@@ -14,7 +14,7 @@ from support.table_sites import SITE
 import so2docs
 from so2docs.nest import Nest
 from so2docs.options.field_paths import Fields
-from so2docs.posts.keys import ANSWER
+from so2docs.parse.keys import ANSWER
 from so2docs.schema import COMMENT
 
 ALL = tuple(FILES)

@@ -29,8 +29,8 @@ from support.places import SAMPLES
 import so2docs
 from so2docs.options.choices import FORMATS, FormatName
 from so2docs.output.formats import thrift
-from so2docs.passes import session
-from so2docs.passes.workers import Workers
+from so2docs.pipeline import session
+from so2docs.pipeline.workers import Workers
 
 SAMPLE_NAMES = sorted(path.stem for path in SAMPLES.glob("*.xml"))
 

@@ -17,7 +17,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.options.choices import FORMATS, FormatName
-from so2docs.passes import bucket as bucket_side
+from so2docs.pipeline import bucket as bucket_side
 
 CHUNK_BYTES = 3000
 UNUSUAL = ("21-10-01", "yesterday", "", None)

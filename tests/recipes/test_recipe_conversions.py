@@ -18,9 +18,9 @@ from support.messages import heard
 from support.places import DUMPS, NO_DUMPS, SAMPLES
 
 import so2docs
-from so2docs.passes import boundaries
-from so2docs.passes import bucket as buckets
-from so2docs.posts.markdown import to_markdown
+from so2docs.parse.markdown import to_markdown
+from so2docs.pipeline import boundaries
+from so2docs.pipeline import bucket as buckets
 from so2docs.recipes import Recipe
 from so2docs.recipes.json_schema import INTEGER, record
 

@@ -30,7 +30,7 @@ from support.spark_runs import (
 import so2docs
 from so2docs import merge
 from so2docs import spark as on_spark
-from so2docs.posts import posts
+from so2docs.parse import posts
 from so2docs.spark import api, folders, sites
 from so2docs.spark.jobs import catch_errors, run
 from so2docs.spark.site import convert_site

@@ -22,7 +22,7 @@ from support.command import run, start
 from support.places import SAMPLES, real_dumps
 
 import so2docs
-from so2docs.posts.bodies import converter
+from so2docs.parse.bodies import converter
 from so2docs.sqlite.about import connect_to_site, read_about
 from so2docs.sqlite.rebuild import RebuiltDocuments
 from so2docs.sqlite.rows import text_of
@@ -437,7 +437,7 @@ def test_memory_does_not_grow_with_the_output(tmp_path: Path) -> None:
     script = """
 import sys
 import so2docs
-from so2docs.passes.worker import peak_memory
+from so2docs.pipeline.worker import peak_memory
 body = "<p>" + "word " * 1600 + "</p>"
 documents = (
     {"Id": n, "Title": f"t{n}", "Body": body, "Tags": ["a", f"b{n % 99}"], "Answers": []}

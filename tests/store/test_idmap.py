@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import so2docs
-from so2docs.posts import core
+from so2docs.parse import core
 from so2docs.store import id_map, id_runs
 from so2docs.store.id_map import IdMap
 from so2docs.store.id_runs import IdMapWriter

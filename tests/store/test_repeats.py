@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from so2docs.posts import repeats
-from so2docs.posts.keys import KEY, integers
+from so2docs.parse import repeats
+from so2docs.parse.keys import KEY, integers
 
 IDS = st.one_of(st.integers(0, 20), st.integers(4090, 4100), st.integers(-(2**63), 2**63 - 1))
 PAIRS = st.lists(st.tuples(st.integers(1, 5), IDS), max_size=30)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from so2docs.errors import SpillError
-from so2docs.posts import core
-from so2docs.posts.posts import Posts
+from so2docs.parse import core
+from so2docs.parse.posts import Posts
 from so2docs.store import users
 from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_runs import IdMapWriter

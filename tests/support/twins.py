@@ -11,11 +11,11 @@ from pathlib import Path
 
 import orjson
 
-from so2docs.posts import core, posts, rows, table_rows
-from so2docs.posts.keys import KEY
-from so2docs.posts.posts import Posts
+from so2docs.dump.dump import open_dump
+from so2docs.parse import core, posts, rows, table_rows
+from so2docs.parse.keys import KEY
+from so2docs.parse.posts import Posts
 from so2docs.schema import RESERVED, TABLES, USER_ATTRIBUTES
-from so2docs.sources.dump import open_dump
 from support.places import SAMPLES
 
 ROW = '<row Id="7" PostTypeId="1" %s />'

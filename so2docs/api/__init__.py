@@ -1,0 +1,1 @@
+"""The functions of the library that convert: one dump, or several."""

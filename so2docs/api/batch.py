@@ -1,0 +1,396 @@
+"""Several dumps in one go: one output each, named after the site.
+
+Small dumps are converted side by side in worker processes that stay: to start one, and to import
+what it needs, takes as long as a small site.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Unpack, get_args
+
+import orjson
+
+from so2docs.api.convert import check_report, convert_checked, write_report
+from so2docs.errors import OptionError, So2docsError, WorkerDiedError, flag, resumable
+from so2docs.options.choices import FORMATS
+from so2docs.options.keywords import ConvertKeywords
+from so2docs.options.output_form import ending, form_of
+from so2docs.options.request import checked, run_options_of
+from so2docs.options.signatures import spell_out
+from so2docs.options.sites import site_of
+from so2docs.options.table import OF_CONVERT
+from so2docs.options.values import path
+from so2docs.output.existing import UP_TO_DATE, ExistingOutputError, State
+from so2docs.pipeline.workers import Workers
+from so2docs.progress import Progress, about, listen, log
+from so2docs.report import Report
+
+_SMALL = 128 * 1024 * 1024
+"""A dump with fewer bytes of XML is converted by one process, where there are others like it."""
+
+_SUMMED = {
+    UP_TO_DATE: "up to date",
+    "another dump": "made from another dump",
+    "other options": "made with other options",
+    "unknown": "of unknown origin",
+}
+_PACKED = 5
+"""Bytes of XML for a byte of what is packed, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What became of one of several dumps.
+
+    Attributes:
+        source: The dump.
+        site: The site's name, from that of the dump.
+        output: File for its documents.
+        report: Of the conversion; None if there was none.
+        error: Why it failed; None if it did not.
+        ended: When, in seconds since 1970.
+    """
+
+    source: str
+    site: str
+    output: str
+    report: Report | None = None
+    error: Exception | None = None
+    ended: float = field(default_factory=time.time, compare=False)
+
+    @property
+    def state(self) -> str:
+        """What became of it, in a word."""
+        if isinstance(self.error, ExistingOutputError):
+            return self.error.state
+        if self.error is not None:
+            return "failed"
+        return UP_TO_DATE if self.report is None else "converted"
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            text = str(self.error)
+            return text if text.startswith(self.source) else f"{self.source}: {text}"
+        if self.report is None:
+            return f"{self.output}: is up to date"
+        report = self.report
+        counts = f"{report.questions:,} questions, {report.answers:,} answers"
+        return f"{self.source}: {counts} -> {self.output}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        ended = datetime.fromtimestamp(self.ended, UTC).isoformat(timespec="seconds")
+        return {
+            "source": self.source,
+            "site": self.site,
+            "output": self.output,
+            "state": self.state,
+            "ended": ended,
+            "converted": None if self.report is None else ended,
+            "report": None if self.report is None else self.report.as_dict(),
+            "error": None if self.error is None else str(self.error),
+        }
+
+
+@spell_out(*OF_CONVERT)
+def convert_all(
+    sources: Iterable[str | os.PathLike[str]],
+    output_dir: str | os.PathLike[str],
+    *,
+    update: bool = False,
+    when_done: Callable[[Conversion], object] | None = None,
+    **keywords: Unpack[ConvertKeywords],
+) -> list[Conversion]:
+    """Convert several dumps, whether or not one of them fails.
+
+    Small dumps are converted side by side, each by one process; larger ones one after the other,
+    each by all processes.
+
+    Outputs that are up to date are left unchanged, so that the same call after an interruption
+    resumes with the first that is missing. One that was made from another dump or with other
+    options is an error, unless `update` or `force` is given. The report is written
+    as each dump ends, and keeps what it said of those that are not converted this time.
+
+    Args:
+        sources: The dumps, each in any form that `convert` takes a path of.
+        output_dir: Folder for the outputs, `SITE.jsonl.gz` or as the format asks; made if it does
+            not exist.
+        update: Convert again what was made from another dump, with other options, or does not say
+            how it was made; leave what is up to date.
+        when_done: Called with each conversion when it has ended, in no order of theirs.
+        keywords: As those of `convert`, for each dump.
+
+    Returns:
+        What became of each dump, in their order.
+
+    Raises:
+        OptionError: Two dumps would have the same output, or an option is not allowed.
+    """
+    given = checked(keywords, *OF_CONVERT)
+    report_path = path("report", given.pop("report", None))
+    end = ending(given)
+    form, run = form_of(f"questions{end}", given), run_options_of(given)
+    if FORMATS[form.format].ids and given.get("site_field") is None:
+        raise OptionError(
+            f"{flag('format', form.format)} of several sites needs "
+            f"{flag('site_field', 'NAME')}: post ids are unique per site only, and documents "
+            "of the same id would replace each other"
+        )
+    if not os.fspath(output_dir):
+        raise OptionError(f"{flag('output_dir')} is empty, as an unset variable is; give a folder")
+    if given.get("recipe") == "beir":
+        raise OptionError(
+            f"{flag('recipe', 'beir')} is a folder of its own; convert each dump alone"
+        )
+    if run.tables:
+        raise OptionError(
+            f"{flag(next(iter(run.tables)))} is of one dump; of several, the tables are those next "
+            f"to the posts: give {flag('nest')}"
+        )
+    planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
+    if given.get("site") is not None and len(planned) > 1:
+        raise OptionError(f"{flag('site')} is of one dump; convert it alone")
+    check_report(report_path, [source for source, _, _ in planned])
+    os.makedirs(output_dir, exist_ok=True)
+    todo: list[_Site] = []
+    done: dict[str, Conversion] = {}
+
+    def finish(conversion: Conversion) -> None:
+        done[conversion.source] = conversion
+        if when_done is not None:
+            when_done(conversion)
+        if report_path not in (None, "-"):
+            with suppress(So2docsError):  # The last one has to be written.
+                write_report(report_path, reports_with_earlier(done.values(), report_path))
+
+    for source, site, output in planned:
+        has_manifest = report_path is not None
+        todo.append(_Site(source, site, output, _size(source), given, has_manifest, update))
+    progress = Progress(shown=bool(given.get("progress")))
+    progress.plan(sum(one.size for one in todo))
+    small, others = _side_by_side(todo, given)
+    with resumable(True):  # Outputs that are complete are not made again.
+        with progress:
+            if small:
+                _convert_small(small, given, progress, finish)
+            for one in others:
+                with progress.part(one.site, one.size):
+                    conversion = _convert(one)
+                finish(conversion)
+        result = [done[source] for source, _, _ in planned]
+        if report_path is not None:
+            write_report(report_path, reports_with_earlier(result, report_path))
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A dump to convert.
+
+    Attributes:
+        source: The dump.
+        site: The site's name.
+        output: File for its documents.
+        size: Bytes of the dump, as far as they tell how much work it is.
+        given: Keywords of `convert`, checked.
+        has_manifest: Whether the report gets a manifest.
+        is_updated: Whether an output that is not up to date is replaced.
+    """
+
+    source: str
+    site: str
+    output: str
+    size: int
+    given: Mapping[str, Any]
+    has_manifest: bool
+    is_updated: bool
+
+
+def _convert(one: _Site) -> Conversion:
+    """Convert a dump; an error that is not about the options is its result."""
+    done = Conversion(one.source, one.site, one.output)
+    try:
+        with about(one.site):
+            return replace(done, report=_report(one, one.given))
+    except ExistingOutputError as existing:
+        if existing.state == UP_TO_DATE:
+            return done
+        advice = (
+            f"{flag('update', True)} converts what changed, {flag('force', True)} all dumps again"
+        )
+        return replace(done, error=existing.advising(advice))
+    except OptionError:
+        raise
+    except (So2docsError, OSError) as error:
+        return replace(done, error=error)
+
+
+def _report(one: _Site, given: Mapping[str, Any]) -> Report:
+    """Convert a dump, over an output that is not up to date where that is asked for."""
+    try:
+        return convert_checked(one.source, one.output, given, has_manifest=one.has_manifest)
+    except ExistingOutputError as existing:
+        if not one.is_updated or existing.state == UP_TO_DATE:
+            raise
+    return _report(replace(one, is_updated=False), {**given, "force": True})
+
+
+def _convert_alone(one: _Site) -> tuple[Conversion, list[str]]:
+    """In a worker: convert a dump in this process, and return its messages."""
+    said: list[str] = []
+    with listen(said.append):
+        return _convert(one), said
+
+
+def _convert_small(
+    sites: list[_Site],
+    given: Mapping[str, Any],
+    progress: Progress,
+    finish: Callable[[Conversion], object],
+) -> None:
+    """Convert small dumps side by side, each in one of the worker processes."""
+    jobs = min(given.get("jobs") or os.cpu_count() or 1, len(sites))
+    left = [replace(one, given={**one.given, "jobs": 1, "progress": False}) for one in sites]
+    total = sum(one.size for one in sites)
+    with progress.step(f"{len(sites)} sites", total, total) as bar:
+        while left:
+            try:
+                with Workers(jobs) as workers:
+                    for conversion, said in workers.run(_convert_alone, list(left)):
+                        one = left.pop(0)
+                        for message in said:
+                            log.info("%s: %s", one.site, message)
+                        finish(conversion)
+                        bar.update(one.size)
+            except WorkerDiedError as error:
+                # The others that it, or another worker, was at are resumed by the next workers.
+                one = left.pop(0)
+                finish(Conversion(one.source, one.site, one.output, error=error))
+                bar.update(one.size)
+
+
+def _side_by_side(sites: list[_Site], given: Mapping[str, Any]) -> tuple[list[_Site], list[_Site]]:
+    """The dumps that are so small that each is converted by one process, and the others."""
+    # A function may be one that no other process can import.
+    is_plain = isinstance(given.get("recipe"), str | None)
+    small = [one for one in sites if 0 < one.size < _SMALL]
+    if not is_plain or len(small) < 2 or given.get("jobs") == 1 or os.cpu_count() == 1:
+        return [], sites
+    return small, [one for one in sites if not 0 < one.size < _SMALL]
+
+
+def _size(source: str) -> int:
+    """Bytes of a dump, about, of XML; 0 for what is not a file or a folder of this system."""
+    paths = [source]
+    if os.path.isdir(source):
+        paths = [entry.path for entry in os.scandir(source) if entry.is_file()]
+    sizes = [
+        os.path.getsize(path) * (1 if path.lower().endswith(".xml") else _PACKED)
+        for path in paths
+        if os.path.isfile(path)
+    ]
+    return sum(sizes)
+
+
+def _plan(sources: list[str], folder: str, end: str) -> list[tuple[str, str, str]]:
+    """Source, site and output of each dump, or an `OptionError` if two would be the same."""
+    planned: dict[str, tuple[str, str, str]] = {}
+    for source in sources:
+        site = site_of(source)
+        output = os.path.join(folder, f"{site}{end}")
+        other = planned.setdefault(output.lower(), (source, site, output))
+        if other[0] != source:
+            raise OptionError(
+                f"{source}: would have the same output as {other[0]} ({output}); "
+                "convert one of them alone"
+            )
+    return list(planned.values())
+
+
+def reports_with_earlier(done: Iterable[Conversion], path: str) -> list[dict[str, Any]]:
+    """What became of each dump; of those not converted this time, what an earlier report says.
+
+    Args:
+        done: The conversions.
+        path: The earlier report, if there is one. What it says of an output counts while the files
+            have the sizes that it says. Dumps that are in it alone come last.
+    """
+    now = [conversion.as_dict() for conversion in done]
+    earlier = {_key(entry): entry for entry in _earlier_entries(path)}
+    for entry in now:
+        before = earlier.pop(_key(entry), None)
+        if entry["report"] is None and before is not None and _is_in_place(before):
+            entry["report"], entry["converted"] = before["report"], before["converted"]
+    return [*now, *earlier.values()]
+
+
+def _key(entry: dict[str, Any]) -> str:
+    return os.path.abspath(str(entry["output"]))
+
+
+def _earlier_entries(path: str) -> list[dict[str, Any]]:
+    """The entries of a report of several conversions; none if it is none or damaged."""
+    try:
+        with open(path, "rb") as file:
+            values = orjson.loads(file.read())
+    except (OSError, ValueError):
+        return []
+    entries = values if isinstance(values, list) else []
+    return [
+        entry
+        for entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("output"), str) and "converted" in entry
+    ]
+
+
+def _is_in_place(entry: dict[str, Any]) -> bool:
+    """Whether the files of an output still have the sizes that its report says."""
+    folder = os.path.dirname(entry["output"])
+    try:
+        files = entry["report"]["manifest"]["files"]
+        sizes = [os.path.getsize(os.path.join(folder, file["name"])) for file in files]
+        return sizes == [file["bytes"] for file in files]
+    except (OSError, KeyError, TypeError):
+        return False
+
+
+def summary(done: list[Conversion]) -> str:
+    """A table with a line for each dump, and one with the totals."""
+    counts = ("questions", "answers", "strays")
+    lines: list[tuple[str, ...]] = [("site", "state", *counts, "seconds")]
+    totals, seconds = Counter[str](), 0.0
+    for conversion in done:
+        report = conversion.report
+        if report is None:
+            lines.append((conversion.site, conversion.state, "", "", "", ""))
+            continue
+        found = {
+            "questions": report.questions,
+            "answers": report.answers,
+            "strays": sum(report.strays.values()),
+        }
+        totals.update(found)
+        seconds += report.seconds
+        texts = [f"{found[name]:,}" for name in counts]
+        lines.append((conversion.site, conversion.state, *texts, f"{report.seconds:.1f}"))
+    states = Counter(conversion.state for conversion in done)
+    lines.append(("total", "", *(f"{totals[name]:,}" for name in counts), f"{seconds:.1f}"))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table = [
+        "  ".join(
+            text.ljust(width) if number < 2 else text.rjust(width)
+            for number, (text, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    ]
+    said = f"{states['converted']:,} of {len(done):,} dumps converted"
+    for state in (UP_TO_DATE, *(name for name in get_args(State) if name != UP_TO_DATE)):
+        said += f", {states[state]:,} {_SUMMED[state]}" if states[state] else ""
+    return "\n".join([*table, f"{said}, {states['failed']:,} failed"])

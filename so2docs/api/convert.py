@@ -1,0 +1,348 @@
+"""The door of the library: a dump in, documents out, as a file or as an iterator."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from itertools import chain
+from typing import Any, Unpack
+
+import orjson
+
+from so2docs.dump import storage
+from so2docs.dump.opening import STANDARD_INPUT, Catalog, DumpLike
+from so2docs.dump.tables import (
+    TableFile,
+    find_posts,
+    find_tables,
+    in_reading_order,
+    tables_beside,
+)
+from so2docs.errors import DumpError, OptionError, So2docsError, flag
+from so2docs.metadata import card
+from so2docs.options.keywords import ConvertKeywords, IteratorKeywords
+from so2docs.options.output_form import default_output, form_of
+from so2docs.options.request import checked, options_of, run_options_of, tables_to_nest
+from so2docs.options.signatures import spell_out
+from so2docs.options.sites import host, site_name
+from so2docs.options.table import (
+    OF_CONVERT,
+    OF_ITERATOR,
+    Options,
+    OutputForm,
+    RunOptions,
+    Tables,
+)
+from so2docs.output import retrieval_set
+from so2docs.output.existing import refuse_existing
+from so2docs.output.lock import output_lock
+from so2docs.output.new_files import write_file
+from so2docs.output.paths import Names
+from so2docs.output.provenance import Provenance
+from so2docs.output.targets import REPORT, check_own
+from so2docs.parse.core import resolve
+from so2docs.pipeline.session import Session
+from so2docs.pipeline.spill_folder import has_spill, opened_spill
+from so2docs.progress import log
+from so2docs.report import Report
+from so2docs.store.disk import disk_errors
+
+
+@spell_out(*OF_CONVERT)
+def convert(
+    source: DumpLike,
+    output: str | os.PathLike[str] | None = None,
+    **keywords: Unpack[ConvertKeywords],
+) -> Report:
+    """Convert a dump into one document per question, with its answers inside.
+
+    An interrupted conversion is resumed when this is called again in the same way, and ends with
+    the same bytes.
+
+    Args:
+        source: The `Posts.xml` of a Stack Exchange dump, as it is or compressed (7z, zip, gzip,
+            bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
+            which is left open. What can be read only once cannot be resumed.
+        output: File for the documents, in ascending question id; `questions.jsonl.gz` if None (of
+            another format, such as `questions.parquet`). Its name says format and compression
+            where they are not given. `-` is standard output, uncompressed.
+            Beside one file of `jsonl` goes a small `.OUTPUT.index`, with which `open` finds single
+            documents.
+        keywords: What is kept of the dump, how documents are made of it, in what form files are
+            written, and how the conversion runs: `so2docs.options.keywords.ConvertKeywords`.
+
+    Returns:
+        Counts, bytes and seconds.
+
+    Raises:
+        OptionError: An option has a value that is not allowed.
+        DumpError: The dump is truncated, malformed, or changed meanwhile; the error says where.
+        StrictError: With `strict`, something would have to be repaired or left out.
+        OutputError: The output exists (without `force`) or cannot be written.
+        SpillError: The spill is in use, damaged, or was made from something else.
+        DiskFullError: There is not enough room.
+        WorkerDiedError: A worker process was killed.
+    """
+    return convert_checked(source, output, checked(keywords, *OF_CONVERT))
+
+
+def convert_checked(
+    source: DumpLike,
+    output: str | os.PathLike[str] | None,
+    given: Mapping[str, Any],
+    site_field: tuple[str, str] | None = None,
+    *,
+    has_manifest: bool = False,
+) -> Report:
+    """What `convert` does, with keywords that are checked.
+
+    Args:
+        source: The dump.
+        output: File for the documents.
+        given: The keywords.
+        site_field: Name and value of a field to add, where the keywords do not say it.
+        has_manifest: Whether the report gets a manifest though it is not written here.
+    """
+    path = os.fspath(default_output(given) if output is None else output)
+    path = retrieval_set.records_path(output, given) or path
+    run = run_options_of(given)
+    with_manifest = has_manifest or run.report is not None
+    if path == run.report == "-":
+        raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
+    check_report(run.report, source, path, run.tables)
+    started = time.perf_counter()
+
+    def end(report: Report) -> None:
+        report.seconds = time.perf_counter() - started
+        report.file_bytes = os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
+        write_report(run.report, report.as_dict())
+
+    with Catalog() as catalog:
+        options = options_for(source, given, form_of(path, given), site_field, catalog)
+        made_of_it = () if options.recipe is None else options.recipe.recipe.files
+        names = Names(path, run.work_dir, options.form, made_of_it)
+        try:
+            return _run(source, options, run, names, catalog, end=end, with_manifest=with_manifest)
+        except DumpError as error:
+            names.save_excerpt(error)
+            raise
+
+
+def _run(
+    source: DumpLike,
+    options: Options,
+    run: RunOptions,
+    names: Names,
+    catalog: Catalog,
+    *,
+    end: Callable[[Report], None],
+    with_manifest: bool,
+) -> Report:
+    """Both passes, on the spill of this output, which is removed when all is done."""
+    with disk_errors(), opened(source, options, run, names, catalog) as found:
+        posts, tables = found
+        names.make_folders()
+        for file in (read := [posts.file, *(table.file for table in tables.values())]):
+            names.check(file)
+        if run.card:
+            card.check_card(names, options, read, force=run.force)
+        is_once = None in read
+        is_fresh = run.restart or is_once
+        if is_fresh or not has_spill(names):
+            asked = Provenance.of(posts, tables.values(), options)
+            refuse_existing(names, asked, force=run.force)
+        with opened_spill(names, restart=is_fresh, is_once=is_once) as spill:
+            with disk_errors(), output_lock(names.output):
+                session = Session(posts, spill, options, names, run, tables=tables)
+                try:
+                    report = session.run(force=run.force)
+                except BaseException:
+                    if is_once:
+                        names.remove_temporaries()
+                    raise
+                if run.card or with_manifest:
+                    files = filter(None, read)
+                    card.describe(names, options, report, files, with_card=run.card)
+                end(report)
+            with disk_errors():  # The lock went first: a kill now still leaves a spill.
+                if run.keep_spill:
+                    spill.put_all({"finished": True, "sealed": None, "checkpoint": None})
+                else:
+                    spill.remove()
+    return report
+
+
+def options_for(
+    source: DumpLike,
+    given: Mapping[str, Any],
+    form: OutputForm | None = None,
+    site_field: tuple[str, str] | None = None,
+    catalog: Catalog | None = None,
+) -> Options:
+    """The options that checked keywords ask for, of a conversion of this dump.
+
+    Raises:
+        OptionError: A value is not allowed, or the site is needed and cannot be told.
+    """
+    site, field = given.get("site"), given.get("site_field")
+    if field is not None:
+        site_field = field, site_name(source) if site is None else site
+    options = options_of(given, form, site_field, core=resolve(given.get("core", "auto")))
+    if options.is_attributed:
+        options = replace(options, host=host(source, site))
+    elif site is not None and field is None:
+        raise OptionError(
+            f"{flag('site')} is for {flag('attribution', True)}, for {flag('site_field')}, and for "
+            "recipes that give addresses"
+        )
+    if options.recipe is None:
+        return options
+    wanted = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
+    if catalog is None:
+        with Catalog() as own:
+            found = tables_beside(source, wanted, own)
+    else:
+        found = tables_beside(source, wanted, catalog)
+    for name in sorted({*wanted} - {*found}):
+        log.warning(
+            "recipe %s: goes without the %s, which were not found", options.recipe.spec, name
+        )
+    return replace(options, nest=tables_to_nest([*options.nest, *found], {}))
+
+
+@contextmanager
+def opened(
+    source: DumpLike, options: Options, run: RunOptions, names: Names, catalog: Catalog
+) -> Iterator[tuple[TableFile, dict[str, TableFile]]]:
+    """The posts and the tables of a dump; what is read first is open, all is closed at the end."""
+    threads, folder = run.threads, names.work_folder
+    posts = find_posts(source, catalog, threads=threads, work_dir=folder)
+    with closing(posts), ExitStack() as stack:
+        found = find_tables(source, options.nest, run.tables, catalog)
+        for table in found.values():
+            stack.enter_context(closing(table))
+        first, *_ = in_reading_order(posts, found.values())
+        first.open(threads=threads, work_dir=folder)
+        yield posts, found
+
+
+class Documents:
+    """An iterator over nested questions; `report` is complete when it has ended.
+
+    Attributes:
+        made: How the documents were made; None before all have been read.
+    """
+
+    def __init__(self, source: DumpLike, options: Options, run: RunOptions) -> None:
+        self._report: Report | None = None
+        self.made: Provenance | None = None
+        self._iterator = self._documents(source, options, run)
+
+    @property
+    def report(self) -> Report:
+        """Counts, bytes and seconds; a `So2docsError` before all documents have been read."""
+        if self._report is None:
+            raise So2docsError("the report is complete when all documents have been read")
+        return self._report
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self._iterator
+
+    def __next__(self) -> dict[str, Any]:
+        return next(self._iterator)
+
+    def __enter__(self) -> Documents:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop early, and remove the spill."""
+        self._iterator.close()
+
+    def _documents(
+        self, source: DumpLike, options: Options, run: RunOptions
+    ) -> Generator[dict[str, Any], None, None]:
+        with nested(source, options, run) as session:
+            for _, line in chain.from_iterable(session.documents()):
+                yield orjson.loads(line)
+            self._report = session.report
+            self.made = session.made.having_read(self._report.dump_bytes).counted(self._report)
+
+
+@contextmanager
+def nested(source: DumpLike, options: Options, run: RunOptions) -> Iterator[Session]:
+    """A session whose documents are to be iterated over, not written; its spill goes with it."""
+    names = Names("-", run.work_dir)
+    with (
+        disk_errors(),
+        Catalog() as catalog,
+        opened(source, options, run, names, catalog) as (posts, others),
+        opened_spill(names) as spill,
+    ):
+        yield Session(posts, spill, options, names, run, tables=others)
+
+
+@spell_out(*OF_ITERATOR)
+def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documents:
+    """Nest the questions of a dump without writing an output.
+
+    Examples:
+        >>> with so2docs.documents("Posts.xml", tags="python") as questions:
+        ...     for question in questions: ...
+
+    Args:
+        source: What `convert` takes: the `Posts.xml` of a Stack Exchange dump, as it is or
+            compressed, a folder with one, `-` for standard input, or an open binary file.
+        keywords: What is kept of the dump, how documents are made of it, and how the conversion
+            runs: `so2docs.options.keywords.IteratorKeywords`.
+
+    Returns:
+        An iterator over the documents, in ascending question id.
+
+    Raises:
+        OptionError: An option has a value that is not allowed.
+        DumpError: The dump does not exist. Whatever else is wrong with it is raised, as by
+            `convert`, when the iteration starts.
+    """
+    given = checked(keywords, *OF_ITERATOR)
+    options, run = options_for(source, given), run_options_of(given)
+    if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
+        storage.check_exists(os.fspath(source))
+    return Documents(source, options, run)
+
+
+def check_report(
+    path: str | None, source: object, output: str = "", tables: Tables | None = None
+) -> None:
+    """Refuse a report where none can be, before anything is done; `-` is standard output.
+
+    Raises:
+        OutputError: It cannot be written there, or another file is there.
+    """
+    if path is not None and path != "-":
+        sources = source if isinstance(source, list | tuple) else [source]
+        read = [os.fspath(one) for one in sources if isinstance(one, str | os.PathLike)]
+        others = [output, *(file for file in (tables or {}).values() if file)]
+        check_own(path, REPORT, [*read, *filter(None, others)])
+
+
+def write_report(path: str | None, report: object) -> None:
+    """Write a report as JSON, if one was asked for.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    if path is None:
+        return
+    text = json.dumps(report, indent=2) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    write_file(path, text.encode())

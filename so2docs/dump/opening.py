@@ -1,0 +1,246 @@
+"""From what the user gave to a dump that the passes can read.
+
+Layers are taken off one by one, such as a gzip file with a 7z archive in it; what each is, its
+first bytes say. A plain file of UTF-8 is read in ranges, everything else as a stream.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from typing import BinaryIO
+
+from so2docs.dump import storage
+from so2docs.dump.archives import Archive, Entry
+from so2docs.dump.dump import open_dump
+from so2docs.dump.encodings import HEAD_BYTES, Decoded, encoding_of
+from so2docs.dump.kinds import Kind, kind_of, listed, members_with
+from so2docs.dump.source import Counted, ReadAhead, Source
+from so2docs.dump.stream import AnyDump, StreamDump
+from so2docs.errors import ArchiveError, DumpError
+from so2docs.schema import Table
+
+STANDARD_INPUT = "-"
+
+DumpLike = str | os.PathLike[str] | BinaryIO
+"""What a user may give: a path, `-` for standard input, or an open binary file."""
+
+
+class SourceFile:
+    """A file that was given or found, looked into once.
+
+    Attributes:
+        path: The file.
+        is_plain: Whether it is read in ranges: a file of UTF-8 that is not packed.
+        is_file: Whether it can be read again.
+        kind: What it is packed as, if it is.
+        identity: To notice a change.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Read the first bytes of a file; a pipe is not opened.
+
+        Raises:
+            DumpError: It cannot be read.
+        """
+        self.path = path
+        self.is_plain, self.is_file = False, True
+        self.kind: Kind | None = None
+        self.identity: storage.Identity = (0, 0, 0)
+        self._archive: Archive | None = None
+        self._digest: str | None = None
+        try:
+            # Opening a pipe would wait for its other end.
+            if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
+                self.is_file = False
+                return
+            with storage.open_file(path) as file:
+                head = file.read(HEAD_BYTES)
+                self.identity = storage.identity(path, file)
+        except OSError as error:
+            raise storage.unreadable_dump(path, error) from error
+        self.kind = kind_of(head)
+        self.is_plain = self.kind is None and encoding_of(path, head) is None
+
+    @property
+    def expected(self) -> int:
+        """Bytes of XML in it, about; of an archive, in all that it holds."""
+        return int(self.identity[0] * (self.kind.ratio if self.kind else 1))
+
+    def archive(self) -> Archive | None:
+        """The archive that it is, with the list of its members; None if it is not an archive.
+
+        Raises:
+            ArchiveError: It is damaged or encrypted.
+        """
+        if self._archive is None and self.kind is not None and self.kind.is_archive:
+            # A plain file needs none of what reads archives: it takes 40 ms to import.
+            from so2docs.dump.unwrapping import open_archive
+
+            file = self.open()
+            try:
+                self._archive = open_archive(self.kind, self.path, file)
+            except BaseException:
+                file.close()
+                raise
+        return self._archive
+
+    @property
+    def digest(self) -> str:
+        """Hash of its bytes at 17 places, to notice another content."""
+        if self._digest is None:
+            with self.open() as file:
+                self._digest = storage.sample_hash(file, self.identity[0])
+        return self._digest
+
+    def members(self) -> list[Entry]:
+        """The files in it, if it is an archive."""
+        archive = self.archive()
+        return [] if archive is None else list(archive.entries)
+
+    def open(self) -> BinaryIO:
+        """Open it.
+
+        Raises:
+            DumpError: It cannot be read.
+        """
+        try:
+            return storage.open_file(self.path)
+        except OSError as error:
+            raise storage.unreadable_dump(self.path, error) from error
+
+    def close(self) -> None:
+        """Close the archive, if it was looked into."""
+        if self._archive is not None:
+            self._archive.close()
+            self._archive.file.close()
+            self._archive = None
+
+
+class Catalog:
+    """The files of a conversion by path, each looked into once."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, SourceFile] = {}
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def look(self, path: str) -> SourceFile:
+        """What a file is.
+
+        Raises:
+            DumpError: It cannot be read.
+        """
+        if path not in self._files:
+            self._files[path] = SourceFile(path)
+        return self._files[path]
+
+
+def open_stream(given: BinaryIO | None, *, threads: int, work_dir: str | None) -> StreamDump:
+    """Read the start of a dump that can be read only once.
+
+    Args:
+        given: An open binary file, which is left open; standard input if None.
+        threads: How many may decompress.
+        work_dir: Folder for an archive that has to be saved, or unpacked from another; the system's
+            temporary folder if None.
+
+    Raises:
+        DumpError: It cannot be read, or there is no dump in it.
+    """
+    name = "standard input" if given is None else str(getattr(given, "name", "the open file"))
+    if given is None and sys.stdin is None:  # It was closed before Python started.
+        raise DumpError(name, "is closed", advice="pipe a dump into it")
+    if given is None:
+        # Past the buffer: its lock, held by a reading thread, would not let the interpreter end.
+        given = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    counted = Counted(given)
+    source = Source(name, counted, position=lambda: counted.count)
+    return _open_unwrapped(source, threads, work_dir)
+
+
+def open_file(
+    file: SourceFile, wanted: Table, *, name: str, threads: int, work_dir: str | None
+) -> AnyDump:
+    """Open a file of a dump, and read its start.
+
+    Args:
+        file: Where it is, packed or not.
+        wanted: Which file of a dump to take, where several are in it.
+        name: What to call it in messages.
+        threads: How many may decompress.
+        work_dir: As in `open_stream`.
+
+    Raises:
+        DumpError: It cannot be read, or what is wanted is not in it.
+    """
+    if file.is_plain:
+        return open_dump(file.path, wanted)
+    if not file.is_file:
+        opened = file.open()
+        counted = Counted(opened)
+        source = Source(name, counted, wanted, closers=[opened.close])
+        source.position = lambda: counted.count
+        return _open_unwrapped(source, threads, work_dir)
+    archive = file.archive()
+    opened = file.open() if archive is None else archive.file
+    # An archive stays open: other files of the dump are in it.
+    source = Source(name, opened, wanted, closers=[opened.close] if archive is None else [])
+    source.file, source.identity = file.path, storage.identity(file.path, opened)
+    source.position, source.total = opened.tell, source.identity[0]
+    return _open_unwrapped(source, threads, work_dir, archive)
+
+
+def file_in_folder(path: str, wanted: Table) -> str:
+    """The file in a folder that is wanted, or an archive of it.
+
+    Raises:
+        ArchiveError: There is none, or it is not clear which.
+    """
+    names = names_in_folder(path)
+    found = members_with(wanted, names)
+    if len(found) == 1:
+        return os.path.join(path, found[0])
+    problem = "holds several dumps" if found else f"is a folder without a {wanted.file}"
+    raise ArchiveError(
+        path,
+        f"{problem}; it holds {listed(found or names)}",
+        advice="name the file to convert",
+    )
+
+
+def names_in_folder(path: str) -> list[str]:
+    """Names of the files in a folder."""
+    if storage.is_url(path):
+        return storage.listed(path)
+    return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
+
+
+def _open_unwrapped(
+    source: Source, threads: int, work_dir: str | None, archive: Archive | None = None
+) -> StreamDump:
+    # A plain file needs none of what decompresses: it takes 40 ms to import.
+    from so2docs.dump.unwrapping import unwrap
+
+    try:
+        reader = unwrap(source, threads, work_dir, archive)
+        encoding = encoding_of(source.name, reader.peek(HEAD_BYTES))
+        source.reader = reader
+        if encoding is not None:
+            decoded = Decoded(reader, encoding)
+            source.reader, source.repaired = decoded, lambda: decoded.repaired
+            source.encoding = encoding
+            if source.expected is not None:
+                source.expected //= len("<".encode(encoding))
+        ahead = ReadAhead(source.reader, source.closers)
+        source.reader, source.closers = ahead, [ahead.close]
+    except BaseException:
+        source.close()
+        raise
+    return StreamDump(source)

@@ -1,0 +1,199 @@
+"""A dump that can only be read from its start: from an archive, a pipe, or in another encoding.
+
+The stream is decompressed once. Rows go, as they come, into piece files beside the spill, each cut
+where a row starts; a worker reads a piece as it reads a range of a file. A piece is gone as soon as
+it is committed, and only a few exist at any time (the task queue is bounded), so that they live and
+die in the page cache. Nothing here holds more than a block, whatever the length of rows or pieces.
+
+Where pieces are cut depends on the bytes of the stream only, so that an interrupted conversion
+finds the same pieces and passes over those that are committed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from so2docs.dump.dump import PIECE_END, PIECES, Chunk, Dump, identity
+from so2docs.dump.ending import last_good_row
+from so2docs.dump.prolog import read_prolog
+from so2docs.dump.source import BLOCK_BYTES, End, Source
+from so2docs.dump.streamed_rows import StreamedRows
+from so2docs.errors import DumpError, Place, TruncatedDumpError
+
+SMALLEST_PIECE = 8 * 1024 * 1024
+_LARGEST_PIECE = 128 * 1024 * 1024
+_GROWTH = 64
+_EXCERPT_BYTES = 1024 * 1024
+
+
+def piece_bytes(offset: int) -> int:
+    """Size of the piece at an offset: small at first, so that all workers soon have work.
+
+    Later pieces grow, because each leaves a block in every bucket that it touches: 100 GB make
+    about 1,000 pieces.
+    """
+    return min(max(SMALLEST_PIECE, offset // _GROWTH), _LARGEST_PIECE)
+
+
+class StreamDump:
+    """A dump that is read once, from start to end; what a `Dump` is to the passes.
+
+    Attributes:
+        path: Its name, for messages.
+        frame: The root's start and closing tags.
+        first_line: Line of the first byte after the start tag, from 1.
+        head: What is before it, in UTF-8.
+        encoding: Of the dump, before it was decoded.
+        chunk_bytes: 0, for pieces that grow with the stream.
+        size: Bytes of the decompressed dump up to its closing tag: expected at first, true at the
+            end; 0 if not known.
+    """
+
+    chunk_bytes = 0
+
+    def __init__(self, source: Source) -> None:
+        """Read the start of the dump.
+
+        Raises:
+            DumpError: It is empty, is not XML, or cannot be decompressed.
+        """
+        self.source = source
+        self.path = source.name
+        try:
+            prolog = read_prolog(self.path, source.read, source.wanted)
+        except BaseException:
+            source.close()
+            raise
+        self.frame, self.first_line = prolog.frame, prolog.first_line
+        self.head, self.encoding = prolog.head[: prolog.start], source.encoding
+        self.size = source.expected or 0
+        self._end: End | None = None
+        self._start = prolog.start
+        self._rows = StreamedRows(self.path, source.read, prolog, source.wanted)
+        self._error: DumpError | None = None
+        self._positions: dict[int, int] = {}
+        self._shown = 0
+        self._folder: Path | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The file that the stream comes from; None if it can be read only once."""
+        return self.source.file
+
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """Of that file: size, modification time and inode."""
+        return self.source.identity
+
+    def chunks(self, size: int, done: Collection[int], folder: Path) -> Iterator[Chunk]:
+        """Read the stream, and cut it into pieces.
+
+        What is wrong with it is kept for `check_end`, so that whatever precedes it is committed.
+
+        Args:
+            size: Bytes of a piece; 0 for pieces that grow.
+            done: Numbers of the chunks to leave out.
+            folder: Folder of the spill, for the pieces.
+        """
+        self._folder = folder / PIECES
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir()
+        number, offset = 0, self._start
+        try:
+            while not self._rows.at_end:
+                target = size or piece_bytes(offset)
+                if number in done:
+                    length = sum(self._rows.copy(target, len))
+                else:
+                    piece = self._piece(self._folder / f"{number:06}{PIECE_END}", offset, target)
+                    length = piece.size
+                    self._positions[number] = self.source.position()
+                    if length:
+                        yield Chunk(number, piece, 0, length)
+                offset += length
+                number += 1
+            self._check_rest(offset)
+        except DumpError as error:
+            error.place = error.place or Place(offset, 0)
+            self._error = error
+            return
+        self.size = offset + len(self.frame[1])
+        self._end = End(self.size, self.source.repaired(), number)
+
+    def _check_rest(self, offset: int) -> None:
+        """Read what follows the rows, which end at `offset`."""
+        try:
+            self._rows.check_rest()
+        except DumpError as error:
+            if error.place is not None:
+                error.place.offset += offset
+            raise
+
+    def _piece(self, path: Path, offset: int, size: int) -> Dump:
+        """Write a piece, and describe it as a dump of its own."""
+        with open(path, "wb") as file:
+            try:
+                length = sum(self._rows.copy(size, file.write))
+            except DumpError as error:
+                file.flush()
+                self._place(error, path, offset)
+                raise
+        return Dump(
+            self.path,
+            identity(os.stat(path)),
+            0,
+            length,
+            self.first_line,
+            self.frame,
+            str(path),
+            offset,
+        )
+
+    def _place(self, error: DumpError, path: Path, offset: int) -> None:
+        """Say where in the dump a piece ended early; lines count from the start of the piece."""
+        lines = length = 0
+        tail = b""
+        with open(path, "rb") as file:
+            while data := file.read(BLOCK_BYTES):
+                lines += data.count(b"\n")
+                length += len(data)
+                tail = (tail + data)[-_EXCERPT_BYTES:]
+        last_id, start = last_good_row(tail) or (None, -_EXCERPT_BYTES // 16)
+        beyond = error.place or Place(0, 0)
+        error.place = Place(offset + length + beyond.offset, lines + (beyond.line or 0), last_id)
+        if isinstance(error, TruncatedDumpError):
+            error.excerpt = self.frame[0] + b"\n" + tail[start:]
+
+    def progress_total(self, size: int, done: Collection[int]) -> tuple[int | None, int]:
+        """Bytes of the given file in all, and what an earlier session did: that is read again."""
+        return self.source.total, 0
+
+    def progress(self, chunk: Chunk) -> int:
+        """Bytes of the given file that a finished chunk stands for; its piece is removed."""
+        Path(chunk.dump.file).unlink(missing_ok=True)
+        position = self._positions.pop(chunk.number)
+        self._shown, before = position, self._shown
+        return position - before
+
+    def check_end(self) -> None:
+        """Raise what ended the stream before its end, once all chunks before that are done."""
+        if self._error is not None:
+            raise self._error
+        self.source.check_unchanged()
+
+    def ended(self, size: int) -> End:
+        """What is known when the stream has been read to its end, whatever the size of pieces."""
+        assert self._end is not None
+        return self._end
+
+    def close(self) -> None:
+        """Remove the pieces, and close what was opened."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self.source.close()
+
+
+AnyDump = Dump | StreamDump

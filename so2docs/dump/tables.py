@@ -1,0 +1,263 @@
+"""Which tables a conversion reads beside the posts, and where they are.
+
+A plain file is looked at before anything is converted, as that of the posts is. Of what is packed
+only the list of members is: in a solid archive, the first byte of a table may stand behind
+gigabytes of others. It is opened when its turn comes, one at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from so2docs.dump.archives import Entry
+from so2docs.dump.dump import Dump, open_dump
+from so2docs.dump.kinds import files_with, listed, members_with, prefix_of
+from so2docs.dump.opening import (
+    STANDARD_INPUT,
+    Catalog,
+    DumpLike,
+    SourceFile,
+    file_in_folder,
+    names_in_folder,
+    open_file,
+    open_stream,
+)
+from so2docs.dump.stream import AnyDump
+from so2docs.errors import ArchiveError, ChangedDumpError, DumpError, flag
+from so2docs.options.table import Tables
+from so2docs.schema import POSTS, TABLES, Table
+
+
+@dataclass(slots=True)
+class TableFile:
+    """A table that was found; the posts are one, too.
+
+    Attributes:
+        table: Which.
+        name: What to call it in messages.
+        size: Bytes of the table; of a compressed file, about; 0 if that is not known.
+        source: The file that it is in; None for an open file or standard input.
+        entry: The member that it is in, of an archive.
+        dump: It, once it is open: a plain file, and what can be read only once, from the start.
+    """
+
+    table: Table
+    name: str
+    size: int
+    source: SourceFile | None = None
+    entry: Entry | None = None
+    dump: AnyDump | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The file; None if it can be read only once."""
+        return self.source.path if self.source is not None and self.source.is_file else None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is read in ranges, not as a stream."""
+        return isinstance(self.dump, Dump)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk where nobody says otherwise; 0 for pieces that grow with the stream."""
+        return self.dump.chunk_bytes if isinstance(self.dump, Dump) else 0
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Where its bytes come from: the file, the block of it, how far within the block."""
+        path = "" if self.source is None else self.source.path
+        return (path, self.entry.block, self.entry.offset) if self.entry else (path, 0, 0)
+
+    def precedes(self, other: TableFile) -> bool:
+        """Whether it comes before another table in one compressed stream."""
+        shares_a_block = self.entry is not None and self.place[:2] == other.place[:2]
+        return shares_a_block and self.place < other.place
+
+    def open(self, *, threads: int, work_dir: str | None) -> AnyDump:
+        """Open it, and read its start, unless that was done.
+
+        Args:
+            threads: How many may decompress.
+            work_dir: Folder for an archive that has to be unpacked from another.
+
+        Raises:
+            DumpError: It cannot be read, or is not such a table.
+        """
+        if self.dump is not None:
+            return self.dump
+        assert self.source is not None
+        dump = open_file(
+            self.source, self.table, name=self.name, threads=threads, work_dir=work_dir
+        )
+        if dump.identity != self.source.identity:
+            dump.close()
+            raise ChangedDumpError(
+                self.name,
+                "changed before it was read",
+                advice=f"wait until it is complete, then run again with {flag('restart', True)}",
+            )
+        self.dump, self.size = dump, dump.size
+        return dump
+
+    def close(self) -> None:
+        """Close it; what was read of a stream is not read again."""
+        if self.dump is not None:
+            self.dump.close()
+
+
+def find_posts(
+    given: DumpLike, catalog: Catalog, *, threads: int = 1, work_dir: str | None = None
+) -> TableFile:
+    """Find the posts of a dump.
+
+    Args:
+        given: A `Posts.xml`, an archive or compressed file, a folder with one of them, `-` for
+            standard input, or an open binary file, which is left open.
+        catalog: The files that were looked into.
+        threads: How many may decompress.
+        work_dir: Folder for an archive that has to be unpacked from another, or saved from
+            standard input; the system's temporary folder if None.
+
+    Raises:
+        DumpError: It cannot be read, or there is no dump in it.
+    """
+    if not isinstance(given, str | os.PathLike) or os.fspath(given) == STANDARD_INPUT:
+        file = None if isinstance(given, str | os.PathLike) else given
+        dump = open_stream(file, threads=threads, work_dir=work_dir)
+        return TableFile(POSTS, dump.path, dump.size, dump=dump)
+    path = os.fspath(given)
+    path = file_in_folder(path, POSTS) if os.path.isdir(path) else path
+    source = catalog.look(path)
+    if source.is_plain:
+        plain = open_dump(path)
+        return TableFile(POSTS, path, plain.size, source, dump=plain)
+    archive = source.archive()
+    entry = None if archive is None else archive.find(POSTS)
+    size = source.expected if entry is None else entry.size
+    return TableFile(POSTS, path, size, source, entry)
+
+
+def find_tables(
+    source: DumpLike, nest: tuple[str, ...], tables: Tables, catalog: Catalog
+) -> dict[str, TableFile]:
+    """Find every table to nest, in the order in which they are nested.
+
+    Args:
+        source: What the posts are read from. A table is looked for in that archive or folder, then
+            beside it: `stackoverflow.com-Comments.7z` beside `stackoverflow.com-Posts.7z`.
+        nest: Names of the tables to nest.
+        tables: Their files, folders or archives, where they do not stand there.
+        catalog: The files that were looked into.
+
+    Raises:
+        DumpError: A table is missing, or a plain file of one is not what `open_dump` takes.
+    """
+    found: dict[str, TableFile] = {}
+    for name in nest:
+        given = tables.get(name)
+        path = _located(source, TABLES[name], catalog) if given is None else os.fspath(given)
+        if os.path.isdir(path):
+            path = file_in_folder(path, TABLES[name])
+        found[name] = _found(TABLES[name], catalog.look(path))
+    return found
+
+
+def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> list[str]:
+    """Those of some tables that stand with the posts or beside them."""
+    found = []
+    for name in names:
+        with suppress(DumpError):
+            find_tables(source, (name,), {}, catalog)
+            found.append(name)
+    return found
+
+
+def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[TableFile]:
+    """The tables of a dump as they come in the files that they are in.
+
+    A table that shares a compressed stream with the posts is before or after them as it is there;
+    all others follow. So nothing is decompressed twice.
+    """
+    others = list(tables)
+    before = sorted((table for table in others if table.precedes(posts)), key=_place)
+    after = [table for table in others if not table.precedes(posts)]
+    paths = [posts.place[0], *(table.place[0] for table in after)]
+    after.sort(key=lambda table: (paths.index(table.place[0]), table.place))
+    return [*before, posts, *after]
+
+
+def _place(table: TableFile) -> tuple[str, int, int]:
+    return table.place
+
+
+def _found(table: Table, source: SourceFile) -> TableFile:
+    path = source.path
+    if source.is_plain:
+        dump = open_dump(path, table)
+        return TableFile(table, path, dump.size, source, dump=dump)
+    is_clear = table.stem.lower() in os.path.basename(path).lower()
+    name = path if is_clear else f"{path} ({table.file})"
+    archive = source.archive()
+    if archive is None:
+        return TableFile(table, name, source.expected, source)
+    names = [entry.name for entry in archive.entries]
+    if not members_with(table, names):
+        raise _missing(table, path, f"has no {table.file} in it", names)
+    entry = archive.find(table)
+    return TableFile(table, name, entry.size, source, entry)
+
+
+def _located(source: DumpLike, table: Table, catalog: Catalog) -> str:
+    """The file that a table is in: that of the posts, if it is an archive, or one beside it."""
+    if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
+        if found := _beside(table, ".", [""]):
+            return found
+        raise _missing(table, os.path.join(".", table.file), "is missing")
+    path = os.fspath(source)
+    is_folder = os.path.isdir(path)
+    posts = file_in_folder(path, POSTS) if is_folder else path
+    archive = catalog.look(posts).archive()
+    members = None if archive is None else [entry.name for entry in archive.entries]
+    if members_with(table, members or []):
+        return posts
+    prefix = prefix_of(POSTS, os.path.basename(posts))
+    prefixes = [] if prefix is None else [prefix]
+    if is_folder or members is None:
+        prefixes.append("")
+    folder = os.path.dirname(posts) or "."
+    if found := _beside(table, folder, prefixes):
+        return found
+    if members is None:
+        raise _missing(table, os.path.join(folder, table.file), "is missing")
+    problem = f"has no {table.file} in it, and none stands beside it"
+    raise _missing(table, posts, problem, members)
+
+
+def _beside(table: Table, folder: str, prefixes: list[str]) -> str | None:
+    """The file of a table in a folder, whose name starts with the first prefix that there is."""
+    names = names_in_folder(folder)
+    for prefix in prefixes:
+        found = files_with(table, names, prefix)
+        if table.file in found or len(found) == 1:
+            return os.path.join(folder, table.file if table.file in found else found[0])
+        if found:
+            raise ArchiveError(
+                folder,
+                f"holds several files of the {table.name}: {listed(found)}",
+                advice=f"choose one with {flag(table.name, 'FILE')}",
+            )
+    return None
+
+
+def _missing(
+    table: Table, path: str, problem: str, members: Iterable[str] | None = None
+) -> DumpError:
+    problem = f"{problem}, and the {table.name} to nest are in it" if members is None else problem
+    advice = f"say where it is with {flag(table.name, 'FILE')}, or leave the {table.name} out"
+    if members is None:
+        return DumpError(path, problem, advice=advice)
+    return ArchiveError(path, f"{problem}; it holds {listed(members)}", advice=advice)

@@ -1,0 +1,125 @@
+"""Layers around a dump, taken off one by one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from typing import BinaryIO
+
+from so2docs.dump.archives import Archive
+from so2docs.dump.compressed import open_bzip2, open_gzip, open_xz, open_zstd
+from so2docs.dump.damage import is_damage
+from so2docs.dump.encodings import HEAD_BYTES
+from so2docs.dump.kinds import Kind, kind_of
+from so2docs.dump.seven_zip import SevenZip
+from so2docs.dump.source import BLOCK_BYTES, Counted, Peekable, Reader, Source
+from so2docs.dump.zipped import Zip
+from so2docs.errors import ArchiveError, DumpError, TruncatedDumpError
+
+_MOST_LAYERS = 5
+_STREAMS: dict[str, Callable[[Reader, int], Reader]] = {
+    "a gzip file": open_gzip,
+    "a bzip2 file": open_bzip2,
+    "an xz file": open_xz,
+    "a zstd file": open_zstd,
+}
+
+
+class Guarded:
+    """A reader that says what is wrong with the data in words of this program."""
+
+    def __init__(self, name: str, kind: str, reader: Reader) -> None:
+        self._name = name
+        self._kind = kind
+        self._reader = reader
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end.
+
+        Raises:
+            TruncatedDumpError: The data ends too early.
+            ArchiveError: It is damaged.
+        """
+        try:
+            return self._reader.read(size)
+        except EOFError:
+            raise TruncatedDumpError(
+                self._name,
+                f"is {self._kind} that is cut off",
+                advice="download it again, or the part that is missing",
+            ) from None
+        except Exception as error:
+            if not is_damage(error):
+                raise
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> ArchiveError:
+        return ArchiveError(
+            self._name,
+            f"is {self._kind} that is damaged ({error})",
+            advice="download it again",
+        )
+
+
+def open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
+    """Read the list of members of an archive.
+
+    Raises:
+        ArchiveError: It is damaged or encrypted.
+    """
+    return Zip(name, file) if kind.name == "a zip archive" else SevenZip(name, file)
+
+
+def unwrap(
+    source: Source, threads: int, work_dir: str | None, archive: Archive | None = None
+) -> Peekable:
+    """Take off one layer after the other, until there is XML.
+
+    Args:
+        source: What was given; learns what its layers tell about the size of the dump.
+        threads: How many may decompress.
+        work_dir: Folder for an archive that comes as a stream.
+        archive: What was given, if it is an archive.
+
+    Raises:
+        DumpError: A layer cannot be taken off.
+    """
+    source.expected = source.total
+    found = Peekable(source.reader) if archive is None else _open_member(source, archive, threads)
+    for _ in range(_MOST_LAYERS if archive is None else _MOST_LAYERS - 1):
+        kind = kind_of(found.peek(HEAD_BYTES))
+        if kind is None:
+            return found
+        if kind.refused:
+            raise DumpError(source.name, f"is {kind.name}, not XML", advice=kind.refused)
+        if opener := kind.open or _STREAMS.get(kind.name):
+            unpacked = opener(found, threads)
+            if close := getattr(unpacked, "close", None):
+                source.closers.append(close)
+            found = Peekable(Guarded(source.name, kind.name, unpacked))
+            if source.expected is not None:
+                source.expected = int(source.expected * kind.ratio)
+        else:
+            saved = open_archive(kind, source.name, _save(source, found, work_dir))
+            source.closers.append(saved.close)
+            found = _open_member(source, saved, threads)
+    raise DumpError(source.name, "is packed more than five times", advice="unpack it first")
+
+
+def _save(source: Source, found: Peekable, work_dir: str | None) -> BinaryIO:
+    """A file of an archive that comes as a stream."""
+    saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
+    source.closers.append(saved.close)
+    while data := found.read(BLOCK_BYTES):
+        saved.write(data)
+    saved.seek(0)
+    return saved
+
+
+def _open_member(source: Source, archive: Archive, threads: int) -> Peekable:
+    """The wanted member; progress counts its own bytes, not those of the archive."""
+    entry = archive.find(source.wanted)
+    counted = Counted(archive.open(entry, threads))
+    source.expected = source.total = entry.size
+    source.position = lambda: counted.count
+    return Peekable(Guarded(source.name, archive.kind, counted))

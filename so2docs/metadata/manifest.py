@@ -1,0 +1,259 @@
+"""The manifest beside an output or in its report: what it was made of and by what, for programs.
+
+The same conversion writes the same bytes: nothing in it is of the machine or of the day.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from so2docs._version import __version__
+from so2docs.dump.storage import unreadable_output
+from so2docs.errors import OptionError, OutputError, flag
+from so2docs.metadata.document_schema import schema_of
+from so2docs.options.fingerprint import Fingerprint
+from so2docs.options.table import Options
+from so2docs.output.existing import provenance_of
+from so2docs.output.new_files import write_file
+from so2docs.output.paths import Names
+from so2docs.output.provenance import CONTRACT, within_64_bits
+from so2docs.output.side_files import MANIFEST, side_file
+from so2docs.report import Report
+
+FORMAT = 1
+"""Of manifests; a change that breaks readers makes it one more."""
+
+DESCRIBED = ("jsonl", "json", "parquet")
+"""Formats whose documents the schema describes."""
+
+_COUNTS = (
+    *("rows", "questions", "answers", "strays", "other_types", "filtered"),
+    *("recipe", "records", "without_record", "repaired_characters"),
+)
+_TABLE_COUNTS = ("rows", "nested", "filtered", "strays")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file, by its name alone, with its bytes and, if known, their SHA-256 in hexadecimal."""
+
+    name: str
+    bytes: int
+    sha256: str | None
+
+    @classmethod
+    def of(cls, path: str) -> File:
+        """Read a file once, for its hash.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        try:
+            with open(path, "rb") as file:
+                found = hashlib.file_digest(file, "sha256")
+                return cls(os.path.basename(path), file.tell(), found.hexdigest())
+        except OSError as error:
+            error.filename = path  # Which a failing read leaves out.
+            raise
+
+    @classmethod
+    def without_hash(cls, path: str) -> File:
+        """A file that is not read.
+
+        Raises:
+            OSError: It is gone.
+        """
+        return cls(os.path.basename(path), os.path.getsize(path), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a conversion read and wrote.
+
+    Attributes:
+        format: Version of the manifest's form.
+        so2docs: Version of the program.
+        contract: Version of the documents.
+        site: Host name of the site; None if it is not known.
+        output: Name of the output; `-` is standard output, of which no hash is known.
+        options: What was asked for, by the names of the keywords.
+        counts: Those of the report, without what depends on the machine.
+        input: The dump and the tables.
+        files: The files of the output, in order.
+        schema: JSON Schema of each document; None for a recipe that does not say it, and for
+            formats that are another program's.
+    """
+
+    format: int
+    so2docs: str
+    contract: int
+    site: str | None
+    output: str
+    options: dict[str, Any]
+    counts: dict[str, Any]
+    input: list[File]
+    files: list[File]
+    schema: dict[str, Any] | None
+
+    @classmethod
+    def of(
+        cls,
+        names: Names,
+        options: Options,
+        report: Report,
+        read: Iterable[str],
+        *,
+        hashes_input: bool,
+    ) -> Manifest:
+        """The manifest of a conversion that is done; reads its output once more, and its input.
+
+        Args:
+            names: Where it wrote.
+            options: What was asked for.
+            report: What it did.
+            read: Files that it read.
+            hashes_input: Whether they are read again, for their hashes.
+
+        Raises:
+            OSError: A file cannot be read.
+        """
+        whole = report.as_dict()
+        counts = {name: whole[name] for name in _COUNTS}
+        counts["tables"] = {
+            name: {key: table[key] for key in _TABLE_COUNTS}
+            for name, table in whole["tables"].items()
+        }
+        if names.output == "-":
+            files = [File("-", report.output_bytes, None)]
+        else:
+            files = [File.of(path) for path in names.earlier_files()]
+        made = provenance_of(names.earlier_files()[0]) if names.output != "-" else None
+        of_input = File.of if hashes_input else File.without_hash
+        return cls(
+            FORMAT,
+            __version__,
+            CONTRACT,
+            options.host if made is None else made.site,
+            os.path.basename(names.output),
+            within_64_bits(Fingerprint.of(options).by_option()),
+            counts,
+            [of_input(path) for path in dict.fromkeys(read) if os.path.isfile(path)],
+            files,
+            _schema(options),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, and the checksum of them."""
+        values = asdict(self)
+        return {**values, "checksum": _checksum(values)}
+
+    def save(self, output: str) -> None:
+        """Write it beside its output."""
+        write_file(path_of(output), json.dumps(self.to_json(), indent=2).encode() + b"\n")
+
+    def is_in_place(self, folder: str) -> bool:
+        """Whether its files stand in a folder, with the sizes that it says."""
+        paths = [(os.path.join(folder, file.name), file.bytes) for file in self.files]
+        return all(os.path.isfile(path) and os.path.getsize(path) == size for path, size in paths)
+
+
+def path_of(output: str) -> str:
+    """Where the manifest of an output stands."""
+    return side_file(output, MANIFEST)
+
+
+def _checksum(values: dict[str, Any]) -> str:
+    """SHA-256 of a manifest without its checksum, however it is written: a report has it, too."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _schema(options: Options) -> dict[str, Any] | None:
+    try:
+        return schema_of(options) if options.form.format in DESCRIBED else None
+    except OptionError:  # A function of one's own, which has none.
+        return None
+
+
+def load(path: str, otherwise: str = "remove it") -> Manifest:
+    """Read a manifest.
+
+    Args:
+        path: Its name.
+        otherwise: What to do if it is not made again.
+
+    Raises:
+        OutputError: There is none, it cannot be read, or it is damaged.
+    """
+    again = f"convert the dump again with {flag('card', True)} and {flag('force', True)}"
+    advice = f"{again}, or {otherwise}"
+    return _checked(_read(path, "manifest", advice), path, "manifest", advice)
+
+
+def load_from_report(path: str, output: str) -> Manifest:
+    """Read the manifest of an output in a report, of one conversion or of several.
+
+    Raises:
+        OutputError: There is none, it cannot be read, or it is damaged.
+    """
+    advice = f"convert the dump again with {flag('report')}"
+    values, name = _read(path, "report", advice), os.path.basename(output)
+    try:
+        reports = [one["report"] or {} for one in values] if isinstance(values, list) else [values]
+        found = [report["manifest"] for report in reports if report.get("manifest") is not None]
+        names = [manifest["output"] for manifest in found]
+    except (KeyError, TypeError, AttributeError):
+        raise OutputError(f"{path}: is damaged, or no report; {advice}") from None
+    for manifest in found:
+        if manifest["output"] in (name, "-"):
+            return _checked(manifest, path, "report", advice)
+    if len(names) == 1:
+        raise OutputError(f"{path}: is the report of {names[0]}, not of {name}; choose another one")
+    raise OutputError(f"{path}: the report has no manifest of {name}; {advice}")
+
+
+def _read(path: str, what: str, advice: str) -> Any:
+    try:
+        with open(path, "rb") as file:
+            return orjson.loads(file.read())
+    except OSError as error:
+        if what == "report":
+            raise unreadable_output(path, error) from error
+        raise OutputError(
+            f"{path}: the {what} cannot be read ({error.strerror}); {advice}"
+        ) from error
+    except orjson.JSONDecodeError as error:
+        raise OutputError(f"{path}: the {what} is damaged ({error}); {advice}") from None
+
+
+def _checked(values: Any, path: str, what: str, advice: str) -> Manifest:
+    """The manifest that these values are."""
+    try:
+        if values["format"] != FORMAT:
+            raise OutputError(f"{path}: is of another version of so2docs; {advice}")
+        checksum = values["checksum"]
+        values = {key: values[key] for key in values if key != "checksum"}
+        is_whole = _checksum(values) == checksum
+        values |= {key: [File(**file) for file in values[key]] for key in ("input", "files")}
+        found = Manifest(**values)
+        counts = [found.counts[name] for name in ("rows", "questions", "answers")]
+        is_whole = is_whole and found.files and all(isinstance(count, int) for count in counts)
+        is_whole = is_whole and {"recipe", "records"} <= found.counts.keys()
+        of_files = [*found.input, *found.files]
+        is_whole = is_whole and all(
+            isinstance(file.bytes, int) and file.name == os.path.basename(file.name)
+            for file in of_files
+        )
+        is_whole = is_whole and isinstance(found.options, dict)
+    except (KeyError, TypeError, AttributeError):
+        is_whole = False
+    if not is_whole:
+        raise OutputError(f"{path}: is damaged, or no {what}; {advice}")
+    return found

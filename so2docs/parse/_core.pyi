@@ -1,0 +1,157 @@
+"""Rows to posts and records to documents, compiled.
+
+Ids and positions are 64-bit integers: little-endian in keys, in the order of the machine elsewhere.
+"""
+
+from array import array
+from collections.abc import Callable
+
+from so2docs.parse.posts import Bucket
+
+def add_rows(
+    data: bytes,
+    buckets: dict[int, Bucket],
+    pairs: bytearray,
+    new_bucket: Callable[[], Bucket],
+    bucket_bits: int,
+    reserved: bytes,
+) -> tuple[int, int | None, dict[int, int]] | None:
+    """Turn a slice of rows into posts, as `rows.parse` and `posts.add` do.
+
+    Args:
+        data: The slice.
+        buckets: Where the posts go.
+        pairs: Where the question id and post id of each go.
+        new_bucket: Makes a bucket that is not there yet.
+        bucket_bits: A bucket holds 2 to the power of this question ids.
+        reserved: A name that no attribute may have, next to those that the core knows.
+
+    Returns:
+        The number of rows, the `Id` of the last one, and the rows of other types by type; or None,
+        with nothing changed, if a row is not canonical.
+    """
+
+def count_lines(data: bytes) -> int:
+    """Count line feeds that are far apart, several times as fast as `data.count`."""
+
+def read_table(data: bytes, table: int) -> tuple[int, int | None, bytes, bytes] | None:
+    """Turn a slice of rows of a table into records, as `rows.parse` and `table_rows` do.
+
+    Args:
+        data: The slice.
+        table: Kind of the records; 4 for users.
+
+    Returns:
+        The number of rows, the `Id` of the last one, keys and JSON; or None if a row is not
+        canonical.
+    """
+
+def file_records(
+    keys: bytes,
+    json: bytes,
+    questions: bytes,
+    buckets: dict[int, Bucket],
+    new_bucket: Callable[[], Bucket],
+    bucket_bits: int,
+) -> None:
+    """Append records to the buckets of their questions.
+
+    Args:
+        keys: What `read_table` returned.
+        json: The JSON objects.
+        questions: A question id for each, little-endian.
+        buckets: Where the records go.
+        new_bucket: Makes a bucket that is not there yet.
+        bucket_bits: A bucket holds 2 to the power of this question ids.
+    """
+
+def find_values(
+    firsts: array[int],
+    keys: array[int],
+    values: array[int],
+    get_block: Callable[[int], array[int]],
+) -> None:
+    """Look ids up in a map, as `IdMap.find` does.
+
+    Args:
+        firsts: The first id of each block.
+        keys: The ids, in any order.
+        values: As many integers; those of ids that are in the map are replaced.
+        get_block: What returns a block by its number: some ids, and the value of each.
+    """
+
+def select_records(block: tuple[bytes, bytes], low: int, high: int) -> tuple[bytes, bytes]:
+    """Copy the records of some question ids out of a block, as `merge.gather` does.
+
+    Args:
+        block: Keys and JSON.
+        low: The first question id.
+        high: The first one after them.
+
+    Returns:
+        Their keys and JSON.
+    """
+
+def sort_records(blocks: list[tuple[bytes, bytes]]) -> bytearray:
+    """Sort the records of a bucket by question, post, table, rank and order in the dump.
+
+    `merge.Nesting` takes them in the same order.
+
+    Args:
+        blocks: Keys and JSON of each, in the order of the dump.
+
+    Returns:
+        Six integers for each record: question id, post id, rank, size << 4 | kind, place in the
+        blocks (number << 40 | offset), order in the dump.
+    """
+
+def user_ids(blocks: list[tuple[bytes, bytes]], records: bytearray) -> bytes:
+    """Find the ids of the users of posts and comments.
+
+    Args:
+        blocks: The blocks that were sorted.
+        records: What `sort_records` returned.
+
+    Returns:
+        Integers in ascending order, each once.
+    """
+
+def join_records(
+    blocks: list[tuple[bytes, bytes]],
+    records: bytearray,
+    first: int,
+    enough: int,
+    opening: bytes,
+    closing: bytes,
+    with_answers: bool,
+    by_votes: bool,
+    tables: int,
+    vote_names: tuple[bytes, ...],
+    repeated: array[int],
+    user_ids: array[int],
+    users: list[bytes | None] | None,
+) -> list[tuple[int, int, int, int, bytes | None, int, int, int, int]]:
+    """Join the records of each question id, as `merge.Nesting` and `nest.Nest` do.
+
+    Args:
+        blocks: The blocks that were sorted.
+        records: What `sort_records` returned.
+        first: The record to start at, the first of its question id.
+        enough: Bytes of records and documents to end after; of the posts in documents, if these are
+            joined to a run.
+        opening: Bytes between the fields of a question and its answers.
+        closing: Bytes after each document of a run; nothing, if each is returned by itself.
+        with_answers: Whether documents have answers.
+        by_votes: Whether these are ordered by votes, not by id.
+        tables: A bit for each kind of rows that are nested.
+        vote_names: By type of votes, its name as a key with the colon.
+        repeated: Ids of posts under several questions, in ascending order.
+        user_ids: What `user_ids` returned.
+        users: The JSON of each of those, or None where nobody has the id; or None, where no users
+            are nested.
+
+    Returns:
+        What `joining.JoinedGroup` describes, for each question id. There is no document if there is
+        no question, a repeated id, a row of none of the posts, or anything else that only the
+        reference decides. A run has one entry; it ends before a question without a document.
+    """

@@ -1,0 +1,89 @@
+"""The HTML of a body as plain text or as Markdown."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from so2docs.parse.markdown import to_markdown
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+_TAG = re.compile("<[^<>]*>")
+_STRAY = re.compile("<(?![a-zA-Z/][^<>]*>)")
+_LONG_TAG = re.compile("<([a-zA-Z][a-zA-Z0-9]*)([^<>]{2000,})>")
+# What follows the end of a page, libxml2 drops.
+_END_OF_PAGE = re.compile("</html(?:[\\s/][^<>]*)?>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r'\s(?:href|src|alt|title|class)="[^"]*"')
+_MOST_STRAY = 100
+_MOST_ATTRIBUTES = 8
+_DEEPEST = 255
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+def converter(body: str) -> Callable[[str], str] | None:
+    """The function for one body; None if it stays as it is."""
+    return {"text": _text, "markdown": to_markdown}.get(body)
+
+
+def tame(body: str) -> str:
+    """Change a body that a parser takes quadratic time for; no body that a site wrote is one.
+
+    libxml2 compares every attribute of a tag with all others, looks for the end of every comment,
+    and takes what follows a tag that does not end for its attributes.
+    """
+    if len(_STRAY.findall(body)) > _MOST_STRAY:
+        body = _STRAY.sub("&lt;", _without_comments(body))
+    return _LONG_TAG.sub(_shortened, body)
+
+
+def _without_comments(body: str) -> str:
+    kept, at = [], 0
+    while (start := body.find("<!--", at)) >= 0 and (end := body.find("-->", start)) >= 0:
+        kept.append(body[at:start])
+        at = end + len("-->")
+    return "".join([*kept, body[at:]])
+
+
+def _shortened(tag: re.Match[str]) -> str:
+    attributes = itertools.islice(_ATTRIBUTE.finditer(tag[2]), _MOST_ATTRIBUTES)
+    return f"<{tag[1]}{''.join(match[0] for match in attributes)}>"
+
+
+def parsed(body: str) -> etree._Element:
+    """The tree of a body: an element that holds it."""
+    from lxml import html
+
+    body = _END_OF_PAGE.sub("", tame(body))
+    parser = html.HTMLParser(encoding="utf-8", huge_tree=True)
+    page = f"<html><body>{body}".encode()
+    found: etree._Element = html.document_fromstring(page, parser=parser)
+    if body.count("<") > _DEEPEST and parser.error_log.filter_from_fatals():
+        # Tags nested so deep that libxml2 gives up, and drops all that follows.
+        found.clear()
+        found.text = _allowed(_TAG.sub(" ", body))
+    return found
+
+
+def plain_text(root: etree._Element) -> str:
+    """What a reader sees, without links and emphasis; the dump's own line breaks make the layout.
+
+    Bodies have a line feed between any two blocks, which the text keeps.
+    """
+    for element in root.iter("br"):
+        element.tail = _allowed("\n" + (element.tail or "").removeprefix("\n"))
+    for element in root.iter("img"):
+        element.tail = _allowed(element.get("alt", "") + (element.tail or ""))
+    return str(root.text_content()).strip()
+
+
+def _allowed(text: str) -> str:
+    """Text without what XML forbids, which references such as `&#x1b;` may stand for."""
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+def _text(body: str) -> str:
+    return plain_text(parsed(body)) if body.strip() else ""

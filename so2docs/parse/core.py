@@ -1,0 +1,198 @@
+"""The step from a slice of rows to posts: compiled where it can be, by lxml and Python otherwise.
+
+The Python core (`rows.parse`, `posts.add`) is the reference. The compiled one takes a slice only if
+every row in it is canonical, which those of published dumps are, and then does the same; the rest
+goes the way of the reference. What comes out never depends on the choice.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import NamedTuple, get_args
+
+from so2docs.errors import OptionError, flag
+from so2docs.options.choices import Core
+from so2docs.parse.keys import BUCKET_BITS, KEY, as_bytes, integers
+from so2docs.parse.posts import Posts, new_bucket
+from so2docs.schema import RESERVED, Table
+
+problem: str | None = None
+"""Why the compiled core, which is there, cannot be used; None if it can, or is not there."""
+
+try:
+    import so2docs.parse._core as _core  # noqa: PLR0402 - `from` would not tell the two apart.
+except ModuleNotFoundError:  # No C compiler was there when the package was installed.
+    _core = None  # type: ignore[assignment]
+except ImportError as error:  # Damaged, or built for another system.
+    _core, problem = None, str(error)  # type: ignore[assignment]
+
+VARIABLE = "SO2DOCS_CORE"
+"""Environment variable that says what `auto` means."""
+
+
+_USERS = 4
+"""What the compiled core calls users, which have no kind."""
+
+
+class Added(NamedTuple):
+    """What the compiled core made of a slice.
+
+    Attributes:
+        rows: Rows of the slice, whatever became of them.
+        last_id: `Id` of the last one; None if there are no rows.
+    """
+
+    rows: int
+    last_id: int | None
+
+
+def resolve(wanted: Core) -> Core:
+    """Decide between the cores.
+
+    Args:
+        wanted: What the user asks for; `auto` is what `SO2DOCS_CORE` says, and without it the
+            compiled core where there is one.
+
+    Returns:
+        `python` or `compiled`.
+
+    Raises:
+        OptionError: There is no such core, or the compiled one was not built or does not load.
+    """
+    name, source = wanted, "core"
+    if wanted == "auto" and (said := os.environ.get(VARIABLE)):
+        name, source = said, VARIABLE  # type: ignore[assignment]
+    if name not in get_args(Core):
+        raise OptionError(f"{source} is {name!r}; it must be 'auto', 'python' or 'compiled'")
+    if name == "compiled" and _core is None:
+        lacking = (
+            f"that core does not load ({problem}); install"
+            if problem
+            else "this installation has no compiled core; install a C compiler (such as gcc) and"
+        )
+        raise OptionError(
+            f"{source} is 'compiled', but {lacking} so2docs again with pip's --force-reinstall "
+            f"and --no-cache-dir, or use {flag('core', 'python')}"
+        )
+    return built() if name == "auto" else name
+
+
+def built() -> Core:
+    """The faster core of this installation, `python` or `compiled`."""
+    return "python" if _core is None else "compiled"
+
+
+def describe() -> str:
+    """The faster core of this installation, and what is wrong with the compiled one, if it is."""
+    broken = f"; the compiled one does not load: {problem}" if problem else ""
+    return f"{built()} core{broken}"
+
+
+def add_canonical(data: bytes, posts: Posts) -> Added | None:
+    """Turn a slice into posts by the compiled core.
+
+    Args:
+        data: Whole rows, from one row's start to another's.
+        posts: Where they go.
+
+    Returns:
+        What was added; or None, with nothing changed, if the slice is not canonical.
+    """
+    done = _core.add_rows(
+        data, posts.buckets, posts.pairs, new_bucket, BUCKET_BITS, _chosen(posts.reserved)
+    )
+    if done is None:
+        return None
+    count, last_id, other_types = done
+    posts.other_types.update(other_types)
+    return Added(count, last_id)
+
+
+def count_lines(data: bytes) -> int:
+    """Number of line feeds in a slice, where they are far apart."""
+    if _core is not None:
+        return _core.count_lines(data)
+    count, at = 0, -1
+    while (at := data.find(b"\n", at + 1)) >= 0:  # Four times as fast as `data.count`.
+        count += 1
+    return count
+
+
+def read_users(data: bytes) -> tuple[Added, bytes, bytes] | None:
+    """Turn a slice of users into JSON by the compiled core.
+
+    Args:
+        data: Whole rows, from one row's start to another's.
+
+    Returns:
+        What was read, a key for each user with the `Id` and the size of the JSON, and the JSON; or
+        None if the slice is not canonical.
+    """
+    return _read_table(data, _USERS)
+
+
+def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None:
+    """Turn a slice of comments, links or votes into records by the compiled core.
+
+    Args:
+        data: Whole rows, from one row's start to another's.
+        table: The table that the slice belongs to.
+
+    Returns:
+        What was read, a key for each record, and the JSON; or None if the slice is not canonical.
+    """
+    return _read_table(data, table.kind)
+
+
+def file_records(
+    slices: Iterable[tuple[bytes, bytes]],
+    found: Posts,
+    find_questions: Callable[[array[int], array[int]], None],
+) -> None:
+    """Put what `read_records` returned of some slices into the buckets of their questions.
+
+    Args:
+        slices: Keys and JSON of each, in the order of the dump.
+        found: Where the records go.
+        find_questions: Replaces, for some post ids, integers by the question ids of those that are
+            in the dump.
+    """
+    slices = list(slices)
+    post_ids = array("q")
+    for keys, _ in slices:
+        post_ids += integers(keys)[1 :: KEY.size // 8]
+    question_ids = array("q", post_ids)
+    find_questions(post_ids, question_ids)
+    at = 0
+    for keys, json in slices:
+        end = at + len(keys) // KEY.size
+        questions = as_bytes(question_ids[at:end])
+        _core.file_records(keys, json, questions, found.buckets, new_bucket, BUCKET_BITS)
+        at = end
+
+
+def find_values(
+    firsts: array[int],
+    keys: array[int],
+    values: array[int],
+    get_block: Callable[[int], array[int]],
+) -> None:
+    """Look ids up in a map on disk; see `_core.find_values`."""
+    _core.find_values(firsts, keys, values, get_block)
+
+
+def _read_table(data: bytes, kind: int) -> tuple[Added, bytes, bytes] | None:
+    done = _core.read_table(data, kind)
+    if done is None:
+        return None
+    count, last_id, keys, json = done
+    return Added(count, last_id), keys, json
+
+
+@lru_cache(maxsize=4)
+def _chosen(reserved: frozenset[str]) -> bytes:
+    """The reserved name that the compiled core cannot know: the key that a user chose."""
+    return "".join(reserved - RESERVED).encode()

@@ -1,0 +1,249 @@
+"""Rows -> posts: types, tags, keys and final JSON bytes. Pure functions over plain bytes and lists.
+
+A chunk becomes a `Bucket` of bytes for each range of question ids. A post is a record of four
+64-bit integers in `keys` and a JSON object in `json`, in the order of the dump. The compiled core
+makes the same, and is checked against this module.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import orjson
+
+from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, PAIR_BYTES, QUESTION
+from so2docs.schema import NUMBERS, RESERVED
+
+Projection = Callable[[dict[str, Any]], dict[str, Any]]
+"""What a typed row becomes before it is JSON: another dictionary."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INT64 = 1 << 63
+_NESTED = {"1", "2"}
+_STRICT_INTEGER = orjson.OPT_STRICT_INTEGER
+"""Refuses numbers of more than 53 bits, which go the careful way: cheaper than to look at each."""
+
+
+class Bucket(NamedTuple):
+    """Posts of one range of question ids: keys, and JSON objects one after the other."""
+
+    keys: bytearray
+    json: bytearray
+
+
+def new_bucket() -> Bucket:
+    """An empty bucket."""
+    return Bucket(bytearray(), bytearray())
+
+
+@dataclass(slots=True)
+class Posts:
+    """What rows became, in the order of the dump.
+
+    Attributes:
+        buckets: Posts by `question id >> BUCKET_BITS`.
+        pairs: Question id and post id of every post, as 64-bit integers, in the order of the dump.
+        strays: Lines of rows that have no usable key.
+        stray_reasons: Their number by reason.
+        other_types: Number of rows by post type, of those that are neither questions nor answers.
+        filtered: Number of rows that a filter has rejected.
+        rejected: Keys of those that no bucket has; they matter only if an id is repeated.
+        reserved: Names that no attribute may have, since documents have them for something else.
+    """
+
+    buckets: dict[int, Bucket] = field(default_factory=dict)
+    pairs: bytearray = field(default_factory=bytearray)
+    strays: bytearray = field(default_factory=bytearray)
+    stray_reasons: Counter[str] = field(default_factory=Counter)
+    other_types: Counter[int] = field(default_factory=Counter)
+    filtered: int = 0
+    rejected: bytearray = field(default_factory=bytearray)
+    reserved: frozenset[str] = RESERVED
+
+
+class _UnusableRowError(Exception):
+    """A row that cannot be keyed; its text is the reason that users see."""
+
+
+class _Plan(NamedTuple):
+    """What to do with rows that have these attribute names."""
+
+    numbers: tuple[str, ...]
+    values: Callable[[dict[str, Any]], tuple[str, ...]]
+    has_tags: bool
+    is_reserved: bool
+
+
+_Plans = dict[tuple[str, ...], _Plan]
+
+
+@lru_cache(maxsize=4)
+def _plans_without(reserved: frozenset[str]) -> _Plans:
+    """The plans so far by names: a dump has a few dozen combinations of them."""
+    return {}
+
+
+_MOST_PLANS = 4096
+_WIDEST_KEPT = 64
+
+
+def _make_plan(names: tuple[str, ...], reserved: frozenset[str]) -> _Plan:
+    numbers = tuple(name for name in names if name in NUMBERS)
+    values: Callable[[dict[str, Any]], tuple[str, ...]]
+    values = itemgetter(*numbers) if len(numbers) > 1 else lambda row: (row[numbers[0]],)
+    plan = _Plan(numbers, values, "Tags" in names, not reserved.isdisjoint(names))
+    if len(names) <= _WIDEST_KEPT:  # Rows as wide as an attack are not kept.
+        plans = _plans_without(reserved)
+        if len(plans) >= _MOST_PLANS:
+            plans.clear()
+        plans[names] = plan
+    return plan
+
+
+def number(text: str) -> int | str:
+    """A value as the integer that it spells, or as it is if that is none of 64 bits."""
+    if _INTEGER.fullmatch(text) and len(text) < 4000:
+        value = int(text)
+        if -_INT64 <= value < _INT64:
+            return value
+    return text
+
+
+def tags(text: str) -> list[str]:
+    """Tags of either form, `<a><b>` (until 2023) or `|a|b|`; any other text is one tag."""
+    if len(text) > 1:
+        if text[0] == "|" and text[-1] == "|":
+            return text[1:-1].split("|")
+        if text[0] == "<" and text[-1] == ">":
+            return text[1:-1].split("><")
+    return [text] if text else []
+
+
+def typed(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with numbers and tags in place of their texts."""
+    return {
+        name: number(value)
+        if name in NUMBERS
+        else tags(value)
+        if name == "Tags" and isinstance(value, str)
+        else value
+        for name, value in row.items()
+    }
+
+
+def stray_line(reason: str, row: dict[str, Any]) -> bytes:
+    """The line of the side file for a typed row that no document holds."""
+    return orjson.dumps({"reason": reason, "row": row}) + b"\n"
+
+
+def malformed_line(offset: int, raw: bytes, reason: str = "malformed_row") -> bytes:
+    """The line of the side file for a row that is not XML: its place in the dump, and its text."""
+    text = raw.decode(errors="replace")
+    return orjson.dumps({"reason": reason, "offset": offset, "text": text}) + b"\n"
+
+
+def add(posts: Posts, rows: list[dict[str, Any]], projection: Projection | None = None) -> None:
+    """Turn rows into posts.
+
+    Args:
+        posts: Where they go.
+        rows: Attributes of the rows, in the order of the dump; they are changed in place.
+        projection: What to make of each before it is JSON.
+    """
+    buckets, pairs, pack, dumps = posts.buckets, posts.pairs, KEY.pack, orjson.dumps
+    reserved = posts.reserved
+    known_plan = _plans_without(reserved).get
+    last_bucket, keys, jsons = None, bytearray(), bytearray()
+    for row in rows:
+        names = tuple(row)
+        number_names, values_of, has_tags, is_reserved = known_plan(names) or _make_plan(
+            names, reserved
+        )
+        kind = row.get("PostTypeId")
+        if kind not in _NESTED or is_reserved:
+            _add_carefully(posts, row, projection)
+            continue
+        values = values_of(row)
+        digits = "".join(values)
+        try:
+            # Of what is left, int() takes just the numbers of one leading minus sign.
+            if not (digits.isdigit() or digits.replace("-", "").isdigit()) or not digits.isascii():
+                raise ValueError
+            row.update(zip(number_names, map(int, values)))  # noqa: B905
+            if has_tags:
+                row["Tags"] = tags(row["Tags"])
+            post_id = row["Id"]
+            if kind == "1":
+                question_id, rank, kind = post_id, row.get("AcceptedAnswerId", post_id), QUESTION
+            else:
+                question_id, rank, kind = row["ParentId"], row.get("Score", 0), ANSWER
+            json = dumps(row if projection is None else projection(row), None, _STRICT_INTEGER)
+            key = pack(question_id, post_id, rank, len(json) << 4 | kind)
+        except (ValueError, KeyError, TypeError, struct.error):
+            row.update(zip(number_names, values, strict=True))
+            _add_carefully(posts, row, projection)
+            continue
+        number = question_id >> BUCKET_BITS
+        if number != last_bucket:
+            bucket = buckets.get(number)
+            if bucket is None:
+                bucket = buckets[number] = new_bucket()
+            last_bucket, (keys, jsons) = number, bucket
+        keys += key
+        jsons += json
+        pairs += key[:PAIR_BYTES]
+
+
+def _add_carefully(posts: Posts, row: dict[str, Any], projection: Projection | None) -> None:
+    """Add one row, whatever its attributes hold."""
+    as_typed = typed(row)
+    try:
+        key = _key(as_typed, posts.reserved)
+    except _UnusableRowError as error:
+        posts.strays += stray_line(str(error), as_typed)
+        posts.stray_reasons[str(error)] += 1
+        return
+    if key is None:
+        posts.other_types[as_typed["PostTypeId"]] += 1
+        return
+    question_id, post_id, rank = key
+    json = orjson.dumps(as_typed if projection is None else projection(as_typed))
+    record = KEY.pack(question_id, post_id, rank, len(json) << 4 | as_typed["PostTypeId"])
+    bucket = posts.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
+    bucket.keys.extend(record)
+    bucket.json.extend(json)
+    posts.pairs += record[:PAIR_BYTES]
+
+
+def _key(row: dict[str, Any], reserved: frozenset[str]) -> tuple[int, int, int] | None:
+    """Question id, post id and rank of a typed row; None for a post of another type."""
+    kind = _required(row, "PostTypeId", "post_type_id")
+    if kind not in (QUESTION, ANSWER):
+        return None
+    post_id = _required(row, "Id", "id")
+    if not reserved.isdisjoint(row):
+        raise _UnusableRowError("reserved_attribute")
+    rank = row.get("AcceptedAnswerId" if kind == QUESTION else "Score")
+    if not isinstance(rank, int):
+        rank = post_id if kind == QUESTION else 0
+    if kind == QUESTION:
+        return post_id, post_id, rank
+    if "ParentId" not in row:
+        raise _UnusableRowError("answer_without_parent_id")
+    return _required(row, "ParentId", "parent_id"), post_id, rank
+
+
+def _required(row: dict[str, Any], name: str, label: str) -> int:
+    value = row.get(name)
+    if value is None:
+        raise _UnusableRowError(f"missing_{label}")
+    if not isinstance(value, int):
+        raise _UnusableRowError(f"invalid_{label}")
+    return value

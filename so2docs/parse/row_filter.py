@@ -1,0 +1,183 @@
+"""Rows of the dump -> posts, of those rows only that the filters keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from so2docs.domain import FIRST_FABRICATED_ID, is_sampled
+from so2docs.options.table import Filters
+from so2docs.parse import posts
+from so2docs.parse.keys import (
+    ANSWER,
+    BUCKET_BITS,
+    KEY,
+    PAIR_BYTES,
+    QUESTION,
+    REJECTED_ANSWER,
+    REJECTED_QUESTION,
+)
+from so2docs.parse.posts import Posts, Projection, new_bucket, number, tags
+
+Row = dict[str, Any]
+_Check = Callable[[Row], bool]
+_Ids = tuple[int, int, int]
+"""Kind, question id and post id."""
+
+
+class RowFilter:
+    """Makes posts of the rows that pass; of the others, only the keys go to the posts.
+
+    Args:
+        filters: What rows have to pass.
+        projection: What to make of those that do before they are JSON.
+        all_keys: Whether the keys of posts that are not sampled go to the buckets too.
+    """
+
+    def __init__(
+        self, filters: Filters, projection: Projection | None, *, all_keys: bool = False
+    ) -> None:
+        self._all_keys = all_keys
+        self._sample = filters.sample
+        self._drops_fabricated = filters.drop_fabricated
+        self._projection = projection
+        self._checks = {QUESTION: _question_checks(filters), ANSWER: _answer_checks(filters)}
+        for checks in self._checks.values():
+            checks.extend(_post_checks(filters))
+
+    def add(self, found: Posts, rows: list[Row]) -> None:
+        """Turn rows into posts, as `posts.add` does.
+
+        Args:
+            found: Where they go.
+            rows: Attributes of the rows, in the order of the dump; they are changed in place.
+        """
+        kept: list[Row] = []
+        for row in rows:
+            ids = _ids(row, found.reserved)
+            if ids is None:
+                if self._drops_fabricated and is_fabricated(row):  # The answer has no ParentId.
+                    found.filtered += 1
+                else:
+                    kept.append(row)
+                continue
+            sampled = self._is_sampled(ids[1])
+            if sampled and all(check(row) for check in self._checks[ids[0]]):
+                kept.append(row)
+                continue
+            # Keys have to be in the order of the dump: of repeated ids, the first one counts.
+            if kept:
+                posts.add(found, kept, self._projection)
+                kept = []
+            _reject(ids, found, in_bucket=sampled or self._all_keys)
+        posts.add(found, kept, self._projection)
+
+    def _is_sampled(self, question_id: int) -> bool:
+        return self._sample is None or is_sampled(question_id, self._sample)
+
+
+def is_fabricated(row: Row) -> bool:
+    """Whether the publisher made a row up, by its id."""
+    post_id = number(row.get("Id", ""))
+    return isinstance(post_id, int) and post_id >= FIRST_FABRICATED_ID
+
+
+def _reject(ids: _Ids, found: Posts, *, in_bucket: bool) -> None:
+    """Keep the key of a post: in its bucket, unless all posts of its question are rejected."""
+    kind, question_id, post_id = ids
+    rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
+    key = KEY.pack(question_id, post_id, 0, rejected)
+    if in_bucket:
+        found.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket()).keys.extend(key)
+    else:
+        found.rejected += key
+    found.pairs += key[:PAIR_BYTES]
+    found.filtered += 1
+
+
+def _ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
+    """Kind, question id and post id; None for a row that will not be a question nor an answer."""
+    kind = row.get("PostTypeId")
+    kind = QUESTION if kind == "1" else ANSWER if kind == "2" else number(kind or "")
+    post_id = _id(row.get("Id", ""))
+    question_id = post_id if kind == QUESTION else _id(row.get("ParentId", ""))
+    if (
+        kind not in (QUESTION, ANSWER)
+        or not isinstance(question_id, int)
+        or not isinstance(post_id, int)
+        or not reserved.isdisjoint(row)
+    ):
+        return None
+    return int(kind), question_id, post_id
+
+
+def _id(text: str) -> int | str:
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 19 else number(text)
+
+
+def _question_checks(filters: Filters) -> list[_Check]:
+    """What a question has to pass."""
+    checks: list[_Check] = []
+    if filters.tags:
+        wanted = frozenset(filters.tags)
+        if filters.all_tags:
+            checks.append(lambda row: wanted.issubset(_tags(row)))
+        else:
+            checks.append(lambda row: not wanted.isdisjoint(_tags(row)))
+    if filters.min_score is not None:
+        checks.append(_at_least("Score", filters.min_score))
+    if filters.answered:
+        checks.append(_at_least("AnswerCount", 1))
+    if filters.min_answers is not None:
+        checks.append(_at_least("AnswerCount", filters.min_answers))
+    if filters.max_answers is not None:
+        checks.append(_at_most("AnswerCount", filters.max_answers))
+    if filters.accepted:
+        checks.append(lambda row: bool(row.get("AcceptedAnswerId")))
+    # The dump's dates sort as text, and a date sorts before every time of its day.
+    since, until = filters.since, filters.until
+    if since is not None:
+        checks.append(lambda row: row.get("CreationDate", "") >= since)
+    if until is not None:
+        checks.append(lambda row: "" < row.get("CreationDate", "") < until)
+    return checks
+
+
+def _answer_checks(filters: Filters) -> list[_Check]:
+    """What an answer has to pass, besides belonging to a question that does."""
+    if not filters.fields.has_answers:
+        return [lambda row: False]
+    if filters.min_answer_score is not None:
+        return [_at_least("Score", filters.min_answer_score)]
+    return []
+
+
+def _post_checks(filters: Filters) -> list[_Check]:
+    """What either has to pass."""
+    checks: list[_Check] = []
+    most = filters.max_body
+    if most is not None:
+        checks.append(lambda row: len(row.get("Body", "").encode()) <= most)
+    if filters.drop_fabricated:
+        checks.append(lambda row: not is_fabricated(row))
+    return checks
+
+
+def _at_least(name: str, least: int) -> _Check:
+    def check(row: Row) -> bool:
+        value = number(row.get(name, ""))
+        return isinstance(value, int) and value >= least
+
+    return check
+
+
+def _at_most(name: str, most: int) -> _Check:
+    def check(row: Row) -> bool:
+        value = number(row.get(name, ""))
+        return isinstance(value, int) and value <= most
+
+    return check
+
+
+def _tags(row: Row) -> list[str]:
+    return tags(row.get("Tags", "").lower())

@@ -1,0 +1,228 @@
+"""How the rows of each table are filed: what a worker of the first pass has to know of a table.
+
+Posts are filed under their question, which they name themselves; what belongs to a post, under the
+question that the map of the posts knows; users stand in lines of their own.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+
+from so2docs.options.table import Options
+from so2docs.parse import core, posts, table_rows
+from so2docs.parse.core import Added
+from so2docs.parse.posts import Posts
+from so2docs.parse.projection import projection_of, projection_of_table
+from so2docs.parse.row_filter import RowFilter
+from so2docs.parse.table_rows import Row
+from so2docs.schema import POSTS, VOTE, Table
+from so2docs.spill import REJECTED
+from so2docs.store.blocks import BlockWriter
+from so2docs.store.id_map import IdMap
+from so2docs.store.users import UserRecords
+
+_FULL_BLOCK = 512 * 1024
+_MOST_BUFFERED = 48 * 1024 * 1024
+_MOST_KEYS = 16 * 1024 * 1024
+
+
+class Filing:
+    """What happens to the rows of a chunk.
+
+    Attributes:
+        found: What they became, as far as it is not yet written.
+        malformed: Why a row that is not XML is a stray.
+    """
+
+    malformed = "malformed_row"
+
+    def __init__(self, options: Options, found: Posts, writer: BlockWriter) -> None:
+        self.found = found
+        self._writer = writer
+        self._is_compiled = options.core == "compiled"
+
+    def add(self, rows: list[Row]) -> None:
+        """File rows; they are changed in place."""
+        raise NotImplementedError
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        """File a slice by the compiled core; None, with nothing changed, if that cannot be."""
+        raise NotImplementedError
+
+    def add_records(self, keys: bytes, json: bytes) -> None:
+        """File rows that were made into records before.
+
+        Args:
+            keys: Their keys; the questions in them are not known yet.
+            json: Their JSON.
+        """
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Write what was gathered, if it is much."""
+        self._write(_FULL_BLOCK)
+
+    def finish(self) -> None:
+        """Write the rest."""
+        self._write(0)
+
+    def _write(self, least: int) -> None:
+        """Write the buckets of at least `least` bytes; all, if too much is held in all."""
+        found, buckets = self.found, self.found.buckets
+        if sum(len(bucket.json) for bucket in buckets.values()) > _MOST_BUFFERED:
+            least = 0
+        for number in sorted(n for n, bucket in buckets.items() if len(bucket.json) >= least):
+            bucket = buckets.pop(number)
+            self._writer.write(number, bucket.keys, bucket.json)
+        if found.rejected and len(found.rejected) >= least:
+            self._writer.write(REJECTED, found.rejected, bytearray())
+            found.rejected = bytearray()
+        if found.strays and len(found.strays) >= least:
+            self._writer.write(None, bytearray(), found.strays)
+            found.strays = bytearray()
+
+
+class _PostFiling(Filing):
+    def __init__(self, options: Options, writer: BlockWriter) -> None:
+        super().__init__(options, Posts(reserved=options.reserved), writer)
+        self._is_compiled = self._is_compiled and not options.needs_rows
+        self._projection = projection_of(options)
+        self._filter = None
+        if options.filters.select:
+            keys = options.needs_all_keys
+            self._filter = RowFilter(options.filters, self._projection, all_keys=keys)
+
+    def add(self, rows: list[Row]) -> None:
+        if self._filter is None:
+            posts.add(self.found, rows, self._projection)
+        else:
+            self._filter.add(self.found, rows)
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        return core.add_canonical(data, self.found) if self._is_compiled else None
+
+
+class _UserFiling(Filing):
+    malformed = "malformed_user"
+
+    def __init__(self, table: Table, options: Options, writer: BlockWriter) -> None:
+        super().__init__(options, Posts(), writer)
+        projection = projection_of_table(options)
+        self._is_compiled = self._is_compiled and projection is None
+        self._users = UserRecords(self.found, writer, projection)
+
+    def add(self, rows: list[Row]) -> None:
+        self._users.add(rows)
+
+    def flush(self) -> None:
+        self._users.flush()
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        done = core.read_users(data) if self._is_compiled else None
+        if done is None:
+            return None
+        added, keys, jsons = done
+        self._users.add_compiled(keys, jsons)
+        return added
+
+    def finish(self) -> None:
+        self._users.finish()
+        super().finish()
+
+
+class _RowFiling(Filing):
+    """Comments, links or votes.
+
+    The questions of those that the compiled core read are looked up for many slices at once: in
+    order, each block of the map is read once for all of them.
+    """
+
+    def __init__(
+        self, table: Table, options: Options, writer: BlockWriter, known: IdMap | Unknown
+    ) -> None:
+        super().__init__(options, Posts(), writer)
+        self._table, self._known = table, known
+        self._counts = table.kind == VOTE
+        self._projection = None if self._counts else projection_of_table(options)
+        self._has_core = self._is_compiled
+        self._is_compiled = self._is_compiled and self._projection is None
+        self.malformed = f"malformed_{table.row}"
+        self._read: list[tuple[bytes, bytes]] = []
+
+    def add(self, rows: list[Row]) -> None:
+        self.look_up()
+        if self._counts:
+            table_rows.add_votes(self.found, rows, self._known.find)
+        else:
+            table_rows.add_rows(self.found, self._table, rows, self._known.find, self._projection)
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        done = core.read_records(data, self._table) if self._is_compiled else None
+        if done is None:
+            return None
+        added, keys, json = done
+        self._read.append((keys, json))
+        return added
+
+    def add_records(self, keys: bytes, json: bytes) -> None:
+        if self._has_core:
+            self._read.append((keys, json))
+        else:
+            table_rows.add_records(self.found, keys, json, self._known.find)
+
+    def look_up(self) -> None:
+        """File what was read so far."""
+        if self._read:
+            core.file_records(self._read, self.found, self._known.replace)
+            self._read.clear()
+
+    def flush(self) -> None:
+        self.look_up()
+        if not self._counts:
+            super().flush()
+        # Votes have no JSON.
+        elif sum(len(bucket.keys) for bucket in self.found.buckets.values()) >= _MOST_KEYS:
+            self._write(0)
+
+
+class Unknown:
+    """In place of a map, while the questions of posts are not known: all are 0.
+
+    So the rows of a chunk stay together, in the order of their table.
+    """
+
+    def find(self, ids: Iterable[int]) -> dict[int, int]:
+        """0 for each id."""
+        return dict.fromkeys(ids, 0)
+
+    def replace(self, ids: array[int], values: array[int]) -> None:
+        """Put 0 in the place of each id."""
+        values[:] = array("q", bytes(8 * len(values)))
+
+
+@contextmanager
+def filing(table: Table, options: Options, posts_map: str, writer: BlockWriter) -> Iterator[Filing]:
+    """How the rows of a table are filed; at the end, all are written.
+
+    Args:
+        table: Which.
+        options: How to convert.
+        posts_map: The map from post ids to question ids; empty while they are not known, and for a
+            table that needs none.
+        writer: Where they go.
+
+    Raises:
+        SpillError: The map of the posts is missing.
+    """
+    steps: Filing
+    if table == POSTS:
+        yield (steps := _PostFiling(options, writer))
+    elif not table.kind:
+        yield (steps := _UserFiling(table, options, writer))
+    else:
+        with IdMap(posts_map) if posts_map else nullcontext(Unknown()) as known:
+            yield (steps := _RowFiling(table, options, writer, known))
+            steps.look_up()
+    steps.finish()

@@ -1,0 +1,205 @@
+"""The first pass, seen from the main process: chunks of a table -> blocks in the spill.
+
+Rows of a table are filed under the question of their post. Where a table comes before the posts, in
+an archive that is decompressed once, its rows are kept in the order of the table until the question
+of every post is known. Each chunk is committed as it comes back, so that an interrupted pass
+resumes with the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from dataclasses import asdict
+
+from so2docs.dump.dump import Chunk, Dump
+from so2docs.dump.source import End
+from so2docs.dump.stream import AnyDump
+from so2docs.dump.tables import TableFile
+from so2docs.errors import DumpError
+from so2docs.options.table import Options
+from so2docs.parse import repeats
+from so2docs.pipeline import strict
+from so2docs.pipeline.chunk import ChunkResult, ChunkTask, FilingTask, file_kept_chunk, spill_chunk
+from so2docs.pipeline.workers import Workers
+from so2docs.progress import Progress
+from so2docs.schema import POSTS, Table
+from so2docs.spill import KEPT, SEQUENCE_BITS, Spill
+from so2docs.store.tally import ChunkTally
+
+_KEPT_CHUNKS = KEPT << SEQUENCE_BITS
+
+_STREAM_WORK = 2
+"""What a byte costs that is read from a stream, about, where one of a plain file costs 1: only the
+bar goes by it."""
+
+
+class FirstPass:
+    """Reads one table into a spill.
+
+    Attributes:
+        work: What reading the table is of all work; 0 if that is not known.
+
+    Args:
+        file: Which, and where it is.
+        spill: Where its rows go.
+        options: How to convert.
+        chunk_bytes: Bytes of a chunk; 0 for pieces that grow with the stream.
+        progress: Told how far it is.
+        work_dir: Folder for an archive that has to be unpacked from another.
+        threads: How many may decompress.
+        is_early: Whether it comes before the posts that its rows belong to.
+    """
+
+    def __init__(
+        self,
+        file: TableFile,
+        *,
+        spill: Spill,
+        options: Options,
+        chunk_bytes: int,
+        progress: Progress,
+        work_dir: str | None,
+        threads: int,
+        is_early: bool = False,
+    ) -> None:
+        self.file = file
+        self.table = file.table
+        self.name = file.name
+        self.spill = spill
+        self.options = options
+        self.chunk_bytes = chunk_bytes
+        self.progress = progress
+        self.work_dir = work_dir
+        self.threads = threads
+        self.work = file.size * (1 if file.is_plain else _STREAM_WORK)
+        self.first_chunk = self.table.sequence << SEQUENCE_BITS
+        self.is_early = is_early
+        self.seconds = 0.0
+        self.label = "reading" if self.table == POSTS else f"reading {self.table.name}"
+
+    @property
+    def end(self) -> End | None:
+        """What a session found out by reading the table to its end, if one did."""
+        found = self.spill.get(f"end of {self.table.name}")
+        return None if found is None else End(**found)
+
+    def tallies(self) -> dict[int, ChunkTally]:
+        """Counts of the committed chunks, by their numbers in the spill, filed or not."""
+        kept = self.spill.tallies(self.table.sequence + KEPT)
+        found = {number - _KEPT_CHUNKS: tally for number, tally in kept.items()}
+        return dict(sorted((found | self.spill.tallies(self.table.sequence)).items()))
+
+    def run(
+        self, workers: Workers, posts_map: str = "", seen: repeats.SeenIds | None = None
+    ) -> End:
+        """Spill every chunk that is not yet committed.
+
+        Args:
+            workers: Where the chunks are parsed.
+            posts_map: The map from post ids to question ids, if the table needs one.
+            seen: Gets the post ids of these chunks.
+        """
+        begun = time.perf_counter()
+        done = self.tallies()
+        if self.options.strict:
+            strict.check_tallies(self.name, done)
+        end = self.end
+        if end is None:
+            dump = self.file.open(threads=self.threads, work_dir=self.work_dir)
+            with closing(dump):
+                self.read(dump, workers, posts_map, seen or repeats.SeenIds())
+                end = dump.ended(self.chunk_bytes)
+            self.spill.put(f"end of {self.table.name}", asdict(end))
+        else:
+            with self.progress.step(self.label, self.work, 1, 1):
+                pass
+        if self.options.strict:
+            strict.check_decoded(self.name, end.repaired)
+        self.seconds = time.perf_counter() - begun
+        return end
+
+    def read(self, dump: AnyDump, workers: Workers, posts_map: str, seen: repeats.SeenIds) -> None:
+        """Spill the chunks of an open table."""
+        done = {number - self.first_chunk for number in self.tallies()}
+        total, before = dump.progress_total(self.chunk_bytes, done)
+        with self.progress.step(self.label, self.work, total, before) as shown:
+            try:
+                for result in workers.run(spill_chunk, self.tasks(dump, done, posts_map)):
+                    self.commit(result)
+                    seen.add(result.pages)
+                    shown.update(dump.progress(result.task.chunk))
+                dump.check_end()
+            except DumpError as error:
+                # A dump that was overwritten looks malformed, but is not to be downloaded again.
+                if isinstance(dump, Dump):
+                    dump.check_unchanged()
+                complete_place(error, dump, self.tallies().values(), self.table)
+                raise
+
+    def tasks(self, dump: AnyDump, done: Collection[int], posts_map: str) -> Iterator[ChunkTask]:
+        """The chunks that are left to do."""
+        for chunk in dump.chunks(self.chunk_bytes, done, self.spill.folder):
+            number = self.number(chunk)
+            path = self.spill.new_file(number)
+            room = self.spill.budget.grant(number, chunk.end - chunk.start)
+            yield ChunkTask(chunk, path, self.options, self.table, posts_map, room)
+
+    def commit(self, result: ChunkResult) -> None:
+        """Make a chunk part of the spill."""
+        task = result.task
+        self.spill.commit(self.number(task.chunk), task.path, result.blocks, result.tally)
+
+    def number(self, chunk: Chunk) -> int:
+        """Number of a chunk in the spill."""
+        return self.first_chunk + (_KEPT_CHUNKS if self.is_early else 0) + chunk.number
+
+    def file_kept(self, workers: Workers, posts_map: str) -> None:
+        """File the rows that were kept until the question of every post is known.
+
+        Args:
+            workers: Where that happens.
+            posts_map: The map from post ids to question ids.
+        """
+        begun = time.perf_counter()
+        kept = self.spill.tallies(self.table.sequence + KEPT)
+        for task, blocks in workers.run(file_kept_chunk, self.filing_tasks(kept, posts_map)):
+            number = task.number + _KEPT_CHUNKS
+            self.spill.commit(task.number, task.path, blocks, kept[number], instead_of=number)
+        self.seconds += time.perf_counter() - begun
+
+    def filing_tasks(self, kept: Collection[int], posts_map: str) -> Iterator[FilingTask]:
+        """The chunks whose rows are to be filed."""
+        for number in kept:
+            blocks = self.spill.blocks_of(number)
+            room = self.spill.budget.grant(
+                number - _KEPT_CHUNKS, sum(block.raw_size for _, block in blocks)
+            )
+            path = self.spill.new_file(number - _KEPT_CHUNKS)
+            yield FilingTask(
+                number - _KEPT_CHUNKS, blocks, path, self.options, self.table, posts_map, room
+            )
+
+
+def complete_place(
+    error: DumpError, dump: AnyDump, before: Collection[ChunkTally], table: Table = POSTS
+) -> None:
+    """Turn a place within a chunk into one within the table.
+
+    Args:
+        error: Gets the place.
+        dump: The table.
+        before: The tallies of the chunks before that one, in order.
+        table: Which it is.
+    """
+    place = error.place
+    if place is None or place.line is None:
+        return
+    place.row = table.row
+    place.line += dump.first_line
+    for tally in before:
+        place.line += tally.lines
+    if place.last_id is None:
+        ids = [tally.last_id for tally in before if tally.last_id is not None]
+        place.last_id = ids[-1] if ids else None

@@ -1,0 +1,126 @@
+"""What `strict` refuses: anything that has to be repaired or left out, with its place.
+
+Looks closer only at what is refused anyway, so that a sound dump costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from so2docs.dump.dump import Dump
+from so2docs.errors import Place, StrictError, flag
+from so2docs.parse import posts, rows, table_rows
+from so2docs.parse.posts import Posts
+from so2docs.schema import POSTS, RESERVED, TABLES, Table
+from so2docs.store.tally import ChunkTally
+
+_TABLE_ROWS = {table.row for table in TABLES.values()}
+_ADVICE = f"without {flag('strict', True)}, it would be converted and counted in the report"
+
+
+def in_slice(
+    dump: Dump,
+    data: bytes,
+    place: Place,
+    table: Table = POSTS,
+    reserved: frozenset[str] = RESERVED,
+) -> StrictError:
+    """The error for the first row of a slice that is repaired or has no usable key.
+
+    Args:
+        dump: The dump.
+        data: A slice that has such a row.
+        place: Where it starts.
+        table: What it is a slice of.
+        reserved: Names that no attribute of a post may have.
+    """
+    opening, closing = dump.frame
+    last_id = place.last_id
+    # One of the rows has a problem: the slice had.
+    position, raw, problem = 0, data, None
+    for position, raw in rows.pieces(data):  # noqa: B007
+        for part in rows.parse(raw):
+            problem = None if isinstance(part, rows.Malformed) else _problem(part, table, reserved)
+            if problem or isinstance(part, rows.Malformed):
+                break
+            ids = [rows.row_id(row) for row in part.rows]
+            last_id = ids[-1] if ids and ids[-1] is not None else last_id
+        if problem:
+            break
+    line = None if place.line is None else place.line + data.count(b"\n", 0, position)
+    return StrictError(
+        dump.path,
+        f"{problem} in the row",
+        Place(place.offset + position, line, last_id),
+        advice=_ADVICE,
+        excerpt=opening + b"\n" + raw + closing,
+    )
+
+
+def _problem(part: rows.Rows, table: Table, reserved: frozenset[str]) -> str | None:
+    if part.repaired:
+        return f"has {part.repaired:,} forbidden characters (strict: nothing is repaired)"
+    found = Posts(reserved=reserved)
+    # Rows are changed in place.
+    copies = [dict(row) for row in part.rows]
+    if table == POSTS:
+        posts.add(found, copies)
+    else:
+        table_rows.reject(found, table, copies)
+    if found.stray_reasons:
+        return f"has a stray, {next(iter(found.stray_reasons))} (strict: nothing is left out)"
+    return None
+
+
+def check_lines(dump: str, lines: list[bytes]) -> None:
+    """Raise `StrictError` if there are strays, given as lines of the side file."""
+    if lines:
+        stray = orjson.loads(lines[0])
+        raise StrictError(
+            dump,
+            f"has a stray, {stray['reason']}{_named(stray)} (strict: nothing is left out)",
+            advice=_ADVICE,
+        )
+
+
+def _named(stray: dict[str, Any]) -> str:
+    """Which row a stray is, as far as what is left of it tells."""
+    row, word = stray["row"], stray["reason"].partition("_")[0]
+    if word not in _TABLE_ROWS:
+        return f": post {row['Id']}" if "Id" in row else ""
+    if "count" in stray:
+        return f": {stray['count']:,} of type {row['VoteTypeId']} for post {row['PostId']}"
+    post = f" of post {row['PostId']}" if "PostId" in row else ""
+    return f": {word} {row['Id']}{post}" if "Id" in row else f": a {word}{post}"
+
+
+def check_decoded(path: str, characters: int) -> None:
+    """Raise `StrictError` if characters had to be replaced to decode a dump."""
+    if characters:
+        raise StrictError(
+            path,
+            f"has {characters:,} characters that its encoding does not allow "
+            "(strict: nothing is repaired)",
+            advice=_ADVICE,
+        )
+
+
+def check_tallies(path: str, done: dict[int, ChunkTally]) -> None:
+    """Raise `StrictError` if an earlier session, without `strict`, repaired or left out anything.
+
+    Args:
+        path: The dump's name.
+        done: The tallies of its chunks.
+    """
+    for chunk, tally in done.items():
+        found = {"repaired_characters": tally.counts.repaired, **tally.counts.strays}
+        problems = [f"{name} {count:,}" for name, count in found.items() if count]
+        if problems:
+            raise StrictError(
+                path,
+                f"has {', '.join(problems)} in its chunk {chunk} "
+                "(strict: nothing is repaired or left out)",
+                advice=f"{_ADVICE}; to see the row, run with {flag('restart', True)}",
+            )

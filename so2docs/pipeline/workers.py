@@ -1,0 +1,174 @@
+"""The processes that both passes run in: tasks in, results in order out.
+
+A bounded number of tasks is under way at any time, so that neither tasks nor results pile up. With
+one job everything runs in the calling process. Workers are started afresh on every system, need no
+`if __name__ == "__main__"` in the caller's script, ignore Ctrl-C (the caller stops them) and end
+when the caller dies.
+
+Each worker has a thread in the caller that hands it one task at a time and waits for the result, by
+pipes that no other process holds an end of. So a worker that dies, even within a result, shows as
+the end of its pipe; there is no lock, semaphore or shared memory that it could leave taken.
+"""
+
+from __future__ import annotations
+
+import errno
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import IO, TypeVar
+
+from so2docs.errors import So2docsError, WorkerDiedError, flag
+from so2docs.pipeline.worker import COMMAND
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_LIMITS: dict[int | None, str] = {
+    errno.EMFILE: "the limit of open files (ulimit -n)",
+    errno.EAGAIN: "the limit of processes (ulimit -u)",
+}
+
+
+class _Worker:
+    """A worker process, seen from the caller."""
+
+    def __init__(self) -> None:
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+        except OSError as error:
+            raise So2docsError(
+                f"a worker process cannot be started: {error.strerror or error}",
+                retry=f"give fewer {flag('jobs')}, or raise "
+                f"{_LIMITS.get(error.errno, 'the limit')}",
+            ) from error
+        self.peak = 0
+        with suppress(OSError):  # If it is dead already, its first task will tell.
+            self._send(sys.path)
+
+    @property
+    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        return self.process.stdin, self.process.stdout
+
+    def _send(self, value: object) -> None:
+        data = pickle.dumps(value)  # Whole, or nothing is sent.
+        tasks, _ = self._pipes
+        tasks.write(data)
+        tasks.flush()
+
+    def run(self, function: Callable[[Task], Result], task: Task) -> Result:
+        """Have a task done.
+
+        Raises:
+            WorkerDiedError: The process ended first.
+            Exception: The error of the task.
+        """
+        try:
+            self._send((function, task))
+            result, error, cause, self.peak = pickle.load(self._pipes[1])
+        except (EOFError, OSError, pickle.UnpicklingError):
+            raise WorkerDiedError(
+                "a worker process was killed, perhaps because memory ran out",
+                retry=f"if it was memory, give fewer {flag('jobs')}",
+            ) from None
+        if error is not None:
+            raise error from cause
+        return result  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Release what is held of the process, which was killed."""
+        self.process.wait()
+        for pipe in self._pipes:
+            with suppress(OSError):
+                pipe.close()
+
+
+class Workers:
+    """Runs tasks in `jobs` processes, each started when there is a task that no other can take.
+
+    Attributes:
+        peaks: Most resident memory of each worker, in bytes, by process id.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self.peaks: dict[int, int] = {}
+        self._threads: ThreadPoolExecutor | None = None
+        self._workers: list[_Worker] = []
+        self._own = threading.local()
+        self._is_ending = False
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._threads is None:
+            return
+        self._is_ending = True
+        for worker in self._workers:
+            worker.process.kill()  # What it is doing is of no use to anybody.
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        for worker in self._workers:
+            worker.close()
+        self._workers.clear()
+        self._threads = None
+
+    def run(
+        self, function: Callable[[Task], Result], tasks: Iterable[Task], ahead: int = 2
+    ) -> Generator[Result, None, None]:
+        """Apply `function` to each task.
+
+        Args:
+            function: A function of a module, so that a worker can import it.
+            tasks: Its arguments, taken as workers become free.
+            ahead: Tasks that wait besides those that run.
+
+        Yields:
+            The results, in the order of the tasks.
+
+        Raises:
+            WorkerDiedError: A worker ended without an answer.
+            Exception: The first error of a task, in the order of the tasks.
+        """
+        if self.jobs == 1:
+            for task in tasks:
+                yield function(task)
+            return
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.jobs, initializer=_leave_signals)
+        waiting: deque[Future[Result]] = deque()
+        for task in tasks:
+            waiting.append(self._threads.submit(self._run, function, task))
+            if len(waiting) >= self.jobs + ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def _run(self, function: Callable[[Task], Result], task: Task) -> Result:
+        """In a thread: have a task done by the worker of this thread."""
+        worker = getattr(self._own, "worker", None)
+        if worker is None:
+            worker = self._own.worker = _Worker()
+            self._workers.append(worker)
+        if self._is_ending:
+            worker.process.kill()
+        try:
+            return worker.run(function, task)
+        finally:
+            self.peaks[worker.process.pid] = worker.peak
+
+
+def _leave_signals() -> None:
+    """Signals are for the main thread; and a worker starts with those blocked that it ignores."""
+    if hasattr(signal, "pthread_sigmask"):  # Not on Windows.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})

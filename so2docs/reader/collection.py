@@ -1,0 +1,248 @@
+"""An output as a collection: any document by its id, without reading the rest."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import orjson
+
+from so2docs.dump.storage import unreadable_output
+from so2docs.errors import DocumentNotFoundError, OutputError
+from so2docs.options.choices import Compression
+from so2docs.output import index
+from so2docs.output.index import Entry, Index, UnfitIndexError, UnusableIndexError
+from so2docs.output.provenance import Provenance
+from so2docs.output.provenance import load as load_provenance
+from so2docs.progress import bar, log
+from so2docs.reader.index_build import NO_ID, build
+from so2docs.reader.segments import SegmentReader, find_line, replaced
+
+_CACHE_BYTES = 32 * 1024 * 1024
+_BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
+"""Seconds: an index gets its name just before its output does."""
+
+
+class Collection:
+    """The documents of an output, in ascending question id; `so2docs.open` makes one.
+
+    Examples:
+        >>> docs[11227809]["Title"]
+        >>> len(docs), 4 in docs
+        >>> for question in docs: ...
+
+    Safe to use from several threads; a copy in another process (pickle) opens the file again.
+    Memory: the index, and the 32 MiB of documents that were used last.
+    """
+
+    def __init__(self, path: str, *, progress: bool = False) -> None:
+        """As `so2docs.open`."""
+        self.path = path
+        self._reader = SegmentReader(path)
+        try:
+            self.index = self._load(progress=progress)
+        except BaseException:
+            self.close()
+            raise
+        self.identity = self._reader.identity
+        self._cache: OrderedDict[int, bytes] = OrderedDict()
+        self._cached_bytes = 0
+        self._lock = threading.Lock()
+
+    def _load(self, *, progress: bool) -> Index:
+        try:
+            return self._fitting()
+        except UnusableIndexError as error:
+            reason = str(error)
+        try:
+            data = build(self.path, self._reader.file, reason, progress=progress)
+        except OSError as error:
+            raise unreadable_output(self.path, error) from error
+        if self._reader.is_replaced():
+            raise replaced(self.path)
+        if not index.save(self.path, data):
+            log.warning(
+                "%s: cannot be written; the index is kept in memory", index.path_of(self.path)
+            )
+        return Index(data)
+
+    def _fitting(self) -> Index:
+        """The index beside the file, read with it again where both are just being replaced."""
+        for seconds in _BEFORE_AGAIN:
+            with suppress(UnfitIndexError):
+                return index.load(self.path, self._reader.file)
+            time.sleep(seconds)
+            self._reader.close()
+            self._reader = SegmentReader(self.path)
+        return index.load(self.path, self._reader.file)
+
+    @property
+    def made(self) -> Provenance | None:
+        """How the output was made; None if it does not say, as outputs of other programs."""
+        return load_provenance(self.index.record) if self.index.record else None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._reader.close()
+
+    def __enter__(self) -> Collection:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Collection, (self.path,)
+
+    def __repr__(self) -> str:
+        return f"<Collection of {len(self):,} questions in {self.path}>"
+
+    def __len__(self) -> int:
+        return self.index.documents
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for entry in self.entries():
+            lines = self._reader.read(entry)
+            with self._bad_lines(entry):
+                yield from map(orjson.loads, lines.splitlines())
+
+    def __contains__(self, question_id: object) -> bool:
+        try:
+            return self._find(operator.index(question_id)) is not None  # type: ignore[arg-type]
+        except TypeError:
+            return False
+
+    def __getitem__(self, question_id: int) -> dict[str, Any]:
+        return self._found(question_id)[1]
+
+    def get(self, question_id: int, default: Any = None) -> Any:
+        """The document of a question; `default` if there is none."""
+        found = self._find(operator.index(question_id))
+        return default if found is None else found[1]
+
+    def line(self, question_id: int) -> bytes:
+        """The document of a question as it is in the file: a line of JSON, without its end.
+
+        Raises:
+            DocumentNotFoundError: There is none (a `KeyError`).
+        """
+        return self._found(question_id)[0]
+
+    def question_of(self, answer_id: int, *, progress: bool = False) -> int | None:
+        """The id of the question that an answer is nested in; None if there is no such answer.
+
+        Looks from where a question of this id would be towards the first one, then at the rest.
+
+        Args:
+            answer_id: Its `Id`.
+            progress: Show a progress bar.
+        """
+        key = re.compile(rb'"Id": ?%d[,}]' % operator.index(answer_id))
+        near = self.index.find(answer_id) or 0
+        order = [*range(near, -1, -1), *range(near + 1, self.index.segments)]
+        total = sum(entry.raw_size for entry in self.entries())
+        with bar("looking through answers", total, shown=progress) as shown:
+            for segment in order[: self.index.segments]:
+                entry = self.index[segment]
+                lines = self._reader.read(entry)
+                if key.search(lines):
+                    with self._bad_lines(entry):
+                        for line in filter(key.search, lines.splitlines()):
+                            document = orjson.loads(line)
+                            if any(a.get("Id") == answer_id for a in document.get("Answers", ())):
+                                return int(document["Id"])
+                shown.update(entry.raw_size)
+        return None
+
+    def entries(self) -> Iterator[Entry]:
+        """The segments of the file, in order."""
+        return map(self.index.__getitem__, range(self.index.segments))
+
+    def read(self, entry: Entry) -> bytes:
+        """The documents of a segment, as lines.
+
+        Raises:
+            OutputError: It is damaged.
+        """
+        return self._reader.read(entry)
+
+    def stored(self, entry: Entry) -> bytes:
+        """The bytes of a segment as they stand in the file."""
+        return self._reader.stored(entry)
+
+    @property
+    def compression(self) -> Compression:
+        """How the file is compressed."""
+        return self._reader.compression
+
+    def _found(self, question_id: int) -> tuple[bytes, dict[str, Any]]:
+        found = self._find(operator.index(question_id))
+        if found is None:
+            raise DocumentNotFoundError(
+                f"{self.path}: has no question {question_id}; if it is the id of an "
+                "answer, `question_of` says which question holds it"
+            )
+        return found
+
+    def _find(self, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
+        segment = self.index.find(question_id)
+        if segment is None:
+            return None
+        lines = self._lines(segment)
+        with self._bad_lines(self.index[segment]):
+            return find_line(lines, question_id)
+
+    @contextmanager
+    def _bad_lines(self, entry: Entry) -> Iterator[None]:
+        try:
+            yield
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise OutputError(
+                f"{self.path}: at byte {entry.offset:,}, a line is no document with an Id; {NO_ID}"
+            ) from None
+
+    def _lines(self, segment: int) -> bytes:
+        """The documents of a segment, from the cache if they are there."""
+        with self._lock:
+            if segment in self._cache:
+                self._cache.move_to_end(segment)
+                return self._cache[segment]
+        lines = self._reader.read(self.index[segment])
+        with self._lock:
+            if segment not in self._cache:
+                self._cache[segment] = lines
+                self._cached_bytes += len(lines)
+            while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
+                self._cached_bytes -= len(self._cache.popitem(last=False)[1])
+        return lines
+
+
+def open(  # noqa: A001
+    path: str | os.PathLike[str], *, progress: bool = False
+) -> Collection:
+    """Open an output to look documents up by their id, in milliseconds on any size of file.
+
+    The index that `convert` writes beside an output says where to look. If it is missing, damaged
+    or of another file, it is made again, which takes one pass over the output and is logged as a
+    warning.
+
+    Args:
+        path: An output of `convert`, compressed or not; or any JSON lines in ascending `Id`, not
+            compressed.
+        progress: Show a progress bar for it.
+
+    Returns:
+        A collection, to be used as a context manager or closed: `docs[4]`, `4 in docs`,
+        `len(docs)`, `for question in docs`.
+
+    Raises:
+        OutputError: The file cannot be read, is damaged, or cannot be indexed.
+    """
+    return Collection(os.fspath(path), progress=progress)

@@ -1,0 +1,385 @@
+"""Several dumps in one go: one output each, going on where one fails."""
+
+import gzip
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import COMMAND, run
+from support.dumps import unpacked
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.api import batch
+from so2docs.options.sites import site_of
+from so2docs.spill import Spill
+
+PLAIN = (SAMPLES / "posts.xml").read_bytes()
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Path:
+    """A compressed dump, one that is cut off, and a folder."""
+    (tmp_path / "beer.stackexchange.com.xml.gz").write_bytes(gzip.compress(PLAIN))
+    (tmp_path / "broken.gz").write_bytes(gzip.compress(PLAIN)[:2000])
+    (tmp_path / "coffee").mkdir()
+    (tmp_path / "coffee" / "Posts.xml").write_bytes(PLAIN)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "site"),
+    [
+        ("beer.stackexchange.com.7z", "beer.stackexchange.com"),
+        ("stackoverflow.com-Posts.7z", "stackoverflow.com"),
+        ("dumps/beer/Posts.xml", "beer"),
+        ("dumps/beer/posts.XML.gz", "beer"),
+        ("beer-posts.xml.bz2", "beer"),
+        ("beer.xml", "beer"),
+        ("beer", "beer"),
+        ("beer.stackexchange.com-2024-07.7z", "beer.stackexchange.com"),
+        ("beer.stackexchange.com_20240701.7z", "beer.stackexchange.com"),
+        ("beer.stackexchange.com.2024-07-01.zip", "beer.stackexchange.com"),
+        ("beer.stackexchange.com (2024-07).7z", "beer.stackexchange.com"),
+        ("2024-07-01_beer.stackexchange.com.7z", "beer.stackexchange.com"),
+        ("release-2024Q3-beer.stackexchange.com.7z", "beer.stackexchange.com"),
+        ("stackoverflow.com-Posts-2024-07.7z", "stackoverflow.com"),
+        ("stackoverflow.com-2024-07-Posts.7z", "stackoverflow.com"),
+        ("beer.stackexchange.com-2024-07/Posts.xml", "beer.stackexchange.com"),
+        ("sample-2024.xml", "sample-2024"),
+        ("2024-07.7z", "2024-07"),
+    ],
+)
+def test_site_of(name: str, site: str) -> None:
+    assert site_of(name) == site
+
+
+def test_goes_on_and_sums_up(dumps: Path) -> None:
+    given = [dumps / "beer.stackexchange.com.xml.gz", dumps / "broken.gz", dumps / "coffee"]
+    out = dumps / "out"
+    report = dumps / "report.json"
+    done = run("convert", *given, "--output-dir", out, "--report", report, "--jobs", "1")
+    assert done.returncode == 1
+    assert "broken.gz: is a gzip file that is cut off" in done.stderr
+    assert "2 of 3 dumps converted, 1 failed" in done.stderr
+    assert sorted(path.name for path in out.glob("*.jsonl.gz")) == [
+        "beer.stackexchange.com.jsonl.gz",
+        "coffee.jsonl.gz",
+    ]
+    for path in out.glob("*.jsonl.gz"):
+        assert gzip.decompress(path.read_bytes()) == (SAMPLES / "posts.jsonl").read_bytes()
+    reports = json.loads(report.read_text(encoding="utf-8"))
+    assert [bool(of_one["error"]) for of_one in reports] == [False, True, False]
+
+
+def test_what_is_there_is_left(dumps: Path) -> None:
+    coffee = dumps / "coffee"
+    first, again, forced = (
+        so2docs.convert_all([coffee], dumps / "out", jobs=1, force=force)[0]
+        for force in (False, False, True)
+    )
+    assert first.report is not None
+    assert again.report is None
+    assert again.error is None
+    assert forced.report is not None
+
+
+def entries_of(report: Path) -> dict[str, Any]:
+    return {entry["site"]: entry for entry in json.loads(report.read_text(encoding="utf-8"))}
+
+
+def test_a_report_keeps_what_an_earlier_one_said(dumps: Path) -> None:
+    beer, coffee = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
+    report, words = dumps / "report.json", ("-q", "--output-dir", dumps / "out", "--report")
+    done = run("convert", coffee, *words, report)
+    assert (done.returncode, done.stderr) == (0, "")
+    first = entries_of(report)["coffee"]
+    assert (first["state"], first["converted"]) == ("converted", first["ended"])
+    done = run("convert", beer, coffee, dumps / "broken.gz", *words, report)
+    assert done.returncode == 1
+    second = entries_of(report)
+    states = {site: entry["state"] for site, entry in second.items()}
+    assert states == {
+        "beer.stackexchange.com": "converted",
+        "coffee": "up to date",
+        "broken": "failed",
+    }
+    assert second["coffee"]["report"] == first["report"]
+    assert second["coffee"]["converted"] == first["converted"]
+    assert so2docs.verify(dumps / "out" / "coffee.jsonl.gz", report=report).validated
+    # Of a run over some of the sites, what is known of the others stays.
+    assert run("convert", beer, *words, report).returncode == 0
+    third = entries_of(report)
+    assert third["coffee"] == second["coffee"]
+    assert third["beer.stackexchange.com"]["report"] == second["beer.stackexchange.com"]["report"]
+    # What is said of another file is not said of this one.
+    with (dumps / "out" / "coffee.jsonl.gz").open("ab") as file:
+        file.write(b"x")
+    run("convert", coffee, *words, report)
+    assert entries_of(report)["coffee"]["report"] is None
+
+
+@pytest.mark.parametrize(
+    "text", ["[\n  3]", "[\n  {}]", '[\n  {"output": 3, "converted": 1}]', "[\n  "]
+)
+def test_a_damaged_earlier_report(text: str, dumps: Path) -> None:
+    report = dumps / "report.json"
+    report.write_text(text)
+    words = ("convert", dumps / "coffee", "-q", "--output-dir", dumps / "out", "--report", report)
+    assert run(*words).returncode == 0
+    assert entries_of(report)["coffee"]["state"] == "converted"
+
+
+class Stop(BaseException):
+    """Ends a run from within, as a kill does."""
+
+
+def test_a_report_of_what_was_interrupted(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = batch.convert_checked
+
+    def stopped(source: str, *given: Any, **keywords: Any) -> Any:
+        if source.endswith("coffee"):
+            raise Stop
+        return usual(source, *given, **keywords)
+
+    monkeypatch.setattr(batch, "convert_checked", stopped)
+    given = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
+    report = dumps / "report.json"
+    words = ("-q", "--output-dir", dumps / "out", "--jobs", "1", "--report", report)
+    with pytest.raises(Stop):
+        run("convert", *given, *words)
+    assert entries_of(report)["beer.stackexchange.com"]["state"] == "converted"
+
+
+def test_a_kill_before_the_spill_is_removed(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(spill: Spill) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Spill, "remove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
+    (spill,) = (dumps / "out").glob("*.spill")
+    (done,) = so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
+    assert done.error is None
+    assert done.report is not None
+    assert done.report.resumed
+    assert not spill.exists()
+    assert so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)[0].report is None
+
+
+def test_site_field(dumps: Path) -> None:
+    done = so2docs.convert_all([dumps / "coffee"], dumps / "out", site_field="Site", jobs=1)
+    found = list(so2docs.read(done[0].output))
+    plain = list(so2docs.documents(SAMPLES / "posts.xml", jobs=1))
+    for with_site, without in zip(found, plain, strict=True):
+        assert list(with_site)[-2:] == ["Site", "Answers"]
+        assert with_site.pop("Site") == "coffee"
+        assert with_site == without
+
+
+def test_site_field_of_one_dump(dumps: Path) -> None:
+    output = dumps / "coffee.jsonl"
+    assert (
+        run("convert", dumps / "coffee", output, "--site-field", "Site", "--jobs", "1").returncode
+        == 0
+    )
+    assert {document["Site"] for document in so2docs.read(output)} == {"coffee"}
+
+
+def test_site_field_that_posts_have(dumps: Path) -> None:
+    with pytest.raises(so2docs.OptionError, match="'Title'"):
+        so2docs.convert_all([dumps / "coffee"], dumps / "out", site_field="Title")
+
+
+def test_same_output_twice(dumps: Path) -> None:
+    (dumps / "coffee.gz").write_bytes(gzip.compress(PLAIN))
+    with pytest.raises(so2docs.OptionError, match="same output"):
+        so2docs.convert_all([dumps / "coffee", dumps / "coffee.gz"], dumps / "out")
+    assert not (dumps / "out").exists()
+
+
+@pytest.mark.parametrize("names", [("a.7z", "b.7z"), ("a", "b", "c")])
+def test_several_dumps_without_a_folder(names: tuple[str, ...]) -> None:
+    done = run("convert", *names)
+    assert done.returncode == 2
+    assert "--output-dir" in done.stderr
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> list[Path]:
+    """Small dumps, packed and not; one is damaged, one's output exists."""
+    found = []
+    for number in range(6):
+        folder = tmp_path / f"site{number}.stackexchange.com"
+        folder.mkdir()
+        (folder / "Posts.xml").write_bytes(PLAIN)
+        found.append(folder)
+    (found[2] / "Posts.xml").write_bytes(PLAIN[:3000])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "site4.stackexchange.com.jsonl.gz").write_bytes(b"there")
+    return found
+
+
+def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) -> None:
+    """Whether processes share the sites or not: the same outputs, states, reports and order."""
+    found = []
+    for jobs in (1, 2):
+        folder = tmp_path / "out"
+        ended: list[str] = []
+        done = so2docs.convert_all(
+            sites,
+            folder,
+            jobs=jobs,
+            site_field="Site",
+            when_done=lambda conversion, ended=ended: ended.append(conversion.site),
+        )
+        assert sorted(ended) == [conversion.site for conversion in done]
+        assert [conversion.source for conversion in done] == list(map(str, sites))
+        found.append([(conversion.state, str(conversion)) for conversion in done])
+        outputs = {path.name: path.read_bytes() for path in folder.glob("*.gz")}
+        assert len(outputs) == 5
+        found.append([outputs])
+        for conversion in done:
+            if conversion.state == "converted":
+                Path(conversion.output).unlink()
+            if conversion.report is not None:
+                assert conversion.report.jobs == 1
+    assert found[:2] == found[2:]
+    states = [state for state, _ in found[0]]
+    assert states == ["converted"] * 2 + ["failed", "converted", "unknown", "converted"]
+
+
+def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
+    done = run("convert", *sites, "--output-dir", tmp_path / "out", "--jobs", "2")
+    assert done.returncode == 1
+    assert "site2.stackexchange.com/Posts.xml: is cut off" in done.stderr
+    table = done.stderr[done.stderr.index("\nsite ") :].splitlines()[2:]
+    assert [line.split()[:2] for line in table[:-2]] == [
+        [site.name, state]
+        for site, state in zip(
+            sites,
+            ["converted", "converted", "failed", "converted", "unknown", "converted"],
+            strict=True,
+        )
+    ]
+    rows = [line.split()[2:5] for line in table[:-2] if " converted " in line]
+    totals = [str(sum(map(int, column))) for column in zip(*rows, strict=True)]
+    assert table[-2].split()[:4] == ["total", *totals]
+    assert table[-1] == "4 of 6 dumps converted, 1 of unknown origin, 1 failed"
+
+
+DEADLY = """
+import os, signal
+
+def made(document):
+    if document["Site"] == "site3.stackexchange.com":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [{"Id": document["Id"]}]
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_a_killed_process_fails_its_site_only(
+    sites: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deadly.py").write_text(DEADLY, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    done = so2docs.convert_all(
+        sites, tmp_path / "new", site_field="Site", recipe="deadly:made", jobs=2
+    )
+    assert [conversion.state for conversion in done] == [
+        *("converted", "converted", "failed", "failed", "converted", "converted")
+    ]
+    assert isinstance(done[2].error, so2docs.TruncatedDumpError)
+    assert isinstance(done[3].error, so2docs.WorkerDiedError)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_stopped_side_by_side(
+    number: int, code: int, large_site: tuple[Path, list[bytes]], tmp_path: Path
+) -> None:
+    """The same command does the rest, and makes the same outputs."""
+    site, wanted = large_site
+    sites = [tmp_path / f"site{name}.stackexchange.com" for name in "abcdef"]
+    for folder in sites:
+        shutil.copytree(site, folder)
+    out = tmp_path / "out"
+    command = [*COMMAND, "convert", *map(str, sites), "--with", "all", "--jobs", "2"]
+    process = subprocess.Popen([*command, "--output-dir", str(out)], stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while process.poll() is None and not list(out.glob("*.jsonl.gz")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, told = process.communicate()  # Workers hold the pipe, too: none of them is left.
+    if len(list(out.glob("*.jsonl.gz"))) == len(sites):
+        pytest.skip("all was done before the signal came")
+    assert process.returncode == code, told
+    assert b"Traceback" not in told
+    if number == signal.SIGINT:
+        assert told.splitlines()[-1].endswith(b"; run the same command again to resume")
+    done = so2docs.convert_all(sites, out, nest="all", jobs=2)
+    states = Counter(conversion.state for conversion in done)
+    # What a worker was ending when the command was killed may have come to its end.
+    assert states["converted"] + states["up to date"] == len(sites)
+    assert states["converted"] > 0
+    for conversion in done:
+        assert unpacked(Path(conversion.output)) == wanted[0]
+    assert not list(out.glob("*.spill"))
+
+
+def quarter(folder: Path, name: str, text: bytes) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_bytes(gzip.compress(text))
+    return path
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -> None:
+    later = PLAIN.replace(b' Score="', b' Score="1', 1)
+    old = [
+        quarter(tmp_path / "old", f"{site}.stackexchange.com-2024-04.xml.gz", PLAIN)
+        for site in ("beer", "coffee")
+    ]
+    new = [
+        quarter(tmp_path / "new", "2024-07-beer.stackexchange.com.xml.gz", later),
+        quarter(tmp_path / "new", "2024-07-coffee.stackexchange.com.xml.gz", PLAIN),
+        quarter(tmp_path / "new", "2024-07-wine.stackexchange.com.xml.gz", PLAIN),
+    ]
+    # The compressed bytes of a dump that did not change are the same.
+    new[1].write_bytes(old[1].read_bytes())
+    out = tmp_path / "out"
+    command = ["convert", "--output-dir", out, "--jobs", jobs]
+    assert run(*command, *old, "-q").returncode == 0
+    beer = out / "beer.stackexchange.com.jsonl.gz"
+    before = beer.read_bytes()
+    again = run(*command, *old)
+    assert again.returncode == 0
+    assert "0 of 2 dumps converted, 2 up to date, 0 failed" in again.stderr
+
+    refused = run(*command, *new[:2], "-q")
+    assert refused.returncode == 1
+    assert "exists, made from another dump (beer.stackexchange.com-2024-04.xml.gz" in refused.stderr
+    assert "--update converts what changed" in refused.stderr
+    assert beer.read_bytes() == before
+
+    report = tmp_path / "report.json"
+    updated = run(*command, *new, "--update", "--report", report)
+    assert updated.returncode == 0
+    states = [one["state"] for one in json.loads(report.read_text())]
+    assert states == ["converted", "up to date", "converted"]
+    so2docs.convert(new[0], tmp_path / "fresh.jsonl.gz")
+    assert beer.read_bytes() == (tmp_path / "fresh.jsonl.gz").read_bytes()
+    others = run(*command, *new, "--min-score", "3", "-q")
+    assert others.returncode == 1
+    assert others.stderr.count("made with other options (--min-score)") == 3

@@ -1,0 +1,133 @@
+"""Where a dump starts and ends: the same for a file and for a stream, and never slowly."""
+
+import gzip
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.dumps import END, START, dump_of, question
+
+import so2docs
+from so2docs.dump.ending import Ending
+from so2docs.schema import POSTS
+
+ROWS = question(1), question(2)
+ENDS = {
+    "vertical-tab": END + b"\x0b",
+    "vertical-tab-in-the-tag": b"</posts\x0b>",
+    "comment-with-the-tag": END + b"<!-- </posts> -->\n",
+    "comment-with-a-row": END + b'<!-- <row Id="3" PostTypeId="1"/></posts> -->',
+    "comment-that-does-not-end": END + b"<!-- </posts>",
+    "instruction-that-does-not-end": END + b"<?x </posts>",
+    "half-a-comment": END + b"<!-",
+    "text": END + b"\nthe end",
+    "blanks": END + b" \r\n" * 100_000,
+    "stray-tag": END + question(3) + END,
+    "stray-tags": END + END + question(3) + END + b"<!-- -->" + END,
+    "tag-in-an-attribute": b'<row Id="4" Title="</posts>" />' + question(3) + END,
+    "two-dumps": END + dump_of(question(3)),
+    "two-roots": END + b"<posts></posts>",
+    "cut-in-the-tag": END[:-1],
+    "cut-after-a-stray-tag": END + question(3),
+    "tag-with-blanks": b"</posts \r\n\t>\n",
+    "text-after-a-tag-with-lines": b"</posts \r\n\n> \n\nthe end",
+    "text-after-much": END + b"<!-- -->\n" * 10_000 + b"the end",
+    "long-comment-with-the-tag": END + b"<!-- %b</posts> -->" % (b"x" * 100_000),
+    "tag-of-another": b"</postsx>" + END,
+}
+ROOTS = {"empty": b"<posts/>", "empty-comment": b"<posts/><!-- -->", "empty-row": b"<posts/><row/>"}
+ROOTS |= {"empty-lines": b"\n\n<posts\n/>\n\nx", "no-row": b"<posts>\n</posts>\nx"}
+
+
+def outcome(dump: Path, **options: Any) -> object:
+    """The documents and strays of a dump, or its error."""
+    output = dump.with_name("questions.jsonl")
+    try:
+        report = so2docs.convert(dump, output, jobs=1, force=True, restart=True, **options)
+    except so2docs.DumpError as error:
+        return type(error), error.problem, str(error.place), error.excerpt
+    return output.read_bytes(), report.strays, report.rows
+
+
+@pytest.mark.parametrize("skip_malformed", [False, True])
+@pytest.mark.parametrize("kind", [*ENDS, *ROOTS])
+def test_file_and_stream_agree(kind: str, skip_malformed: bool, tmp_path: Path) -> None:
+    data = ROOTS[kind] if kind in ROOTS else START + b"".join(ROWS) + ENDS[kind]
+    dump, packed = tmp_path / "Posts.xml", tmp_path / "Posts.xml.gz"
+    dump.write_bytes(data)
+    packed.write_bytes(gzip.compress(data))
+    plain = outcome(dump, skip_malformed=skip_malformed)
+    for chunk_bytes in (None, 60):
+        options = {"skip_malformed": skip_malformed, "chunk_bytes": chunk_bytes}
+        streamed = outcome(packed, **options)
+        # The end of a file is looked at first, that of a stream last.
+        if kind != "cut-after-a-stray-tag":
+            assert streamed == plain
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("vertical-tab", "has content after its closing </posts>"),
+        ("comment-with-the-tag", ""),
+        ("comment-with-a-row", ""),
+        ("comment-that-does-not-end", "has content after its closing </posts>"),
+        ("blanks", ""),
+        ("two-dumps", "is not well-formed XML (content after its closing </posts>) in the row"),
+        ("cut-in-the-tag", "is cut off: it ends without </posts>"),
+        ("tag-with-blanks", ""),
+    ],
+)
+def test_what_an_end_is(kind: str, words: str, tmp_path: Path) -> None:
+    dump = tmp_path / "Posts.xml"
+    dump.write_bytes(START + b"".join(ROWS) + ENDS[kind])
+    found = outcome(dump)
+    assert isinstance(found, tuple)
+    assert found[1] == words if words else found[2] == 2
+
+
+TOKENS = [b"</posts>", b"</posts", b" ", b">", b"<!--", b"-->", b"<?", b"?>", b"<row ", b"x", b"<"]
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=12), st.integers(1, 9))
+@example([b"</posts>", b"<!--", b"</posts>", b"-->"], 3)
+def test_the_end_does_not_depend_on_how_much_is_known(tokens: list[bytes], step: int) -> None:
+    data = b"".join(tokens)
+    ending = Ending("", (b"<posts>", b"</posts>"), POSTS)
+    try:
+        end = ending.find(data, is_all=True)
+    except so2docs.MalformedDumpError:
+        end = None
+    limits = [ending.find(data[:size], is_all=False)[0] for size in range(0, len(data), step)]
+    if end is not None:
+        assert max(limits, default=0) <= end[0]
+
+
+REPEATED = {
+    "comments-in-a-document-type": (b"<!DOCTYPE posts [", b"<!--"),
+    "instructions-in-a-document-type": (b"<!DOCTYPE posts [", b"<?"),
+    "quotes-in-a-document-type": (b"<!DOCTYPE posts [", b'"'),
+    "document-types": (b"", b"<!DOCTYPE "),
+    "comments": (b"", b"<!--"),
+    "names": (b"<posts ", b"a "),
+    "other-closing-tags": (b"<posts>", b"</postsx"),
+    "half-closing-tags": (b"<posts>", b"</posts "),
+    "comments-at-the-end": (b"<posts>", b"</posts><!--"),
+    "closed-comments-at-the-end": (b"<posts>", b"</posts><!-- -->x"),
+    "rows-that-are-cut": (b"<posts>", b"<row "),
+}
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("kind", REPEATED)
+def test_no_beginning_or_end_takes_long(kind: str, is_packed: bool, tmp_path: Path) -> None:
+    start, repeated = REPEATED[kind]
+    data = start + repeated * (8_000_000 // len(repeated))
+    dump = tmp_path / "Posts.xml"
+    dump.write_bytes(gzip.compress(data, 1) if is_packed else data)
+    begun = time.process_time()
+    assert isinstance(outcome(dump), tuple)
+    assert time.process_time() - begun < 10

@@ -1,0 +1,168 @@
+"""Streams that are asked to end while a thread is reading them, inside a decompressor or a pipe."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import zstandard
+from support.command import start
+from support.dumps import dump_of, some_rows
+
+from so2docs.dump.bzip2 import Bzip2, find_numbers
+from so2docs.dump.source import ReadAhead
+
+PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "xml": bytes,
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.ZstdCompressor().compress,
+    "utf-16": lambda data: data.decode("utf-8-sig").replace("utf-8", "utf-16").encode("utf-16"),
+}
+DUMP = dump_of(*some_rows(2_700, body_bytes=2_000, dense=True))
+
+
+class Waiting:
+    """A reader that gives some bytes, and then waits until it may give the end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = io.BytesIO(data)
+        self.is_waiting, self.may_end = threading.Event(), threading.Event()
+        self.is_closed = False
+
+    def read(self, size: int, /) -> bytes:
+        assert not self.is_closed
+        if data := self._data.read(size):
+            return data
+        self.is_waiting.set()
+        self.may_end.wait()
+        assert not self.is_closed
+        return b""
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def waiting() -> Iterator[Waiting]:
+    reader = Waiting(bz2.compress(random.Random(1).randbytes(800_000), 1)[:-10_000])
+    yield reader
+    reader.may_end.set()
+
+
+def test_bzip2_is_closed_while_a_thread_reads_it(waiting: Waiting) -> None:
+    reader = Bzip2(waiting, 2)
+    read: list[object] = []
+
+    def drain() -> None:
+        try:
+            while data := reader.read(1 << 20):
+                read.append(data)
+        except Exception as error:
+            read.append(error)
+
+    thread = threading.Thread(target=drain)
+    thread.start()
+    waiting.is_waiting.wait()
+    reader.close()
+    waiting.may_end.set()
+    thread.join()
+    assert isinstance(read[-1], Exception)
+    assert not [other for other in threading.enumerate() if other.name.startswith("so2docs-bzip2")]
+
+
+def test_nothing_is_closed_under_a_thread_that_reads_it(waiting: Waiting) -> None:
+    closed: list[str] = []
+    unpacked = Bzip2(waiting, 2)
+    closers = [waiting.close, lambda: closed.append("file"), unpacked.close]
+    ahead = ReadAhead(unpacked, [*closers, lambda: closed.append("first")])
+    assert ahead.read(1)
+    waiting.is_waiting.wait()
+    ahead.close()
+    assert closed == []
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "so2docs-stream"]
+    waiting.may_end.set()
+    thread.join()
+    assert (closed, waiting.is_closed) == (["first", "file"], True)
+
+
+def test_what_was_read_to_its_end_is_closed_once() -> None:
+    closed: list[str] = []
+    ahead = ReadAhead(io.BytesIO(b"x"), [lambda: closed.append("x")])
+    assert (ahead.read(2), ahead.read(2)) == (b"x", b"")
+    assert closed == []
+    ahead.close()
+    ahead.close()
+    assert closed == ["x"]
+
+
+def converting(pipe: Path) -> subprocess.Popen[str]:
+    return start(
+        *("convert", "-q", "--jobs", "2", pipe, "q.jsonl"),
+        cwd=pipe.parent,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def pipe_with(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def start_of(kind: str) -> bytes:
+    """So much that rows come out of it, and then the reading thread waits.
+
+    Two threads have four blocks of bzip2 at work, the last of which ends where the next one starts.
+    """
+    packed = PACKERS[kind](DUMP)
+    if kind != "bz2":
+        return packed[: len(packed) * 3 // 4]
+    return packed[: find_numbers(packed)[4][0] // 8 + 8]
+
+
+@PIPES
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("kind", PACKERS)
+def test_a_signal_while_a_pipe_is_read(
+    kind: str, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    pipe = pipe_with(tmp_path)
+    process = converting(pipe)
+    descriptor = os.open(pipe, os.O_WRONLY)
+    os.write(descriptor, start_of(kind))
+    while not (tmp_path / "q.jsonl.spill").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, message = process.communicate()
+    os.close(descriptor)
+    assert process.returncode == code, message
+    assert "Traceback" not in message
+    assert not (tmp_path / "q.jsonl").exists()
+
+
+@PIPES
+@pytest.mark.parametrize("kind", PACKERS)
+def test_an_output_exists_while_a_pipe_is_read(kind: str, tmp_path: Path) -> None:
+    pipe, output = pipe_with(tmp_path), tmp_path / "q.jsonl"
+    output.write_bytes(b"x")
+    process = converting(pipe)
+    descriptor = os.open(pipe, os.O_WRONLY)
+    os.write(descriptor, start_of(kind))
+    _, message = process.communicate()
+    os.close(descriptor)
+    assert (process.returncode, "exists" in message) == (1, True), message
+    assert "Traceback" not in message
+    assert output.read_bytes() == b"x"

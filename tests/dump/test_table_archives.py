@@ -1,0 +1,474 @@
+"""Tables out of archives, compressed files and pipes: the same bytes as from the plain folder."""
+
+import base64
+import bz2
+import gzip
+import io
+import lzma
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+import py7zr
+import pytest
+import zstandard
+from support.command import run
+from support.dumps import strays_of, unpacked
+from support.oracle_tables import FILES
+from support.table_sites import SITE, converted
+
+import so2docs
+from so2docs.dump import storage
+from so2docs.dump.kinds import files_with, members_with, prefix_of
+from so2docs.options.choices import Core
+from so2docs.parse.core import built
+from so2docs.schema import POSTS, TABLES
+
+ALL_FILES = ["Posts.xml", *FILES.values()]
+WANTED = [(SITE / f"questions{name}.jsonl").read_bytes() for name in ("", ".strays")]
+COMMENTS = TABLES["comments"]
+
+Pack = Callable[[bytes], bytes]
+
+
+def seven_zip(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
+    """All in one solid block, in the order of their names, as sites are published."""
+    return in_order(path, {name: files[name] for name in sorted(files)}, method)
+
+
+def in_order(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
+    """All in one solid block, in the order given."""
+    with py7zr.SevenZipFile(path, "w", filters=[{"id": method}]) as archive:
+        for name, data in files.items():
+            archive.writestr(data, name)
+    return path
+
+
+def in_a_7z_backwards(folder: Path) -> Path:
+    """Every table comes before the posts, votes and users too."""
+    names = ["Votes.xml", "Users.xml", "PostLinks.xml", "Badges.xml", "Comments.xml", "Posts.xml"]
+    return in_order(folder / "tea.7z", {name: site_files()[name] for name in names})
+
+
+def zipped(path: Path, files: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(f"site/{name}", data)
+    return path
+
+
+def site_files(folder: Path = SITE) -> dict[str, bytes]:
+    files = {name: (folder / name).read_bytes() for name in ALL_FILES}
+    return files | {"Badges.xml": b"<badges></badges>", "PostHistory.xml": b" " * 30_000}
+
+
+def utf_16(data: bytes) -> bytes:
+    return data.decode().replace('"utf-8"', '"utf-16"').encode("utf-16")
+
+
+def in_one_7z(folder: Path) -> Path:
+    return seven_zip(folder / "tea.stackexchange.com.7z", site_files())
+
+
+def in_one_7z_of_lzma(folder: Path) -> Path:
+    return seven_zip(folder / "dump", site_files(), py7zr.FILTER_LZMA2)
+
+
+def in_one_zip(folder: Path) -> Path:
+    return zipped(folder / "tea.zip", site_files())
+
+
+def in_a_folder_with_a_7z(folder: Path) -> Path:
+    in_one_7z(folder)
+    return folder
+
+
+def in_a_7z_each(folder: Path) -> Path:
+    """As Stack Overflow is published, with another site beside it."""
+    for name, data in site_files().items():
+        seven_zip(folder / f"tea.com-{name.removesuffix('.xml')}.7z", {name: data})
+        seven_zip(folder / f"meta.tea.com-{name.removesuffix('.xml')}.7z", {name: b"<rows/>"})
+    return folder / "tea.com-Posts.7z"
+
+
+def in_a_7z_each_in_a_7z(folder: Path) -> Path:
+    inner = folder / "inner"
+    inner.mkdir()
+    in_a_7z_each(inner)
+    return seven_zip(
+        folder / "all.7z", {path.name: path.read_bytes() for path in inner.glob("tea.com-*")}
+    )
+
+
+def compressed(folder: Path) -> Path:
+    packs: list[Pack] = [gzip.compress, bz2.compress, lzma.compress, zstandard.compress, utf_16]
+    for (name, data), pack in zip(site_files().items(), packs, strict=False):
+        end = {zstandard.compress: ".zst", utf_16: ""}.get(pack, ".gz")
+        (folder / f"{name}{end}").write_bytes(pack(data))
+    return folder
+
+
+def mixed(folder: Path) -> Path:
+    """Plain posts, and plain and packed tables beside them."""
+    for name, data in site_files().items():
+        (folder / name).write_bytes(data)
+    seven_zip(folder / "Users.7z", {"Users.xml": (folder / "Users.xml").read_bytes()})
+    (folder / "Users.xml").unlink()
+    (folder / "votes.XML.bz2").write_bytes(bz2.compress((folder / "Votes.xml").read_bytes()))
+    (folder / "Votes.xml").unlink()
+    return folder / "Posts.xml"
+
+
+PLACES = [
+    in_one_7z,
+    in_one_7z_of_lzma,
+    in_a_7z_backwards,
+    in_one_zip,
+    in_a_folder_with_a_7z,
+    in_a_7z_each,
+    in_a_7z_each_in_a_7z,
+    compressed,
+    mixed,
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "given").mkdir()
+    return tmp_path / "given"
+
+
+@pytest.mark.parametrize("chunk_bytes", [None, 700])
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
+def test_same_bytes_from_anywhere(
+    place: Callable[[Path], Path], chunk_bytes: int | None, folder: Path, tmp_path: Path
+) -> None:
+    source, output = place(folder), tmp_path / "questions.jsonl.gz"
+    before = {path.name for path in folder.iterdir()}
+    assert converted(source, output, ["all"], jobs=1, chunk_bytes=chunk_bytes) == WANTED
+    assert {path.name for path in folder.iterdir()} == before
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {folder.name, output.name, strays_of(output).name, f".{output.name}.index"}
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+@pytest.mark.parametrize("place", [in_one_7z, in_a_7z_backwards], ids=lambda place: place.__name__)
+@pytest.mark.parametrize("fields", [None, "Id,Title,Comments.Id,Links.Id,Votes,Owner"])
+def test_same_bytes_from_either_core(
+    core: Core, place: Callable[[Path], Path], fields: str | None, folder: Path, tmp_path: Path
+) -> None:
+    if core == "compiled" and built() == "python":
+        pytest.skip("this installation has no compiled core")
+    options = {"jobs": 1, "chunk_bytes": 700, "core": core, "fields": fields}
+    wanted = converted(SITE, tmp_path / "plain.jsonl.gz", ["all"], **options)
+    assert converted(place(folder), tmp_path / "packed.jsonl.gz", ["all"], **options) == wanted
+
+
+class Counting(io.FileIO):
+    """A file that counts what is read of it and of others of its name."""
+
+    counts: ClassVar[Counter[str]] = Counter()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(-1 if size is None else size) or b""
+        self.counts[str(self.name)] += len(data)
+        return data
+
+
+def test_an_archive_is_read_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many tables are nested, and wherever they are: nothing is decompressed twice."""
+    files = dict.fromkeys(("Comments.xml", "Votes.xml", "Posts.xml", "Users.xml"), b"")
+    for name in files:
+        # Noise between the root's start and the first row, so that there is much to read.
+        head, row, rows = site_files()[name].partition(b"<row")
+        noise = base64.b64encode(os.urandom(300_000))
+        files[name] = head + b"<!--" + noise + b"-->" + row + rows
+    archive = in_order(folder / "tea.7z", files)
+    monkeypatch.setattr(storage, "open_file", Counting)
+    tables = ["comments", "votes", "users"]
+    so2docs.convert(archive, tmp_path / "questions.jsonl", jobs=1, nest=tables)
+    assert archive.stat().st_size > 900_000
+    # The list of members, the places that tell one content from another, and each block once.
+    assert Counting.counts[str(archive)] < archive.stat().st_size + 100_000
+
+
+def test_same_bytes_from_several_jobs(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    assert converted(in_one_7z(folder), output, ["all"], jobs=3, chunk_bytes=1000) == WANTED
+
+
+def test_report_is_that_of_the_plain_folder(folder: Path, tmp_path: Path) -> None:
+    reports = []
+    for source in (SITE, in_one_7z(folder)):
+        output = tmp_path / "questions.jsonl.gz"
+        report = so2docs.convert(source, output, jobs=1, nest="all", force=True)
+        for table in report.tables.values():
+            table.seconds = 0.0
+            # What follows the closing tag counts only in a file.
+            assert table.bytes > 600
+            table.bytes = 0
+        reports.append(report)
+    assert reports[0].tables == reports[1].tables
+
+
+def test_documents_from_an_archive(folder: Path) -> None:
+    found = list(so2docs.documents(in_one_7z(folder), jobs=1, nest=["comments", "users"]))
+    assert found == list(so2docs.documents(SITE, jobs=1, nest=["comments", "users"]))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, utf_16])
+def test_given_files(pack: Pack, folder: Path, tmp_path: Path) -> None:
+    tables = {}
+    for name, file in FILES.items():
+        tables[name] = folder / f"{name}.packed"
+        tables[name].write_bytes(pack((SITE / file).read_bytes()))
+    # Another site's comments, which were not given, stand beside the posts.
+    shutil.copy(SITE / "Posts.xml", folder)
+    (folder / "Comments.xml").write_bytes(b"<comments></comments>")
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(folder / "Posts.xml", output, jobs=1, **tables)
+    assert [unpacked(output), unpacked(strays_of(output))] == WANTED
+
+
+def test_given_archive_and_folder_by_command(folder: Path, tmp_path: Path) -> None:
+    archive = in_one_7z(folder)
+    output = tmp_path / "questions.jsonl"
+    tables = ["--comments", archive, "--votes", archive, "--users", SITE, "--links", SITE]
+    assert run("convert", SITE / "Posts.xml", output, "--quiet", *tables).returncode == 0
+    assert output.read_bytes() == WANTED[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+def test_given_pipe(folder: Path, tmp_path: Path) -> None:
+    pipe, output = folder / "pipe", tmp_path / "questions.jsonl.gz"
+    os.mkfifo(pipe)
+    for comments in (b"<comments><row>", (SITE / "Comments.xml").read_bytes()):
+        writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(comments),))
+        writer.start()
+        try:
+            so2docs.convert(SITE, output, jobs=1, nest="all", comments=pipe)
+        except so2docs.TruncatedDumpError:
+            # What can be read only once cannot be gone on with.
+            assert not output.with_name(f"{output.name}.spill").exists()
+        writer.join()
+    assert [unpacked(output), unpacked(strays_of(output))] == WANTED
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("pack", [seven_zip, zipped], ids=["7z", "zip"])
+def test_missing_in_an_archive(
+    pack: Callable[[Path, dict[str, bytes]], Path], name: str, folder: Path, tmp_path: Path
+) -> None:
+    files = site_files()
+    del files[FILES[name]]
+    archive = pack(folder / "tea.7z", files)
+    # A whole site's archive is of that site: what lies beside it may be of another.
+    shutil.copy(SITE / FILES[name], folder)
+    problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*{name}=FILE"
+    with pytest.raises(so2docs.ArchiveError, match=problem):
+        so2docs.convert(archive, tmp_path / "questions.jsonl.gz", nest="all")
+    with pytest.raises(so2docs.ArchiveError, match=rf"has no {FILES[name]} in it; it holds"):
+        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", **{name: archive})
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    so2docs.convert(folder, tmp_path / "questions.jsonl.gz", nest="all", jobs=1)
+    assert unpacked(tmp_path / "questions.jsonl.gz") == WANTED[0]
+
+
+def test_missing_beside_an_archive_of_one_table(folder: Path, tmp_path: Path) -> None:
+    posts = in_a_7z_each(folder)
+    (folder / "tea.com-PostLinks.7z").unlink()
+    problem = r"Posts\.7z: has no PostLinks\.xml in it, and none stands beside it; it holds Posts"
+    with pytest.raises(so2docs.ArchiveError, match=problem):
+        so2docs.convert(posts, tmp_path / "questions.jsonl.gz", nest="all")
+
+
+def test_several_files_of_a_table(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(SITE / "Posts.xml", folder)
+    for end in (".gz", ".bz2"):
+        (folder / f"Votes.xml{end}").write_bytes(b"")
+    with pytest.raises(so2docs.ArchiveError, match=r"several files of the votes: .*votes=FILE"):
+        so2docs.convert(folder / "Posts.xml", tmp_path / "questions.jsonl.gz", nest=["votes"])
+
+
+def test_what_is_no_table(folder: Path, tmp_path: Path) -> None:
+    packed = folder / "packed.gz"
+    packed.write_bytes(gzip.compress(b"no table"))
+    with pytest.raises(so2docs.DumpError, match=r"\(Votes\.xml\): is not a Votes\.xml"):
+        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", jobs=1, votes=packed)
+
+
+def test_place_in_a_table_of_an_archive(folder: Path, tmp_path: Path) -> None:
+    files = site_files()
+    files["Comments.xml"] = files["Comments.xml"].replace(b'<row Id="14"', b'<row Id="14" Id="1"')
+    archive = seven_zip(folder / "tea.7z", files)
+    output = tmp_path / "questions.jsonl.gz"
+    place = r"7z \(Comments\.xml\): is not well-formed XML .*, line 8, after comment 13;"
+    for chunk_bytes in (600, None):
+        with pytest.raises(so2docs.MalformedDumpError, match=place):
+            so2docs.convert(archive, output, jobs=1, nest="all", chunk_bytes=chunk_bytes)
+    skipped = so2docs.convert(archive, output, jobs=1, nest="all", skip_malformed=True)
+    assert skipped.resumed
+    plain = tmp_path / "plain.jsonl.gz"
+    for name in ALL_FILES:
+        (folder / name).write_bytes(files[name])
+    so2docs.convert(folder / "Posts.xml", plain, jobs=1, nest="all", skip_malformed=True)
+    assert unpacked(output) == unpacked(plain)
+    assert unpacked(strays_of(output)) == unpacked(strays_of(plain))
+
+
+@pytest.mark.parametrize("method", [py7zr.FILTER_BZIP2, py7zr.FILTER_LZMA2, py7zr.FILTER_COPY])
+def test_damaged_table(method: int, folder: Path, tmp_path: Path) -> None:
+    files = {name: data for name, data in site_files().items() if name != "Badges.xml"}
+    files["Votes.xml"] += b"<!--" + os.urandom(3000).hex().encode() + b"-->"
+    archive = seven_zip(folder / "tea.7z", files, method)
+    output = tmp_path / "questions.jsonl.gz"
+    data = bytearray(archive.read_bytes())
+    data[-2000 if method == py7zr.FILTER_COPY else -1000] ^= 0x55
+    archive.write_bytes(data)
+    with pytest.raises(so2docs.DumpError, match=r"tea\.7z.*(damaged|not well-formed)"):
+        so2docs.convert(archive, output, jobs=1, nest="all")
+    assert not output.exists()
+
+
+class ChangesAtItsEnd(io.BytesIO):
+    """Posts; when they have been read, another file is replaced."""
+
+    def __init__(self, data: bytes, file: Path) -> None:
+        super().__init__(data)
+        self.file = file
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        if not data:
+            self.file.write_bytes(gzip.compress(b"<votes></votes>"))
+        return data
+
+
+def test_table_that_changes(folder: Path, tmp_path: Path) -> None:
+    votes = folder / "Votes.xml.gz"
+    votes.write_bytes(gzip.compress((SITE / "Votes.xml").read_bytes()))
+    output = tmp_path / "questions.jsonl.gz"
+    # More than is read ahead, so that the end comes after the tables were found.
+    posts = (SITE / "Posts.xml").read_bytes().replace(b"</posts>", b" " * 12_000_000 + b"</posts>")
+    so2docs.convert(SITE, output, jobs=1, votes=votes, keep_spill=True)
+    with pytest.raises(so2docs.ChangedDumpError, match=r"Votes\.xml\.gz: changed before it was"):
+        so2docs.convert(
+            ChangesAtItsEnd(posts, votes),
+            tmp_path / "other.jsonl.gz",
+            jobs=1,
+            votes=votes,
+        )
+    with pytest.raises(so2docs.SpillError, match=r"different: Votes\.xml\)"):
+        so2docs.convert(SITE, output, jobs=1, votes=votes, force=True)
+
+
+def test_several_sites(folder: Path, tmp_path: Path) -> None:
+    in_one_7z(folder)
+    in_a_7z_each(folder)
+    sources = [folder / "tea.stackexchange.com.7z", folder / "tea.com-Posts.7z"]
+    done = so2docs.convert_all(sources, tmp_path / "out", nest="all", jobs=1)
+    assert [conversion.error for conversion in done] == [None, None]
+    for conversion in done:
+        assert unpacked(Path(conversion.output)) == WANTED[0]
+
+
+CONVERT = """
+import sys, so2docs
+so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest="all")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize(
+    ("pack", "file"),
+    [
+        (zipped, "table1-*1-1.blocks"),
+        (zipped, "table4-*2-1.blocks"),
+        # Comments come before the posts: kept, then filed when all posts are there.
+        (seven_zip, "table257-*6-1.blocks"),
+        (seven_zip, "0*2-1.blocks"),
+        (seven_zip, "table1-*1-1.blocks"),
+        (seven_zip, "table3-*1-1.blocks"),
+    ],
+)
+def test_killed_while_reading_an_archive(
+    pack: Callable[[Path, dict[str, bytes]], Path],
+    file: str,
+    large_site: tuple[Path, list[bytes]],
+    folder: Path,
+    tmp_path: Path,
+) -> None:
+    site, wanted = large_site
+    archive = pack(folder / "tea", {name: (site / name).read_bytes() for name in ALL_FILES})
+    output = tmp_path / "questions.jsonl.gz"
+    process = subprocess.Popen([sys.executable, "-c", CONVERT, str(archive), str(output)])
+    spill = tmp_path / "questions.jsonl.gz.spill"
+    deadline = time.monotonic() + 60
+    while process.poll() is None and not list(spill.glob(file)):
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert spill.exists(), "it was done before it could be killed"
+    report = so2docs.convert(archive, output, jobs=1, nest="all")
+    assert report.resumed
+    assert [unpacked(output), unpacked(strays_of(output))] == wanted
+
+
+def test_names() -> None:
+    names = ["a/Badges.xml", "a/COMMENTS.xml", "b/c/Comments.xml", "a/PostComments.xml"]
+    assert members_with(COMMENTS, names) == ["a/COMMENTS.xml"]
+    packed = ["x.com-Posts.7z", "x.com-Comments.7z", "x.com-Users.7z"]
+    assert members_with(COMMENTS, packed) == ["x.com-Comments.7z"]
+    assert members_with(COMMENTS, ["x.com-Posts.7z", "x.com.7z"]) == ["x.com.7z"]
+    assert members_with(COMMENTS, packed[::2]) == []
+    assert files_with(COMMENTS, [*packed, "my-x.com-Comments.7z"], "x.com-") == [
+        "x.com-Comments.7z"
+    ]
+    assert files_with(COMMENTS, ["x.com-comments.xml", "Comments.xml"], "x.com-") == [
+        "x.com-comments.xml"
+    ]
+    assert files_with(COMMENTS, ["Comments.zip", "Comments.xml"], "") == ["Comments.xml"]
+    assert prefix_of(POSTS, "stackoverflow.com-Posts.7z") == "stackoverflow.com-"
+    assert prefix_of(POSTS, "posts.XML.gz") == ""
+    assert prefix_of(POSTS, "beer.stackexchange.com.7z") is None
+
+
+MEMORY = """
+import sys, so2docs
+report = so2docs.convert(sys.argv[1], sys.argv[2], jobs=1, nest="all", chunk_bytes=1_000_000)
+print(report.peak_memory_bytes)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell")
+def test_memory_of_a_long_table(folder: Path) -> None:
+    peaks = []
+    for rows in (2_000, 80_000):
+        about = "x" * 500
+        users = "".join(
+            f'<row Id="{number}" DisplayName="{number}" AboutMe="{about}" />\n'
+            for number in range(rows)
+        )
+        files = site_files() | {"Users.xml": f"<users>{users}</users>".encode()}
+        archive = zipped(folder / f"{rows}.zip", files)
+        command = [sys.executable, "-c", MEMORY, archive, folder / f"{rows}.jsonl"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        peaks.append(int(done.stdout))
+    # The longer table has 43 MB.
+    assert peaks[1] < peaks[0] + 20 * 2**20
+
+
+def test_tables_beside_a_dump_by_url() -> None:
+    by_path = list(so2docs.documents(SITE / "Posts.xml", nest="all"))
+    assert list(so2docs.documents(f"file://{SITE}/Posts.xml", nest="all")) == by_path

@@ -1,0 +1,367 @@
+"""`--card` and `so2docs verify`: what stands beside an output is what it says."""
+
+import gzip
+import hashlib
+import json
+import random
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import run
+from support.manifests import resealed
+from support.messages import heard
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.metadata import verify as verifying
+
+SITE = SAMPLES / "site"
+
+
+def convert(folder: Path, name: str = "questions.jsonl.gz", **keywords: Any) -> Path:
+    output = folder / name
+    so2docs.convert(SAMPLES / "posts.xml", output, card=True, **keywords)
+    return output
+
+
+def manifest_of(output: Path) -> Path:
+    return output.with_name(f".{output.name}.manifest")
+
+
+def edit(output: Path, **values: Any) -> None:
+    path = manifest_of(output)
+    path.write_text(json.dumps(resealed(json.loads(path.read_text()), **values), indent=2))
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def front_matter(card: Path) -> tuple[list[str], str]:
+    """As Hugging Face finds it: between two lines of hyphens at the very start."""
+    found = re.match(r"---\n(.*?)\n---\n(.*)", card.read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    return found[1].split("\n"), found[2]
+
+
+def test_the_card(tmp_path: Path) -> None:
+    output = convert(tmp_path, tags=["bread", "c++"], min_score=-3)
+    lines, text = front_matter(tmp_path / "README.md")
+    assert lines[1:] == [
+        "license: cc-by-sa-4.0",
+        "size_categories:",
+        "- n<1K",
+        "configs:",
+        '- config_name: "questions"',
+        "  data_files:",
+        "  - split: train",
+        "    path:",
+        '    - "questions.jsonl.gz"',
+        "dataset_info:",
+        '- config_name: "questions"',
+        "  splits:",
+        "  - name: train",
+        f"    num_examples: {so2docs.verify(output).documents}",
+    ]
+    assert sha256(output) in text
+    assert sha256(SAMPLES / "posts.xml") in text
+    command = "so2docs convert posts.xml questions.jsonl.gz --tags bread --tags c++ --min-score -3"
+    assert f"$ {command} --card\n" in text
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"sample": "25%"},
+        {"fields": "Id,Title,Answers.Body", "answers_by": "votes", "level": 5},
+        {"recipe": "qa", "best": True, "site": "a.example", "body": "html"},
+        {
+            "since": "2024-01-09",
+            "accepted": True,
+            "site_field": "Site",
+            "split_files": 2,
+        },
+    ],
+    ids=str,
+)
+def test_the_command_of_the_card_makes_the_same(tmp_path: Path, keywords: dict[str, Any]) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        shutil.copy(SAMPLES / "posts.xml", tmp_path / name)
+    so2docs.convert(tmp_path / "one/posts.xml", tmp_path / "one/q.jsonl.gz", card=True, **keywords)
+    card = (tmp_path / "one/README.md").read_text()
+    command = re.search(r"^\$ so2docs (.*)$", card, re.MULTILINE)
+    assert command
+    assert run(*command[1].split(), "-q", cwd=tmp_path / "other").returncode == 0
+    assert (tmp_path / "other/README.md").read_text() == card
+    assert so2docs.verify(tmp_path / "other/q.jsonl.gz").validated
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords", "documents"),
+    [
+        ("questions.jsonl", {}, True),
+        ("questions.jsonl.zst", {}, True),
+        ("questions.json.gz", {}, True),
+        ("questions.parquet", {}, False),
+        ("questions.jsonl.gz", {"split_files": 3, "answers_by": "votes"}, True),
+        ("questions.jsonl.gz", {"fields": "Id,Title"}, True),
+        ("questions.jsonl.gz", {"recipe": "preferences", "site": "a.example"}, True),
+    ],
+)
+def test_what_is_whole_is_verified(
+    tmp_path: Path, name: str, keywords: dict[str, Any], documents: bool
+) -> None:
+    found = so2docs.verify(convert(tmp_path, name, **keywords))
+    assert (found.documents is not None) == found.validated == documents
+    assert found.files == keywords.get("split_files", 1)
+
+
+def test_a_site_with_tables(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl.gz"
+    report = so2docs.convert(SITE, output, nest="all", card=True)
+    values = json.loads(manifest_of(output).read_text())
+    assert values["input"][0]["name"] == "Posts.xml"
+    assert len(values["input"]) == 1 + len(report.tables)
+    assert so2docs.verify(output).documents == report.questions
+
+
+def test_a_flipped_byte_and_a_file_that_is_cut_or_gone(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    whole = output.read_bytes()
+    output.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    with pytest.raises(so2docs.OutputError, match=r"questions\.jsonl\.gz: has sha256 .* again"):
+        so2docs.verify(output)
+    output.write_bytes(whole[:-1])
+    with pytest.raises(so2docs.OutputError, match=f"has bytes {len(whole) - 1}, its manifest says"):
+        so2docs.verify(output)
+    output.unlink()
+    with pytest.raises(so2docs.OutputError, match="cannot be read"):
+        so2docs.verify(output)
+
+
+def replace_lines(output: Path, lines: list[bytes]) -> None:
+    output.write_bytes(gzip.compress(b"".join(lines)))
+    file = {"name": output.name, "bytes": output.stat().st_size, "sha256": sha256(output)}
+    edit(output, files=[file])
+
+
+def test_a_missing_document_and_answer(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
+    replace_lines(output, lines[:-1])
+    said = f"has {len(lines) - 1} questions, its manifest says {len(lines)}"
+    with pytest.raises(so2docs.OutputError, match=said):
+        so2docs.verify(output)
+    document = json.loads(lines[0])
+    document["Answers"].pop()
+    replace_lines(output, [json.dumps(document).encode() + b"\n", *lines[1:]])
+    with pytest.raises(so2docs.OutputError, match=r"answers, its manifest says"):
+        so2docs.verify(output)
+
+
+def test_a_document_or_a_schema_that_is_another(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
+    replace_lines(output, [lines[0], lines[1].replace(b'"Id":', b'"Id":"x","Ids":', 1), *lines[2:]])
+    with pytest.raises(so2docs.OutputError, match="line 2, Id: is not as the schema says"):
+        so2docs.verify(output)
+    output = convert(tmp_path, force=True)
+    schema = json.loads(manifest_of(output).read_text())["schema"]
+    edit(output, schema={**schema, "required": ["Price"]})
+    with pytest.raises(so2docs.OutputError, match=r"line 1, the document: .*Price"):
+        so2docs.verify(output)
+    edit(output, schema={"type": "no type"})
+    with pytest.raises(so2docs.OutputError, match="its schema is damaged"):
+        so2docs.verify(output)
+
+
+def test_a_damaged_manifest(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    whole = manifest_of(output).read_bytes()
+    for size in range(0, len(whole) - 2, 97):
+        manifest_of(output).write_bytes(whole[:size])
+        with pytest.raises(so2docs.OutputError, match="convert the dump again with card=True"):
+            so2docs.verify(output)
+    values = json.loads(whole)
+    for key in values:
+        manifest_of(output).write_text(json.dumps({k: v for k, v in values.items() if k != key}))
+        with pytest.raises(so2docs.OutputError, match=r"damaged|no manifest"):
+            so2docs.verify(output)
+    for name, value in [("files", [{"name": "../x", "bytes": 1, "sha256": ""}]), ("format", 2)]:
+        manifest_of(output).write_text(json.dumps(resealed(values, **{name: value})))
+        with pytest.raises(so2docs.OutputError, match="convert the dump again with card=True"):
+            so2docs.verify(output)
+    manifest_of(output).unlink()
+    with pytest.raises(so2docs.OutputError, match="No such file"):
+        so2docs.verify(output)
+
+
+def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
+    """A byte flipped anywhere: what is still JSON, and says something else, is refused."""
+    output = convert(tmp_path)
+    whole = manifest_of(output).read_bytes()
+    said, rng, noticed = json.loads(whole), random.Random(3), 0
+    for at in rng.sample(range(len(whole)), 500):
+        manifest_of(output).write_bytes(
+            whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :]
+        )
+        try:
+            is_other = json.loads(manifest_of(output).read_bytes()) != said
+        except ValueError:
+            is_other = True
+        if is_other:
+            noticed += 1
+            with pytest.raises(so2docs.OutputError):
+                so2docs.verify(output)
+    assert noticed > 400
+    # However it is written, it is the same manifest.
+    manifest_of(output).write_text(json.dumps(dict(reversed(said.items()))))
+    assert so2docs.verify(output).validated
+
+
+def test_the_command(tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl"
+    assert run("convert", SAMPLES / "posts.xml", output, "-q", "--card").returncode == 0
+    ran = run("verify", output)
+    assert ran.returncode == 0
+    assert "valid by its schema" in ran.stderr
+    with output.open("ab") as file:
+        file.write(b"\n")
+    ran = run("verify", output)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(f"so2docs: {output}: has bytes")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_without_the_validator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = convert(tmp_path)
+    monkeypatch.setattr(verifying, "find_spec", lambda name: None)
+    with heard() as said:
+        found = so2docs.verify(output)
+    assert not found.validated
+    assert found.documents
+    assert "pip install jsonschema-rs" in said[0]
+
+
+def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
+    card = tmp_path / "README.md"
+    card.write_text("# My own\n")
+    with pytest.raises(so2docs.OutputError, match=r"README\.md: exists and is no card"):
+        convert(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    convert(tmp_path, force=True)
+    assert card.read_text().startswith("---\n# Written by so2docs")
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("-", {}),
+        ("q.ravendbdump", {}),
+        ("beir", {"recipe": "beir", "links": SITE / "PostLinks.xml"}),
+    ],
+)
+def test_what_has_no_card(tmp_path: Path, name: str, keywords: dict[str, Any]) -> None:
+    output = name if name == "-" else tmp_path / name
+    with pytest.raises(so2docs.OptionError, match="card=True"):
+        so2docs.convert(SAMPLES / "posts.xml", output, card=True, **keywords)
+    with (
+        (SAMPLES / "posts.xml").open("rb") as dump,
+        pytest.raises(so2docs.OptionError, match="reads the dump once more"),
+    ):
+        so2docs.convert(dump, tmp_path / "q.jsonl", card=True, restart=True)
+
+
+def test_several_outputs_share_a_card(tmp_path: Path) -> None:
+    dumps = [tmp_path / "bread.xml", tmp_path / "votes.xml"]
+    for dump, sample in zip(dumps, ("posts.xml", "votes.xml"), strict=True):
+        shutil.copy(SAMPLES / sample, dump)
+    so2docs.convert_all(dumps, tmp_path / "out", card=True)
+    lines, text = front_matter(tmp_path / "out" / "README.md")
+    assert [line for line in lines if "config_name" in line] == 2 * [
+        '- config_name: "bread"',
+        '- config_name: "votes"',
+    ]
+    assert text.count("$ so2docs convert") == 2
+    for name in ("bread", "votes"):
+        assert so2docs.verify(tmp_path / "out" / f"{name}.jsonl.gz").validated
+    (tmp_path / "out" / "bread.jsonl.gz").unlink()
+    so2docs.convert(dumps[1], tmp_path / "out" / "votes.jsonl.gz", card=True, force=True)
+    assert "bread" not in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("text", ["", "no manifest", '{\n  "format": 1'])
+def test_advice_about_a_damaged_manifest(text: str, tmp_path: Path) -> None:
+    output, other = convert(tmp_path), tmp_path / "other.jsonl"
+    manifest_of(output).write_text(text)
+    with pytest.raises(
+        so2docs.OutputError, match=r"card=True and force=True, or remove it"
+    ) as said:
+        so2docs.convert(SAMPLES / "posts.xml", other, card=True)
+    assert str(manifest_of(output)) in str(said.value)
+    assert not other.exists()
+    with pytest.raises(so2docs.OutputError, match=r"card=True and force=True, or give its report"):
+        so2docs.verify(output)
+    convert(tmp_path, force=True)
+    so2docs.verify(output)
+    manifest_of(output).write_text(text)
+    manifest_of(output).unlink()
+    so2docs.convert(SAMPLES / "posts.xml", other, card=True)
+    so2docs.verify(other)
+
+
+def test_a_manifest_of_an_output_that_is_gone_is_replaced(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    output.unlink()
+    manifest_of(output).write_text("damaged")
+    so2docs.verify(convert(tmp_path))
+
+
+def test_a_manifest_goes_with_its_output(tmp_path: Path) -> None:
+    output = convert(tmp_path)
+    so2docs.convert(SAMPLES / "votes.xml", output, force=True)
+    assert not manifest_of(output).exists()
+
+
+@pytest.mark.parametrize("name", ["README.md", ".q.jsonl.manifest"])
+def test_a_card_that_cannot_be_written_is_written_by_the_same_command(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / f"{name}.part" / "in the way").mkdir(parents=True)
+    with pytest.raises(so2docs.So2docsError, match=name):
+        convert(tmp_path, "q.jsonl")
+    assert not (tmp_path / name).exists()
+    shutil.rmtree(tmp_path / f"{name}.part")
+    assert so2docs.verify(convert(tmp_path, "q.jsonl")).validated
+    assert (tmp_path / "README.md").exists()
+    assert not list(tmp_path.glob("*.part")) + list(tmp_path.glob("*.spill"))
+
+
+def test_other_filters_are_not_compared(tmp_path: Path) -> None:
+    one = convert(tmp_path, "one.jsonl.gz", min_score=1)
+    other = convert(tmp_path, "other.jsonl.gz", level=5)
+    with pytest.raises(so2docs.OptionError, match=r"with other options \(min_score\); convert"):
+        list(so2docs.diff(one, other))
+    so2docs.convert(SAMPLES / "posts.xml", one, force=True)
+    assert list(so2docs.diff(one, other)) == []
+
+
+def test_an_output_and_a_manifest_that_say_different_things(tmp_path: Path) -> None:
+    output = convert(tmp_path, min_score=-3)
+    said = json.loads(manifest_of(output).read_text())
+    with so2docs.open(output) as docs:
+        assert docs.made is not None
+        assert (said["contract"], said["options"]) == (docs.made.contract, docs.made.options)
+        assert said["site"] == docs.made.site
+    edit(output, options={**said["options"], "min_score": 7})
+    with pytest.raises(so2docs.OutputError, match=r"made with other options \(min_score\) than"):
+        so2docs.verify(output)
+    edit(output, options=said["options"])
+    output.with_name(f".{output.name}.index").unlink()
+    with heard() as messages:
+        assert so2docs.verify(output).validated
+    assert any("nothing says how it was made" in message for message in messages)

@@ -1,0 +1,119 @@
+"""The published contract: every document and record of published dumps is as its schema says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from support.command import run
+from support.formats_read_back import jsonl
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.metadata.document_schema import DIALECT, schema_of
+from so2docs.options.request import checked, options_of
+from so2docs.options.table import OF_CONVERT
+
+HOST = "beer.stackexchange.com"
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"attribution": True, "site": HOST},
+    {"fields": "Id,Title,Tags,Answers.Body"},
+    {"without": "Answers,Body"},
+    {"body": "text", "accepted": True},
+    *({"recipe": name, "site": HOST} for name in ("preferences", "pairs", "qa", "thread")),
+]
+
+
+def schema(options: dict[str, Any]) -> dict[str, Any]:
+    return schema_of(options_of(checked(options, *OF_CONVERT), core="python"))
+
+
+def validator(options: dict[str, Any]) -> Any:
+    found = schema(options)
+    jsonschema_rs.meta.validate(found)
+    assert found["$schema"] == DIALECT
+    return jsonschema_rs.validator_for(found)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_every_document(way: dict[str, Any], unpacked_dumps: Path) -> None:
+    valid = validator(way)
+    for folder in sorted(unpacked_dumps.iterdir()):
+        count = 0
+        for document in so2docs.documents(folder / "Posts.xml", **way):
+            valid.validate(document)
+            count += 1
+        assert count or way.get("recipe")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "way", [{}, {"attribution": True, "site": HOST}, {"without": "Comments.Text"}]
+)
+def test_every_document_with_tables(way: dict[str, Any], unpacked_dumps: Path) -> None:
+    for folder in sorted(unpacked_dumps.iterdir()):
+        files = {"comments": "Comments", "links": "PostLinks", "votes": "Votes", "users": "Users"}
+        nest = [name for name, file in files.items() if (folder / f"{file}.xml").exists()]
+        if "comments" not in nest:
+            continue
+        valid = validator({**way, "nest": nest})
+        for document in so2docs.documents(folder, nest=nest, **way):
+            valid.validate(document)
+
+
+@pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.xml")), ids=lambda path: path.stem)
+def test_samples(sample: Path) -> None:
+    valid = validator({})
+    for document in so2docs.documents(sample, skip_malformed=True):
+        valid.validate(document)
+
+
+@pytest.mark.parametrize("site", [(), ("--site-field", "Site")])
+@pytest.mark.parametrize("source", ["posts.xml", "values.xml", "site"])
+def test_the_form_for_mongodb(source: str, site: tuple[str, ...], tmp_path: Path) -> None:
+    nest = ["--with", "all"] if source == "site" else []
+    asked = [*nest, *site, "--format", "mongodb"]
+    found = json.loads(run("schema", *asked).stdout)
+    jsonschema_rs.meta.validate(found)
+    valid = jsonschema_rs.validator_for(found)
+    output = tmp_path / "q.jsonl"
+    run("convert", "-q", SAMPLES / source, output, *asked)
+    documents = jsonl(output)
+    for document in documents:
+        valid.validate(document)
+    assert documents
+    document = documents[0]
+    assert isinstance(document.get("CreationDate", {}), dict)
+    for change in ({"_id": None}, {"CreationDate": {"date": ""}}, {"Answers": [{"Id": 1}]}):
+        with pytest.raises(jsonschema_rs.ValidationError):
+            valid.validate(document | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"Id": "five"}, "integer"),
+        ({"Tags": "a"}, "array"),
+        ({"Answers": [{"Id": 2, "PostTypeId": 2}]}, "ParentId"),
+        ({"Owner": {}}, "string"),
+        ({"Title": None}, "string"),
+    ],
+)
+def test_what_is_no_document(change: dict[str, Any], problem: str) -> None:
+    document = {"Id": 1, "PostTypeId": 1, "Title": "How?", "Answers": []}
+    valid = validator({})
+    valid.validate(document)
+    with pytest.raises(jsonschema_rs.ValidationError, match=problem):
+        valid.validate(document | change)
+
+
+def test_the_command() -> None:
+    done = run("schema", "--with", "comments", "--site-field", "S")
+    found = json.loads(done.stdout)
+    assert found["$id"] == "urn:so2docs:questions:1"
+    assert found["properties"]["S"] == {"type": "string"}
+    plain = schema({"nest": "comments"})
+    assert set(plain["properties"]) | {"S"} == set(found["properties"])

@@ -1,0 +1,440 @@
+"""The compiled core beside the reference: the same posts from all it takes, and only that taken."""
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.memory import assert_nothing_is_kept
+from support.places import CHECKOUT, SAMPLES
+from support.twins import (
+    LEFT,
+    ROW,
+    ROWS,
+    TABLE_TAKEN,
+    TAKEN,
+    Outcome,
+    by_compiled,
+    by_reference,
+    is_taken,
+    is_taken_of,
+    slice_of,
+)
+
+from so2docs.dump.dump import open_dump, slices
+from so2docs.parse import core
+from so2docs.parse.keys import BUCKET_BITS, KEY
+from so2docs.parse.posts import Posts, new_bucket
+from so2docs.schema import NUMBERS, TABLES
+
+pytestmark = pytest.mark.skipif(
+    core.built() == "python", reason="the compiled core is not built: no C compiler"
+)
+
+EXAMPLES = int(os.environ.get("SO2DOCS_EXAMPLES", "100"))
+
+
+def test_a_row_of_a_dump() -> None:
+    outcome = Outcome()
+    data = (
+        b'  <row Id="5" PostTypeId="2" ParentId="4" Score="-3" Body="&lt;p&gt;a&#xA;&quot;" />\r\n'
+    )
+    assert by_compiled(outcome, data)
+    json = b'{"Id":5,"PostTypeId":2,"ParentId":4,"Score":-3,"Body":"<p>a\\n\\""}'
+    assert bytes(outcome.posts.buckets[0].json) == json
+    assert (outcome.rows, outcome.last_id) == (1, 5)
+
+
+@given(st.lists(st.sampled_from([b"\n", b"\r\n", b"a\0"])).map(b"".join))
+def test_lines_are_counted(data: bytes) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        assert core.count_lines(data) == data.count(b"\n")
+        patch.setattr(core, "_core", None)
+        assert core.count_lines(data) == data.count(b"\n")
+
+
+@pytest.mark.parametrize("spaces", [0, 40], ids=["at-the-end", "before-the-end"])
+@pytest.mark.parametrize("attributes", TAKEN)
+def test_canonical_rows_are_taken(attributes: str, spaces: int) -> None:
+    """Values are read in blocks of 16 bytes, and near the end of a slice byte by byte."""
+    assert is_taken((ROW % attributes + " " * spaces).encode())
+
+
+@pytest.mark.parametrize("spaces", [0, 40], ids=["at-the-end", "before-the-end"])
+@pytest.mark.parametrize("attributes", LEFT)
+def test_other_rows_are_left_to_the_reference(attributes: str, spaces: int) -> None:
+    assert not is_taken((ROW % attributes + " " * spaces).encode())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b" \t\r\n",
+        b'<row Id="1" PostTypeId="1"/>',
+        b'<row\nId="1"\r\n\tPostTypeId="1"\r/><row PostTypeId="1" Id="2" />',
+        b'<row Id="1" PostTypeId="3"/><row Id="2" PostTypeId="-4"/><row Id="9" PostTypeId="3"/>',
+        b'<row ParentId="1" Body="x" Id="2" PostTypeId="2" />',
+        b'<row ParentId="-16385" Id="-2" PostTypeId="2" /><row Id="-16384" PostTypeId="1" />',
+        b'<row ParentId="999999999999999999" Id="2" PostTypeId="2" />',
+    ],
+)
+def test_canonical_slices_are_taken(data: bytes) -> None:
+    assert is_taken(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x",
+        b"\xef\xbb\xbf",
+        b"\xc2\xa0",
+        b"<row/>",
+        b"<row />",
+        b'<row Id="1" />',
+        b'<row PostTypeId="1" />',
+        b'<row PostTypeId="3" />',
+        b'<row Id="1" PostTypeId="2" />',
+        b'<rowId="1" PostTypeId="1" />',
+        b'<rows Id="1" PostTypeId="1" />',
+        b'<row Id="1"PostTypeId="1" />',
+        b'<row Id="1" PostTypeId="1" / >',
+        b'<row Id="1" PostTypeId="1" >',
+        b'<row Id="1" PostTypeId="1"></row>',
+        b'<row Id="1" PostTypeId="1" /> x',
+        b'<row Id="1" PostTypeId="1" /><!-- --> ',
+        b'<row Id="1" PostTypeId="1" /></posts>',
+        b'< row Id="1" PostTypeId="1" />',
+        b"".join(b'<row Id="1" PostTypeId="%d" />' % kind for kind in range(3, 36)),
+    ],
+)
+def test_other_slices_are_left_to_the_reference(data: bytes) -> None:
+    assert not is_taken(data)
+
+
+@pytest.mark.parametrize("table", ROWS)
+@pytest.mark.parametrize("attributes", [*TAKEN, *TABLE_TAKEN])
+def test_canonical_rows_of_tables_are_taken(table: str, attributes: str) -> None:
+    taken = is_taken_of(table, (ROWS[table] % attributes).encode())
+    # Votes have one attribute more than such a row may have.
+    assert taken or (table == "votes" and "a61=" in attributes)
+
+
+@pytest.mark.parametrize("table", ROWS)
+@pytest.mark.parametrize("attributes", LEFT)
+def test_other_rows_of_tables_come_out_the_same_or_are_left(table: str, attributes: str) -> None:
+    is_taken_of(table, (ROWS[table] % attributes).encode())
+
+
+@pytest.mark.parametrize(
+    ("table", "data"),
+    [
+        ("comments", b'<row Id="1" />'),
+        ("comments", b'<row PostId="1" />'),
+        ("comments", b'<row Id="1" PostId="2" User="x" />'),
+        ("comments", b'<row Id="1" PostId="2" Score="x" />'),
+        ("comments", b'<row Id="1" PostId="2" UserId="01" />'),
+        ("links", b'<row Id="1" PostId="2" LinkType="x" />'),
+        ("links", b'<row Id="1" PostId="2" LinkTypeId="" />'),
+        ("links", b'<row Id="1" PostId="2" RelatedPostId="x" />'),
+        ("votes", b'<row Id="1" PostId="2" />'),
+        ("votes", b'<row Id="1" PostId="2" VoteTypeId="2147483648" />'),
+        ("votes", b'<row Id="1" PostId="2" VoteTypeId="-2147483649" />'),
+        ("votes", b'<row Id="1" PostId="2" VoteTypeId="2" UserId="\x01" />'),
+        ("users", b'<row DisplayName="x" />'),
+        ("users", b'<row Id="1" Reputation="1e3" />'),
+        ("users", b'<row Id="1" AboutMe="<" />'),
+    ],
+)
+def test_what_is_left_of_tables(table: str, data: bytes) -> None:
+    assert not is_taken_of(table, data)
+
+
+@pytest.mark.parametrize("table", ROWS)
+def test_empty_slices_of_tables(table: str) -> None:
+    assert is_taken_of(table, b" \n")
+
+
+IDS = st.integers(-3, 40).map(str) | st.sampled_from(["16384", "-16385", "999999999999999999"])
+TYPES = st.integers(-2, 4).map(str) | st.sampled_from(["-2147483648", "2147483647"])
+
+
+@given(st.lists(st.tuples(IDS, IDS, TYPES), max_size=30))
+def test_rows_of_tables_in_any_order(found: list[tuple[str, str, str]]) -> None:
+    data = "".join(
+        f'<row Id="{own}" PostId="{post}" VoteTypeId="{kind}" LinkTypeId="{kind}" />\n'
+        for own, post, kind in found
+    ).encode()
+    assert [is_taken_of(table, data) for table in ROWS] == [True] * len(ROWS)
+
+
+@pytest.mark.parametrize("table", ROWS)
+def test_slices_of_tables_cut_anywhere(table: str) -> None:
+    file = (SAMPLES / "site" / TABLES[table].file).read_bytes()
+    sample = file[file.index(b"<row") : file.rindex(b"</")]
+    assert is_taken_of(table, sample[: sample.index(b"/>") + 2])
+    for cut in range(len(sample)):
+        is_taken_of(table, sample[:cut])
+        is_taken_of(table, sample[cut:])
+
+
+def test_records_that_do_not_belong_together_are_refused() -> None:
+    from so2docs.parse import _core
+
+    key = KEY.pack(1, 2, 3, 2 << 4 | 5)
+    for keys, json, questions in (
+        (key[:-1], b"{}", b"8" * 8),
+        (key, b"{", b"8" * 8),
+        (key, b"{} ", b"8" * 8),
+        (key, b"{}", b"8" * 7),
+        (KEY.pack(1, 2, 3, -1), b"", b"8" * 8),
+    ):
+        with pytest.raises(ValueError, match="do not belong together"):
+            _core.file_records(keys, json, questions, {}, new_bucket, BUCKET_BITS)
+    with pytest.raises(ValueError, match="table is 3"):
+        _core.read_table(b"", 3)
+
+
+WRONG_UTF_8 = """
+    80 BF C0 C1 C2 C080 C1BF C3 C3C3 C3C3A9
+    E0 E080 E08080 E09FBF EDA080 EDBFBF EFBFBE EFBFBF E282 E282C3 E2C2A9
+    F0 F08080 F0808080 F08FBFBF F0908F F0C2A9 F09F98 F09F98C3 F09F98FF F09F9841 F09F98C3A9
+    F4908080 F5808080 F8888080 FE FF
+"""
+
+
+@pytest.mark.parametrize("position", range(20))
+def test_bytes_that_are_not_utf_8_are_left_to_the_reference(position: int) -> None:
+    """Wherever they stand: values are read in blocks of 16 bytes."""
+    for raw in map(bytes.fromhex, WRONG_UTF_8.split()):
+        row = b'<row Id="1" PostTypeId="1" Body="%s%s%s" />' % (b"x" * position, raw, b"y" * 20)
+        assert not is_taken(row)
+
+
+def test_every_character_that_a_dump_may_hold() -> None:
+    allowed = [*range(0x20, 0xD800), *range(0xE000, 0xFFFE), *range(0x10000, 0x110000, 61)]
+    for first in range(0, len(allowed), 4096):
+        codes = [code for code in allowed[first : first + 4096] if chr(code) not in '<&"']
+        raw = "".join(map(chr, codes))
+        references = "".join(f"&#{code};&#x{code:x};&#x{code:X};" for code in codes)
+        assert is_taken((ROW % f'Raw="{raw}" References="{references}"').encode())
+
+
+def test_the_same_names_are_numbers_and_lists() -> None:
+    names = sorted(NUMBERS - {"Id", "PostTypeId"})
+    for name in [*names, *(name[:-1] + "x" for name in names), *map(str.lower, names)]:
+        assert is_taken((ROW % f'{name}="1"').encode())
+        assert is_taken((ROW % f'{name}="x"').encode()) == (name not in NUMBERS)
+
+
+def test_a_slice_goes_to_the_end_of_what_is_there() -> None:
+    data = slice_of(SAMPLES / "posts.xml")
+    compiled, reference = Outcome(), Outcome()
+    for _ in range(3):
+        assert by_compiled(compiled, data)
+        assert not by_compiled(compiled, data + b"<row/>")
+        by_reference(reference, data)
+    assert compiled == reference
+
+
+@pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.xml")), ids=lambda path: path.stem)
+def test_slices_cut_anywhere(sample: Path) -> None:
+    data = slice_of(sample)
+    starts = [found.start() for found in re.finditer(b"<row", data)] + [len(data)]
+    for cut in range(len(data) + 1):
+        is_taken(data[:cut])
+        is_taken(data[cut:])
+    for first, last in itertools.pairwise(starts):
+        for cut in range(first, last + 1):
+            is_taken(data[first:cut])
+
+
+def test_every_slice_of_a_published_dump(real_dump: Path) -> None:
+    dump = open_dump(str(real_dump))
+    found = [is_taken(data) for _, data in slices(dump, dump.start, dump.end, 65_536)]
+    assert found
+    assert all(found)
+
+
+# ---- Differential tests: rows from the grammar, and the same with something broken. ----
+
+numbers = st.one_of(st.integers(-5, 40_000), st.integers(-(10**18) + 1, 10**18 - 1)).map(str)
+characters = st.characters(
+    exclude_categories=["Cs"], exclude_characters=[*map(chr, range(32)), *'<&"\ufffe\uffff']
+)
+references = st.one_of(
+    st.sampled_from(["&lt;", "&gt;", "&amp;", "&quot;", "&apos;", "&#xA;", "&#xD;", "&#9;"]),
+    characters.map(lambda character: f"&#{ord(character)};"),
+    characters.map(lambda character: f"&#x{ord(character):x};"),
+)
+texts = st.lists(
+    st.one_of(
+        st.text(characters, max_size=40),
+        references,
+        st.sampled_from(["\t", "\n", "\r", "\r\n", "\\", "|", "<p>".replace("<", "&lt;")]),
+    ),
+    max_size=12,
+).map("".join)
+tags = st.one_of(
+    texts,
+    st.lists(texts, max_size=4).map(lambda names: "|" + "|".join(names) + "|"),
+    st.lists(texts, max_size=4).map(lambda names: "&lt;" + "&gt;&lt;".join(names) + "&gt;"),
+)
+names = st.one_of(
+    st.sampled_from(["Body", "Title", "CreationDate", "ContentLicense", "OwnerDisplayName"]),
+    st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,20}", fullmatch=True).filter(
+        lambda name: name[:3].lower() != "xml" and name not in NUMBERS | {"Tags", "Answers"}
+    ),
+)
+spaces = st.sampled_from([" ", " ", "  ", "\n", "\r\n", "\t", "\r \n"])
+
+
+@st.composite
+def rows_of_the_grammar(draw: st.DrawFn) -> bytes:
+    attributes = {"Id": draw(numbers), "PostTypeId": draw(st.sampled_from("1122225"))}
+    if attributes["PostTypeId"] == "2" or draw(st.booleans()):
+        attributes["ParentId"] = draw(numbers)
+    for name in draw(st.sets(st.sampled_from(sorted(NUMBERS - attributes.keys())))):
+        attributes[name] = draw(numbers)
+    attributes |= draw(st.dictionaries(names, texts, max_size=6))
+    if draw(st.booleans()):
+        attributes["Tags"] = draw(tags)
+    ordered = draw(st.permutations(list(attributes.items())))
+    row = "<row" + "".join(f'{draw(spaces)}{name}="{value}"' for name, value in ordered)
+    return (row + draw(st.sampled_from(["/>", " />", "\r\n/>"]))).encode()
+
+
+@st.composite
+def slices_of_the_grammar(draw: st.DrawFn) -> bytes:
+    between = st.sampled_from([b"", b" ", b"\r\n  ", b"\n"])
+    parts = draw(st.lists(rows_of_the_grammar(), min_size=1, max_size=4))
+    return draw(between) + b"".join(row + draw(between) for row in parts)
+
+
+WRONG = rb"""
+    " ' < > & ; = / /> - + 0 <row </row> <!-- --> &# &#x &lt &#0; &nbsp; <![CDATA[ ]]> <?x?>
+    _Id="3" _x:y="" _xmlns="" _Answers="1" _Score="01" _Tags="|"
+"""
+WRONG_BYTES = "00 0B 7F C080 C2A0 E280A8 EDA080 EFBFBE EFBBBF F4908080"
+broken = st.one_of(
+    st.binary(max_size=4),
+    st.sampled_from([token.replace(b"_", b" ") for token in WRONG.split()]),
+    st.sampled_from([bytes.fromhex(digits) for digits in WRONG_BYTES.split()]),
+)
+
+
+@settings(max_examples=EXAMPLES)
+@given(slices_of_the_grammar())
+def test_every_slice_of_the_grammar_is_taken(data: bytes) -> None:
+    assert is_taken(data)
+
+
+@settings(max_examples=2 * EXAMPLES)
+@given(slices_of_the_grammar(), st.lists(st.tuples(st.integers(0), st.integers(0, 3), broken)))
+def test_nothing_is_taken_that_the_reference_refuses(
+    data: bytes, changes: list[tuple[int, int, bytes]]
+) -> None:
+    for place, removed, inserted in changes:
+        at = place % (len(data) + 1)
+        data = data[:at] + inserted + data[at + removed :]
+    is_taken(data)
+
+
+# ---- The edges of the function itself. ----
+
+
+def test_no_object_is_left_in_memory() -> None:
+    """Numbers above 256 are objects of their own; those of buckets are, of ids like these."""
+    data = re.sub(rb' (ParentId|Id)="', rb' \1="1000000', slice_of(SAMPLES / "posts.xml"))
+
+    def run() -> None:
+        for _ in range(500):
+            assert by_compiled(Outcome(), data)
+            assert not by_compiled(Outcome(), data + b"<row/>")
+            with suppress(TypeError):
+                _add(data, bucket=lambda: (bytearray(), b""))
+
+    assert_nothing_is_kept(run)
+
+
+LOOP = """
+from so2docs.parse import _core, keys, posts
+good = b'<row Id="1" PostTypeId="1" Body="%s" Tags="%s" />' % (b"x" * 30_000, b"y" * 30_000)
+for data in (good, good + b"<row/>"):
+    for times in (10, 3000):
+        for _ in range(times):
+            _core.add_rows(data, {}, bytearray(), posts.new_bucket, keys.BUCKET_BITS, b"")
+        print(open("/proc/self/statm").read().split()[1])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc to ask for memory")
+def test_no_buffer_is_left_in_memory() -> None:
+    """Of 180 MB and more that 3,000 calls take."""
+    command = [sys.executable, "-P", "-c", LOOP]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    pages = [int(line) for line in done.stdout.split()]
+    assert (pages[-1] - pages[0]) * os.sysconf("SC_PAGE_SIZE") < 32 * 1024 * 1024
+
+
+def _add(
+    data: bytes = b'<row Id="1" PostTypeId="1"/>',
+    posts: Posts | None = None,
+    bucket: Callable[[], object] = new_bucket,
+    bits: int = BUCKET_BITS,
+) -> object:
+    from so2docs.parse import _core
+
+    posts = posts or Posts()
+    return _core.add_rows(data, posts.buckets, posts.pairs, bucket, bits, b"")  # type: ignore[arg-type]
+
+
+def test_arguments_of_other_types_are_refused() -> None:
+    with pytest.raises(TypeError):
+        _add(bytearray())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="bucket_bits is 63"):
+        _add(bits=63)
+    for wrong in (None, (), (bytearray(),), (b"", bytearray()), [bytearray(), bytearray()]):
+        with pytest.raises(TypeError, match="two bytearrays"):
+            _add(bucket=lambda wrong=wrong: wrong)  # type: ignore[misc]
+
+
+def test_an_error_of_the_callback_is_passed_on() -> None:
+    def fail() -> None:
+        raise KeyError("bucket")
+
+    with pytest.raises(KeyError, match="bucket"):
+        _add(bucket=fail)
+
+
+def test_a_bytearray_in_use_is_not_moved() -> None:
+    posts = Posts()
+    assert _add(posts=posts)
+    with memoryview(posts.pairs), pytest.raises(BufferError):
+        _add(posts=posts)
+
+
+FREE_THREADED = """
+import setuptools, sysconfig
+known = sysconfig.get_config_var
+sysconfig.get_config_var = lambda name: 1 if name == "Py_GIL_DISABLED" else known(name)
+from distutils.core import run_setup
+distribution = run_setup("setup.py", ["bdist_wheel"], stop_after="commandline")
+wheel = distribution.get_command_obj("bdist_wheel")
+wheel.ensure_finalized()
+print(wheel.py_limited_api, distribution.ext_modules[0].py_limited_api)
+"""
+
+
+def test_free_threaded_python_has_no_stable_abi() -> None:
+    """Where setuptools refuses to build for it."""
+    command = [sys.executable, "-c", FREE_THREADED]
+    done = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "False"]

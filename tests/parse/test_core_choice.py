@@ -1,0 +1,83 @@
+"""Which core runs, and who says so."""
+
+from pathlib import Path
+
+import pytest
+from support.command import run
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.options.choices import Core
+from so2docs.parse import core
+
+needs_compiled = pytest.mark.skipif(
+    core.built() == "python", reason="the compiled core is not built: no C compiler"
+)
+either = pytest.mark.parametrize("name", ["python", pytest.param("compiled", marks=needs_compiled)])
+
+
+@either
+def test_auto_is_what_the_variable_says(name: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(core.VARIABLE, name)
+    assert core.resolve("auto") == name
+    monkeypatch.setenv(core.VARIABLE, "auto")
+    assert core.resolve("auto") == core.built()
+    monkeypatch.delenv(core.VARIABLE)
+    assert core.resolve("auto") == core.built()
+
+
+@either
+def test_what_is_asked_for_goes_before_the_variable(
+    name: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(core.VARIABLE, "rust")
+    assert core.resolve(name) == name
+    with pytest.raises(so2docs.OptionError, match="SO2DOCS_CORE is 'rust'; it must be"):
+        core.resolve("auto")
+
+
+def test_auto_is_python_where_nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "_core", None)
+    monkeypatch.delenv(core.VARIABLE, raising=False)
+    assert core.resolve("auto") == "python"
+    with pytest.raises(so2docs.OptionError, match="install a C compiler"):
+        core.resolve("compiled")
+
+
+def test_another_name_is_refused(tmp_path: Path) -> None:
+    output = str(tmp_path / "questions.jsonl.gz")
+    with pytest.raises(so2docs.OptionError, match="core is 'rust'"):
+        so2docs.convert(SAMPLES / "posts.xml", output, core="rust")  # type: ignore[arg-type]
+    assert run("convert", SAMPLES / "posts.xml", output, "--core", "rust").returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@either
+def test_the_report_says_which_core_ran(name: Core, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    report = so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, core=name)
+    assert report.core == name
+    done = run("convert", SAMPLES / "posts.xml", output, "--core", name, "--force")
+    assert f"{name} core)" in done.stderr
+
+
+def test_the_command_says_which_core_it_has() -> None:
+    version = f"so2docs {so2docs.__version__} ({core.built()} core)\n"
+    assert run("--version").stdout == version
+
+
+@either
+def test_documents_from_either_core(name: Core) -> None:
+    found = so2docs.documents(SAMPLES / "posts.xml", jobs=1, core=name)
+    assert list(found) == list(so2docs.read(SAMPLES / "posts.jsonl"))
+    assert found.report.core == name
+
+
+@needs_compiled
+def test_one_core_goes_on_where_the_other_was(tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, keep_spill=True, core="python")
+    before = output.read_bytes()
+    report = so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, force=True, core="compiled")
+    assert report.resumed
+    assert output.read_bytes() == before

@@ -1,0 +1,343 @@
+"""Sorting and joining by the compiled core: as the reference does, and no byte beyond a block."""
+
+from array import array
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.memory import assert_nothing_is_kept
+
+from so2docs import merge
+from so2docs.nest import Nest
+from so2docs.parse import core, joining
+from so2docs.parse.keys import (
+    ANSWER,
+    BUCKET_BITS,
+    KEY,
+    QUESTION,
+    REJECTED_ANSWER,
+    REJECTED_QUESTION,
+)
+from so2docs.pipeline import joined
+from so2docs.schema import COMMENT, LINK, TABLES, VOTE
+
+pytestmark = pytest.mark.skipif(core.built() == "python", reason="no compiled core")
+
+WHOLE = range(1 << BUCKET_BITS)
+IDS = st.integers(0, 6)
+KINDS = (QUESTION, ANSWER, ANSWER, REJECTED_QUESTION, REJECTED_ANSWER)
+QUESTIONS = (QUESTION, REJECTED_QUESTION)
+FORM = joining.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
+NAMES = tuple(TABLES)
+
+VOTE_TYPES = st.sampled_from([2, 2, 2, 3, 3, 34, 63, 64, -1])
+
+Record = tuple[int, int, int, int, bytes]
+"""Question id, post id, rank, kind, JSON."""
+
+UserId = st.sampled_from(["1", "2", "-1", "4", "999999999999999999", "1234567890123456789"])
+TEXT = st.sampled_from(["", '"Text":"a"', r'"Text":"\"UserId\":2,\"OwnerUserId\":2,UserId\":1"'])
+USER = st.one_of(
+    st.just(""),
+    st.builds('"{}UserId":{}'.format, st.sampled_from(["", "Owner", "LastEditor", "A"]), UserId),
+    st.sampled_from(['"UserId":"x"', '"OwnerUserId":"2"', '"OwnerUserId":1,"LastEditorUserId":2']),
+)
+JSON = st.lists(TEXT | USER, max_size=3).map(
+    lambda parts: f"{{{','.join(filter(None, dict.fromkeys(parts)))}}}"
+)
+
+
+def as_record(question_id: int, post_id: int, rank: int, kind: int, json: str) -> Record:
+    """A post; one that a filter has rejected has no JSON."""
+    is_question = kind in QUESTIONS
+    text = "" if kind in (REJECTED_QUESTION, REJECTED_ANSWER) else json
+    return (post_id if is_question else question_id, post_id, rank, kind, text.encode())
+
+
+POST = st.builds(as_record, IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS), JSON)
+
+
+def rows_of(question_ids: st.SearchStrategy[int], post_ids: st.SearchStrategy[int]) -> Any:
+    """Comments, links and votes of such posts."""
+    kinds = st.sampled_from([COMMENT, COMMENT, LINK])
+    json = JSON.filter(lambda json: len(json) > 2).map(str.encode)
+    votes = st.builds(lambda kind, count: kind << 32 | count, VOTE_TYPES, st.integers(1, 3))
+    return st.one_of(
+        st.tuples(question_ids, post_ids, st.integers(0, 3), kinds, json),
+        st.tuples(question_ids, post_ids, votes, st.just(VOTE), st.just(b"")),
+    )
+
+
+@st.composite
+def thread(draw: Any, question_id: int) -> list[Record]:
+    """A question with answers and rows of both; sometimes with something that does not fit."""
+    ids = [question_id, *draw(st.lists(st.integers(10, 13), unique=True, max_size=3))]
+    kinds = [QUESTION, *[ANSWER] * (len(ids) - 1)]
+    posts = [
+        as_record(question_id, post_id, draw(st.integers(9, 13)), kind, draw(JSON))
+        for post_id, kind in zip(ids, kinds, strict=True)
+    ]
+    rows = draw(st.lists(rows_of(st.just(question_id), st.sampled_from(ids)), max_size=6))
+    odd = st.one_of(POST, rows_of(IDS, IDS), rows_of(st.just(question_id), st.integers(9, 13)))
+    return posts + rows + (draw(st.lists(odd, max_size=1)) if draw(st.integers(0, 3)) == 0 else [])
+
+
+@st.composite
+def threads(draw: Any) -> list[list[Record]]:
+    """The records of some questions in any order, in some blocks."""
+    questions = draw(st.lists(st.integers(0, 6), unique=True, max_size=3))
+    found = draw(st.permutations([one for number in questions for one in draw(thread(number))]))
+    cut = draw(st.integers(0, len(found)))
+    return [found[:cut], found[cut:]]
+
+
+def blocks_of(record: Any) -> Any:
+    """Some blocks of such records."""
+    return st.lists(st.lists(record, max_size=12), max_size=4)
+
+
+class SomeUsers:
+    """Users with a few ids."""
+
+    def __init__(self) -> None:
+        self.users = {user_id: orjson.dumps({"Id": user_id}) for user_id in (-1, 2, 10**18 - 1)}
+        self.get = self.users.get
+
+    def get_all(self, user_ids: Sequence[int]) -> list[bytes | None]:
+        return list(map(self.get, user_ids))
+
+
+def as_block(records: list[Record]) -> tuple[bytes, bytes]:
+    """Keys and JSON of records."""
+    keys = [KEY.pack(*record[:3], len(record[4]) << 4 | record[3]) for record in records]
+    return b"".join(keys), b"".join(record[4] for record in records)
+
+
+def outcome(nesting: merge.Nesting) -> Any:
+    """What comes of it, in the end."""
+    documents = [(found.question_id, b"".join(found.parts), found.size) for found in nesting]
+    return documents, nesting.strays, nesting.counts
+
+
+def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options: Any) -> list[Any]:
+    """What comes of it by the reference, and by the compiled core."""
+    users: Any = SomeUsers() if "users" in tables else None
+    nests = [Nest(tables, users) if tables else None for _ in range(2)]
+    reference = merge.Nesting(merge.gather(blocks, ids), *order, nest=nests[0], **options)
+    compiled = merge.Nesting(
+        joined.JoinedRecords(blocks, ids, users=users), *order, nest=nests[1], **options
+    )
+    return [outcome(reference), outcome(compiled)]
+
+
+@given(
+    blocks_of(POST),
+    st.sampled_from(["id", "votes"]),
+    st.dictionaries(IDS, IDS, max_size=2),
+    st.sampled_from([b"", b'"Site":"a"']),
+    st.sampled_from([None, 0, 2]),
+    st.booleans(),
+)
+def test_posts_as_the_reference(
+    records: Any, answers_by: Any, first: Any, extra: bytes, limit: int | None, with_answers: bool
+) -> None:
+    options: Any = {"extra": extra, "limit": limit, "with_answers": with_answers}
+    blocks = [as_block(block) for block in records]
+    expected, found = outcomes(blocks, WHOLE, (), answers_by, first, **options)
+    assert found == expected
+
+
+@given(threads(), st.sampled_from([(), NAMES]), st.integers(1, 60))
+def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: int) -> None:
+    blocks = [as_block([one for one in block if tables or one[3] < COMMENT]) for block in records]
+    users: Any = SomeUsers() if tables else None
+    segments: list[list[tuple[Any, ...]]] = []
+    tallies = []
+    for run in (None, joined.Run(b"}\n", size)):
+        nest = Nest(tables, users) if tables else None
+        nesting = merge.Nesting(
+            joined.JoinedRecords(blocks, WHOLE, users=users, run=run), nest=nest
+        )
+        segments.append([])
+        held, first, documents, text = 0, 0, 0, b""
+        for found in nesting:
+            first = found.question_id if documents == 0 else first
+            text += b"".join(found.parts) + (b"" if found.run else b"}\n")
+            documents += found.run or 1
+            held += found.size
+            if held >= size:
+                segments[-1].append((first, documents, text))
+                held, documents, text = 0, 0, b""
+        segments[-1].append((first, documents, text))
+        tallies.append((nesting.counts, nesting.strays))
+    assert segments[0] == segments[1]
+    assert tallies[0] == tallies[1]
+
+
+def test_documents_that_nobody_looks_at_come_in_runs() -> None:
+    posts = [(n, n, 0, QUESTION, b'{"Id":%d}' % n) for n in range(1, 9)]
+    stray = (4, 20, 0, REJECTED_ANSWER, b"")
+    nesting = merge.Nesting(
+        joined.JoinedRecords([as_block([*posts, stray])], WHOLE, run=joined.Run(b"}\n", 35))
+    )
+    assert [(found.question_id, found.run) for found in nesting] == [(1, 3), (4, 0), (5, 1), (6, 3)]
+
+
+@given(
+    threads(),
+    st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(tuple),
+    st.sampled_from(["id", "votes"]),
+    st.sampled_from([None, 1]),
+    st.booleans(),
+)
+def test_tables_as_the_reference(
+    records: Any, tables: Any, answers_by: Any, limit: int | None, in_parts: bool
+) -> None:
+    kinds = {TABLES[name].kind for name in tables} | {*KINDS}
+    blocks = [as_block([record for record in block if record[3] in kinds]) for block in records]
+    for ids in (range(3), range(3, 7)) if in_parts else (WHOLE,):
+        expected, found = outcomes(blocks, ids, tables, answers_by, limit=limit)
+        assert found == expected
+
+
+def test_what_is_nested_is_joined_by_the_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joined.JoinedRecords, "_by_reference", None)
+    posts = [
+        (1, 1, 3, QUESTION, b'{"Id":1,"OwnerUserId":2,"LastEditorUserId":-1}'),
+        (1, 2, 0, ANSWER, b'{"Id":2,"OwnerUserId":4}'),
+        (1, 3, 5, ANSWER, b"{}"),
+    ]
+    rows = [
+        (1, 1, 9, COMMENT, b'{"Id":9,"UserId":2}'),
+        (1, 1, 8, COMMENT, b'{"Id":8,"UserId":-1,"Text":"x"}'),
+        (1, 3, 2 << 32 | 3, VOTE, b""),
+        (1, 3, 2 << 32 | 4, VOTE, b""),
+        (1, 3, 63 << 32 | 1, VOTE, b""),
+        (1, 2, 7, LINK, b'{"Id":7,"LinkType":"linked"}'),
+    ]
+    blocks = [as_block(rows[:3]), as_block(posts), as_block(rows[3:])]
+    expected, found = outcomes(blocks, WHOLE, NAMES, "votes")
+    assert found == expected
+    [(_, document, _)], strays, tally = found
+    assert b'"Comments":[{"Id":8,"UserId":-1,"Text":"x","User":{"Id":-1}},{"Id":9,' in document
+    assert b'"Votes":{},"Owner":{"Id":2},"LastEditor":{"Id":-1},"Answers":[{"Com' in document
+    assert b'"Votes":{"UpMod":7,"63":1}}' in document
+    counts = {"comments": {"nested": 2}, "links": {"nested": 1}, "votes": {"nested": 8}}
+    assert (strays, tally.tables) == ([], counts | {"users": {}})
+
+
+ODD = {
+    "row-of-no-post": (1, 9, 1, COMMENT, b'{"Id":5}'),
+    "vote-of-no-post": (1, 0, 2 << 32 | 1, VOTE, b""),
+    "repeated-answer": (1, 2, 0, ANSWER, b'{"Id":2}'),
+    "repeated-question": (1, 1, 0, QUESTION, b'{"Id":1}'),
+    "rejected-answer": (1, 9, 0, REJECTED_ANSWER, b""),
+    "rejected-question": (1, 1, 0, REJECTED_QUESTION, b""),
+    "negative-type": (1, 1, -1 << 32 | 1, VOTE, b""),
+    "high-type": (1, 2, 64 << 32 | 1, VOTE, b""),
+    "high-user-id": (1, 1, 1, COMMENT, b'{"Id":5,"UserId":1234567890123456789}'),
+    "text-for-a-user-id": (1, 1, 1, COMMENT, b'{"Id":5,"UserId":"2"}'),
+    "answer-under-two-questions": (1, 7, 0, ANSWER, b'{"Id":7}'),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_groups_are_left_to_the_reference(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = [(1, 1, 0, QUESTION, b'{"Id":1}'), (1, 2, 0, ANSWER, b'{"Id":2,"OwnerUserId":2}')]
+    blocks = [as_block(plain), as_block([ODD[odd]]), as_block([(3, 3, 0, QUESTION, b'{"Id":3}')])]
+    expected, found = outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
+    assert found == expected
+    monkeypatch.setattr(
+        joined.JoinedRecords, "_by_reference", lambda *given: left.append(given[-1])
+    )
+    left: list[range] = []
+    outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
+    assert left == [range(3)]
+
+
+def test_no_object_is_left_in_memory() -> None:
+    posts = [(n, n, 0, QUESTION, b'{"Id":%d,"OwnerUserId":2}' % n) for n in range(300, 320)]
+    comments = [(n, n, 1, COMMENT, b'{"Id":1,"UserId":-1}') for n in range(300, 320)]
+    strays = [(n, n, 1, LINK, b'{"Id":1}') for n in range(400, 420)]
+    blocks = [as_block(comments), as_block([*posts, *strays])]
+
+    def run() -> None:
+        for _ in range(200):
+            outcomes(blocks, range(300, 410), NAMES)
+            with suppress(ValueError):
+                outcomes([(blocks[0][0], b"")], WHOLE, NAMES)
+
+    assert_nothing_is_kept(run)
+
+
+def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joined, "ENOUGH_BYTES", 1)
+    kinds = {True: QUESTION, False: ANSWER}
+    blocks = [
+        as_block([(n, m, 0, kinds[n == m], b'{"Id":%d}' % m) for n in range(9) for m in range(9)])
+    ]
+    expected, found = outcomes(blocks, WHOLE, ())
+    assert found == expected
+    assert found[2].questions == 9
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        (KEY.pack(1, 1, 0, 2 << 4 | 1), b"{"),
+        (KEY.pack(1, 1, 0, 2 << 4 | 1), b"{}}"),
+        (KEY.pack(1, 1, 0, -1), b"{}"),
+        (KEY.pack(1, 1, 0, 1 << 62), b"{}"),
+        (KEY.pack(1, 1, 0, 2 << 4 | 1)[:-1], b"{}"),
+        (b"", b"{}"),
+    ],
+)
+def test_keys_that_are_not_of_their_json(block: tuple[bytes, bytes]) -> None:
+    with pytest.raises(ValueError, match="do not belong together"):
+        joining.sort_records([(b"", b""), block])
+    with pytest.raises(ValueError, match="do not belong together"):
+        joining.select_records(block, WHOLE)
+
+
+def test_blocks_that_were_not_sorted() -> None:
+    blocks = [as_block([(1, 1, 0, QUESTION, b'{"Id":1}'), (1, 2, 0, ANSWER, b'{"Id":2}')])]
+    records = joining.sort_records(blocks)
+    shorter = [(blocks[0][0], blocks[0][1][:-1])]
+    for others in ([], shorter, [(b"", b"")]):
+        with pytest.raises(ValueError, match="not the blocks that were sorted"):
+            list(joining.join_records(others, records, 0, 1, FORM))
+        with pytest.raises(ValueError, match="not the blocks that were sorted"):
+            joining.user_ids(others, records)
+    without_json = [(KEY.pack(1, 1, 0, QUESTION), b"")]
+    sorted_ = joining.sort_records(without_json)
+    [group] = joining.join_records(without_json, sorted_, 0, 1, FORM)
+    assert (group.question_id, group.records, group.document) == (1, 1, None)
+    for first in (-1, 3):
+        with pytest.raises(ValueError, match="there are 2 records"):
+            joining.join_records(blocks, records, first, 1, FORM)
+    for wrong in ([b"", b""], [(b"",)], [(b"", 1)], ["ab"]):
+        with pytest.raises(TypeError):
+            joining.sort_records(wrong)  # type: ignore[arg-type]
+
+
+def test_users_that_are_not_of_their_ids() -> None:
+    blocks = [as_block([(1, 1, 0, QUESTION, b'{"OwnerUserId":1}')])]
+    records = joining.sort_records(blocks)
+    wrong: list[dict[str, Any]] = [
+        {"user_ids": array("q", [1]), "users": []},
+        {"user_ids": array("q", [1]), "users": None},
+        {"user_ids": b"1234567", "users": []},
+        {"repeated": b"1"},
+        {"users": ()},
+    ]
+    for one in wrong:
+        with pytest.raises(ValueError, match="do not belong together"):
+            joining.join_records(blocks, records, 0, 1, FORM._replace(**one))
+    for users in ([1], ["x"]):
+        form = FORM._replace(user_ids=array("q", [1]), users=users)  # type: ignore[arg-type]
+        [group] = joining.join_records(blocks, records, 0, 1, form)
+        assert group.document is None

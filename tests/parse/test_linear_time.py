@@ -1,0 +1,109 @@
+"""What sees the text of a dump takes linear time, whatever a post holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from so2docs.parse.bodies import converter
+from so2docs.reader.html_text import as_text
+from so2docs.sqlite.rows import text_of
+
+BODIES: dict[str, Callable[[int], str]] = {
+    "open images": lambda n: "<p>" + "<img " * n,
+    "open values": lambda n: "<p>" + '<img alt="' * n,
+    "values without quotes": lambda n: "<p>" + "<img alt=" * n,
+    "attributes": lambda n: "<p><img " + "".join(f"a{i} " for i in range(n)) + ">",
+    "attributes of one name": lambda n: "<p><a " + "x " * n + ">",
+    "open links": lambda n: "<p>" + "<a " * n,
+    "open paragraphs": lambda n: "<p " * n,
+    "brackets": lambda n: "<p>" + "<" * n,
+    "brackets, closed once": lambda n: "<p>" + "<" * n + ">",
+    "declarations": lambda n: "<p>" + "<!" * n,
+    "open comments": lambda n: "<p>" + "<!--" * n,
+    "comments without an end": lambda n: "<p>" + "<!-->" * n,
+    "comments": lambda n: "<p>" + "<!-- language: lang-js -->" * n,
+    "instructions": lambda n: "<p>" + "<?" * n,
+    "spaces": lambda n: " " * n + "x",
+    "line feeds": lambda n: "<p>" + "\n" * n,
+    "one word": lambda n: "<p>" + "x" * n,
+    "words": lambda n: "<p>" + "x " * n,
+    "ampersands": lambda n: "<p>" + "&" * n,
+    "digits of a reference": lambda n: "<p>&#" + "1" * n,
+    "hexadecimal digits of a reference": lambda n: "<p>&#x" + "1" * n,
+    "nested code": lambda n: "<pre><code>" * n,
+    "nested divisions": lambda n: "<div>" * n + "x" + "</div>" * n,
+    "nested lists": lambda n: "<ul><li>" * n,
+    "nested quotations": lambda n: "<blockquote>" * n,
+    "nested tables": lambda n: "<table><tr><td>" * n,
+    "nested emphasis": lambda n: "<em>x" * n,
+    "nested links": lambda n: '<a href="x">' * n,
+    "fonts in paragraphs": lambda n: "<p><font>" * n,
+    "closing tags": lambda n: "</p>" * n,
+    "closing tags of others": lambda n: "<div>" * n + "</p>" * n,
+    "links": lambda n: '<a href="x">x</a>' * n,
+    "images": lambda n: '<img alt="x">' * n,
+    "line breaks": lambda n: "x<br>y " * n,
+    "items": lambda n: "<ol>" + "<li>x" * n,
+}
+FUNCTIONS = {"words": "text_of", "show": "as_text", "text": "text", "markdown": "markdown"}
+SMALL, LARGE = 6_000, 48_000
+
+
+def function(name: str) -> Callable[[str], str]:
+    if name in ("text", "markdown"):
+        found = converter(name)
+        assert found is not None
+        return found
+    return {"words": text_of, "show": as_text}[name]
+
+
+def cpu_seconds(work: Callable[[str], str], body: str) -> float:
+    started = time.thread_time()
+    work(body)
+    return time.thread_time() - started
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_time_grows_with_the_body(name: str, body: Callable[[int], str]) -> None:
+    work = function(name)
+    small, large = body(SMALL), body(LARGE)
+    cpu_seconds(work, small)
+    # Processor time of this thread, the best of some: 8 times as long, or 64 times if quadratic.
+    for _ in range(4):
+        before, after = cpu_seconds(work, small), cpu_seconds(work, large)
+        if after < 0.05 or after < 24 * before:
+            return
+    pytest.fail(f"{after:.3f} s for {LARGE:,}, {before:.3f} s for {SMALL:,}")
+
+
+def test_a_number_of_thousands_of_digits_is_no_character() -> None:
+    assert text_of("<p>a &#" + "1" * 5000 + "; b</p>") == " a \ufffd b "
+    assert text_of("<p>&#0000000065;&#65;&#x41;</p>").strip() == "AAA"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<p>one <img src="x" alt="a > b"> two</p>',
+        '<p><a href="x" rel="nofollow">link</a> &lt;not a tag&gt;</p>',
+        "<p>one<!-- language: lang-js --> two</p>",
+    ],
+)
+def test_words_are_those_of_the_text(body: str) -> None:
+    text = converter("text")
+    assert text is not None
+    assert text_of(body).split() == text(body).split()
+
+
+def test_a_body_of_very_many_odd_parts_keeps_its_words() -> None:
+    body = (
+        "<p>first </p>" + "<!-- note -->word <b>" * 300 + '<a href="u" ' + "x " * 2000 + ">link</a>"
+    )
+    text = converter("text")
+    assert text is not None
+    assert text(body).split() == ["first", *["word"] * 300, "link"]
+    assert "[u]" in as_text(body)

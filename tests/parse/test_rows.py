@@ -1,0 +1,267 @@
+"""Slices of a dump -> rows, against the standard library's parser; and what is repaired."""
+
+import itertools
+import re
+from collections.abc import Iterable
+from xml.parsers import expat
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from support.oracle import _repair
+
+from so2docs.parse import rows
+
+XML = "http://www.w3.org/XML/1998/namespace"
+CHARACTERS = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff")
+TEXT = st.text(st.one_of(CHARACTERS, st.sampled_from("\n\r\t<>&\"'/")), max_size=12)
+NAMES = st.sampled_from(["Id", "PostTypeId", "Title", "Tags", "Body", "X", "row"])
+
+
+def written(attributes: dict[str, str], gap: str) -> bytes:
+    escapes = {'"': "&quot;", "\n": "&#10;", "\r": "&#xD;", "\t": "&#x9;"}
+    parts = [f' {name}="{escape(value, escapes)}"' for name, value in attributes.items()]
+    return f"<row{''.join(parts)} />{gap}".encode()
+
+
+@given(
+    st.lists(st.dictionaries(NAMES, TEXT, max_size=5), min_size=1, max_size=6),
+    st.sampled_from(["", "\n", "\r\n  "]),
+)
+def test_rows_keep_every_attribute(found: list[dict[str, str]], gap: str) -> None:
+    data = b"".join(written(attributes, gap) for attributes in found)
+    assert list(rows.parse(data)) == [rows.Rows(found)]
+
+
+ODD = [
+    b"<row />",
+    b'<row Id="1"/>',
+    b'<row A="1" a:A="2" b:A="3" />',
+    b'<row\nxmlns:a="u" a:A=":xmlns=" A="1" />',
+    b"<row xmlns='u' xmlns:b='' />",
+    b'<row xmlns:xml="http://www.w3.org/XML/1998/namespace" A="1" />',
+    b'<row xmlns:xml="u" A="1" />',
+    b'<row xml:space="x" :a="1" b:="2" c:d:e="3" />',
+    b'<a:row A="1" />',
+    b'<row A="1" A="2" />',
+    b'<row A="&#0;" />',
+    b'<row A="<!--" />',
+    b"<row A='>' />",
+    b"<row A='\"/>\n' />",
+    b"\n",
+    b"\r\n  ",
+    b"/>",
+    b"text",
+    b"<row>",
+    b"<row ",
+    b"</row>",
+    b">",
+    b"<!--",
+    b"-->",
+    b"<!--x-->",
+    b"<b/>",
+    b"<root>",
+    b"</root>",
+    b"</root__>",
+    b"&#65;",
+    b"&#32;",
+    b"&lol;",
+    b"<![CDATA[",
+    b"]]>",
+    b"<![CDATA[ ]]>",
+    b"<?x y?>",
+    b"<?a:b ",
+    b"?>",
+    b"<!DOCTYPE x>",
+    b"\xef\xbb\xbf",
+    b"\x00",
+    b"\xff",
+]
+
+
+def whole(data: bytes) -> list[dict[str, str]] | None:
+    """The rows of a slice by expat, which keeps names unchanged; None if anything else is there."""
+    rows_found: list[dict[str, str]] = []
+    depth = 0
+
+    def start(name: str, attributes: list[str]) -> None:
+        nonlocal depth
+        if name != "row" or depth != 1:
+            if depth:
+                raise ValueError(name)
+        else:
+            rows_found.append(dict(zip(attributes[::2], attributes[1::2], strict=True)))
+        depth += 1
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def refuse(*texts: str) -> None:
+        for text in texts:
+            if text.strip(" \t\r\n") and (len(texts) == 1 or re.search(r"<row[\s/>]", text)):
+                raise ValueError(text)
+
+    parser = expat.ParserCreate("utf-8")
+    parser.ordered_attributes = True
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = refuse
+    parser.CommentHandler = lambda text: refuse("", text)
+    parser.ProcessingInstructionHandler = refuse
+    try:
+        parser.Parse(b"<posts>" + data + b"</posts>", True)
+    except (expat.ExpatError, ValueError):
+        return None
+    for row in rows_found:
+        # By definition of this prefix it can be declared as nothing else.
+        if row.pop("xmlns:xml", XML) != XML:
+            return None
+    return rows_found
+
+
+def outcome(found: Iterable[rows.Rows | rows.Malformed]) -> list[object]:
+    """Each row and each malformed one, in turn."""
+    return [
+        item
+        for part in found
+        for item in (part.rows if isinstance(part, rows.Rows) else [(part.raw, part.problem)])
+    ]
+
+
+@settings(max_examples=1000)
+@given(st.lists(st.sampled_from(ODD), max_size=8))
+@example([b"\x0b"])
+@example([b"\x0c", b"<row />"])
+@example([b"<row />", b"text", b"/>", b"<row />"])
+@example([b"<row />", b"\n", b"<row />", b"/>", b"\n", b"<row />"])
+@example([ODD[2], b"</root>", b"<root>", b"<row />"])
+@example([ODD[4], b"</root>", b"<root>", b"<row />"])
+@example([b"<?a:b ", b"?>", b"</root>", b"<root>", b"<row />"])
+@example([ODD[2], b"</root>", b"\x00", b"<row />"])
+@example([b"<row A='>' />", b"<row xmlns:a='u' />"])
+@example([b"<!--", b"<row />", b"-->"])
+def test_each_row_is_a_row_or_malformed(parts: list[bytes]) -> None:
+    """Whatever is between rows is white space, a comment or an instruction, or it is refused."""
+    data = b"".join(parts)
+    found = list(rows.parse(data))
+    malformed = [part for part in found if isinstance(part, rows.Malformed)]
+    good = [row for part in found if isinstance(part, rows.Rows) for row in part.rows]
+    refused = sum(1 for part in malformed if rows.ROW_START.match(part.raw))
+    assert len(good) + refused == len(rows.ROW_START.findall(data))
+    expected = whole(_repair(data)[0].encode())
+    assert (expected is None) == bool(malformed)
+    assert expected is None or [list(row.items()) for row in good] == [
+        list(row.items()) for row in expected
+    ]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(ODD), max_size=8), st.data())
+def test_slices_may_be_cut_at_any_row(parts: list[bytes], draw: st.DataObject) -> None:
+    data = b"".join(parts)
+    starts = [found.start() for found in rows.ROW_START.finditer(data)]
+    cuts = draw.draw(
+        st.lists(st.sampled_from(starts), unique=True).map(sorted) if starts else st.just([])
+    )
+    apart = [data[a:b] for a, b in itertools.pairwise([0, *cuts, len(data)]) if data[a:b].strip()]
+    at_once = list(rows.parse(data))
+    in_turn = [part for piece in apart for part in rows.parse(piece)]
+    assert outcome(at_once) == outcome(in_turn)
+    assert sum(part.repaired for part in at_once if isinstance(part, rows.Rows)) == sum(
+        part.repaired for part in in_turn if isinstance(part, rows.Rows)
+    )
+
+
+@given(st.binary(max_size=60))
+def test_repair_is_what_the_oracle_does(data: bytes) -> None:
+    repaired, count = rows.repair(data)
+    assert (repaired.decode(), count) == _repair(data)
+    assert rows.repair(repaired) == (repaired, 0)
+
+
+def test_only_what_needs_it_is_repaired() -> None:
+    """A slice that parses is not looked at again; of one that does not, each row alone."""
+    good = b'<row Id="1" A="&amp;#0;" />\n'
+    assert list(rows.parse(good)) == [rows.Rows([{"Id": "1", "A": "&#0;"}], 0)]
+    bad = good + b'<row Id="2" A="&#0;" />\n' + b"<row Id=3/>\n" + good
+    found = list(rows.parse(bad))
+    assert [part.repaired if isinstance(part, rows.Rows) else part.raw for part in found] == [
+        0,
+        1,
+        b"<row Id=3/>\n",
+        0,
+    ]
+    malformed = found[2]
+    assert isinstance(malformed, rows.Malformed)
+    assert bad[malformed.position :].startswith(malformed.raw)
+    assert malformed.problem == "AttValue: \" or ' expected"
+
+
+@pytest.mark.parametrize("text", ["", "x", "9" * 30, "-1", "+4"])
+def test_row_id(text: str) -> None:
+    assert rows.row_id({"Id": text}) == {"-1": -1, "+4": 4}.get(text)
+    assert rows.row_id({}) is None
+
+
+ROW = b'<row A="1" />'
+
+
+def test_names_are_those_of_the_dump() -> None:
+    """Also where a name has the character that escapes begin with, which expat does not know."""
+    written = "Title a:Title xmlns xmlns:a :b c: d:e:f xml:space xmlnsx xmlns:xmlx"
+    names = [*written.split(), "\U000effff0", "a\U000effff:xmlns", "\U000effff"]
+    row = "<row" + "".join(f' {name}="{name}"' for name in names) + "/>"
+    assert list(rows.parse(row.encode())) == [rows.Rows([{name: name for name in names}])]
+    refused = rows.parse(row.replace(" c:=", " xmlns=").encode())
+    assert [part.problem for part in refused if isinstance(part, rows.Malformed)] == [
+        "Attribute xmlns redefined"
+    ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ROW + b"<!--x-->" + ROW + b"\n",
+        ROW + b"<?x y?>" + ROW,
+        ROW + b"<![CDATA[ ]]>" + ROW,
+        b'<row A="1"></row>\n' + ROW,
+        ROW + b"\n  " + ROW + b"\n",
+    ],
+)
+def test_what_may_stand_between_rows(data: bytes) -> None:
+    assert list(rows.parse(data)) == [rows.Rows([{"A": "1"}, {"A": "1"}])]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"<a/>", "found <a> where <row> was expected"),
+        (b'<p:row xmlns:p="x" A="1" />', "found <p:row> where <row> was expected"),
+        (b"<row><a/></row>", "found <a> inside a row"),
+        (ROW + b" text " + ROW, "found the text 'text' between rows"),
+    ],
+)
+def test_what_may_not(data: bytes, problem: str) -> None:
+    found = list(rows.parse(data))
+    assert problem in [part.problem for part in found if isinstance(part, rows.Malformed)]
+
+
+@pytest.mark.parametrize("gap", [b"", b"\n", b"\r\n  "])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_plain_slices_are_parsed_once(count: int, gap: bytes) -> None:
+    data = (ROW + gap) * count
+    assert rows._is_plain(data, count)
+    for odd in (b"text", b"/>", b"<!--x-->", b"<b/>", b">"):
+        for at in range(count + 1):
+            before = (ROW + gap) * at
+            assert not rows._is_plain(before + odd + data[len(before) :], count)
+    assert not rows._is_plain(data, 0)
+
+
+def test_a_prolog_is_utf_8_whatever_it_declares() -> None:
+    rows.check_prolog('<?xml version="1.0" encoding="utf-16"?><!-- ü --><posts></posts>'.encode())
+    rows.check_prolog(b'<!DOCTYPE posts [<!ENTITY a "b">]><posts x="&a;"></posts>')
+    with pytest.raises(rows.RowError) as error:
+        rows.check_prolog(b"<!-- x --\n><posts></posts>")
+    assert "line" not in str(error.value)

@@ -1,0 +1,107 @@
+"""Rows of tables as records, with nothing around them; and what a parse leaves in memory."""
+
+import gc
+import tracemalloc
+from collections.abc import Iterable
+
+import pytest
+
+from so2docs.parse import rows
+from so2docs.parse.keys import BUCKET_BITS, KEY
+from so2docs.parse.posts import Posts
+from so2docs.parse.table_rows import Row, add_rows, add_votes, type_numbers, votes_of
+from so2docs.schema import COMMENT, TABLES, VOTE
+
+NUMBERS = frozenset({"Id", "PostId"})
+
+
+def questions(post_ids: Iterable[int]) -> dict[int, int]:
+    """Posts below 100 belong to question 1."""
+    return {post_id: 1 for post_id in post_ids if post_id < 100}
+
+
+def records(found: Posts) -> list[tuple[int, int, int, int]]:
+    return [
+        key for _, bucket in sorted(found.buckets.items()) for key in KEY.iter_unpack(bucket.keys)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("7", 7),
+        ("-7", -7),
+        ("007", 7),
+        ("9223372036854775807", 2**63 - 1),
+        ("9223372036854775808", "9223372036854775808"),
+        ("", ""),
+        ("1e3", "1e3"),
+        ("\u0661", "\u0661"),
+        (" 1", " 1"),
+    ],
+)
+def test_numbers(text: str, value: int | str) -> None:
+    row = {"Id": text, "PostId": "5", "Text": text}
+    type_numbers(row, NUMBERS)
+    assert row == {"Id": value, "PostId": 5, "Text": text}
+
+
+def test_comments_are_filed_under_the_question_of_their_post() -> None:
+    found = Posts()
+    far = 5 << BUCKET_BITS
+    comments: list[Row] = [
+        {"Id": "31", "PostId": "7", "Text": "a"},
+        {"Id": "30", "PostId": str(far), "Text": "b"},
+    ]
+    add_rows(found, TABLES["comments"], comments, questions)
+    first, second = b'{"Id":31,"PostId":7,"Text":"a"}', b'{"Id":30,"PostId":%d,"Text":"b"}' % far
+    assert records(found) == [
+        (1, 7, 31, len(first) << 4 | COMMENT),
+        (far, far, 30, len(second) << 4 | COMMENT),
+    ]
+    assert [bytes(bucket.json) for bucket in found.buckets.values()] == [first, second]
+
+
+def test_votes_are_counted_by_post_and_type() -> None:
+    found = Posts()
+    pairs = [("7", "2"), ("8", "2"), ("7", "2"), ("7", "10"), ("200", "3")]
+    add_votes(found, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
+    counted = [(key[:2], votes_of(key[2]), key[3]) for key in records(found)]
+    assert counted == [
+        ((1, 7), (2, 2), VOTE),
+        ((1, 7), (10, 1), VOTE),
+        ((1, 8), (2, 1), VOTE),
+        ((200, 200), (3, 1), VOTE),
+    ]
+
+
+def test_votes_out_of_the_ordinary_are_counted_as_well() -> None:
+    found = Posts()
+    pairs = [("-7", "-2"), ("0000000000000000000000008", "2"), ("8", "2147483647"), ("x", "2")]
+    add_votes(found, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
+    add_votes(found, [{"PostId": "8", "VoteTypeId": "2147483648"}, {"PostId": "8"}], questions)
+    counted = [(key[1], votes_of(key[2])) for key in records(found)]
+    assert counted == [(-7, (-2, 1)), (8, (2, 1)), (8, (2147483647, 1))]
+    assert found.stray_reasons == {
+        "vote_invalid_post_id": 1,
+        "vote_invalid_vote_type_id": 1,
+        "vote_missing_vote_type_id": 1,
+    }
+
+
+def test_rows_of_a_slice_are_gone_with_their_last_user() -> None:
+    data = b"".join(
+        b'<row Id="%d" PostId="7" VoteTypeId="2" />\n' % number for number in range(500)
+    )
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        sizes = []
+        for _ in range(8):
+            assert sum(len(part.rows) for part in rows.parse(data)) == 500
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert sizes[-1] - sizes[0] < 100_000

@@ -1,0 +1,126 @@
+"""Tasks of the second pass fit in memory wherever ids cluster."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.dumps import answer, left_by, question, row, write_dump
+
+import so2docs
+from so2docs.parse import core as cores
+from so2docs.parse.keys import BUCKET_BITS
+from so2docs.pipeline import boundaries, bucket
+from so2docs.pipeline.bucket import BucketTask
+
+LIMIT = 50_000
+
+
+@given(
+    st.dictionaries(st.integers(0, 1023), st.integers(0, 40), max_size=60),
+    st.integers(0, 100),
+)
+def test_halves_fit_or_hold_one_id(sizes: dict[int, int], limit: int) -> None:
+    ordered = sorted(sizes.items())
+    cuts = list(boundaries._halves(range(1024), ordered, limit))
+    parts = [range(*part) for part in pairwise((0, *cuts, 1024))]
+    for part in parts:
+        held = [size for number, size in ordered if number in part]
+        assert held or not sizes
+        assert sum(held) <= limit or len(held) == 1
+    # No more cuts than it takes: what two neighbours hold would not fit together, or they are no
+    # halves of one range.
+    for before, after in pairwise(parts):
+        both = [size for number, size in ordered if before.start <= number < after.stop]
+        assert sum(both) > limit or len(before) != len(after) or before.start % (2 * len(before))
+
+
+def clustered_rows() -> list[bytes]:
+    """Most of a bucket under a few neighbouring ids, answers and strays of them anywhere."""
+    rng = random.Random(5)
+    rows = [question(n, Body=rng.randbytes(6_000).hex()) for n in range(100, 130)]
+    rows += [question(2_000, Body="x"), question(9_000), question(40_000, Body="y" * 60_000)]
+    rows += [question(3_000, Body="z" * 70_000)]
+    for post_id in range(20_000, 20_300):
+        rows.append(answer(post_id, rng.randrange(98, 132), Body=rng.randbytes(1_500).hex()))
+    rows.append(answer(20_005, 110))
+    rng.shuffle(rows)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def clustered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("clustered")
+    write_dump(folder / "Posts.xml", *clustered_rows())
+    comments = [row(Id=n, PostId=n % 40 + 98, Text="c" * 300) for n in range(400)]
+    write_dump(folder / "Comments.xml", *comments)
+    return folder
+
+
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch) -> list[BucketTask]:
+    """The tasks of conversions with small parts, in one process."""
+    seen: list[BucketTask] = []
+    usual = bucket.merge_bucket
+
+    def noticing(task: BucketTask) -> Any:
+        seen.append(task)
+        return usual(task)
+
+    monkeypatch.setattr(boundaries, "PART_BYTES", LIMIT)
+    monkeypatch.setattr(boundaries, "PART_BYTES_NESTED", LIMIT)
+    monkeypatch.setattr(bucket, "merge_bucket", noticing)
+    return seen
+
+
+@pytest.mark.parametrize("nest", [(), ("comments",)])
+@pytest.mark.parametrize("core", ["python", "compiled"])
+def test_no_task_is_large_where_ids_cluster(
+    nest: tuple[str, ...], core: Any, clustered: Path, tasks: list[BucketTask], tmp_path: Path
+) -> None:
+    if core == "compiled" and cores.built() == "python":
+        pytest.skip("no compiled core")
+    output = tmp_path / "q.jsonl"
+    so2docs.convert(
+        clustered, output, jobs=1, core=core, nest=nest, chunk_bytes=100_000, spill_budget=0
+    )
+    documents: dict[int, int] = {}
+    with output.open("rb") as file:
+        for line, found in zip(file, so2docs.read(output), strict=True):
+            documents[found["Id"]] = len(line)
+    assert len(documents) == 34
+    for task in tasks:
+        sizes = [documents[number] for number in documents if number in task.ids]
+        assert len(sizes) <= 1 or sum(sizes) < 1.1 * LIMIT
+        assert len(sizes) == 1 or task.size <= LIMIT
+    for before, after in pairwise(tasks):
+        # All question ids of a bucket are in a task.
+        is_first = after.ids.start % (1 << BUCKET_BITS) == 0
+        assert is_first or before.ids.stop == after.ids.start
+    # Of the blocks of a bucket, a task has those with a key in its range.
+    blocks = {block for task in tasks for block in task.blocks}
+    assert max(len(task.blocks) for task in tasks) < len(blocks)
+
+
+@pytest.mark.parametrize("nest", [(), ("comments",)])
+def test_same_bytes_where_ids_cluster(
+    nest: tuple[str, ...], clustered: Path, tmp_path: Path, tasks: list[BucketTask]
+) -> None:
+    ways: list[dict[str, Any]] = [
+        {"jobs": 1, "chunk_bytes": 10**7, "core": "python"},
+        {"jobs": 2, "chunk_bytes": 30_000, "spill_budget": 0},
+        {"jobs": 1, "chunk_bytes": 100_000},
+    ]
+    found = []
+    for number, options in enumerate(ways):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        so2docs.convert(clustered, folder / "q.jsonl.gz", nest=nest, split_files=3, **options)
+        found.append(left_by(folder / "q.jsonl.gz"))
+    assert len(tasks) > 10
+    assert found[0] == found[1] == found[2]

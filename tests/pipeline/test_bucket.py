@@ -1,0 +1,86 @@
+"""A range of question ids merged from its blocks."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from isal.isal_zlib import crc32
+from support.dumps import answer, dump_of, question
+
+import so2docs
+from so2docs import merge
+from so2docs.errors import SpillError
+from so2docs.options.table import Options
+from so2docs.parse import core as cores
+from so2docs.parse.keys import BUCKET_BITS, KEY, QUESTION
+from so2docs.pipeline import bucket
+from so2docs.pipeline.bucket import BucketTask, merge_bucket
+from so2docs.pipeline.joined import JoinedRecords
+from so2docs.store.blocks import Block, BlockReader, BlockWriter
+
+JSON = b'{"Id":1}'
+BLOCKS = {
+    "less-json": (KEY.pack(1, 1, 0, len(JSON) << 4 | QUESTION), JSON[1:]),
+    "more-json": (KEY.pack(1, 1, 0, len(JSON) << 4 | QUESTION), JSON + b"}"),
+    "less-than-nothing": (KEY.pack(1, 1, 0, -len(JSON) << 4 | QUESTION), JSON),
+    "half-a-key": (KEY.pack(1, 1, 0, len(JSON) << 4 | QUESTION)[:-8], JSON),
+}
+
+
+@pytest.mark.parametrize("core", ["python", "compiled"])
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_block_that_checksums_let_pass(kind: str, core: Any, tmp_path: Path) -> None:
+    """Four billion to one against: two flips of the same sum."""
+    if core == "compiled" and cores.built() == "python":
+        pytest.skip("no compiled core")
+    path = tmp_path / "q.spill" / "000000-1.blocks"
+    path.parent.mkdir()
+    with BlockWriter(str(path), room=1000) as writer:
+        writer.write(0, *map(bytearray, BLOCKS[kind]))
+    blocks = [(str(path), block) for block in writer.blocks]
+    task = BucketTask(range(1 << BUCKET_BITS), 0, blocks, {}, Options(core=core))
+    with pytest.raises(
+        SpillError, match=r"q\.spill: the spill is damaged \(.*; run the command again with "
+    ):
+        merge_bucket(task)
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_compressed_bytes_that_checksums_let_pass(half: int, tmp_path: Path) -> None:
+    path = str(tmp_path / "000000-1.blocks")
+    kept = [zstandard.compress(data) for data in (KEY.pack(1, 1, 0, QUESTION), JSON)]
+    kept[half] = b"x" + kept[half][1:]
+    Path(path).write_bytes(b"".join(kept))
+    keys, json = kept
+    block = Block(0, 0, len(keys), len(json), len(JSON), crc32(json), crc32(keys), 1)
+    with BlockReader() as reader, pytest.raises(SpillError, match=r"damaged at byte 0; run the "):
+        reader.read(path, block)
+
+
+@pytest.mark.skipif(cores.built() == "python", reason="no compiled core")
+@pytest.mark.parametrize(
+    "options", [{"nest": "all"}, {"split_by": "year"}, {"answers_by": "votes"}]
+)
+def test_the_compiled_core_leaves_only_odd_questions_to_the_reference(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = []
+    by_reference = JoinedRecords._by_reference
+
+    def count(records: JoinedRecords, nesting: merge.Nesting, numbers: range) -> Any:
+        left.append(numbers)
+        return by_reference(records, nesting, numbers)
+
+    monkeypatch.setattr(bucket, "gather", None)
+    monkeypatch.setattr(JoinedRecords, "_by_reference", count)
+    repeated = [question(20_000), answer(20_001, 20_000), answer(20_001, 1)]
+    rows = [question(1, CreationDate="2020-01-01"), answer(2, 1), question(3), answer(4, 9)]
+    (tmp_path / "Posts.xml").write_bytes(dump_of(*rows, *repeated))
+    for name in ("Comments", "PostLinks", "Votes", "Users"):
+        row = b'<row Id="1" PostId="3" VoteTypeId="2" />'
+        (tmp_path / f"{name}.xml").write_bytes(b"<t>%b</t>" % row)
+    report = so2docs.convert(tmp_path, tmp_path / "q.jsonl", jobs=1, core="compiled", **options)
+    assert (report.questions, sum(report.strays.values())) == (3, 2)
+    # Answers of no question, and the questions with the post that stands under both.
+    assert len(left) == 3

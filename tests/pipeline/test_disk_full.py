@@ -1,0 +1,443 @@
+"""Disks that are full, files that cannot be written, dumps that change: said, and gone on from."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.command import run, start, unmeasured
+from support.dumps import END, dump_of, left_by, question, some_rows, write_dump
+from support.places import CHECKOUT
+
+import so2docs
+from so2docs.dump.dump import open_dump, slices
+from so2docs.store import disk
+
+LONG = bool(os.environ.get("SO2DOCS_LONG"))
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    """A dump that compresses worse than the estimate expects."""
+    return write_dump(tmp_path / "Posts.xml", *some_rows(3000, body_bytes=400, dense=True))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return write_dump(tmp_path / "small.xml", *some_rows(60))
+
+
+@pytest.fixture
+def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Mounts small file systems; a second call changes the size of the first."""
+    folder = tmp_path / "tmpfs"
+
+    def mount(size: int) -> Path:
+        options = f"size={size}" + (",remount" if folder.exists() else "")
+        folder.mkdir(exist_ok=True)
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            folder.rmdir()
+            pytest.skip(f"cannot mount a small file system: {done.stderr.strip()}")
+        return folder
+
+    if not shutil.which("mount") or not hasattr(os, "geteuid") or os.geteuid():
+        pytest.skip("only root can mount a small file system")
+    yield mount
+    if folder.exists():
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def convert(dump: Path, output: Path, jobs: int = 1, **options: object) -> so2docs.Report:
+    return so2docs.convert(dump, output, jobs=jobs, chunk_bytes=100_000, **options)  # type: ignore[arg-type]
+
+
+def test_a_shortage_is_found_before_the_start(
+    dump: Path, tmp_path: Path, tmpfs: Callable[[int], Path]
+) -> None:
+    full = tmpfs(450_000)
+    with pytest.raises(so2docs.DiskFullError) as caught:
+        convert(dump, full / "questions.jsonl.gz")
+    assert "about 1." in str(caught.value)
+    assert "MB are needed for the spill and the output of a dump of 1." in str(caught.value)
+    assert "free some, or put the spill elsewhere with work_dir" in str(caught.value)
+    with pytest.raises(so2docs.DiskFullError, match=f"{full}.*: about .* for the spill of a dump"):
+        convert(dump, tmp_path / "questions.jsonl.gz", work_dir=full)
+    with pytest.raises(so2docs.DiskFullError, match=f"{full}: .* for the output of a dump"):
+        convert(dump, full / "questions.jsonl.gz", work_dir=tmp_path)
+    assert not list(full.rglob("*.blocks"))
+
+
+def test_room_that_a_spill_takes_already_is_not_asked_for_again(
+    tmp_path: Path, tmpfs: Callable[[int], Path]
+) -> None:
+    folder = tmpfs(1_000_000)
+    disk.check_room(2_000_000, folder, str(tmp_path / "x"), "gzip")
+    with pytest.raises(so2docs.DiskFullError):
+        disk.check_room(3_000_000, folder, str(tmp_path / "x"), "gzip")
+    (folder / "000000-1.blocks").write_bytes(bytes(700_000))
+    disk.check_room(2_500_000, folder, str(tmp_path / "x"), "gzip")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("where", ["spill", "output", "both"])
+def test_full_midway_and_gone_on_with(
+    where: str, jobs: int, dump: Path, tmp_path: Path, tmpfs: Callable[[int], Path]
+) -> None:
+    (tmp_path / "expected").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    convert(dump, tmp_path / "expected" / "questions.jsonl.gz")
+    size = dump.stat().st_size
+    # The estimate is met to the byte, and what this dump takes is more.
+    share = {"spill": 0.38, "output": 0.36, "both": 0.74}[where]
+    full = tmpfs(int(size * share) + 100_000)
+    output = (tmp_path / "elsewhere" if where == "spill" else full) / "questions.jsonl.gz"
+    work_dir = None if where == "both" else tmp_path / "elsewhere" if where == "output" else full
+    with pytest.raises(so2docs.DiskFullError) as caught:
+        convert(dump, output, jobs, work_dir=work_dir)
+    assert str(caught.value).startswith(str(full))
+    assert "the disk is full; free some room, then run the same command again" in str(caught.value)
+    assert not output.exists()
+    tmpfs(size * 3)
+    assert convert(dump, output, jobs, work_dir=work_dir).resumed
+    assert left_by(output) == left_by(tmp_path / "expected" / "questions.jsonl.gz")
+    assert not list(full.glob("*.spill"))
+
+
+SITE_ON_A_SMALL_DISK = """
+import sys, so2docs
+try:
+    so2docs.convert(sys.argv[1], sys.argv[2], jobs=1, nest="users", work_dir=sys.argv[3])
+except so2docs.So2docsError as error:
+    sys.exit(str(error))
+"""
+
+
+def test_full_while_a_map_is_made(tmp_path: Path, tmpfs: Callable[[int], Path]) -> None:
+    """In a process of its own: what is mapped into memory and has no room ends by a signal."""
+    site = tmp_path / "site"
+    site.mkdir()
+    write_dump(site / "Posts.xml", *(question(number, OwnerUserId="1") for number in range(1, 50)))
+    users = (b'<row Id="%d" DisplayName="x" />' % (n * 4096) for n in range(1, 20_000))
+    (site / "Users.xml").write_bytes(b"<users>" + b"".join(users) + b"</users>")
+    for name in ("expected", "out"):
+        (tmp_path / name).mkdir()
+    expected, output = tmp_path / "expected" / "q.jsonl.gz", tmp_path / "out" / "q.jsonl.gz"
+    so2docs.convert(site, expected, jobs=1, nest="users")
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", SITE_ON_A_SMALL_DISK, site, output, full]
+        return subprocess.run(command, check=False, capture_output=True, text=True)
+
+    # The users' lines fit, and the map does not.
+    full = tmpfs(1_300_000)
+    done = run()
+    assert done.returncode == 1
+    assert "users.map" in done.stderr
+    assert "the disk is full; free some room, then run the same command again" in done.stderr
+    tmpfs(8_000_000)
+    assert run().returncode == 0
+    assert left_by(output) == left_by(expected)
+
+
+LIMITED = """
+import resource, sys, so2docs
+limit = int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    so2docs.convert(sys.argv[1], sys.argv[2], jobs=1, chunk_bytes=1_000_000, spill_budget=0)
+except so2docs.So2docsError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs setrlimit")
+def test_files_that_may_not_grow(dump: Path, tmp_path: Path) -> None:
+    """Every write fails at some limit: of blocks, index and output, each with its own words."""
+    (tmp_path / "expected").mkdir()
+    (tmp_path / "out").mkdir()
+    output = tmp_path / "out" / "questions.jsonl.gz"
+    convert(dump, tmp_path / "expected" / "questions.jsonl.gz")
+    failed = set()
+    for limit in (1, 50_000, 300_000, 900_000, 2**30):
+        done = subprocess.run(
+            [sys.executable, "-c", LIMITED, dump, output, str(limit)],
+            check=False,
+            capture_output=True,
+            text=True,
+            env=unmeasured(),
+        )
+        assert "Traceback" not in done.stderr
+        if done.returncode:
+            assert "again" in done.stderr or "starts over" in done.stderr
+            failed.add(done.stderr.split(": ")[0].rpartition(".")[2])
+        else:
+            break
+    assert failed >= {"spill", "blocks", "part"}
+    assert left_by(output) == left_by(tmp_path / "expected" / "questions.jsonl.gz")
+
+
+def test_a_full_device_as_output(dump: Path) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    with open("/dev/full", "w") as full:
+        done = start("convert", dump, "-", "-q", stdout=full, stderr=subprocess.PIPE, text=True)
+        said = done.communicate(timeout=60)[1]
+    assert done.returncode == 1
+    assert said == ("so2docs: -: the disk is full; free some room; the same command starts over\n")
+
+
+def test_a_reader_that_has_enough(dump: Path) -> None:
+    words = f"{sys.executable} -m so2docs convert {dump} - | head -1"
+    done = subprocess.run(words, shell=True, check=True, capture_output=True)
+    assert done.stdout.count(b"\n") == 1
+    assert done.stderr == b""
+
+
+def test_an_excerpt_that_cannot_be_saved_does_not_hide_the_error(
+    tmp_path: Path, tmpfs: Callable[[int], Path]
+) -> None:
+    bad = write_dump(tmp_path / "bad.xml", question(1, Body="x" * 70_000), b"<row Id=2/>")
+    dump = bad.read_bytes()
+    bad.write_bytes(dump.replace(b'" />', b'" >'))
+    full = tmpfs(4096 * 30)
+    (full / "filler").write_bytes(bytes(4096 * 20))
+    with pytest.raises(so2docs.MalformedDumpError) as caught:
+        convert(bad, full / "questions.jsonl.gz", work_dir=tmp_path)
+    assert caught.value.excerpt_path is None
+    assert [path.name for path in full.iterdir()] == ["filler"]
+
+
+def test_outputs_that_cannot_be(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder.jsonl.gz").mkdir()
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "small.jsonl").symlink_to(small)
+    for name, words in {
+        "missing/questions.jsonl.gz": "does not exist; make it first",
+        "file/questions.jsonl.gz": "does not exist; make it first",
+        "folder.jsonl.gz": "is a folder; give the name of a file",
+        "small.jsonl": "is the dump itself; choose another output",
+    }.items():
+        with pytest.raises(so2docs.OutputError, match=words):
+            convert(small, tmp_path / name, force=True)
+    with pytest.raises(so2docs.SpillError, match="the folder for the spill does not exist; make"):
+        convert(small, tmp_path / "questions.jsonl.gz", work_dir=tmp_path / "missing")
+    with pytest.raises(so2docs.So2docsError, match=r"File name too long"):
+        convert(small, tmp_path / ("q" * 252 + ".gz"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs another user")
+def test_folders_that_may_not_be_written(small: Path) -> None:
+    # Other runs of pytest close the folder that `tmp_path` is in to everybody else.
+    with tempfile.TemporaryDirectory() as name:
+        _check_closed_folders(small, Path(name))
+
+
+def _check_closed_folders(small: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    dump = shutil.copy(small, tmp_path)
+    os.chmod(dump, 0o444)
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o555)
+    report = folder / "report.json"
+    commands = {
+        "is not writable; choose another output": [folder / "q.jsonl.gz"],
+        "the folder for the spill cannot be made": [tmp_path / "q.jsonl.gz", "--work-dir", folder],
+        "closed is not writable; choose another --report": [
+            tmp_path / "q.jsonl.gz",
+            "--report",
+            report,
+        ],
+    }
+    for words, arguments in commands.items():
+        command = [sys.executable, "-c", AS_NOBODY, "convert", dump, *arguments]
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, env=unmeasured()
+        )
+        assert (done.returncode, words in done.stderr) == (1, True), done.stderr
+        assert "Traceback" not in done.stderr
+    assert not (tmp_path / "q.jsonl.gz").exists()
+
+
+# Who is nobody may not read where Python is installed: all is imported before.
+AS_NOBODY = """
+import os
+import so2docs.cli, so2docs.commands.convert, so2docs.conversion, traceback
+from so2docs.__main__ import main
+if not os.geteuid():
+    os.setuid(65534)
+main()
+"""
+
+
+def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) -> None:
+    output = tmp_path / "questions.jsonl.gz"
+    os.link(small, tmp_path / "link.json")
+    before = small.read_bytes()
+    for report, words in {
+        tmp_path: "the report cannot be written there; choose another --report",
+        tmp_path / "missing" / "r.json": "does not exist; make it first",
+        small: "small.xml; choose another --report",
+        tmp_path / "link.json": "small.xml; choose another --report",
+        output: "questions.jsonl.gz; choose another --report",
+    }.items():
+        done = run("convert", small, output, "--report", report)
+        assert (done.returncode, output.exists()) == (1, False)
+        assert words in done.stderr
+    assert small.read_bytes() == before
+    assert run("convert", small, output, "--report", tmp_path / "r.json").returncode == 0
+    if os.path.exists("/dev/full"):
+        done = run("convert", small, output, "--force", "--report", "/dev/full")
+        assert done.returncode == 1
+        assert "/dev/full: the disk is full; free some room, then run the same" in done.stderr
+        assert output.exists()
+        done = run("convert", small, output, "--report", tmp_path / "r.json")
+        assert (done.returncode, done.stderr.splitlines()[0]) == (
+            0,
+            "so2docs: resuming: the documents were all written",
+        )
+
+
+def test_an_output_folder_that_vanishes(
+    dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    check = disk.check_room
+
+    def vanish(*arguments: object, **options: object) -> int:
+        spare = check(*arguments, **options)  # type: ignore[arg-type]
+        shutil.rmtree(folder)
+        return spare
+
+    monkeypatch.setattr("so2docs.pipeline.session.check_room", vanish)
+    with pytest.raises(so2docs.OutputError, match="part: cannot be written: No such file"):
+        convert(dump, folder / "questions.jsonl.gz", work_dir=tmp_path)
+
+
+def replace(dump: Path) -> None:
+    other = dump.with_name("other")
+    other.write_bytes(dump.read_bytes())
+    os.replace(other, dump)
+
+
+def overwrite(dump: Path) -> None:
+    with dump.open("r+b") as file:
+        file.write(b"<" * 5000)
+
+
+def grow(dump: Path) -> None:
+    with dump.open("ab") as file:
+        file.write(b"\n")
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "shrinks": (lambda dump: os.truncate(dump, dump.stat().st_size // 2), "changed while being"),
+    "grows": (grow, "changed while being read"),
+    "is replaced": (replace, "changed while being read"),
+    "is gone": (Path.unlink, "is gone while being read (No such file"),
+    "is overwritten": (overwrite, "changed while being read"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("at", [1, 5, -1])
+def test_a_dump_that_changes_while_being_read(
+    change: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", *some_rows(100))
+    output = tmp_path / "questions.jsonl.gz"
+    do, words = CHANGES[change]
+    if at < 0:  # In the last slice, after which nothing opens the dump again.
+        whole = open_dump(str(dump))
+        chunks = whole.chunks(2000, (), tmp_path)
+        at = sum(len(list(slices(whole, chunk.start, chunk.end, 100))) for chunk in chunks)
+    calls = 0
+
+    def changing(*arguments: object) -> Iterator[tuple[int, bytes]]:
+        nonlocal calls
+        for found in slices(*arguments, 100):  # type: ignore[arg-type]
+            calls += 1
+            if calls == at:
+                do(dump)
+            yield found
+
+    monkeypatch.setattr("so2docs.pipeline.chunk.slices", changing)
+    with pytest.raises(so2docs.ChangedDumpError) as caught:
+        so2docs.convert(dump, output, jobs=1, chunk_bytes=2000)
+    assert words in str(caught.value)
+    assert not output.exists()
+
+
+def test_a_dump_that_shrinks_within_a_slice(tmp_path: Path) -> None:
+    path = write_dump(tmp_path / "Posts.xml", *some_rows(100))
+    dump = open_dump(str(path))
+    found = slices(dump, dump.start, dump.end, 1000)
+    next(found)
+    os.truncate(path, 1500)
+    with pytest.raises(
+        so2docs.ChangedDumpError, match=r"changed while being read \([\d,]+ bytes b"
+    ):
+        list(found)
+
+
+def test_a_dump_without_write_permission(tmp_path: Path) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", question(1))
+    dump.chmod(0o444)
+    assert convert(dump, tmp_path / "questions.jsonl.gz").questions == 1
+    assert dump.read_bytes() == dump_of(question(1))
+    assert dump.read_bytes().endswith(END)
+
+
+def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
+    """Links to the dump under each name that a conversion writes, and what is no file."""
+    before = small.read_bytes()
+    names = {
+        "q.jsonl.gz": ["q.jsonl.gz", "q.jsonl.gz.part", ".q.jsonl.gz.strays", ".q.jsonl.gz.index"],
+        "z.jsonl.zst": ["z.jsonl.zst.part.pieces", ".z.jsonl.zst.strays.part", "z.error.xml"],
+        "i.jsonl": [".i.jsonl.index.part"],
+        "s.jsonl": ["s-00000.jsonl", "s-00007.jsonl.part", "s-00001.jsonl.part.pieces"],
+    }
+    for output, taken in names.items():
+        split = {"split_files": 3} if output == "s.jsonl" else {}
+        for name in taken:
+            (tmp_path / name).symlink_to(small)
+            with pytest.raises(so2docs.OutputError, match=f"{re.escape(name)}: is the dump itself"):
+                convert(small, tmp_path / output, force=True, **split)
+            (tmp_path / name).unlink()
+            os.mkfifo(tmp_path / name)
+            with pytest.raises(so2docs.OutputError, match=f"{re.escape(name)}: is a device or a p"):
+                convert(small, tmp_path / output, force=True, **split)
+            (tmp_path / name).unlink()
+    assert small.read_bytes() == before
+    with pytest.raises(so2docs.OutputError, match="is a device or a pipe"):
+        convert(small, "/dev/null", force=True)
+
+
+def test_reports_and_pages_replace_only_their_own_kind(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    shutil.copytree(CHECKOUT / "samples" / "site", folder)
+    output = tmp_path / "q.jsonl"
+    for report in (folder / "Votes.xml", folder / "Posts.xml", folder / "questions.jsonl"):
+        before = report.read_bytes()
+        done = run("convert", folder, output, "--report", report)
+        assert "exists and is no report; choose another --report" in done.stderr
+        assert (done.returncode, report.read_bytes(), output.exists()) == (1, before, False)
+    table = tmp_path / "v.json"
+    shutil.move(folder / "Votes.xml", table)
+    done = run("convert", folder, output, "--votes", table, "--report", table)
+    assert "v.json: is " in done.stderr
+    report = tmp_path / "r.json"
+    for force in ([], ["--force"]):
+        assert run("convert", folder, output, "--report", report, *force).returncode == 0
+    before = output.read_bytes()
+    for page in (output, folder / "Posts.xml"):
+        done = run("stats", output, "--html", page)
+        assert (done.returncode, "choose another --html" in done.stderr) == (1, True)
+    assert output.read_bytes() == before

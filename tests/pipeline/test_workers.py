@@ -1,0 +1,247 @@
+"""Tasks in, results in order out, in this process or in several; errors and deaths come through."""
+
+import gc
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from so2docs.errors import (
+    ChangedDumpError,
+    MalformedDumpError,
+    Place,
+    So2docsError,
+    WorkerDiedError,
+)
+from so2docs.pipeline.worker import peak_memory
+from so2docs.pipeline.workers import Workers
+
+
+def children() -> list[int]:
+    """The processes that this one started, other than the one that asks."""
+    found = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,args="], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    rows = [line.split(None, 2) for line in found]
+    return [
+        int(pid)
+        for pid, parent, args in rows
+        if int(parent) == os.getpid() and "passes.worker" in args
+    ]
+
+
+def late(task: int) -> tuple[int, int]:
+    """Later tasks are done sooner."""
+    time.sleep(0.002 * (10 - task))
+    return task, os.getpid()
+
+
+def failing(task: int) -> int:
+    if task == 3:
+        raise MalformedDumpError(
+            "Posts.xml", "is bent", Place(5, 2, 1), advice="do", excerpt=b"<posts>"
+        )
+    return task
+
+
+def dying(task: int) -> int:
+    if task == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+def importing(number: int) -> tuple[int, int]:
+    """This process, and the objects that are looked at when it collects what tasks left."""
+    importlib.import_module("so2docs.cli")
+    return os.getpid(), len(gc.get_objects())
+
+
+def ignoring(number: int) -> bool:
+    return signal.getsignal(number) is signal.SIG_IGN
+
+
+def test_what_the_first_task_imports_is_not_looked_at_again() -> None:
+    objects: dict[int, list[int]] = {}
+    with Workers(2) as workers:
+        for process, count in workers.run(importing, range(9)):
+            objects.setdefault(process, []).append(count)
+    for first, *others in objects.values():
+        assert all(count < first / 4 for count in others)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
+    with Workers(jobs) as workers:
+        found = list(workers.run(late, range(10)))
+        again = list(workers.run(late, range(3)))
+    assert [task for task, _ in found + again] == [*range(10), *range(3)]
+    processes = {process for _, process in found}
+    assert (os.getpid() in processes) == (jobs == 1)
+    assert set(workers.peaks) >= (processes if jobs > 1 else set())
+    assert not children()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_tasks_are_taken_as_they_are_needed(jobs: int) -> None:
+    taken = 0
+
+    def tasks() -> Iterator[int]:
+        nonlocal taken
+        for task in range(100):
+            taken += 1
+            yield task
+
+    with Workers(jobs) as workers:
+        results = workers.run(failing_never, tasks(), ahead=2)
+        next(results)
+        assert taken <= jobs + 2
+        results.close()
+
+
+def failing_never(task: int) -> int:
+    return task
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_first_error_comes_through_whole(jobs: int) -> None:
+    with pytest.raises(MalformedDumpError) as caught, Workers(jobs) as workers:
+        list(zip(found := iter(range(9)), workers.run(failing, range(9)), strict=True))
+    assert next(found) == 4
+    error = caught.value
+    assert str(error) == "Posts.xml: is bent at byte 5, line 2, after post 1; do"
+    assert error.excerpt == b"<posts>"
+    assert not children()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process")
+def test_a_death_is_told() -> None:
+    with (
+        pytest.raises(WorkerDiedError, match="killed, perhaps because memory ran out; if it"),
+        Workers(2) as workers,
+    ):
+        list(workers.run(dying, range(5)))
+    assert not children()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for signals")
+def test_workers_leave_signals_to_the_caller() -> None:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with Workers(2) as workers:
+        assert list(workers.run(ignoring, [signal.SIGINT, signal.SIGTERM])) == [True, True]
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == blocked
+
+
+def test_peak_memory() -> None:
+    assert peak_memory() > 1_000_000
+    assert issubclass(ChangedDumpError, So2docsError)
+
+
+def dying_within_its_result(task: int) -> bytes:
+    """A result of which the reader sees the start only."""
+    if task == 1:
+        threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGKILL]).start()
+        return bytes(512 * 1024 * 1024)
+    return b""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process")
+def test_a_death_within_a_result_is_told() -> None:
+    with pytest.raises(WorkerDiedError), Workers(2) as workers:
+        list(workers.run(dying_within_its_result, range(4)))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="stops a process")
+def test_leaving_does_not_wait_for_a_worker_that_is_stopped() -> None:
+    with Workers(2) as workers:
+        results = workers.run(stopping, range(4))
+        assert next(results) == 0
+
+
+def stopping(task: int) -> int:
+    if task:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return task
+
+
+THREADS = """
+import sys, threading
+from so2docs.pipeline.workers import Workers
+main = sys.modules["__main__"]
+def work():
+    for _ in range(2):
+        with Workers(2) as workers:
+            assert list(workers.run(abs, range(-9, 0))) == list(range(9, 0, -1))
+threads = [threading.Thread(target=work) for _ in range(3)]
+seen = set()
+for thread in threads: thread.start()
+while any(thread.is_alive() for thread in threads): seen.add(sys.modules["__main__"])
+print("run", seen == {main})
+"""
+
+
+def test_threads_share_the_interpreter_untouched(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(THREADS)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, check=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("run True\n", "")
+
+
+def test_a_worker_that_cannot_be_started_is_an_error_with_advice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    expected = "a worker process cannot be started: No such file or directory; .*fewer jobs"
+    with pytest.raises(So2docsError, match=expected), Workers(2) as workers:
+        list(workers.run(failing_never, range(3)))
+
+
+def test_the_cause_of_an_error_is_where_it_was_raised() -> None:
+    with pytest.raises(MalformedDumpError) as caught, Workers(2) as workers:
+        list(workers.run(failing, range(4)))
+    assert "in failing" in str(caught.value.__cause__)
+
+
+def unsendable(task: int) -> object:
+    return lambda: task
+
+
+def test_a_result_that_cannot_be_sent_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="pickle"), Workers(2) as workers:
+        list(workers.run(unsendable, range(3)))
+
+
+THAT_WORKERS_CANNOT_IMPORT = """
+import sys, types
+from so2docs.pipeline.workers import Workers
+def function(task): return task
+function.__module__ = "only_here"
+sys.modules["only_here"] = types.ModuleType("only_here")
+sys.modules["only_here"].function = function
+try:
+    with Workers(2) as workers:
+        list(workers.run(function, range(5)))
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def test_a_task_that_cannot_be_imported_is_an_error() -> None:
+    """As when the package is replaced while it works; and nobody waits for an answer."""
+    done = subprocess.run(
+        [sys.executable, "-c", THAT_WORKERS_CANNOT_IMPORT],
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("No module named 'only_here'\n", "")

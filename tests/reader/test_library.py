@@ -1,0 +1,498 @@
+"""Looking documents up: every one as a full scan has it, whatever became of the index."""
+
+import gzip
+import json
+import os
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import zstandard
+from support.command import run
+from support.messages import heard
+from support.places import SAMPLES
+
+import so2docs
+from so2docs.output.compression import compress
+from so2docs.output.file import Output, matches_checkpoint
+from so2docs.output.index import Index
+from so2docs.output.part_files import publish
+from so2docs.spill import Spill
+
+NAMES = ("questions.jsonl.gz", "questions.jsonl", "questions.jsonl.zst")
+
+
+def index_of(output: Path) -> Path:
+    return output.with_name(f".{output.name}.index")
+
+
+def name_files(output: Output, *, but: str | None = None) -> None:
+    """End an output and give its files their names, or all but one."""
+    files = output.seal().all_files(output.path)
+    publish([(path, replace(file, index=None)) for path, file in files if path != but])
+
+
+def scanned(output: Path) -> dict[int, dict[str, object]]:
+    """The documents, by no reader of this package."""
+    data = output.read_bytes()
+    if output.suffix == ".zst":
+        data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
+    lines = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).splitlines()
+    return {document["Id"]: document for document in map(json.loads, lines)}
+
+
+def assert_same(output: Path) -> None:
+    """Every id, those between them, and those far away, looked up in no order."""
+    expected = scanned(output)
+    near = {other for question_id in expected for other in (question_id - 1, question_id + 1)}
+    answers = {answer["Id"] for document in expected.values() for answer in document["Answers"]}  # type: ignore[attr-defined]
+    missing = (near | answers | {0, -1, 2**31, 10**10, 2**70, -(2**70)}) - set(expected)
+    with so2docs.open(output) as docs:
+        assert len(docs) == len(expected)
+        assert [document["Id"] for document in docs] == list(expected)
+        for question_id in random.Random(1).sample(sorted(expected), len(expected)):
+            assert docs[question_id] == expected[question_id]
+        for question_id in random.Random(2).sample(sorted(expected), min(len(expected), 50)):
+            assert question_id in docs
+            assert docs.get(question_id) == expected[question_id]
+            assert json.loads(docs.line(question_id)) == expected[question_id]
+        for question_id in random.Random(1).sample(sorted(missing), min(len(missing), 25)):
+            assert question_id not in docs
+            assert docs.get(question_id, "none") == "none"
+            with pytest.raises(KeyError):
+                docs[question_id]
+
+
+def write_dump(path: Path) -> None:
+    """12,000 posts over eight ranges of question ids, ids of ten digits and negative ones too."""
+    choice = random.Random(1)
+    words = [f"{choice.randrange(16**8):x}"[: choice.randrange(1, 9)] for _ in range(4000)]
+    rows = []
+    questions = [-70, -3, *range(4, 120_000, 40), *range(1_000_000_001, 1_000_002_000, 2)]
+    for question_id in questions:
+        rows.append(f'Id="{question_id}" PostTypeId="1" Score="{choice.randrange(-3, 90)}"')
+        for _ in range(choice.choice((0, 1, 2, 5))):
+            answer_id = 200_000 + len(rows)
+            rows.append(f'Id="{answer_id}" PostTypeId="2" ParentId="{question_id}"')
+    with path.open("w") as dump:
+        dump.write("<posts>\n")
+        for row in rows:
+            body = " ".join(choice.choices(words, k=130))
+            dump.write(f'<row {row} Body="&quot;Id&quot;:4,{body}" />\n')
+        dump.write("</posts>\n")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The outputs of a dump that makes several pieces."""
+    folder = tmp_path_factory.mktemp("large")
+    write_dump(folder / "Posts.xml")
+    for name in NAMES:
+        so2docs.convert(folder / "Posts.xml", folder / name, jobs=1)
+    return folder
+
+
+@pytest.fixture(params=NAMES)
+def output(request: pytest.FixtureRequest, large: Path, tmp_path: Path) -> Path:
+    """An output with its index, to do anything with."""
+    for name in (request.param, f".{request.param}.index"):
+        shutil.copyfile(large / name, tmp_path / name)
+    return tmp_path / str(request.param)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("sample", sorted(path.name for path in SAMPLES.glob("*.xml")))
+def test_samples(sample: str, name: str, tmp_path: Path) -> None:
+    so2docs.convert(SAMPLES / sample, tmp_path / name, jobs=1)
+    assert_same(tmp_path / name)
+
+
+def places(path: Path) -> tuple[object, ...]:
+    """What the index of an output says of it, but for how it was made."""
+    index = Index(index_of(path).read_bytes())
+    entries = [index[segment] for segment in range(index.segments)]
+    return entries, index.documents, index.size, index.tail
+
+
+def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
+    so2docs.convert(real_dump, tmp_path / NAMES[0], jobs=1)
+    written = places(tmp_path / NAMES[0])
+    assert_same(tmp_path / NAMES[0])
+    index_of(tmp_path / NAMES[0]).unlink()
+    with heard():
+        so2docs.open(tmp_path / NAMES[0]).close()
+    assert places(tmp_path / NAMES[0]) == written
+
+
+def test_large(output: Path) -> None:
+    with so2docs.open(output) as docs:
+        assert docs.index.segments > 5
+    assert_same(output)
+
+
+def test_only_one_piece_is_read(output: Path) -> None:
+    expected = scanned(output)
+    with so2docs.open(output) as docs:
+        entries = list(docs.entries())
+        spoilt = entries[2]
+        with output.open("r+b") as file:
+            file.seek(spoilt.offset + 5)
+            file.write(b"~~~~")
+        for entry in (entries[1], entries[3]):
+            assert docs[entry.first_id] == expected[entry.first_id]
+        for look_up in (lambda: docs[spoilt.first_id], lambda: list(docs)):
+            with pytest.raises(so2docs.OutputError, match=f"{spoilt.offset:,}, are damaged"):
+                look_up()
+
+
+def test_any_order_of_attributes_and_white_space(tmp_path: Path) -> None:
+    documents = [
+        {"Body": '"Id":7', "Answers": [{"Id": 9, "Body": "x"}], "Id": 5},
+        {"Id": 7, "Answers": []},
+        {"Answers": [{"Id": 5}], "Id": 70},
+    ]
+    for number, separators in enumerate([(",", ":"), (", ", ": "), (" , ", " : ")]):
+        path = tmp_path / f"{number}.jsonl"
+        lines = [json.dumps(document, separators=separators) for document in documents]
+        path.write_text("\n".join(lines))
+        with heard():
+            so2docs.open(path).close()
+        assert_same(path)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3, 4, 6, 9])
+def test_rebuilt_index_is_the_one_that_was_written(level: int, large: Path, tmp_path: Path) -> None:
+    path = tmp_path / NAMES[0]
+    lines = list(map(json.dumps, scanned(large / NAMES[0]).values()))[:1200]
+    with Output(str(path), "gzip", indexed=True) as output:
+        for start in range(0, len(lines), 100):
+            raw = "".join(line + "\n" for line in lines[start : start + 100]).encode()
+            first_id = json.loads(lines[start])["Id"]
+            output.append(compress(raw, "gzip", level, first_id, raw.count(b"\n")))
+        name_files(output)
+    written = index_of(path).read_bytes()
+    index_of(path).unlink()
+    with heard():
+        so2docs.open(path).close()
+    assert index_of(path).read_bytes() == written
+
+
+def cut(path: Path, share: float) -> None:
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+SPOILT_INDEXES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (Path.unlink, "there is no index"),
+    "empty": (lambda path: path.write_bytes(b""), "none"),
+    "no index": (lambda path: path.write_bytes(b"some notes\n" * 9), "none"),
+    "cut": (lambda path: cut(path, 0.7), "damaged"),
+    "flipped bit": (flip, "damaged"),
+    "other version": (
+        lambda path: path.write_bytes(path.read_bytes().replace(b"index 2", b"index 3", 1)),
+        "another version",
+    ),
+    "other file": (
+        lambda path: so2docs.convert(
+            SAMPLES / "votes.xml", path.with_name(path.stem[1:]), jobs=1, force=True
+        ),
+        "another file",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", SPOILT_INDEXES)
+def test_unusable_index_is_made_again(way: str, output: Path) -> None:
+    spoil, reason = SPOILT_INDEXES[way]
+    kept, good = output.read_bytes(), places(output)
+    spoil(index_of(output))
+    output.write_bytes(kept)
+    with heard() as said, so2docs.open(output) as docs:
+        assert len(docs) == len(scanned(output))
+    assert len(said) == 1
+    assert str(output) in said[0]
+    assert reason in said[0]
+    if output.suffix == ".gz":
+        assert places(output) == good
+    assert sorted(os.listdir(output.parent)) == sorted([output.name, index_of(output).name])
+    with heard() as said:
+        so2docs.open(output).close()
+    assert said == []
+
+
+def test_changed_output_is_noticed(output: Path) -> None:
+    with output.open("ab") as file:
+        file.write(b'{"Id":3000000000,"Answers":[]}\n')
+    if output.suffix != ".jsonl":
+        with heard() as said, pytest.raises(so2docs.OutputError, match="damaged or cut off"):
+            so2docs.open(output)
+    else:
+        with heard() as said, so2docs.open(output) as docs:
+            assert docs[3_000_000_000] == {"Id": 3_000_000_000, "Answers": []}
+    assert "an earlier state" in said[0]
+
+
+def test_index_that_cannot_be_saved(output: Path) -> None:
+    index_of(output).unlink()
+    index_of(output).mkdir()
+    with heard() as said, so2docs.open(output) as docs:
+        assert len(list(docs)) == len(docs)
+    assert "kept in memory" in said[1]
+    assert sorted(os.listdir(output.parent)) == sorted([output.name, index_of(output).name])
+
+
+@pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
+@pytest.mark.parametrize("share", [0.0, 0.00001, 0.1, 0.5, 0.999999])
+def test_cut_off(share: float, name: str, large: Path, tmp_path: Path) -> None:
+    path = tmp_path / name
+    shutil.copyfile(large / name, path)
+    cut(path, share)
+    if share:
+        with pytest.raises(so2docs.OutputError, match=r"cut off|not compressed by so2docs|no JSON"):
+            so2docs.open(path)
+    else:
+        with so2docs.open(path) as docs:
+            assert len(docs) == 0
+    assert index_of(path).exists() == (share == 0)
+
+
+@pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
+def test_every_cut_of_a_small_output(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    so2docs.convert(SAMPLES / "votes.xml", path, jobs=1)
+    data = path.read_bytes()
+    index_of(path).unlink()
+    for size in range(1, len(data), 7):
+        path.write_bytes(data[:size])
+        with pytest.raises(so2docs.OutputError):
+            so2docs.open(path)
+
+
+@pytest.mark.parametrize(
+    "compressed", [partial(gzip.compress, compresslevel=1), zstandard.compress]
+)
+def test_output_of_another_program(
+    compressed: Callable[[bytes], bytes], large: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "others"
+    path.write_bytes(compressed((large / NAMES[1]).read_bytes() * 8))
+    with pytest.raises(so2docs.OutputError, match=r"not compressed by so2docs.*gunzip"):
+        so2docs.open(path)
+
+
+def test_zstd_frames_without_their_table(large: Path, tmp_path: Path) -> None:
+    path = tmp_path / NAMES[2]
+    with so2docs.open(large / NAMES[2]) as docs:
+        pieces = list(docs.entries())
+    for end in (pieces[3].offset, pieces[-1].offset + pieces[-1].size):
+        path.write_bytes((large / NAMES[2]).read_bytes()[:end])
+        with pytest.raises(so2docs.OutputError, match=f"damaged or cut off after byte {end:,}"):
+            so2docs.open(path)
+
+
+@pytest.mark.parametrize("name", [NAMES[0], NAMES[2]])
+def test_index_made_again_is_the_one_of_the_conversion(
+    name: str, large: Path, tmp_path: Path
+) -> None:
+    shutil.copyfile(large / name, tmp_path / name)
+    so2docs.open(tmp_path / name).close()
+    assert places(tmp_path / name) == places(large / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"Id":2}\n{"Id":1}\n', "ascending"),
+        ("some notes\n", "no JSON line"),
+        ('{"Title":"t"}\n', "have no Id"),
+        ("[1]\n", "is a JSON array"),
+    ],
+)
+def test_files_that_cannot_be_indexed(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "notes.jsonl"
+    path.write_text(text * (1 if "Id" in text else 100_000))
+    if message == "ascending":
+        path.write_text(text.replace("}", f',"Body":"{"x" * 2**20}"}}'))
+    with pytest.raises(so2docs.OutputError, match=message):
+        so2docs.open(path)
+    with pytest.raises(so2docs.OutputError, match="cannot be read"):
+        so2docs.open(tmp_path / "nowhere")
+
+
+def test_line_that_is_no_document(tmp_path: Path) -> None:
+    path = tmp_path / "notes.jsonl"
+    path.write_text('{"Id":1}\n{"no": "id"}\n{"Id":9}\n')
+    with so2docs.open(path) as docs:
+        assert docs[9] == {"Id": 9}
+        with pytest.raises(so2docs.OutputError, match="no document with an Id"):
+            docs[5]
+
+
+def test_error_for_a_missing_id_is_readable(output: Path) -> None:
+    with so2docs.open(output) as docs:
+        with pytest.raises(KeyError) as caught:
+            docs[-5]
+        assert str(caught.value).startswith(f"{output}: has no question -5;")
+        with pytest.raises(TypeError):
+            docs["4"]  # type: ignore[index]
+        assert "4" not in docs
+        assert repr(docs) == f"<Collection of {len(docs):,} questions in {output}>"
+
+
+def test_many_threads(output: Path) -> None:
+    expected = scanned(output)
+    ids = random.Random(2).choices(sorted(expected), k=2000)
+    with so2docs.open(output) as docs, ThreadPoolExecutor(8) as threads:
+        for question_id, document in zip(ids, threads.map(docs.__getitem__, ids), strict=True):
+            assert document == expected[question_id]
+
+
+def test_copy_in_another_process(output: Path) -> None:
+    with so2docs.open(output) as docs:
+        with pickle.loads(pickle.dumps(docs)) as copy:
+            assert copy.line(4) == docs.line(4)
+        script = "import pickle, sys; print(len(pickle.loads(sys.stdin.buffer.read())))"
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            input=pickle.dumps(docs),
+            capture_output=True,
+            check=True,
+        )
+        assert int(done.stdout) == len(docs)
+
+
+def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: Path) -> None:
+    """Interrupted after every range of question ids, with more written than was noted."""
+    output = tmp_path / NAMES[0]
+    part, journal = Path(f"{output}.part"), Path(f"{output}.part.pieces")
+
+    class InterruptedOnPurposeError(Exception):
+        pass
+
+    put = Spill.put
+
+    def put_and_stop(self: Spill, name: str, value: object) -> None:
+        put(self, name, value)
+        if name == "checkpoint" and value is not None:
+            raise InterruptedOnPurposeError
+
+    sessions = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Spill, "put", put_and_stop)
+        while sessions < 50:
+            try:
+                so2docs.convert(large / "Posts.xml", output, jobs=1)
+                break
+            except InterruptedOnPurposeError:
+                sessions += 1
+                for path in (part, journal):
+                    with path.open("ab") as file:
+                        file.write(b"what a killed process still wrote")
+    assert sessions > 1
+    for path in (output, index_of(output)):
+        assert path.read_bytes() == (large / path.name).read_bytes()
+    assert sorted(os.listdir(tmp_path)) == sorted(
+        path.name for path in large.glob("*questions.*gz*")
+    )
+
+
+def test_index_is_there_whenever_the_output_is(tmp_path: Path) -> None:
+    """Killed between the two renames, the index under its name is written again."""
+    whole = tmp_path / "whole.jsonl.gz"
+    segments = [compress(b'{"Id":%d,"Answers":[]}\n' % n, "gzip", 2, n, 1) for n in range(1, 9)]
+    with Output(str(whole), "gzip", indexed=True) as output:
+        for segment in segments:
+            output.append(segment)
+        name_files(output)
+    again = tmp_path / "again.jsonl.gz"
+    output = Output(str(again), "gzip", indexed=True)
+    for segment in segments[:5]:
+        output.append(segment)
+    state = output.checkpoint()
+    name_files(output, but=str(again))
+    assert index_of(again).exists()
+    assert not again.exists()
+    assert matches_checkpoint(str(again), state)
+    with Output(str(again), "gzip", state, indexed=True) as output:
+        for segment in segments[5:]:
+            output.append(segment)
+        name_files(output)
+    assert index_of(again).read_bytes() == index_of(whole).read_bytes()
+    assert again.read_bytes() == whole.read_bytes()
+
+
+def test_an_index_without_its_output_is_replaced_but_nothing_else(tmp_path: Path) -> None:
+    output = tmp_path / NAMES[0]
+    so2docs.convert(SAMPLES / "votes.xml", output, jobs=1)
+    output.unlink()
+    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
+    assert_same(output)
+    output.unlink()
+    index_of(output).write_text("notes of somebody\n")
+    with pytest.raises(so2docs.OutputError, match=r"index: exists"):
+        so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
+    assert index_of(output).read_text() == "notes of somebody\n"
+    so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, force=True)
+    assert_same(output)
+
+
+def test_standard_output_and_strays_have_no_index(tmp_path: Path) -> None:
+    done = run("convert", SAMPLES / "strays.xml", "-", cwd=tmp_path)
+    assert done.stdout.encode() == (SAMPLES / "strays.jsonl").read_bytes()
+    assert not list(tmp_path.glob("*.index*"))
+    so2docs.convert(SAMPLES / "strays.xml", tmp_path / NAMES[0], jobs=1, force=True)
+    assert [path.name for path in tmp_path.glob("*.index*")] == [f".{NAMES[0]}.index"]
+
+
+def test_conversion_does_not_load_what_reads_outputs() -> None:
+    script = (
+        "import sys, so2docs, so2docs.cli\n"
+        f"so2docs.convert({str(SAMPLES / 'posts.xml')!r}, '-', jobs=1)\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    loaded = set(done.stderr.decode().split())
+    assert "so2docs.output.file" in loaded
+    others = {
+        "so2docs.reader.collection",
+        "so2docs.reader.index_build",
+        "so2docs.reader.segments",
+        "so2docs.statistics.stats",
+    }
+    assert all(find_spec(name) for name in others)
+    assert not loaded & others
+
+
+def test_names_of_the_package() -> None:
+    for name in so2docs.__all__:
+        assert getattr(so2docs, name) is not None
+    assert "open" not in so2docs.__all__
+    assert {"open", "Collection"} <= set(dir(so2docs))
+    with pytest.raises(AttributeError, match="nothing"):
+        so2docs.nothing  # noqa: B018
+
+
+def test_side_files_of_two_formats_keep_apart(tmp_path: Path) -> None:
+    reports = [
+        so2docs.convert(SAMPLES / "strays.xml", tmp_path / name, jobs=1)
+        for name in ("questions.parquet", "questions.jsonl.gz")
+    ]
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "questions.parquet", jobs=1, force=True)
+    first, second = (Path(str(report.strays_path)) for report in reports)
+    assert not first.exists()
+    assert len(list(so2docs.read(second))) == sum(reports[1].strays.values())
+    assert f"index                {tmp_path / '.questions.jsonl.gz.index'}" in str(reports[1])
