@@ -15,7 +15,7 @@ from so2docs.dump.opening import Catalog
 from so2docs.dump.tables import find_posts, find_tables
 from so2docs.options.request import tables_to_nest
 from so2docs.options.table import Options, RunOptions
-from so2docs.output.paths import Names
+from so2docs.output.paths import OutputPaths
 from so2docs.parse import core
 from so2docs.pipeline import maps, totals
 from so2docs.pipeline.second_pass import SecondPass
@@ -50,7 +50,7 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     catalog = Catalog()
     dump, others = find_posts(folder, catalog), find_tables(folder, nest, {}, catalog)
     output = str(Path(work_dir) / "questions.jsonl.gz")
-    options, names = Options(nest=nest, core=core.built()), Names(output, work_dir)
+    options, names = Options(nest=nest, core=core.built()), OutputPaths(output, work_dir)
     spill = Spill(Path(work_dir) / "spill")
     session = Session(dump, spill, options, names, RunOptions(jobs=1), tables=others)
     report, clock, users = session.report, Clock(), None

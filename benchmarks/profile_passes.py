@@ -28,7 +28,7 @@ STEPS: list[tuple[Any, str, str]] = [
     (rows, "_is_plain", "  look for text between rows"),
     (posts, "add", "  rows -> posts: types, JSON, buckets"),
     (blocks.BlockWriter, "write", "  blocks: zstd, write"),
-    (core, "add_canonical", "  compiled core: the three lines above"),
+    (core, "add_fast", "  compiled core: the three lines above"),
     (repeats, "of_chunk", "  repeated ids"),
     (bucket, "merge_bucket", "second pass"),
     (blocks.BlockReader, "read", "  blocks: read, checksum, zstd"),

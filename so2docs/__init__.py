@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from so2docs.changes.patch import Patched, patch
     from so2docs.changes.summary import Summary
     from so2docs.errors import (
-        AccountingError,
         ArchiveError,
         ChangedDumpError,
         ClusterError,
@@ -30,12 +29,13 @@ if TYPE_CHECKING:
         DocumentNotFoundError,
         DumpError,
         DumpNotFoundError,
+        InternalError,
+        Location,
         MalformedDumpError,
         OptionError,
         OutputError,
         OutputExistsError,
         OutputNotFoundError,
-        Place,
         RecipeError,
         So2docsError,
         SpillError,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 # `open` is left out, so that `from so2docs import *` does not hide the builtin.
 __all__ = [
-    "AccountingError",
     "ArchiveError",
     "ChangedDumpError",
     "Changes",
@@ -71,13 +70,14 @@ __all__ = [
     "DumpError",
     "DumpNotFoundError",
     "Inspection",
+    "InternalError",
+    "Location",
     "MalformedDumpError",
     "OptionError",
     "OutputError",
     "OutputExistsError",
     "OutputNotFoundError",
     "Patched",
-    "Place",
     "Recipe",
     "RecipeError",
     "Report",

@@ -104,7 +104,7 @@ class OptionError(So2docsError, ValueError):
 
 
 @dataclass(slots=True)
-class Place:
+class Location:
     """Where in a dump something was found.
 
     Attributes:
@@ -131,8 +131,8 @@ class DumpError(So2docsError):
 
     Attributes:
         path: The dump's name.
-        problem: What was found, without the place.
-        place: Where it was found, or None where it concerns the whole file.
+        problem: What was found, without the location.
+        location: Where it was found, or None where it concerns the whole file.
         advice: What to do next.
         excerpt: The raw bytes of a small dump that fails in the same way; None if there is none.
         excerpt_path: Where `convert` saved the excerpt, or None.
@@ -142,7 +142,7 @@ class DumpError(So2docsError):
         self,
         path: str,
         problem: str,
-        place: Place | None = None,
+        location: Location | None = None,
         *,
         advice: str = "",
         excerpt: bytes | None = None,
@@ -150,13 +150,13 @@ class DumpError(So2docsError):
         super().__init__(path, problem)
         self.path = path
         self.problem = problem
-        self.place = place
+        self.location = location
         self.advice = advice
         self.excerpt = excerpt
         self.excerpt_path: str | None = None
 
     def _text(self) -> str:
-        where = "" if self.place is None else f" {self.place}"
+        where = "" if self.location is None else f" {self.location}"
         saved = (
             ""
             if self.excerpt_path is None
@@ -171,7 +171,7 @@ class DumpError(So2docsError):
         return _from_fields, (type(self), fields), dict(vars(self))
 
 
-_FIELDS = ("path", "problem", "place", "advice", "excerpt")
+_FIELDS = ("path", "problem", "location", "advice", "excerpt")
 
 
 def _from_fields(kind: type[DumpError], fields: dict[str, Any]) -> DumpError:
@@ -250,5 +250,5 @@ class RecipeError(So2docsError):
     """A recipe failed at a document, or returned what is no record."""
 
 
-class AccountingError(So2docsError):
+class InternalError(So2docsError):
     """The counts of a conversion do not add up: a defect of this program."""

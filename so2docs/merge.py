@@ -56,7 +56,7 @@ class Document:
 class Records(Protocol):
     """What is to be nested, and how its documents are made: here, or by the compiled core."""
 
-    def documents(self, nesting: Nesting) -> Iterator[Document]:
+    def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
         """Nest all records, in ascending question id."""
 
 
@@ -67,7 +67,7 @@ class GatheredRecords:
     posts: dict[int, list[Post]] = field(default_factory=lambda: defaultdict(list))
     rows: dict[int, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
-    def documents(self, nesting: Nesting) -> Iterator[Document]:
+    def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
         """Nest all records, one question after the other: the reference."""
         for question_id in sorted(self.posts.keys() | self.rows.keys()):
             group = sorted(self.posts.get(question_id, ()))
@@ -106,7 +106,7 @@ def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
     return found
 
 
-class Nesting:
+class DocumentBuilder:
     """Nests the posts of one bucket; iterate over it, then look at `counts` and `strays`.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from so2docs.counts import FILTERED, NESTED, Counts
-from so2docs.errors import AccountingError, flag, shown
+from so2docs.errors import InternalError, flag, shown
 from so2docs.escape import for_html
 
 _WITHOUT_POST = "_without_post"
@@ -151,7 +151,7 @@ class Report:
             self.tables[name].add(of_table)
 
     def check(self) -> None:
-        """Raise `AccountingError` unless every row of the dump went somewhere."""
+        """Raise `InternalError` unless every row of the dump went somewhere."""
         placed = (
             self.questions
             + self.answers
@@ -166,7 +166,7 @@ class Report:
 
     def _check(self, name: str, rows: int, placed: int) -> None:
         if placed != rows:
-            raise AccountingError(
+            raise InternalError(
                 f"{name}: {rows:,} rows were read but {placed:,} accounted for; "
                 "this is a defect of so2docs, please report it"
             )
@@ -240,7 +240,7 @@ class Report:
         return 0 < self.file_bytes != self.dump_bytes
 
     def _files(self) -> str:
-        """Names of the first and the last file, and their number."""
+        """OutputPaths of the first and the last file, and their number."""
         if self.first_file is None:
             return self.output
         if self.files == 1:

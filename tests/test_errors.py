@@ -14,9 +14,9 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs import errors
-from so2docs.errors import DumpError, OptionError, Place, flag, naming_flags, resumable
+from so2docs.errors import DumpError, Location, OptionError, flag, naming_flags, resumable
 
-KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind is not Place]
+KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind is not Location]
 KINDS = [kind for kind in KINDS if kind.__module__ == errors.__name__]
 
 
@@ -29,11 +29,11 @@ def test_every_error_is_public_and_of_one_base(kind: type[Exception]) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if issubclass(kind, DumpError)])
 def test_dump_errors_survive_pickling(kind: type[DumpError]) -> None:
-    error = kind("Posts.xml", "is bent", Place(1, 2, 3), advice="mend it", excerpt=b"<posts>")
+    error = kind("Posts.xml", "is bent", Location(1, 2, 3), advice="mend it", excerpt=b"<posts>")
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is kind
     assert str(again) == str(error) == "Posts.xml: is bent at byte 1, line 2, after post 3; mend it"
-    assert (again.place, again.excerpt, again.problem) == (error.place, b"<posts>", "is bent")
+    assert (again.location, again.excerpt, again.problem) == (error.location, b"<posts>", "is bent")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not issubclass(kind, DumpError)])
@@ -44,12 +44,12 @@ def test_other_errors_survive_pickling(kind: type[Exception]) -> None:
 @pytest.mark.parametrize(
     ("place", "text"),
     [
-        (Place(1234567), "at byte 1,234,567, before the first post"),
-        (Place(0, 1), "at byte 0, line 1, before the first post"),
-        (Place(5, 1000, -1), "at byte 5, line 1,000, after post -1"),
+        (Location(1234567), "at byte 1,234,567, before the first post"),
+        (Location(0, 1), "at byte 0, line 1, before the first post"),
+        (Location(5, 1000, -1), "at byte 5, line 1,000, after post -1"),
     ],
 )
-def test_places(place: Place, text: str) -> None:
+def test_places(place: Location, text: str) -> None:
     assert str(place) == text
 
 
@@ -61,7 +61,7 @@ def test_an_excerpt_is_named() -> None:
 
 def test_counts_that_do_not_add_up() -> None:
     report = so2docs.Report("Posts.xml", "out", rows=3, questions=1)
-    with pytest.raises(so2docs.AccountingError, match=r"3 rows were read but 1 accounted for"):
+    with pytest.raises(so2docs.InternalError, match=r"3 rows were read but 1 accounted for"):
         report.check()
 
 

@@ -51,7 +51,7 @@ def nested(
     for part in range(parts):
         ids = range(part * 10 // parts, (part + 1) * 10 // parts)
         blocks = [(bytes(b.keys), bytes(b.json)) for c in chunks for b in c.buckets.values()]
-        nesting = merge.Nesting(merge.gather(blocks, ids), answers_by, first_questions)
+        nesting = merge.DocumentBuilder(merge.gather(blocks, ids), answers_by, first_questions)
         for document in nesting:
             line = b"".join((*document.parts, b"}"))
             assert line.endswith(b"]}")

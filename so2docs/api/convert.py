@@ -42,10 +42,10 @@ from so2docs.output import retrieval_set
 from so2docs.output.existing import refuse_existing
 from so2docs.output.lock import output_lock
 from so2docs.output.new_files import write_file
-from so2docs.output.paths import Names
+from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.targets import REPORT, check_own
-from so2docs.parse.core import resolve
+from so2docs.parse.core import choose_core
 from so2docs.pipeline.session import Session
 from so2docs.pipeline.spill_folder import has_spill, opened_spill
 from so2docs.progress import log
@@ -125,7 +125,7 @@ def convert_checked(
     with Catalog() as catalog:
         options = options_for(source, given, form_of(path, given), site_field, catalog)
         made_of_it = () if options.recipe is None else options.recipe.recipe.files
-        names = Names(path, run.work_dir, options.form, made_of_it)
+        names = OutputPaths(path, run.work_dir, options.form, made_of_it)
         try:
             return _run(source, options, run, names, catalog, end=end, with_manifest=with_manifest)
         except DumpError as error:
@@ -137,7 +137,7 @@ def _run(
     source: DumpLike,
     options: Options,
     run: RunOptions,
-    names: Names,
+    names: OutputPaths,
     catalog: Catalog,
     *,
     end: Callable[[Report], None],
@@ -192,7 +192,7 @@ def options_for(
     site, field = given.get("site"), given.get("site_field")
     if field is not None:
         site_field = field, site_name(source) if site is None else site
-    options = options_of(given, form, site_field, core=resolve(given.get("core", "auto")))
+    options = options_of(given, form, site_field, core=choose_core(given.get("core", "auto")))
     if options.is_attributed:
         options = replace(options, host=host(source, site))
     elif site is not None and field is None:
@@ -217,7 +217,7 @@ def options_for(
 
 @contextmanager
 def opened(
-    source: DumpLike, options: Options, run: RunOptions, names: Names, catalog: Catalog
+    source: DumpLike, options: Options, run: RunOptions, names: OutputPaths, catalog: Catalog
 ) -> Iterator[tuple[TableFile, dict[str, TableFile]]]:
     """The posts and the tables of a dump; what is read first is open, all is closed at the end."""
     threads, folder = run.threads, names.work_folder
@@ -279,7 +279,7 @@ class Documents:
 @contextmanager
 def nested(source: DumpLike, options: Options, run: RunOptions) -> Iterator[Session]:
     """A session whose documents are to be iterated over, not written; its spill goes with it."""
-    names = Names("-", run.work_dir)
+    names = OutputPaths("-", run.work_dir)
     with (
         disk_errors(),
         Catalog() as catalog,

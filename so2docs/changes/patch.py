@@ -22,7 +22,7 @@ from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.index import tail_crc
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import part_of
-from so2docs.output.paths import Names
+from so2docs.output.paths import OutputPaths
 from so2docs.progress import bar
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
@@ -111,7 +111,7 @@ def patch(
             is_verified = False
             if new != "-":
                 is_verified = made is not None and _written(new) == (made.size, made.tail)
-                files.outdate(*Names(new, None).side_files)
+                files.outdate(*OutputPaths(new, None).side_files)
     return Patched(new, segments.documents, **work.done, is_verified=is_verified)
 
 

@@ -89,7 +89,7 @@ class Streams:
 def open_gzip(reader: Reader, threads: int) -> Reader:
     """Several members too, checksums checked; ISA-L is three times as fast as zlib."""
     library: Any = igzip
-    return _Careful(library.IGzipFile(fileobj=_Readable(reader), mode="rb"))
+    return _BytesBeforeError(library.IGzipFile(fileobj=_Readable(reader), mode="rb"))
 
 
 def open_bzip2(reader: Reader, threads: int) -> Reader:
@@ -110,7 +110,7 @@ def open_zstd(reader: Reader, threads: int) -> Reader:
     return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
 
 
-class _Careful:
+class _BytesBeforeError:
     """A file read in small steps: bytes before an error are handed on before it is raised."""
 
     def __init__(self, file: Any) -> None:

@@ -21,7 +21,7 @@ from so2docs.dump import storage
 from so2docs.dump.ending import check_misc, empty_root_error, find_in_file
 from so2docs.dump.prolog import Frame, read_prolog
 from so2docs.dump.source import End
-from so2docs.errors import ChangedDumpError, DumpError, Place, flag
+from so2docs.errors import ChangedDumpError, DumpError, Location, flag
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import POSTS, Table
 
@@ -173,8 +173,8 @@ def _inspect(path: str, file: BinaryIO, wanted: Table) -> Dump:
     start, frame, head = prolog.start, prolog.frame, prolog.head[: min(prolog.start, _MOST_HEAD)]
     if prolog.is_empty:
         file.seek(start)
-        place = Place(start, prolog.first_line, row=wanted.row)
-        check_misc(b"", file.read, empty_root_error(path, place))
+        location = Location(start, prolog.first_line, row=wanted.row)
+        check_misc(b"", file.read, empty_root_error(path, location))
         return Dump(path, found, start, start, prolog.first_line, frame, head=head)
     end = find_in_file(path, file, start=start, size=found[0], frame=frame, wanted=wanted)
     return Dump(path, found, start, end, prolog.first_line, frame, head=head)

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from so2docs.dump.prolog import BLANK, HEAD_LIMIT, Frame
 from so2docs.dump.source import BLOCK_BYTES
-from so2docs.errors import MalformedDumpError, Place, TruncatedDumpError
+from so2docs.errors import Location, MalformedDumpError, TruncatedDumpError
 from so2docs.parse import rows
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import Table
@@ -98,31 +98,31 @@ class Ending:
     def content_after(self, data: bytes, end: int) -> MalformedDumpError:
         """The error for what follows the closing tag, which ends there in `data`.
 
-        Its place counts bytes, and lines from 0, from the start of `data`.
+        Its location counts bytes, and lines from 0, from the start of `data`.
         """
         return MalformedDumpError(
             self._path,
             f"has content after its closing {self.name}",
-            Place(end, data.count(b"\n", 0, end), row=self._wanted.row),
+            Location(end, data.count(b"\n", 0, end), row=self._wanted.row),
             advice="are these two files in one? convert them one by one",
         )
 
     def cut_off(
-        self, place: Place | None = None, excerpt: bytes | None = None
+        self, location: Location | None = None, excerpt: bytes | None = None
     ) -> TruncatedDumpError:
         """The error for a dump that ends before its root closes."""
         return TruncatedDumpError(
             self._path,
             f"is cut off: it ends without {self.name}",
-            place,
+            location,
             advice="download it again, or the part that is missing",
             excerpt=excerpt,
         )
 
 
-def empty_root_error(path: str, place: Place) -> MalformedDumpError:
-    """The error for what follows a root that is one empty tag, which ends at `place`."""
-    return MalformedDumpError(path, "has content after its empty root element", place)
+def empty_root_error(path: str, location: Location) -> MalformedDumpError:
+    """The error for what follows a root that is one empty tag, which ends at `location`."""
+    return MalformedDumpError(path, "has content after its empty root element", location)
 
 
 def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpError) -> None:
@@ -185,10 +185,10 @@ def find_in_file(
             if begin > start and window < HEAD_LIMIT:  # The tag may be in a long comment.
                 window = HEAD_LIMIT
                 continue
-            end = error.place.offset if error.place else 0
+            end = error.location.offset if error.location else 0
             last = last_good_row(tail[: tail.rfind(b"<", 0, end)])
             line = _line_at(file, begin + end) if is_counted else None
-            error.place = Place(begin + end, line, last and last[0], wanted.row)
+            error.location = Location(begin + end, line, last and last[0], wanted.row)
             raise
         if is_closed:
             return begin + at
@@ -198,8 +198,8 @@ def find_in_file(
         window *= 4
     last_id, row_start = last if last is not None else (None, max(0, len(tail) - _WINDOW))
     line = _line_at(file, size) if is_counted else None
-    place = Place(size, line, last_id, wanted.row)
-    raise ending.cut_off(place, frame[0] + b"\n" + tail[row_start:])
+    location = Location(size, line, last_id, wanted.row)
+    raise ending.cut_off(location, frame[0] + b"\n" + tail[row_start:])
 
 
 def _read_range(file: BinaryIO, begin: int, end: int) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from so2docs.errors import DumpError, MalformedDumpError, Place
+from so2docs.errors import DumpError, Location, MalformedDumpError
 from so2docs.registry import Registry
 from so2docs.schema import POSTS, TABLES, Table
 
@@ -81,7 +81,7 @@ def _topmost(names: list[str]) -> list[str]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for a message, not too many."""
+    """OutputPaths for a message, not too many."""
     found = list(names)
     if not found:
         return "nothing"
@@ -229,7 +229,7 @@ def _piece(path: str, problem: str, wanted: Table) -> MalformedDumpError:
     return MalformedDumpError(
         path,
         problem,
-        Place(0, 1, row=wanted.row),
+        Location(0, 1, row=wanted.row),
         advice=f"is it a part of a {wanted.file}, as split makes them? join the parts (cat) and "
         "convert the whole",
     )

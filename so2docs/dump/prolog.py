@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from so2docs.dump.kinds import check_head, check_root
-from so2docs.errors import DumpError, MalformedDumpError, Place
+from so2docs.errors import DumpError, Location, MalformedDumpError
 from so2docs.parse import rows
 from so2docs.schema import Table
 
@@ -86,7 +86,7 @@ def read_prolog(path: str, read: Callable[[int], bytes], wanted: Table) -> Prolo
         raise MalformedDumpError(
             path,
             f"is not well-formed XML before its first row: {error}",
-            Place(0, 1, row=wanted.row),
+            Location(0, 1, row=wanted.row),
             excerpt=head[:start],
         ) from None
     return Prolog(head, start, 1 + head.count(b"\n", 0, start), frame, is_empty)
@@ -116,7 +116,7 @@ def _find_root(
         path,
         f"is not a {wanted.file}: no root element such as <{wanted.root}> "
         f"in its first {len(head):,} bytes",
-        Place(0, 1, row=wanted.row),
+        Location(0, 1, row=wanted.row),
         advice=f"check that this is the {wanted.file} of a Stack Exchange dump, and that it is "
         "complete",
         excerpt=head[:_WINDOW],

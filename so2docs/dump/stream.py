@@ -21,7 +21,7 @@ from so2docs.dump.ending import last_good_row
 from so2docs.dump.prolog import read_prolog
 from so2docs.dump.source import BLOCK_BYTES, End, Source
 from so2docs.dump.streamed_rows import StreamedRows
-from so2docs.errors import DumpError, Place, TruncatedDumpError
+from so2docs.errors import DumpError, Location, TruncatedDumpError
 
 SMALLEST_PIECE = 8 * 1024 * 1024
 _LARGEST_PIECE = 128 * 1024 * 1024
@@ -117,7 +117,7 @@ class StreamDump:
                 number += 1
             self._check_rest(offset)
         except DumpError as error:
-            error.place = error.place or Place(offset, 0)
+            error.location = error.location or Location(offset, 0)
             self._error = error
             return
         self.size = offset + len(self.frame[1])
@@ -128,8 +128,8 @@ class StreamDump:
         try:
             self._rows.check_rest()
         except DumpError as error:
-            if error.place is not None:
-                error.place.offset += offset
+            if error.location is not None:
+                error.location.offset += offset
             raise
 
     def _piece(self, path: Path, offset: int, size: int) -> Dump:
@@ -162,8 +162,10 @@ class StreamDump:
                 length += len(data)
                 tail = (tail + data)[-_EXCERPT_BYTES:]
         last_id, start = last_good_row(tail) or (None, -_EXCERPT_BYTES // 16)
-        beyond = error.place or Place(0, 0)
-        error.place = Place(offset + length + beyond.offset, lines + (beyond.line or 0), last_id)
+        beyond = error.location or Location(0, 0)
+        error.location = Location(
+            offset + length + beyond.offset, lines + (beyond.line or 0), last_id
+        )
         if isinstance(error, TruncatedDumpError):
             error.excerpt = self.frame[0] + b"\n" + tail[start:]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from so2docs.dump.ending import MISC_LIMIT, Ending, check_misc, empty_root_error
 from so2docs.dump.prolog import Prolog
 from so2docs.dump.source import BLOCK_BYTES
-from so2docs.errors import MalformedDumpError, Place
+from so2docs.errors import Location, MalformedDumpError
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import Table
 
@@ -102,10 +102,10 @@ class StreamedRows:
         """Read the stream to its end, and raise unless only comments follow the root.
 
         Raises:
-            MalformedDumpError: Its place counts from the end of what was handed on.
+            MalformedDumpError: Its location counts from the end of what was handed on.
         """
         if self._is_empty:
-            check_misc(self._data, self._read, empty_root_error(self._path, Place(0, 0)))
+            check_misc(self._data, self._read, empty_root_error(self._path, Location(0, 0)))
         else:
             end = self._ending.after(self._data)
             check_misc(self._data[end:], self._read, self._ending.content_after(self._data, end))

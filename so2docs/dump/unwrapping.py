@@ -25,7 +25,7 @@ _STREAMS: dict[str, Callable[[Reader, int], Reader]] = {
 }
 
 
-class Guarded:
+class ErrorTranslator:
     """A reader that says what is wrong with the data in words of this program."""
 
     def __init__(self, name: str, kind: str, reader: Reader) -> None:
@@ -96,7 +96,7 @@ def unwrap(
             unpacked = opener(found, threads)
             if close := getattr(unpacked, "close", None):
                 source.closers.append(close)
-            found = Peekable(Guarded(source.name, kind.name, unpacked))
+            found = Peekable(ErrorTranslator(source.name, kind.name, unpacked))
             if source.expected is not None:
                 source.expected = int(source.expected * kind.ratio)
         else:
@@ -122,4 +122,4 @@ def _open_member(source: Source, archive: Archive, threads: int) -> Peekable:
     counted = Counted(archive.open(entry, threads))
     source.expected = source.total = entry.size
     source.position = lambda: counted.count
-    return Peekable(Guarded(source.name, archive.kind, counted))
+    return Peekable(ErrorTranslator(source.name, archive.kind, counted))

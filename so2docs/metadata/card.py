@@ -20,7 +20,7 @@ from so2docs.metadata.manifest import DESCRIBED, Manifest, load, path_of
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import Options
 from so2docs.output.new_files import write_file
-from so2docs.output.paths import Names
+from so2docs.output.paths import OutputPaths
 from so2docs.output.side_files import MANIFEST
 from so2docs.output.targets import TargetKind, check_own, check_replaceable
 from so2docs.report import Report
@@ -59,7 +59,9 @@ adaptations on under the same licence or a compatible one.
 """
 
 
-def check_card(names: Names, options: Options, read: Iterable[str | None], *, force: bool) -> None:
+def check_card(
+    names: OutputPaths, options: Options, read: Iterable[str | None], *, force: bool
+) -> None:
     """Refuse a card where none can be, before anything is converted.
 
     Raises:
@@ -97,7 +99,7 @@ def check_card(names: Names, options: Options, read: Iterable[str | None], *, fo
 
 
 def describe(
-    names: Names, options: Options, report: Report, read: Iterable[str], *, with_card: bool
+    names: OutputPaths, options: Options, report: Report, read: Iterable[str], *, with_card: bool
 ) -> None:
     """Describe a conversion that is done in its report, and in a card, if one is asked for.
 
@@ -155,7 +157,7 @@ def text(manifests: list[Manifest]) -> str:
 
 
 def _config_names(manifests: list[Manifest]) -> list[str]:
-    stems = [Names(manifest.output, None).stem for manifest in manifests]
+    stems = [OutputPaths(manifest.output, None).stem for manifest in manifests]
     outputs = [manifest.output for manifest in manifests]
     return stems if len(set(stems)) == len(stems) else outputs
 

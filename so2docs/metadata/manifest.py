@@ -22,7 +22,7 @@ from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import Options
 from so2docs.output.existing import provenance_of
 from so2docs.output.new_files import write_file
-from so2docs.output.paths import Names
+from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import CONTRACT, within_64_bits
 from so2docs.output.side_files import MANIFEST, side_file
 from so2docs.report import Report
@@ -105,7 +105,7 @@ class Manifest:
     @classmethod
     def of(
         cls,
-        names: Names,
+        names: OutputPaths,
         options: Options,
         report: Report,
         read: Iterable[str],

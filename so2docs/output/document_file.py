@@ -12,8 +12,8 @@ from typing import Any
 from so2docs.options.table import OutputForm
 from so2docs.output.file import FileProgress, Output
 from so2docs.output.formats import Format
-from so2docs.output.part_files import Finished
-from so2docs.output.paths import Names
+from so2docs.output.part_files import CompleteFile
+from so2docs.output.paths import OutputPaths
 from so2docs.output.segments import Segment
 
 _MORE_SEGMENTS = 3
@@ -21,7 +21,7 @@ _MORE_SEGMENTS = 3
 
 
 @dataclass(slots=True, frozen=True)
-class Unfinished:
+class PartialFile:
     """A file that grows.
 
     Attributes:
@@ -44,8 +44,8 @@ class WriterProgress:
         unfinished: Those that are not.
     """
 
-    finished: list[Finished]
-    unfinished: list[Unfinished]
+    finished: list[CompleteFile]
+    unfinished: list[PartialFile]
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name."""
@@ -55,12 +55,12 @@ class WriterProgress:
     def from_json(cls, values: dict[str, Any]) -> WriterProgress:
         """What `to_json` returned."""
         unfinished = [
-            Unfinished(file["label"], file["is_begun"], FileProgress.from_json(file["output"]))
+            PartialFile(file["label"], file["is_begun"], FileProgress.from_json(file["output"]))
             for file in values["unfinished"]
         ]
-        return cls([Finished.from_json(file) for file in values["finished"]], unfinished)
+        return cls([CompleteFile.from_json(file) for file in values["finished"]], unfinished)
 
-    def files(self, names: Names) -> Iterator[tuple[str, FileProgress]]:
+    def files(self, names: OutputPaths) -> Iterator[tuple[str, FileProgress]]:
         """The files so far, each with a checkpoint of its own for `matches_checkpoint`."""
         for whole in self.finished:
             for path, made in whole.all_files(names.file(whole.label)):
@@ -90,7 +90,7 @@ class DocumentFile:
         form: OutputForm,
         format_: Format,
         *,
-        resume: Unfinished | None = None,
+        resume: PartialFile | None = None,
     ) -> None:
         self.label = label
         self._format = format_
@@ -118,16 +118,16 @@ class DocumentFile:
         data_bytes = self._between_bytes + segment.size + after
         return self._output.size_with(_MORE_SEGMENTS, data_bytes) <= most
 
-    def checkpoint(self) -> Unfinished:
+    def checkpoint(self) -> PartialFile:
         """How far it has come."""
-        return Unfinished(self.label, self._is_begun, self._output.checkpoint())
+        return PartialFile(self.label, self._is_begun, self._output.checkpoint())
 
     @property
     def documents(self) -> int:
         """Documents so far."""
         return sum(entry.documents for entry in self._output.journal)
 
-    def end(self, record: bytes) -> Finished:
+    def end(self, record: bytes) -> CompleteFile:
         """End it; what is left to do is to give it its name.
 
         Args:

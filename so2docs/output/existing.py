@@ -7,7 +7,7 @@ from typing import Literal
 from so2docs.errors import OutputExistsError, flag
 from so2docs.output import index
 from so2docs.output.formats import footer
-from so2docs.output.paths import Names
+from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import KEY, Provenance, load
 
 State = Literal["up to date", "another dump", "other options", "unknown"]
@@ -47,7 +47,7 @@ def provenance_of(path: str) -> Provenance | None:
     return load(data) if data else None
 
 
-def refuse_existing(names: Names, asked: Provenance, *, force: bool) -> None:
+def refuse_existing(names: OutputPaths, asked: Provenance, *, force: bool) -> None:
     """Refuse to overwrite anything, unless forced.
 
     Args:

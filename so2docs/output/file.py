@@ -14,7 +14,7 @@ from isal import isal_zlib
 from so2docs.options.choices import Compression
 from so2docs.output import framing, index, journal
 from so2docs.output.journal import Journal, JournalEntry
-from so2docs.output.part_files import Finished, PartFile, begins_with, part_of, remove
+from so2docs.output.part_files import CompleteFile, PartFile, begins_with, part_of, remove
 from so2docs.output.segments import Segment
 
 
@@ -121,7 +121,7 @@ class Output:
         end = framing.end_bytes(self._compression, self.journal.count + segments)
         return self.file.size + data_bytes + fresh + end
 
-    def seal(self, record: bytes = b"", label: str = "") -> Finished:
+    def seal(self, record: bytes = b"", label: str = "") -> CompleteFile:
         """End the stream: what is left to do is to give file and index their names.
 
         Args:

@@ -34,7 +34,7 @@ from so2docs.errors import So2docsError
 from so2docs.output.journal import JournalEntry
 from so2docs.output.lock import output_lock
 from so2docs.output.new_files import NewFiles
-from so2docs.output.part_files import Finished, explain_errors, write_part
+from so2docs.output.part_files import CompleteFile, explain_errors, write_part
 from so2docs.output.side_files import INDEX, side_file
 
 HEADER = b"so2docs index 2\n"
@@ -229,7 +229,7 @@ def read_record(output: str) -> bytes:
 
 def write(
     output: str, entries: Iterable[JournalEntry] | None, end: int, part: str, record: bytes = b""
-) -> Finished:
+) -> CompleteFile:
     """Write the index of an output that is whole, under its temporary name.
 
     Args:

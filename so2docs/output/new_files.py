@@ -15,7 +15,14 @@ from pathlib import Path
 from so2docs.errors import So2docsError
 from so2docs.output import journal
 from so2docs.output.lock import PATIENCE, output_lock
-from so2docs.output.part_files import Finished, explain_errors, part_of, publish, remove, write_part
+from so2docs.output.part_files import (
+    CompleteFile,
+    explain_errors,
+    part_of,
+    publish,
+    remove,
+    write_part,
+)
 from so2docs.output.side_files import INDEX, side_file
 from so2docs.output.targets import check_folder, check_replaceable, refuse_existing
 
@@ -29,7 +36,7 @@ class NewFiles:
     def __init__(self) -> None:
         self._locks = ExitStack()
         self._claimed: list[str] = []
-        self._finished: dict[str, Finished] = {}
+        self._finished: dict[str, CompleteFile] = {}
         self._outdated: list[str] = []
 
     def claim(
@@ -64,7 +71,7 @@ class NewFiles:
         refuse_existing(path, force=force, advice=advice)  # Whoever had the lock may have made it.
         self._claimed.append(path)
 
-    def add(self, path: str, finished: Finished) -> None:
+    def add(self, path: str, finished: CompleteFile) -> None:
         """Give a finished file its name with the others."""
         self._finished[path] = finished
 

@@ -57,7 +57,7 @@ class LostFileError(OutputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class CompleteFile:
     """A file that is whole and on the disk, under its temporary name or the final one.
 
     Attributes:
@@ -72,20 +72,20 @@ class Finished:
     crc: int | None
     label: str = ""
     identity: tuple[int, int, int] | None = field(default=None, compare=False)
-    index: Finished | None = None
+    index: CompleteFile | None = None
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Finished:
+    def from_json(cls, values: dict[str, Any]) -> CompleteFile:
         """A file of an earlier session, from its fields by name."""
         index = values["index"] and cls.from_json(values["index"])
         return cls(values["size"], values["crc"], values["label"], index=index)
 
-    def verified(self, path: str) -> Finished:
+    def verified(self, path: str) -> CompleteFile:
         """The same, if its bytes were compared just now, so that they are not read again."""
         index = self.index and self.index.verified(side_file(path, INDEX))
         return replace(self, identity=_identity(os.stat(part_of(path))), index=index)
 
-    def all_files(self, path: str) -> list[tuple[str, Finished]]:
+    def all_files(self, path: str) -> list[tuple[str, CompleteFile]]:
         """Its index, if there is one, and itself, each with its name."""
         side = [(side_file(path, INDEX), self.index)] if self.index else []
         return [*side, (path, self)]
@@ -192,16 +192,16 @@ class PartFile:
             done += copied
         return done
 
-    def finish(self, label: str = "") -> Finished:
+    def finish(self, label: str = "") -> CompleteFile:
         """Close the file when all of it is on the disk."""
         with self._explained():
             file = self._opened()
             if self.path == "-":
                 file.flush()
-                return Finished(self.size, self.crc, label)
+                return CompleteFile(self.size, self.crc, label)
             os.fsync(file.fileno())
             self.close()
-            return Finished(self.size, self.crc, label, _identity(os.stat(self.part)))
+            return CompleteFile(self.size, self.crc, label, _identity(os.stat(self.part)))
 
     def close(self) -> None:
         """Close the file as it is; what is written next opens it again."""
@@ -233,7 +233,7 @@ def begins_with(path: str, size: int, crc: int) -> bool:
     return not size and found == crc
 
 
-def write_part(path: str, data: bytes) -> Finished:
+def write_part(path: str, data: bytes) -> CompleteFile:
     """Write a small file under its temporary name.
 
     Raises:
@@ -250,7 +250,7 @@ def write_part(path: str, data: bytes) -> Finished:
         raise
 
 
-def finish_file(path: str) -> Finished:
+def finish_file(path: str) -> CompleteFile:
     """Bring a file to the disk that a library wrote under its temporary name.
 
     Raises:
@@ -262,10 +262,10 @@ def finish_file(path: str) -> Finished:
         with open(part, "r+b") as file:
             os.fsync(file.fileno())
         status = os.stat(part)
-        return Finished(status.st_size, None, identity=_identity(status))
+        return CompleteFile(status.st_size, None, identity=_identity(status))
 
 
-def publish(files: Sequence[tuple[str, Finished]]) -> None:
+def publish(files: Sequence[tuple[str, CompleteFile]]) -> None:
     """Give finished files their names, in this order, each after its index.
 
     Raises:

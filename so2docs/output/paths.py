@@ -22,7 +22,7 @@ _TEMPORARY_ENDS = (".part", ".part.pieces", ".part.rest")
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class OutputPaths:
     """Where a conversion writes.
 
     Attributes:

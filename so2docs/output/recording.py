@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from so2docs.counts import Counts
 from so2docs.domain import split_place
-from so2docs.merge import Document, Nesting
+from so2docs.merge import Document, DocumentBuilder
 from so2docs.options.choices import SplitBy
 from so2docs.options.table import Options
 from so2docs.options.values import bounds
@@ -29,7 +29,7 @@ Inside a JSON string each quote has a backslash before it, so the name of a memb
 """
 
 
-def recorded(nested: Nesting, options: Options) -> Iterable[Document]:
+def recorded(nested: DocumentBuilder, options: Options) -> Iterable[Document]:
     """What is written of nested documents, counted in their counts.
 
     Raises:

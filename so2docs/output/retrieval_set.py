@@ -21,8 +21,8 @@ from so2docs.options.request import recipe_of
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.index import Index
-from so2docs.output.part_files import Finished, LostFileError, part_of
-from so2docs.output.paths import Names
+from so2docs.output.part_files import CompleteFile, LostFileError, part_of
+from so2docs.output.paths import OutputPaths
 from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES
 from so2docs.report import Report
 
@@ -58,7 +58,7 @@ def records_path(output: str | os.PathLike[str] | None, given: Mapping[str, Any]
     return str(folder / RECORDS)
 
 
-def finish(names: Names, records: Finished, report: Report) -> list[Finished]:
+def finish(names: OutputPaths, records: CompleteFile, report: Report) -> list[CompleteFile]:
     """Make the files of a retrieval set, which are left to be published.
 
     Args:
@@ -124,7 +124,7 @@ class _Lines:
         self._output.append(compress(bytes(self._held), "none", 0))
         self._held.clear()
 
-    def finish(self, label: str, made: bytes) -> Finished:
+    def finish(self, label: str, made: bytes) -> CompleteFile:
         self._append()
         return self._output.seal(made, label)
 

@@ -13,10 +13,10 @@ from so2docs.errors import OutputError, flag
 from so2docs.options.table import MOST_FILES, UNDATED, Options
 from so2docs.options.values import bounds
 from so2docs.output import formats
-from so2docs.output.document_file import DocumentFile, Unfinished, WriterProgress
+from so2docs.output.document_file import DocumentFile, PartialFile, WriterProgress
 from so2docs.output.index import path_of as index_of
-from so2docs.output.part_files import Finished, explain_errors, publish, remove
-from so2docs.output.paths import Names
+from so2docs.output.part_files import CompleteFile, explain_errors, publish, remove
+from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.segments import Segment
 from so2docs.report import Report
@@ -41,7 +41,7 @@ class Writer:
 
     def __init__(
         self,
-        names: Names,
+        names: OutputPaths,
         options: Options,
         cuts: tuple[int, ...] = (),
         resume: WriterProgress | None = None,
@@ -84,7 +84,7 @@ class Writer:
         files = [file.checkpoint() for file in self._files.values()]
         return WriterProgress(list(self._finished), files)
 
-    def seal(self, report: Report) -> list[Finished]:
+    def seal(self, report: Report) -> list[CompleteFile]:
         """End the last files; what is left to do is to give all their names.
 
         Args:
@@ -110,7 +110,7 @@ class Writer:
         """The file of the next number."""
         return self._file(f"{len(self._finished):05}" if self._form.is_split else "")
 
-    def _file(self, label: str, resume: Unfinished | None = None) -> DocumentFile:
+    def _file(self, label: str, resume: PartialFile | None = None) -> DocumentFile:
         """A file, made if it is new; few are open at a time."""
         if label not in self._files:
             if len(self._files) == MOST_FILES:
@@ -134,7 +134,9 @@ class Writer:
         del self._files[file.label], self._open[file.label]
 
 
-def publish_all(names: Names, files: Sequence[Finished], strays: Finished | None = None) -> None:
+def publish_all(
+    names: OutputPaths, files: Sequence[CompleteFile], strays: CompleteFile | None = None
+) -> None:
     """Give finished files their names, and remove what is left of an earlier output.
 
     Args:

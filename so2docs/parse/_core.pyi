@@ -95,7 +95,7 @@ def select_records(block: tuple[bytes, bytes], low: int, high: int) -> tuple[byt
 def sort_records(blocks: list[tuple[bytes, bytes]]) -> bytearray:
     """Sort the records of a bucket by question, post, table, rank and order in the dump.
 
-    `merge.Nesting` takes them in the same order.
+    `merge.DocumentBuilder` takes them in the same order.
 
     Args:
         blocks: Keys and JSON of each, in the order of the dump.
@@ -131,7 +131,7 @@ def join_records(
     user_ids: array[int],
     users: list[bytes | None] | None,
 ) -> list[tuple[int, int, int, int, bytes | None, int, int, int, int]]:
-    """Join the records of each question id, as `merge.Nesting` and `nest.Nest` do.
+    """Join the records of each question id, as `merge.DocumentBuilder` and `nest.Nest` do.
 
     Args:
         blocks: The blocks that were sorted.

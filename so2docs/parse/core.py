@@ -49,7 +49,7 @@ class Added(NamedTuple):
     last_id: int | None
 
 
-def resolve(wanted: Core) -> Core:
+def choose_core(wanted: Core) -> Core:
     """Decide between the cores.
 
     Args:
@@ -91,7 +91,7 @@ def describe() -> str:
     return f"{built()} core{broken}"
 
 
-def add_canonical(data: bytes, posts: Posts) -> Added | None:
+def add_fast(data: bytes, posts: Posts) -> Added | None:
     """Turn a slice into posts by the compiled core.
 
     Args:

@@ -1,7 +1,7 @@
 """Records of a bucket -> documents by the compiled core, and what it is told about them.
 
-The reference is `merge.gather`, `merge.Nesting` and `nest.Nest`. What the compiled core does not
-take it leaves to them, a question at a time.
+The reference is `merge.gather`, `merge.DocumentBuilder` and `nest.Nest`. What the compiled core
+does not take it leaves to them, a question at a time.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from so2docs.counts import Counts
-from so2docs.merge import Document, Nesting, Records, gather
+from so2docs.merge import Document, DocumentBuilder, Records, gather
 from so2docs.nest import Buffer, Nest
 from so2docs.options.choices import Compression
 from so2docs.options.table import Options
@@ -98,7 +98,7 @@ class WrittenBucket:
 
 
 @contextmanager
-def nesting(task: BucketTask, run: Run | None = None) -> Iterator[Nesting]:
+def nesting(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBuilder]:
     """Read the blocks of a bucket, ready to be nested.
 
     Args:
@@ -120,7 +120,7 @@ def nesting(task: BucketTask, run: Run | None = None) -> Iterator[Nesting]:
                 records = JoinedRecords(blocks, task.ids, users=users, run=run)
             else:
                 records = gather(blocks, task.ids)
-        yield Nesting(
+        yield DocumentBuilder(
             records,
             options.answers_by,
             task.first_question_of,

@@ -8,8 +8,8 @@ from typing import Any
 from so2docs.counts import Counts
 from so2docs.output.document_file import WriterProgress
 from so2docs.output.file import FileProgress
-from so2docs.output.part_files import Finished
-from so2docs.output.paths import Names
+from so2docs.output.part_files import CompleteFile
+from so2docs.output.paths import OutputPaths
 from so2docs.output.writer import publish_all
 from so2docs.report import Report
 
@@ -48,14 +48,14 @@ class Checkpoint:
             Counts.from_json(values["counts"]),
         )
 
-    def files(self, names: Names) -> list[tuple[str, FileProgress | None]]:
+    def files(self, names: OutputPaths) -> list[tuple[str, FileProgress | None]]:
         """The files so far, each with how far it has come."""
         output = [] if self.output is None else self.output.files(names)
         return [*output, (names.strays, self.strays)]
 
 
 @dataclass(slots=True)
-class Sealed:
+class FinalizedOutput:
     """A second pass that has written all: what is left to do is to give the files their names.
 
     Attributes:
@@ -65,21 +65,21 @@ class Sealed:
     """
 
     report: Report
-    files: list[Finished]
-    strays: Finished | None = None
+    files: list[CompleteFile]
+    strays: CompleteFile | None = None
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, in JSON types only."""
         return {**asdict(self), "report": self.report.as_dict()}
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Sealed:
+    def from_json(cls, values: dict[str, Any]) -> FinalizedOutput:
         """What `to_json` returned."""
-        files = [Finished.from_json(file) for file in values["files"]]
-        strays = values["strays"] and Finished.from_json(values["strays"])
+        files = [CompleteFile.from_json(file) for file in values["files"]]
+        strays = values["strays"] and CompleteFile.from_json(values["strays"])
         return cls(Report.from_dict(values["report"]), files, strays)
 
-    def publish(self, names: Names) -> None:
+    def publish(self, names: OutputPaths) -> None:
         """Give the files their names.
 
         Raises:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from so2docs.dump.dump import Chunk, Dump, slices
 from so2docs.dump.ending import closes_within
-from so2docs.errors import MalformedDumpError, Place, flag
+from so2docs.errors import Location, MalformedDumpError, flag
 from so2docs.options.table import Options
 from so2docs.parse import core, posts, repeats, rows
 from so2docs.pipeline import strict
-from so2docs.pipeline.filing import Filing, filing
+from so2docs.pipeline.filing import RowSink, filing
 from so2docs.schema import POSTS, TYPE_NAMES, Table
 from so2docs.store.blocks import Block, BlockReader, BlockWriter, belonging
 from so2docs.store.tally import ChunkTally
@@ -81,8 +81,8 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
             last_id = tally.last_id
             _file_slice(task, steps, tally, offset, data)
             if options.strict and (tally.counts.repaired or found.stray_reasons):
-                place = Place(offset, tally.lines, last_id)
-                raise strict.in_slice(dump, data, place, task.table, options.reserved)
+                location = Location(offset, tally.lines, last_id)
+                raise strict.in_slice(dump, data, location, task.table, options.reserved)
             tally.lines += core.count_lines(data)
             held += len(data)
             if held >= _FLUSH_EVERY:
@@ -145,7 +145,7 @@ def file_kept_chunk(task: FilingTask) -> tuple[FilingTask, list[Block]]:
 
 
 def _file_slice(
-    task: ChunkTask, steps: Filing, tally: ChunkTally, offset: int, data: bytes
+    task: ChunkTask, steps: RowSink, tally: ChunkTally, offset: int, data: bytes
 ) -> None:
     """File a slice by the compiled core if it can be, and by the reference otherwise."""
     added = steps.add_compiled(data)
@@ -186,7 +186,7 @@ def malformed(
     return MalformedDumpError(
         dump.path,
         problem,
-        Place(at, tally.lines + data.count(b"\n", 0, part.position), tally.last_id),
+        Location(at, tally.lines + data.count(b"\n", 0, part.position), tally.last_id),
         advice=advice,
         excerpt=opening + b"\n" + part.raw + closing,
     )

@@ -28,7 +28,7 @@ _MOST_BUFFERED = 48 * 1024 * 1024
 _MOST_KEYS = 16 * 1024 * 1024
 
 
-class Filing:
+class RowSink:
     """What happens to the rows of a chunk.
 
     Attributes:
@@ -84,7 +84,7 @@ class Filing:
             found.strays = bytearray()
 
 
-class _PostFiling(Filing):
+class _PostFiling(RowSink):
     def __init__(self, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, Posts(reserved=options.reserved), writer)
         self._is_compiled = self._is_compiled and not options.needs_rows
@@ -101,10 +101,10 @@ class _PostFiling(Filing):
             self._filter.add(self.found, rows)
 
     def add_compiled(self, data: bytes) -> Added | None:
-        return core.add_canonical(data, self.found) if self._is_compiled else None
+        return core.add_fast(data, self.found) if self._is_compiled else None
 
 
-class _UserFiling(Filing):
+class _UserFiling(RowSink):
     malformed = "malformed_user"
 
     def __init__(self, table: Table, options: Options, writer: BlockWriter) -> None:
@@ -132,7 +132,7 @@ class _UserFiling(Filing):
         super().finish()
 
 
-class _RowFiling(Filing):
+class _RowFiling(RowSink):
     """Comments, links or votes.
 
     The questions of those that the compiled core read are looked up for many slices at once: in
@@ -203,7 +203,9 @@ class Unknown:
 
 
 @contextmanager
-def filing(table: Table, options: Options, posts_map: str, writer: BlockWriter) -> Iterator[Filing]:
+def filing(
+    table: Table, options: Options, posts_map: str, writer: BlockWriter
+) -> Iterator[RowSink]:
     """How the rows of a table are filed; at the end, all are written.
 
     Args:
@@ -216,7 +218,7 @@ def filing(table: Table, options: Options, posts_map: str, writer: BlockWriter) 
     Raises:
         SpillError: The map of the posts is missing.
     """
-    steps: Filing
+    steps: RowSink
     if table == POSTS:
         yield (steps := _PostFiling(options, writer))
     elif not table.kind:

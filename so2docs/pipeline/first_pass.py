@@ -185,21 +185,21 @@ class FirstPass:
 def complete_place(
     error: DumpError, dump: AnyDump, before: Collection[ChunkTally], table: Table = POSTS
 ) -> None:
-    """Turn a place within a chunk into one within the table.
+    """Turn a location within a chunk into one within the table.
 
     Args:
-        error: Gets the place.
+        error: Gets the location.
         dump: The table.
         before: The tallies of the chunks before that one, in order.
         table: Which it is.
     """
-    place = error.place
-    if place is None or place.line is None:
+    location = error.location
+    if location is None or location.line is None:
         return
-    place.row = table.row
-    place.line += dump.first_line
+    location.row = table.row
+    location.line += dump.first_line
     for tally in before:
-        place.line += tally.lines
-    if place.last_id is None:
+        location.line += tally.lines
+    if location.last_id is None:
         ids = [tally.last_id for tally in before if tally.last_id is not None]
-        place.last_id = ids[-1] if ids else None
+        location.last_id = ids[-1] if ids else None

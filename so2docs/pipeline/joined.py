@@ -8,7 +8,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from so2docs.counts import NESTED, Counts
-from so2docs.merge import Block, Document, Nesting
+from so2docs.merge import Block, Document, DocumentBuilder
 from so2docs.nest import Post, Row
 from so2docs.parse import joining
 from so2docs.parse.keys import BUCKET_BITS
@@ -63,7 +63,7 @@ class JoinedRecords:
         self._users = users
         self._run = run
 
-    def documents(self, nesting: Nesting) -> Iterator[Document]:
+    def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
         """Nest all records; groups that the compiled core does not take, by the reference."""
         form = self._form(nesting)
         at, end, enough = 0, len(self._sorted) // _RECORD.size, ENOUGH_BYTES
@@ -83,7 +83,7 @@ class JoinedRecords:
                     left -= found.size
                     yield found
 
-    def _form(self, nesting: Nesting) -> joining.JoinedForm:
+    def _form(self, nesting: DocumentBuilder) -> joining.JoinedForm:
         nested = nesting.counts.tables
         user_ids, users = array("q"), None
         if self._users is not None:
@@ -100,7 +100,7 @@ class JoinedRecords:
             b"" if self._run is None else self._run.closing,
         )
 
-    def _by_reference(self, nesting: Nesting, numbers: range) -> Document | None:
+    def _by_reference(self, nesting: DocumentBuilder, numbers: range) -> Document | None:
         posts: list[Post] = []
         rows: list[Row] = []
         question_id = 0

@@ -15,7 +15,7 @@ from so2docs.options.table import Options
 from so2docs.output import segments
 from so2docs.output.compression import compress_lines
 from so2docs.output.file import Output, matches_checkpoint
-from so2docs.output.paths import Names
+from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.recording import recorded
 from so2docs.output.writer import Writer
@@ -23,7 +23,7 @@ from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.pipeline import bucket, strict
 from so2docs.pipeline.boundaries import Limit, cuts, divide, left_out
 from so2docs.pipeline.bucket import BucketTask, WriteTask, WrittenBucket
-from so2docs.pipeline.checkpoint import Checkpoint, Sealed
+from so2docs.pipeline.checkpoint import Checkpoint, FinalizedOutput
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress, log
 from so2docs.report import Report
@@ -42,7 +42,7 @@ class SecondPass:
         self,
         spill: Spill,
         options: Options,
-        names: Names,
+        names: OutputPaths,
         first_question_of: dict[int, int],
         *,
         users: UserTable | None = None,
@@ -59,7 +59,7 @@ class SecondPass:
         self.buckets = spill.buckets()
         self.cuts: tuple[int, ...] = ()
 
-    def run(self, workers: Workers, report: Report) -> Sealed:
+    def run(self, workers: Workers, report: Report) -> FinalizedOutput:
         """Nest every bucket after the last checkpoint, in ascending order."""
         names = self.names
         saved = self.checkpoint()
@@ -181,7 +181,9 @@ class SecondPass:
         if self.options.filters.limit is not None:
             state.counts += left_out(self.spill, self.buckets, state.next_id)
 
-    def seal(self, state: Checkpoint, report: Report, output: Writer, strays: Output) -> Sealed:
+    def seal(
+        self, state: Checkpoint, report: Report, output: Writer, strays: Output
+    ) -> FinalizedOutput:
         """Check that every row went somewhere, and end the files.
 
         The spill remembers it before the files get their names, so that a kill between two names
@@ -201,7 +203,7 @@ class SecondPass:
         if self.options.form.is_split:
             first, last = (self.names.file(file.label) for file in (files[0], files[-1]))
             report.first_file, report.last_file = first, last
-        sealed = Sealed(report, files, of_strays)
+        sealed = FinalizedOutput(report, files, of_strays)
         self.spill.put("sealed", sealed.to_json())
         return sealed
 

@@ -15,11 +15,11 @@ from so2docs.options.table import Options, RunOptions
 from so2docs.output import retrieval_set
 from so2docs.output.existing import refuse_existing
 from so2docs.output.part_files import LostFileError
-from so2docs.output.paths import Names
+from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.parse import repeats
 from so2docs.pipeline import maps, resume, totals
-from so2docs.pipeline.checkpoint import Sealed
+from so2docs.pipeline.checkpoint import FinalizedOutput
 from so2docs.pipeline.first_pass import FirstPass
 from so2docs.pipeline.second_pass import SecondPass
 from so2docs.pipeline.worker import peak_memory
@@ -44,7 +44,7 @@ class Session:
         posts: TableFile,
         spill: Spill,
         options: Options,
-        names: Names,
+        names: OutputPaths,
         run: RunOptions,
         *,
         tables: Mapping[str, TableFile] | None = None,
@@ -104,7 +104,7 @@ class Session:
             force: Overwrite an existing output.
         """
         if sealed := self.spill.get("sealed"):
-            done = Sealed.from_json(sealed)
+            done = FinalizedOutput.from_json(sealed)
             try:
                 self.publish(done)
             except LostFileError as lost:
@@ -138,7 +138,7 @@ class Session:
         self.publish(done)
         return report
 
-    def publish(self, done: Sealed) -> None:
+    def publish(self, done: FinalizedOutput) -> None:
         """Give finished files their names, after those of the recipe are made."""
         if self.names.made_of_it and not done.files[0].label:
             done.files = retrieval_set.finish(self.names, done.files[0], done.report)

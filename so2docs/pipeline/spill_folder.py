@@ -9,17 +9,17 @@ from pathlib import Path
 
 from so2docs.errors import SpillError, SpillTakenError, resumable
 from so2docs.output.lock import temporary_folder
-from so2docs.output.paths import Names
+from so2docs.output.paths import OutputPaths
 from so2docs.spill import Spill
 from so2docs.store.spill_files import clear
 
 
-def folder_of(names: Names) -> Path:
+def folder_of(names: OutputPaths) -> Path:
     """The folder of the spill, where the output is a file."""
     return Path(names.work_folder or ".", f"{os.path.basename(names.output)}.spill")
 
 
-def has_spill(names: Names) -> bool:
+def has_spill(names: OutputPaths) -> bool:
     """Whether an earlier session left a spill to resume from."""
     if names.output == "-":
         return False
@@ -29,7 +29,7 @@ def has_spill(names: Names) -> bool:
     return folder.exists()
 
 
-def has_sealed_spill(names: Names) -> bool:
+def has_sealed_spill(names: OutputPaths) -> bool:
     """Whether an earlier session wrote all of the output, but did not come to its very end."""
     if not has_spill(names):
         return False
@@ -39,7 +39,9 @@ def has_sealed_spill(names: Names) -> bool:
 
 
 @contextmanager
-def opened_spill(names: Names, *, restart: bool = False, is_once: bool = False) -> Iterator[Spill]:
+def opened_spill(
+    names: OutputPaths, *, restart: bool = False, is_once: bool = False
+) -> Iterator[Spill]:
     """The spill of this output; one of its own for each conversion to standard output.
 
     What ends the block says whether the same call resumes: there is nothing to resume before the

@@ -1,4 +1,4 @@
-"""What `strict` refuses: anything that has to be repaired or left out, with its place.
+"""What `strict` refuses: anything that has to be repaired or left out, with its location.
 
 Looks closer only at what is refused anyway, so that a sound dump costs nothing.
 """
@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from so2docs.dump.dump import Dump
-from so2docs.errors import Place, StrictError, flag
+from so2docs.errors import Location, StrictError, flag
 from so2docs.parse import posts, rows, table_rows
 from so2docs.parse.posts import Posts
 from so2docs.schema import POSTS, RESERVED, TABLES, Table
@@ -23,7 +23,7 @@ _ADVICE = f"without {flag('strict', True)}, it would be converted and counted in
 def in_slice(
     dump: Dump,
     data: bytes,
-    place: Place,
+    location: Location,
     table: Table = POSTS,
     reserved: frozenset[str] = RESERVED,
 ) -> StrictError:
@@ -32,12 +32,12 @@ def in_slice(
     Args:
         dump: The dump.
         data: A slice that has such a row.
-        place: Where it starts.
+        location: Where it starts.
         table: What it is a slice of.
         reserved: Names that no attribute of a post may have.
     """
     opening, closing = dump.frame
-    last_id = place.last_id
+    last_id = location.last_id
     # One of the rows has a problem: the slice had.
     position, raw, problem = 0, data, None
     for position, raw in rows.pieces(data):  # noqa: B007
@@ -49,11 +49,11 @@ def in_slice(
             last_id = ids[-1] if ids and ids[-1] is not None else last_id
         if problem:
             break
-    line = None if place.line is None else place.line + data.count(b"\n", 0, position)
+    line = None if location.line is None else location.line + data.count(b"\n", 0, position)
     return StrictError(
         dump.path,
         f"{problem} in the row",
-        Place(place.offset + position, line, last_id),
+        Location(location.offset + position, line, last_id),
         advice=_ADVICE,
         excerpt=opening + b"\n" + raw + closing,
     )

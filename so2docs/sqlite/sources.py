@@ -11,7 +11,7 @@ from so2docs.api.convert import documents
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import published_host, site_of
 from so2docs.output.existing import provenance_of
-from so2docs.output.paths import Names
+from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.progress import bar
 from so2docs.reader.file_kinds import is_output, not_read_back, start_of
@@ -40,7 +40,7 @@ class DocumentSource:
     def stem(self) -> str:
         """The name without folder and extensions."""
         if self.is_output:
-            return os.path.basename(Names(self.name, None).stem)
+            return os.path.basename(OutputPaths(self.name, None).stem)
         return site_of(self.name) if self.name not in ("", "-") else "questions"
 
     @property

@@ -73,7 +73,7 @@ def test_html_of_a_report_escapes_names() -> None:
 
 
 def test_report_notices_a_row_that_went_nowhere() -> None:
-    with pytest.raises(so2docs.AccountingError, match="3 rows were read but 2 accounted for"):
+    with pytest.raises(so2docs.InternalError, match="3 rows were read but 2 accounted for"):
         so2docs.Report(dump="Posts.xml", output="q", rows=3, questions=1, answers=1).check()
 
 

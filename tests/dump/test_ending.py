@@ -48,7 +48,7 @@ def outcome(dump: Path, **options: Any) -> object:
     try:
         report = so2docs.convert(dump, output, jobs=1, force=True, restart=True, **options)
     except so2docs.DumpError as error:
-        return type(error), error.problem, str(error.place), error.excerpt
+        return type(error), error.problem, str(error.location), error.excerpt
     return output.read_bytes(), report.strays, report.rows
 
 

@@ -296,7 +296,7 @@ def test_place_in_a_damaged_file(bad_row: Path, output: Path) -> None:
     bad_row.write_bytes(gzip.compress(whole)[:-40_000])
     with pytest.raises(so2docs.TruncatedDumpError, match="is a gzip file that is cut") as failed:
         so2docs.convert(bad_row, output, jobs=1, chunk_bytes=10_000)
-    place = failed.value.place
+    place = failed.value.location
     assert place is not None
     assert place.offset > len(whole) // 2
     assert place.line == 1 + whole[: place.offset].count(b"\n")
@@ -312,13 +312,13 @@ def test_place_where_the_dump_in_an_archive_ends(
     plain = given(cut)
     with pytest.raises(so2docs.TruncatedDumpError) as same:
         so2docs.convert(plain, output, jobs=1, restart=True)
-    assert failed.value.place == same.value.place
+    assert failed.value.location == same.value.location
 
 
 def test_two_dumps_in_one(given: Callable[[bytes], Path], output: Path) -> None:
     with pytest.raises(so2docs.MalformedDumpError, match="after its closing </posts>") as failed:
         so2docs.convert(given(gzip.compress(PLAIN + PLAIN)), output, jobs=1, chunk_bytes=1000)
-    place = failed.value.place
+    place = failed.value.location
     assert place is not None
     assert place.offset == PLAIN.rindex(b"<row ")
     assert place.line == 1 + PLAIN.count(b"\n", 0, place.offset)
@@ -416,9 +416,9 @@ def bad_row(output: Path) -> Path:
 def test_goes_on_after_a_failure(bad_row: Path, output: Path) -> None:
     with pytest.raises(so2docs.MalformedDumpError) as failed:
         so2docs.convert(bad_row, output, jobs=1, chunk_bytes=10_000)
-    assert failed.value.place is not None
-    assert failed.value.place.last_id == 1900
-    assert failed.value.place.line == 1902
+    assert failed.value.location is not None
+    assert failed.value.location.last_id == 1900
+    assert failed.value.location.line == 1902
     report = so2docs.convert(bad_row, output, jobs=1, skip_malformed=True)
     assert report.resumed
     assert report.rows == 1999

@@ -62,7 +62,7 @@ def test_cut_at_every_byte(tmp_path: Path) -> None:
         assert isinstance(error, so2docs.TruncatedDumpError)
         good = re.findall(rb'<row Id="([0-9]+)"[^<]*" />', whole[:cut])
         last_id = int(good[-1]) if good else None
-        assert error.place == so2docs.Place(cut, 1 + whole.count(b"\n", 0, cut), last_id)
+        assert error.location == so2docs.Location(cut, 1 + whole.count(b"\n", 0, cut), last_id)
         check_excerpt(error, tmp_path)
 
 
@@ -117,13 +117,13 @@ def test_nothing_between_rows_is_lost(name: str, chunk_bytes: int | None, tmp_pa
     dump = write_dump(tmp_path / "Posts.xml", *first, *rows)
     error = failure(dump, tmp_path, chunk_bytes=chunk_bytes)
     assert isinstance(error, so2docs.MalformedDumpError)
-    assert error.place is not None
+    assert error.location is not None
     # The piece that does not parse starts with the row before, or with the half row itself.
     start = len(START) + len(b"".join(first)) + len(rows[0])
     is_half = name == "half-a-row"
-    assert error.place.offset == start + (len(rows[1]) if is_half else 2)
-    assert error.place.line == 8 + is_half
-    assert error.place.last_id == 1 + is_half
+    assert error.location.offset == start + (len(rows[1]) if is_half else 2)
+    assert error.location.line == 8 + is_half
+    assert error.location.last_id == 1 + is_half
     assert "is not well-formed XML" in str(error)
     assert "leave such rows out with skip_malformed=True" in str(error)
     check_excerpt(error, tmp_path)
@@ -184,7 +184,8 @@ def test_forbidden_character(form: bytes, tmp_path: Path) -> None:
     assert (found[0]["Title"], len(found), report.repaired_characters) == ("\u00e9", 3, 1)
     error = failure(dump, tmp_path, strict=True)
     assert isinstance(error, so2docs.StrictError)
-    assert str(error.place) == f"at byte {dump.read_bytes().index(bad) + 2}, line 4, after post 1"
+    at = dump.read_bytes().index(bad) + 2
+    assert str(error.location) == f"at byte {at}, line 4, after post 1"
     assert error.problem == ("has 1 forbidden characters (strict: nothing is repaired) in the row")
     check_excerpt(error, tmp_path, strict=True)
 

@@ -129,8 +129,8 @@ def test_two_dumps_in_one_file(tmp_path: Path) -> None:
     dump.write_bytes(first + b"\n" + dump_of(question(3)))
     with pytest.raises(so2docs.MalformedDumpError) as caught:
         convert(dump)
-    assert caught.value.place is not None
-    assert caught.value.place.offset == first.index(b'<row Id="2"')
+    assert caught.value.location is not None
+    assert caught.value.location.offset == first.index(b'<row Id="2"')
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_a_section_with_a_row_is_refused(
     error = refused(dump, skip_malformed=skip_malformed, chunk_bytes=chunk_bytes)
     what = {"cdata": "a CDATA section", "instruction": "a processing instruction"}
     assert error.problem == f"has {what.get(kind, 'a comment')} that contains <row or has no end"
-    assert error.place == so2docs.Place(len(before), before.count(b"\n") + 1, 2)
+    assert error.location == so2docs.Location(len(before), before.count(b"\n") + 1, 2)
     assert error.advice == "remove it from the dump"
     assert "skip" not in str(error)
     assert error.excerpt_path is not None

@@ -79,7 +79,7 @@ def test_the_place_of_a_row(
     # The last vote has no Id, so that the one before is named.
     last_id = {"Votes.xml": 1, "Users.xml": 8}.get(file, 2)
     place = (folder / file).read_bytes().rindex(b"<row ")
-    assert str(error.place) == f"at byte {place}, line 4, after {ROW_OF[file]} {last_id}"
+    assert str(error.location) == f"at byte {place}, line 4, after {ROW_OF[file]} {last_id}"
     assert error.excerpt is not None
     assert ROWS[reason].encode() in error.excerpt
 

@@ -17,7 +17,7 @@ from so2docs.errors import OutputError
 from so2docs.options.choices import compression_of
 from so2docs.output.compression import compress
 from so2docs.output.file import FileProgress, Output, matches_checkpoint
-from so2docs.output.part_files import Finished, LostFileError, PartFile, publish, write_part
+from so2docs.output.part_files import CompleteFile, LostFileError, PartFile, publish, write_part
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 
@@ -117,7 +117,7 @@ def test_a_file_is_published_once_and_found_again(is_resumed: bool, tmp_path: Pa
     part.write(b"abc")
     finished = part.finish()
     if is_resumed:
-        finished = Finished.from_json(asdict(finished))
+        finished = CompleteFile.from_json(asdict(finished))
     for _ in range(2):
         publish([(str(path), finished)])
         assert os.listdir(tmp_path) == ["x.jsonl"]
@@ -141,7 +141,7 @@ def test_another_file_of_the_same_size_does_not_pass_for_it(
         part.write(b"latter")
         files.append((path, part.finish()))
     if is_resumed:
-        files = [(path, Finished.from_json(asdict(file))) for path, file in files]
+        files = [(path, CompleteFile.from_json(asdict(file))) for path, file in files]
     Path(f"{paths[1]}.part").unlink()
     Path(f"{paths[1]}{there}").write_bytes(b"alters")
     with pytest.raises(LostFileError, match=r"b\.part: is gone, or not what was written"):

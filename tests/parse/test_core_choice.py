@@ -19,11 +19,11 @@ either = pytest.mark.parametrize("name", ["python", pytest.param("compiled", mar
 @either
 def test_auto_is_what_the_variable_says(name: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(core.VARIABLE, name)
-    assert core.resolve("auto") == name
+    assert core.choose_core("auto") == name
     monkeypatch.setenv(core.VARIABLE, "auto")
-    assert core.resolve("auto") == core.built()
+    assert core.choose_core("auto") == core.built()
     monkeypatch.delenv(core.VARIABLE)
-    assert core.resolve("auto") == core.built()
+    assert core.choose_core("auto") == core.built()
 
 
 @either
@@ -31,17 +31,17 @@ def test_what_is_asked_for_goes_before_the_variable(
     name: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(core.VARIABLE, "rust")
-    assert core.resolve(name) == name
+    assert core.choose_core(name) == name
     with pytest.raises(so2docs.OptionError, match="SO2DOCS_CORE is 'rust'; it must be"):
-        core.resolve("auto")
+        core.choose_core("auto")
 
 
 def test_auto_is_python_where_nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "_core", None)
     monkeypatch.delenv(core.VARIABLE, raising=False)
-    assert core.resolve("auto") == "python"
+    assert core.choose_core("auto") == "python"
     with pytest.raises(so2docs.OptionError, match="install a C compiler"):
-        core.resolve("compiled")
+        core.choose_core("compiled")
 
 
 def test_another_name_is_refused(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def as_block(records: list[Record]) -> tuple[bytes, bytes]:
     return b"".join(keys), b"".join(record[4] for record in records)
 
 
-def outcome(nesting: merge.Nesting) -> Any:
+def outcome(nesting: merge.DocumentBuilder) -> Any:
     """What comes of it, in the end."""
     documents = [(found.question_id, b"".join(found.parts), found.size) for found in nesting]
     return documents, nesting.strays, nesting.counts
@@ -127,8 +127,8 @@ def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options:
     """What comes of it by the reference, and by the compiled core."""
     users: Any = SomeUsers() if "users" in tables else None
     nests = [Nest(tables, users) if tables else None for _ in range(2)]
-    reference = merge.Nesting(merge.gather(blocks, ids), *order, nest=nests[0], **options)
-    compiled = merge.Nesting(
+    reference = merge.DocumentBuilder(merge.gather(blocks, ids), *order, nest=nests[0], **options)
+    compiled = merge.DocumentBuilder(
         joined.JoinedRecords(blocks, ids, users=users), *order, nest=nests[1], **options
     )
     return [outcome(reference), outcome(compiled)]
@@ -159,7 +159,7 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
     tallies = []
     for run in (None, joined.Run(b"}\n", size)):
         nest = Nest(tables, users) if tables else None
-        nesting = merge.Nesting(
+        nesting = merge.DocumentBuilder(
             joined.JoinedRecords(blocks, WHOLE, users=users, run=run), nest=nest
         )
         segments.append([])
@@ -181,7 +181,7 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
 def test_documents_that_nobody_looks_at_come_in_runs() -> None:
     posts = [(n, n, 0, QUESTION, b'{"Id":%d}' % n) for n in range(1, 9)]
     stray = (4, 20, 0, REJECTED_ANSWER, b"")
-    nesting = merge.Nesting(
+    nesting = merge.DocumentBuilder(
         joined.JoinedRecords([as_block([*posts, stray])], WHOLE, run=joined.Run(b"}\n", 35))
     )
     assert [(found.question_id, found.run) for found in nesting] == [(1, 3), (4, 0), (5, 1), (6, 3)]

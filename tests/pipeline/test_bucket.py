@@ -68,7 +68,7 @@ def test_the_compiled_core_leaves_only_odd_questions_to_the_reference(
     left = []
     by_reference = JoinedRecords._by_reference
 
-    def count(records: JoinedRecords, nesting: merge.Nesting, numbers: range) -> Any:
+    def count(records: JoinedRecords, nesting: merge.DocumentBuilder, numbers: range) -> Any:
         left.append(numbers)
         return by_reference(records, nesting, numbers)
 

@@ -15,8 +15,8 @@ import pytest
 
 from so2docs.errors import (
     ChangedDumpError,
+    Location,
     MalformedDumpError,
-    Place,
     So2docsError,
     WorkerDiedError,
 )
@@ -46,7 +46,7 @@ def late(task: int) -> tuple[int, int]:
 def failing(task: int) -> int:
     if task == 3:
         raise MalformedDumpError(
-            "Posts.xml", "is bent", Place(5, 2, 1), advice="do", excerpt=b"<posts>"
+            "Posts.xml", "is bent", Location(5, 2, 1), advice="do", excerpt=b"<posts>"
         )
     return task
 

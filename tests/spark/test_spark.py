@@ -469,6 +469,6 @@ def test_nesting_puts_the_site_before_the_answers() -> None:
     found = posts.Posts()
     posts.add(found, [{"Id": "1", "PostTypeId": "1"}])
     block = (bytes(found.buckets[0].keys), bytes(found.buckets[0].json))
-    nesting = merge.Nesting(merge.gather([block], range(10)), extra=b'"Site":"a \\"b\\""')
+    nesting = merge.DocumentBuilder(merge.gather([block], range(10)), extra=b'"Site":"a \\"b\\""')
     lines = [b"".join(document.parts) for document in nesting]
     assert lines == [b'{"Id":1,"PostTypeId":1,"Site":"a \\"b\\"","Answers":[]']

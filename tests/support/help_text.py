@@ -8,7 +8,7 @@ from so2docs.cli import COMMANDS, cli
 
 
 def commands() -> list[str]:
-    """Names of all commands."""
+    """OutputPaths of all commands."""
     return list(COMMANDS)
 
 

@@ -41,7 +41,7 @@ def check(data: bytes, folder: Path) -> str:
                 path.unlink() if path.is_file() else spill.clear(path)
         try:
             report = so2docs.convert(dump, output, jobs=1, chunk_bytes=chunk_bytes)
-        except so2docs.AccountingError:
+        except so2docs.InternalError:
             raise
         except so2docs.So2docsError as error:
             assert not output.exists(), "an output after an error"

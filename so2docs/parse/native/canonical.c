@@ -19,7 +19,7 @@
    same with the numbers and reserved names of their own: every one has an `Id`, and all but users a
    `PostId`; votes have a `VoteTypeId` of 32 bits.
 
-   Everything else is NOT_CANONICAL, well-formed or not: the caller then takes the lxml way for the
+   Everything else is FALLBACK, well-formed or not: the caller then takes the lxml way for the
    whole slice, so that only what is proven to come out the same is done here. The tests compare
    both on the same bytes. */
 
@@ -143,11 +143,11 @@ static inline Meaning meaning_in_table(Name name, Kind table)
 }
 
 /* Read a name, the equals sign and the opening quote. */
-static inline Verdict read_name(Reader *in, Name *name)
+static inline Status read_name(Reader *in, Name *name)
 {
     name->at = in->at;
     if (in->at == in->end || !is_name_start(*in->at)) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     while (in->at < in->end
            && (is_name_start(*in->at) || is_digit(*in->at) || *in->at == '.' || *in->at == '-')) {
@@ -156,29 +156,29 @@ static inline Verdict read_name(Reader *in, Name *name)
     name->size = (size_t)(in->at - name->at);
     int is_xml = name->size >= 3 && (name->at[0] | 0x20) == 'x' && (name->at[1] | 0x20) == 'm'
                  && (name->at[2] | 0x20) == 'l';
-    return !is_xml && SKIP(in, "=\"") ? CANONICAL : NOT_CANONICAL;
+    return !is_xml && SKIP(in, "=\"") ? OK : FALLBACK;
 }
 
 /* Keep a name, unless the row has it already. */
-static inline Verdict add_name(Row *row, Name name)
+static inline Status add_name(Row *row, Name name)
 {
     Byte first = name.at[0], last = name.at[name.size - 1];
     uint64_t hash = (uint64_t)1 << ((first * 5u + last * 7u + name.size * 11u) % 64);
     if (row->count == MOST_ATTRIBUTES || name.size > MOST_NAME_BYTES) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     for (size_t i = 0; (row->hashes & hash) && i < row->count; i++) {
         const Name *other = &row->names[i];
         if (other->size == name.size && memcmp(other->at, name.at, name.size) == 0) {
-            return NOT_CANONICAL;
+            return FALLBACK;
         }
     }
     row->hashes |= hash;
     row->names[row->count++] = name;
-    return CANONICAL;
+    return OK;
 }
 
-static Verdict put_attribute(Reader *in, Row *row, Posts *posts)
+static Status put_attribute(Reader *in, Row *row, Posts *posts)
 {
     Name name;
     Buffer *json = &posts->json;
@@ -197,13 +197,13 @@ static Verdict put_attribute(Reader *in, Row *row, Posts *posts)
     switch (meaning) {
     case TEXT:
         if (name.size == posts->reserved_size && memcmp(name.at, posts->reserved, name.size) == 0) {
-            return NOT_CANONICAL;
+            return FALLBACK;
         }
         return put_string(in, json);
     case TAGS:
         return put_tags(in, json, &posts->tags);
     case RESERVED:
-        return NOT_CANONICAL;
+        return FALLBACK;
     default:
         return put_number(in, json, &row->numbers[meaning]);
     }
@@ -211,14 +211,14 @@ static Verdict put_attribute(Reader *in, Row *row, Posts *posts)
 
 /* ---- Rows ---- */
 
-static Verdict count_other_type(Posts *posts, int64_t type)
+static Status count_other_type(Posts *posts, int64_t type)
 {
     size_t i = 0;
     while (i < posts->other_types_count && posts->other_types[i].type != type) {
         i++;
     }
     if (i == MOST_OTHER_TYPES) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     if (i == posts->other_types_count) {
         posts->other_types[i].type = type;
@@ -226,10 +226,10 @@ static Verdict count_other_type(Posts *posts, int64_t type)
         posts->other_types_count++;
     }
     posts->other_types[i].rows++;
-    return CANONICAL;
+    return OK;
 }
 
-static Verdict put_integer(Buffer *out, int64_t number)
+static Status put_integer(Buffer *out, int64_t number)
 {
     char bytes[8];
     set_integer(bytes, number);
@@ -237,11 +237,11 @@ static Verdict put_integer(Buffer *out, int64_t number)
 }
 
 /* Give the JSON object that starts at `start` its key; drop it if its type is another. */
-static Verdict add_post(const Row *row, size_t start, Posts *posts)
+static Status add_post(const Row *row, size_t start, Posts *posts)
 {
     const unsigned required = 1u << ID | 1u << POST_TYPE_ID;
     if ((row->has & required) != required) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     int64_t kind = row->numbers[POST_TYPE_ID];
     posts->rows++;
@@ -251,7 +251,7 @@ static Verdict add_post(const Row *row, size_t start, Posts *posts)
         return count_other_type(posts, kind);
     }
     if (kind == ANSWER && !(row->has & 1u << PARENT_ID)) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     Meaning rank = kind == QUESTION ? ACCEPTED_ANSWER_ID : SCORE;
     int64_t unranked = kind == QUESTION ? row->numbers[ID] : 0;
@@ -262,7 +262,7 @@ static Verdict add_post(const Row *row, size_t start, Posts *posts)
 }
 
 /* The names of links' types: `schema.LINK_TYPES`. */
-static Verdict put_link_type(Buffer *json, int64_t type)
+static Status put_link_type(Buffer *json, int64_t type)
 {
     if (type == 1) {
         return PUT_LITERAL(json, ",\"LinkType\":\"linked\"");
@@ -276,13 +276,13 @@ static Verdict put_link_type(Buffer *json, int64_t type)
 }
 
 /* Give a row of another table its key. */
-static Verdict add_record(const Row *row, size_t start, Posts *posts)
+static Status add_record(const Row *row, size_t start, Posts *posts)
 {
     unsigned required = 1u << ID;
     required |= posts->table == USERS ? 0 : 1u << POST_ID;
     required |= posts->table == VOTE ? 1u << VOTE_TYPE_ID : 0;
     if ((row->has & required) != required) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     posts->rows++;
     posts->last_id = row->numbers[ID];
@@ -291,7 +291,7 @@ static Verdict add_record(const Row *row, size_t start, Posts *posts)
         posts->json.size = start;
         int64_t type = row->numbers[VOTE_TYPE_ID];
         if (type < INT32_MIN || type > INT32_MAX) {
-            return NOT_CANONICAL;
+            return FALLBACK;
         }
         rank = type * ((int64_t)1 << 32) + 1; /* One vote: `table_rows.votes_of`. */
     } else if (posts->table == LINK && row->has & 1u << LINK_TYPE_ID) {
@@ -337,7 +337,7 @@ static void count_votes(Buffer *keys)
     keys->size = (size_t)(last - keys->bytes) + KEY_BYTES;
 }
 
-static Verdict convert_row(Reader *in, Posts *posts)
+static Status convert_row(Reader *in, Posts *posts)
 {
     Row row;
     row.count = row.kept = 0;
@@ -345,7 +345,7 @@ static Verdict convert_row(Reader *in, Posts *posts)
     row.has = 0;
     size_t start = posts->json.size;
     if (!SKIP(in, "<row")) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     for (;;) {
         const Byte *before = in->at;
@@ -354,7 +354,7 @@ static Verdict convert_row(Reader *in, Posts *posts)
             break;
         }
         if (in->at == before) {
-            return NOT_CANONICAL;
+            return FALLBACK;
         }
         TRY(put_attribute(in, &row, posts));
     }
@@ -362,11 +362,11 @@ static Verdict convert_row(Reader *in, Posts *posts)
     return posts->table == POSTS ? add_post(&row, start, posts) : add_record(&row, start, posts);
 }
 
-Verdict convert_rows(const char *slice, size_t size, Posts *posts)
+Status convert_rows(const char *slice, size_t size, Posts *posts)
 {
     Reader in = {(const Byte *)slice, (const Byte *)slice + size};
     if (size > MOST_SLICE_BYTES) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     skip_spaces(&in);
     while (in.at < in.end) {
@@ -376,7 +376,7 @@ Verdict convert_rows(const char *slice, size_t size, Posts *posts)
     if (posts->table == VOTE) {
         count_votes(&posts->keys);
     }
-    return CANONICAL;
+    return OK;
 }
 
 void free_posts(Posts *posts)

@@ -165,10 +165,10 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
         return NULL;
     }
     posts.reserved_size = (size_t)reserved_size;
-    Verdict verdict = convert_rows(bytes, (size_t)size, &posts);
-    if (verdict == NOT_CANONICAL) {
+    Status status = convert_rows(bytes, (size_t)size, &posts);
+    if (status == FALLBACK) {
         result = Py_NewRef(Py_None);
-    } else if (verdict == NO_MEMORY) {
+    } else if (status == NO_MEMORY) {
         PyErr_NoMemory();
     } else if (append_posts(&posts, buckets, new_bucket, bucket_bits) == 0
                && append_pairs(pairs, &posts.keys) == 0) {
@@ -210,10 +210,10 @@ static PyObject *read_table(PyObject *module, PyObject *args)
     if (PyBytes_AsStringAndSize(data, &bytes, &size) < 0) {
         return NULL;
     }
-    Verdict verdict = convert_rows(bytes, (size_t)size, &posts);
-    if (verdict == NOT_CANONICAL) {
+    Status status = convert_rows(bytes, (size_t)size, &posts);
+    if (status == FALLBACK) {
         result = Py_NewRef(Py_None);
-    } else if (verdict == NO_MEMORY) {
+    } else if (status == NO_MEMORY) {
         PyErr_NoMemory();
     } else {
         PyObject *last_id = posts.rows == 0 ? Py_NewRef(Py_None)

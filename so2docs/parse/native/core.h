@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { CANONICAL, NOT_CANONICAL, NO_MEMORY } Verdict;
+typedef enum { OK, FALLBACK, NO_MEMORY } Status;
 
 #define TRY(step)                             \
     do {                                      \
-        Verdict verdict_ = (step);            \
-        if (verdict_ != CANONICAL) {          \
-            return verdict_;                  \
+        Status status_ = (step);            \
+        if (status_ != OK) {          \
+            return status_;                  \
         }                                     \
     } while (0)
 
@@ -74,10 +74,10 @@ typedef struct {
 } Buffer;
 
 /* Make room for `more` bytes. */
-static inline Verdict reserve(Buffer *buffer, size_t more)
+static inline Status reserve(Buffer *buffer, size_t more)
 {
     if (buffer->capacity - buffer->size >= more) {
-        return CANONICAL;
+        return OK;
     }
     if (more > SIZE_MAX / 4 || buffer->size > SIZE_MAX / 4) {
         return NO_MEMORY;
@@ -92,15 +92,15 @@ static inline Verdict reserve(Buffer *buffer, size_t more)
     }
     buffer->bytes = bytes;
     buffer->capacity = capacity;
-    return CANONICAL;
+    return OK;
 }
 
-static inline Verdict put(Buffer *out, const void *bytes, size_t size)
+static inline Status put(Buffer *out, const void *bytes, size_t size)
 {
     TRY(reserve(out, size));
     memcpy(out->bytes + out->size, bytes, size);
     out->size += size;
-    return CANONICAL;
+    return OK;
 }
 
 #define PUT_LITERAL(out, literal) put(out, literal, sizeof(literal) - 1)
@@ -146,16 +146,16 @@ static inline int is_digit(Byte byte)
 /* ---- values.c: values of attributes to JSON; each reads the quote that ends the value, too ---- */
 
 /* Write a text as it is between the quotes of a JSON string. */
-Verdict put_text(Reader *in, Buffer *out);
+Status put_text(Reader *in, Buffer *out);
 
 /* Write a text as a JSON string. */
-Verdict put_string(Reader *in, Buffer *out);
+Status put_string(Reader *in, Buffer *out);
 
 /* Write a canonical number. */
-Verdict put_number(Reader *in, Buffer *out, int64_t *number);
+Status put_number(Reader *in, Buffer *out, int64_t *number);
 
 /* Write the text of `Tags` as a JSON array; `tags` is for the text before it is split. */
-Verdict put_tags(Reader *in, Buffer *out, Buffer *tags);
+Status put_tags(Reader *in, Buffer *out, Buffer *tags);
 
 /* ---- canonical.c: rows to keys and JSON objects ---- */
 
@@ -185,8 +185,8 @@ typedef struct {
 
 /* Convert a slice of whole rows. In the keys of a table's rows, the question id is the post id until
    somebody knows better; of votes there is one key for each post and type, in ascending order; users
-   have their `Id` and the size of their JSON. Unless it is CANONICAL, `posts` can only be freed. */
-Verdict convert_rows(const char *slice, size_t size, Posts *posts);
+   have their `Id` and the size of their JSON. Unless it is OK, `posts` can only be freed. */
+Status convert_rows(const char *slice, size_t size, Posts *posts);
 
 void free_posts(Posts *posts);
 
@@ -249,8 +249,8 @@ typedef struct {
 Py_ssize_t place_of(const Py_buffer *ids, int64_t id);
 
 /* Write a post with what belongs to it: `count` records that follow it, sorted. Counts rows and
-   votes by kind. NOT_CANONICAL if only the reference knows what to write. All are in `held`. */
-Verdict put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
+   votes by kind. FALLBACK if only the reference knows what to write. All are in `held`. */
+Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
                  Buffer *out, int64_t *counts);
 
 /* ---- What Python calls, described in `_core.pyi` ---- */

@@ -96,7 +96,7 @@ static void order_by_votes(Post *posts, Py_ssize_t count)
 }
 
 /* Write a document, all but its closing brace; `size` grows by the bytes of the posts in it. */
-static Verdict put_document(const Post *posts, Py_ssize_t count, const Blocks *held,
+static Status put_document(const Post *posts, Py_ssize_t count, const Blocks *held,
                             const Form *form, Buffer *out, Py_ssize_t *size, int64_t *counts)
 {
     size_t start = out->size;
@@ -126,9 +126,9 @@ static int are_held(const Blocks *held, const Record *group, Py_ssize_t count)
     return 1;
 }
 
-/* Write the document of a group; NOT_CANONICAL, with nothing changed, if that is for the reference.
+/* Write the document of a group; FALLBACK, with nothing changed, if that is for the reference.
    Where memory is missing or the blocks are others, an error is set. */
-static Verdict join_group(const Record *group, Py_ssize_t count, const Blocks *held,
+static Status join_group(const Record *group, Py_ssize_t count, const Blocks *held,
                           const Form *form, Buffer *out, Joined *run)
 {
     Joined more = *run;
@@ -139,7 +139,7 @@ static Verdict join_group(const Record *group, Py_ssize_t count, const Blocks *h
         return NO_MEMORY;
     }
     Py_ssize_t found = find_posts(group, count, form, posts);
-    Verdict verdict = found ? CANONICAL : NOT_CANONICAL;
+    Status status = found ? OK : FALLBACK;
     if (found && !are_held(held, group, count)) {
         free(posts);
         return NO_MEMORY;
@@ -148,13 +148,13 @@ static Verdict join_group(const Record *group, Py_ssize_t count, const Blocks *h
         if (form->by_votes) {
             order_by_votes(posts, found);
         }
-        verdict = put_document(posts, found, held, form, out, &more.size, more.counts);
+        status = put_document(posts, found, held, form, out, &more.size, more.counts);
     }
     free(posts);
-    if (verdict == CANONICAL) {
-        verdict = put(out, form->closing, (size_t)form->closing_size);
+    if (status == OK) {
+        status = put(out, form->closing, (size_t)form->closing_size);
     }
-    if (verdict == CANONICAL) {
+    if (status == OK) {
         more.question_id = run->documents ? run->question_id : group->question_id;
         more.records += count;
         more.posts += found;
@@ -163,10 +163,10 @@ static Verdict join_group(const Record *group, Py_ssize_t count, const Blocks *h
     } else {
         out->size = before;
     }
-    if (verdict == NO_MEMORY) {
+    if (status == NO_MEMORY) {
         PyErr_NoMemory();
     }
-    return verdict;
+    return status;
 }
 
 /* Append what was joined to what is returned, and start again. */
@@ -201,13 +201,13 @@ static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t
         do {
             read += size_of(&records[end++]);
         } while (end < count && records[end].question_id == records[first].question_id);
-        Verdict verdict = join_group(records + first, end - first, held, form, &out, &run);
+        Status status = join_group(records + first, end - first, held, form, &out, &run);
         bytes = is_run ? run.size : bytes + read + (Py_ssize_t)out.size;
-        failed = verdict == NO_MEMORY;
-        if (!failed && run.documents && (verdict == NOT_CANONICAL || !is_run)) {
+        failed = status == NO_MEMORY;
+        if (!failed && run.documents && (status == FALLBACK || !is_run)) {
             failed = end_run(groups, &run, &out);
         }
-        if (!failed && verdict == NOT_CANONICAL) {
+        if (!failed && status == FALLBACK) {
             run = (Joined){records[first].question_id, end - first, 0, 0, 0, {0}};
             failed = end_run(groups, &run, &out);
             /* How much is left of what is enough for a run, the reference knows. */

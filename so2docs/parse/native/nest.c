@@ -65,8 +65,8 @@ static void find_users(const char *start, const char *end, int is_row, const cha
     }
 }
 
-/* Read an id; NOT_CANONICAL if it is anything else than a number of up to 18 digits. */
-static Verdict read_id(const char *at, const char *end, int64_t *id)
+/* Read an id; FALLBACK if it is anything else than a number of up to 18 digits. */
+static Status read_id(const char *at, const char *end, int64_t *id)
 {
     int is_negative = at < end && *at == '-';
     const char *first = at += is_negative;
@@ -74,7 +74,7 @@ static Verdict read_id(const char *at, const char *end, int64_t *id)
         *id = *id * 10 + (*at - '0');
     }
     *id = is_negative ? -*id : *id;
-    return at > first && at < end && (*at == ',' || *at == '}') ? CANONICAL : NOT_CANONICAL;
+    return at > first && at < end && (*at == ',' || *at == '}') ? OK : FALLBACK;
 }
 
 Py_ssize_t place_of(const Py_buffer *ids, int64_t id)
@@ -96,34 +96,34 @@ Py_ssize_t place_of(const Py_buffer *ids, int64_t id)
 }
 
 /* Write the user whose id is at `at`, with `name` before it; nothing if nobody has it. */
-static Verdict put_user(const char *at, const char *end, const Nest *nest, const char *name,
+static Status put_user(const char *at, const char *end, const Nest *nest, const char *name,
                         Buffer *out)
 {
     int64_t id;
     char *user;
     Py_ssize_t size;
     if (at == NULL) {
-        return CANONICAL;
+        return OK;
     }
     TRY(read_id(at, end, &id));
     Py_ssize_t place = place_of(&nest->user_ids, id);
     if (place < 0) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     PyObject *json = PyList_GetItem(nest->users, place);
     if (json == Py_None) {
-        return CANONICAL;
+        return OK;
     }
     if (json == NULL || PyBytes_AsStringAndSize(json, &user, &size) < 0) {
         PyErr_Clear();
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     TRY(put(out, name, strlen(name)));
     return put(out, user, (size_t)size);
 }
 
 /* Write a comment with its user inside. */
-static Verdict put_comment(const char *json, size_t size, const Nest *nest, Buffer *out)
+static Status put_comment(const char *json, size_t size, const Nest *nest, Buffer *out)
 {
     const char *found[MARKED] = {NULL};
     if (nest->users != Py_None) {
@@ -135,7 +135,7 @@ static Verdict put_comment(const char *json, size_t size, const Nest *nest, Buff
 }
 
 /* Write the votes of one post by type, and count them. */
-static Verdict put_votes(const Record *row, const Record *end, const Nest *nest, Buffer *out,
+static Status put_votes(const Record *row, const Record *end, const Nest *nest, Buffer *out,
                          int64_t *total)
 {
     TRY(PUT_LITERAL(out, "{"));
@@ -143,7 +143,7 @@ static Verdict put_votes(const Record *row, const Record *end, const Nest *nest,
         int64_t type = row->rank >> 32, count = 0;
         char digits[24];
         if (row->rank < 0 || type >= MOST_VOTE_TYPES) {
-            return NOT_CANONICAL;
+            return FALLBACK;
         }
         for (; row < end && row->rank >> 32 == type; row++) {
             count += row->rank & UINT32_MAX;
@@ -157,7 +157,7 @@ static Verdict put_votes(const Record *row, const Record *end, const Nest *nest,
 }
 
 /* Write the comments or links of one post as a list. */
-static Verdict put_list(const Record *row, const Record *end, const Blocks *held, const Nest *nest,
+static Status put_list(const Record *row, const Record *end, const Blocks *held, const Nest *nest,
                         Buffer *out)
 {
     TRY(PUT_LITERAL(out, "["));
@@ -174,7 +174,7 @@ static Verdict put_list(const Record *row, const Record *end, const Blocks *held
 }
 
 /* Write the rows of one table as a member of their post. */
-static Verdict put_member(int kind, const Record *row, const Record *end, const Blocks *held,
+static Status put_member(int kind, const Record *row, const Record *end, const Blocks *held,
                           const Nest *nest, Buffer *out, int64_t *counts)
 {
     if (kind == VOTE) {
@@ -186,7 +186,7 @@ static Verdict put_member(int kind, const Record *row, const Record *end, const 
     return put_list(row, end, held, nest, out);
 }
 
-Verdict put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
+Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
                  Buffer *out, int64_t *counts)
 {
     const char *json = json_of(held, post), *found[MARKED] = {NULL};
@@ -224,24 +224,24 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Add the ids of the users of a record. */
-static Verdict add_users(const Record *record, const Blocks *held, Buffer *ids)
+static Status add_users(const Record *record, const Blocks *held, Buffer *ids)
 {
     int kind = kind_of(record);
     const char *found[MARKED], *json;
     if ((kind != COMMENT && kind != QUESTION && kind != ANSWER) || size_of(record) < EMPTY) {
-        return CANONICAL;
+        return OK;
     }
     if ((json = json_of(held, record)) == NULL) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     find_users(json, json + size_of(record), kind == COMMENT, found);
     for (int i = 0; i < MARKED; i++) {
         int64_t id;
-        if (found[i] != NULL && read_id(found[i], json + size_of(record), &id) == CANONICAL) {
+        if (found[i] != NULL && read_id(found[i], json + size_of(record), &id) == OK) {
             TRY(put(ids, &id, sizeof id));
         }
     }
-    return CANONICAL;
+    return OK;
 }
 
 PyObject *user_ids(PyObject *module, PyObject *args)
@@ -249,7 +249,7 @@ PyObject *user_ids(PyObject *module, PyObject *args)
     PyObject *blocks, *records, *result = NULL;
     Buffer ids = {0};
     Blocks held;
-    Verdict verdict = CANONICAL;
+    Status status = OK;
     (void)module;
     if (!PyArg_ParseTuple(args, "O!O!:user_ids", &PyList_Type, &blocks, &PyByteArray_Type,
                           &records)
@@ -258,10 +258,10 @@ PyObject *user_ids(PyObject *module, PyObject *args)
     }
     const Record *record = (Record *)PyByteArray_AsString(records);
     for (size_t left = (size_t)PyByteArray_Size(records) / sizeof(Record);
-         left > 0 && verdict == CANONICAL; left--) {
-        verdict = add_users(record++, &held, &ids);
+         left > 0 && status == OK; left--) {
+        status = add_users(record++, &held, &ids);
     }
-    if (verdict == CANONICAL) {
+    if (status == OK) {
         int64_t *known = (int64_t *)ids.bytes;
         size_t count = ids.size / sizeof(int64_t), kept = 0;
         if (count > 0) {
@@ -273,7 +273,7 @@ PyObject *user_ids(PyObject *module, PyObject *args)
             }
         }
         result = PyBytes_FromStringAndSize(ids.bytes, (Py_ssize_t)(kept * sizeof(int64_t)));
-    } else if (verdict == NO_MEMORY) {
+    } else if (status == NO_MEMORY) {
         PyErr_NoMemory();
     }
     free(ids.bytes);

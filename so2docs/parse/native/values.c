@@ -56,7 +56,7 @@ static int is_allowed(uint32_t code)
 }
 
 /* Write an allowed character in the form of a JSON string. */
-static Verdict put_character(Buffer *out, uint32_t code)
+static Status put_character(Buffer *out, uint32_t code)
 {
     switch (code) {
     case '"':
@@ -103,7 +103,7 @@ static inline int digit_value(Byte byte, uint32_t base)
 }
 
 /* What follows `&#`. */
-static Verdict put_numeric_reference(Reader *in, Buffer *out)
+static Status put_numeric_reference(Reader *in, Buffer *out)
 {
     uint32_t base = SKIP(in, "x") ? 16 : 10, code = 0;
     const Byte *digits = in->at;
@@ -113,13 +113,13 @@ static Verdict put_numeric_reference(Reader *in, Buffer *out)
         in->at++;
     }
     if (in->at == digits || !SKIP(in, ";") || !is_allowed(code)) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     return put_character(out, code);
 }
 
 /* A reference; those that dumps use most come first. */
-static inline Verdict put_reference(Reader *in, Buffer *out)
+static inline Status put_reference(Reader *in, Buffer *out)
 {
     if (SKIP(in, "&lt;")) {
         return PUT_LITERAL(out, "<");
@@ -139,31 +139,31 @@ static inline Verdict put_reference(Reader *in, Buffer *out)
     if (SKIP(in, "&apos;")) {
         return PUT_LITERAL(out, "'");
     }
-    return SKIP(in, "&#") ? put_numeric_reference(in, out) : NOT_CANONICAL;
+    return SKIP(in, "&#") ? put_numeric_reference(in, out) : FALLBACK;
 }
 
 /* ---- Text ---- */
 
 /* A raw line end is one space, and so is a TAB: XML 1.0, 2.11 and 3.3.3. */
-static Verdict put_space(Reader *in, Buffer *out)
+static Status put_space(Reader *in, Buffer *out)
 {
     if (SKIP(in, "\r\n") || SKIP(in, "\n") || SKIP(in, "\r") || SKIP(in, "\t")) {
         return PUT_LITERAL(out, " ");
     }
-    return NOT_CANONICAL;
+    return FALLBACK;
 }
 
-static inline Verdict put_sequences(Reader *in, Buffer *out)
+static inline Status put_sequences(Reader *in, Buffer *out)
 {
     while (in->at < in->end && *in->at >= 0x80) {
         size_t size = sequence_size(in->at, left(in));
         if (size == 0) {
-            return NOT_CANONICAL;
+            return FALLBACK;
         }
         TRY(put(out, in->at, size));
         in->at += size;
     }
-    return CANONICAL;
+    return OK;
 }
 
 /* Whether a byte of a value is the same in JSON, whatever is around it. */
@@ -237,7 +237,7 @@ static inline size_t copy_block(const Byte *from, char *to)
 #endif
 
 /* Copy plain bytes, up to the first that is not or the end of the slice. */
-static inline Verdict put_plain(Reader *in, Buffer *out)
+static inline Status put_plain(Reader *in, Buffer *out)
 {
     while (left(in) >= BLOCK) {
         TRY(reserve(out, BLOCK));
@@ -245,25 +245,25 @@ static inline Verdict put_plain(Reader *in, Buffer *out)
         in->at += count;
         out->size += count;
         if (count < BLOCK) {
-            return CANONICAL;
+            return OK;
         }
     }
     while (in->at < in->end && is_plain(*in->at)) {
         TRY(put(out, in->at++, 1));
     }
-    return CANONICAL;
+    return OK;
 }
 
 /* Write a value in the form of a JSON string, without quotes; read the quote that ends it. */
-Verdict put_text(Reader *in, Buffer *out)
+Status put_text(Reader *in, Buffer *out)
 {
     for (;;) {
         TRY(put_plain(in, out));
         if (in->at == in->end) {
-            return NOT_CANONICAL;
+            return FALLBACK;
         }
         if (SKIP(in, "\"")) {
-            return CANONICAL;
+            return OK;
         }
         if (*in->at == '&') {
             TRY(put_reference(in, out));
@@ -277,7 +277,7 @@ Verdict put_text(Reader *in, Buffer *out)
     }
 }
 
-Verdict put_string(Reader *in, Buffer *out)
+Status put_string(Reader *in, Buffer *out)
 {
     TRY(PUT_LITERAL(out, "\""));
     TRY(put_text(in, out));
@@ -287,7 +287,7 @@ Verdict put_string(Reader *in, Buffer *out)
 /* ---- Numbers and tags ---- */
 
 /* Read a canonical number and the quote that ends it. */
-static Verdict read_number(Reader *in, int64_t *number)
+static Status read_number(Reader *in, int64_t *number)
 {
     int is_negative = SKIP(in, "-");
     const Byte *digits = in->at;
@@ -297,13 +297,13 @@ static Verdict read_number(Reader *in, int64_t *number)
     }
     size_t count = (size_t)(in->at - digits);
     if (count == 0 || (*digits == '0' && (count > 1 || is_negative)) || !SKIP(in, "\"")) {
-        return NOT_CANONICAL;
+        return FALLBACK;
     }
     *number = is_negative ? -value : value;
-    return CANONICAL;
+    return OK;
 }
 
-Verdict put_number(Reader *in, Buffer *out, int64_t *number)
+Status put_number(Reader *in, Buffer *out, int64_t *number)
 {
     const Byte *text = in->at;
     TRY(read_number(in, number));
@@ -312,7 +312,7 @@ Verdict put_number(Reader *in, Buffer *out, int64_t *number)
 
 /* Split the text of `Tags` as `posts.tags` does. It may be split in the form of a JSON string: no
    escape sequence has a byte of a separator. */
-static Verdict put_split(Buffer *out, const char *text, size_t size, const char *separator)
+static Status put_split(Buffer *out, const char *text, size_t size, const char *separator)
 {
     size_t length = strlen(separator), start = 0, at = 0;
     TRY(PUT_LITERAL(out, "[\""));
@@ -330,7 +330,7 @@ static Verdict put_split(Buffer *out, const char *text, size_t size, const char 
     return PUT_LITERAL(out, "\"]");
 }
 
-Verdict put_tags(Reader *in, Buffer *out, Buffer *tags)
+Status put_tags(Reader *in, Buffer *out, Buffer *tags)
 {
     tags->size = 0;
     TRY(put_text(in, tags));
