@@ -249,6 +249,11 @@ def _convert_alone(one: _Site) -> tuple[Conversion, list[str]]:
         return _convert(one), said
 
 
+def _not_converted(one: _Site, error: WorkerDiedError) -> tuple[Conversion, list[str]]:
+    """The result of a dump whose worker died."""
+    return Conversion(one.source, one.site, one.output, error=error), []
+
+
 def _convert_small(
     sites: list[_Site],
     given: Mapping[str, Any],
@@ -257,23 +262,16 @@ def _convert_small(
 ) -> None:
     """Convert small dumps side by side, each in one of the worker processes."""
     jobs = min(given.get("jobs") or os.cpu_count() or 1, len(sites))
-    left = [replace(one, given={**one.given, "jobs": 1, "progress": False}) for one in sites]
+    alone = [replace(one, given={**one.given, "jobs": 1, "progress": False}) for one in sites]
     total = sum(one.size for one in sites)
-    with progress.step(f"{len(sites)} sites", total, total) as bar:
-        while left:
-            try:
-                with Workers(jobs) as workers:
-                    for conversion, said in workers.run(_convert_alone, list(left)):
-                        one = left.pop(0)
-                        for message in said:
-                            log.info("%s: %s", one.site, message)
-                        finish(conversion)
-                        bar.update(one.size)
-            except WorkerDiedError as error:
-                # The others that it, or another worker, was at are resumed by the next workers.
-                one = left.pop(0)
-                finish(Conversion(one.source, one.site, one.output, error=error))
-                bar.update(one.size)
+    with progress.step(f"{len(sites)} sites", total, total) as bar, Workers(jobs) as workers:
+        for one, (conversion, said) in zip(
+            alone, workers.run(_convert_alone, alone, died=_not_converted), strict=True
+        ):
+            for message in said:
+                log.info("%s: %s", one.site, message)
+            finish(conversion)
+            bar.update(one.size)
 
 
 def _side_by_side(sites: list[_Site], given: Mapping[str, Any]) -> tuple[list[_Site], list[_Site]]:

@@ -124,7 +124,11 @@ class Workers:
         self._threads = None
 
     def run(
-        self, function: Callable[[Task], Result], tasks: Iterable[Task], ahead: int = 2
+        self,
+        function: Callable[[Task], Result],
+        tasks: Iterable[Task],
+        ahead: int = 2,
+        died: Callable[[Task, WorkerDiedError], Result] | None = None,
     ) -> Generator[Result, None, None]:
         """Apply `function` to each task.
 
@@ -132,12 +136,13 @@ class Workers:
             function: A function of a module, so that a worker can import it.
             tasks: Its arguments, taken as workers become free.
             ahead: Tasks that wait besides those that run.
+            died: Makes the result of a task whose worker died; another worker takes the next task.
 
         Yields:
             The results, in the order of the tasks.
 
         Raises:
-            WorkerDiedError: A worker ended without an answer.
+            WorkerDiedError: A worker ended without an answer, and `died` is None.
             Exception: The first error of a task, in the order of the tasks.
         """
         if self.jobs == 1:
@@ -148,13 +153,18 @@ class Workers:
             self._threads = ThreadPoolExecutor(self.jobs, initializer=_leave_signals)
         waiting: deque[Future[Result]] = deque()
         for task in tasks:
-            waiting.append(self._threads.submit(self._run, function, task))
+            waiting.append(self._threads.submit(self._run, function, task, died))
             if len(waiting) >= self.jobs + ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
-    def _run(self, function: Callable[[Task], Result], task: Task) -> Result:
+    def _run(
+        self,
+        function: Callable[[Task], Result],
+        task: Task,
+        died: Callable[[Task, WorkerDiedError], Result] | None,
+    ) -> Result:
         """In a thread: have a task done by the worker of this thread."""
         worker = getattr(self._own, "worker", None)
         if worker is None:
@@ -164,6 +174,11 @@ class Workers:
             worker.process.kill()
         try:
             return worker.run(function, task)
+        except WorkerDiedError as error:
+            if died is None or self._is_ending:
+                raise
+            del self._own.worker
+            return died(task, error)
         finally:
             self.peaks[worker.process.pid] = worker.peak
 

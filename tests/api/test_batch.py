@@ -277,12 +277,14 @@ def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
 
 
 DEADLY = """
-import os, signal
+import os, signal, time
 
 def made(document):
     if document["Site"] == "site3.stackexchange.com":
+        while not os.path.exists({later!r}):  # The other worker makes that.
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
-    return [{"Id": document["Id"]}]
+    return [{{"Id": document["Id"]}}]
 """
 
 
@@ -290,7 +292,8 @@ def made(document):
 def test_a_killed_process_fails_its_site_only(
     sites: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "deadly.py").write_text(DEADLY, encoding="utf-8")
+    later = str(tmp_path / "new" / "site5.stackexchange.com.jsonl.gz")
+    (tmp_path / "deadly.py").write_text(DEADLY.format(later=later), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     done = so2docs.convert_all(
         sites, tmp_path / "new", site_field="Site", recipe="deadly:made", jobs=2
