@@ -234,5 +234,7 @@ def _own(json: bytes, kind: int) -> bytes:
 
     Inside a JSON string each quote has a backslash before it, so the marker is nowhere else.
     """
-    attributes, got, _ = json.partition(b',"%b":' % OF_KIND[kind].reserved.encode())
-    return attributes + b"}" if got else json
+    for name in OF_KIND[kind].given:
+        json, got, _ = json.partition(b',"%b":' % name.encode())
+        return json + b"}" if got else json
+    return json

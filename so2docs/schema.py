@@ -1,93 +1,137 @@
-"""Tables, attributes, types and names of a dump. Nothing but definitions."""
+"""The dump and a document, declared once: tables, attributes, types, nesting. Nothing else.
+
+Everything that depends on the shape of a document is derived from here: columns of Parquet, the
+JSON Schema, the tables of a database and the way back, the paths of `--fields`, dates for MongoDB,
+reserved names. What the compiled core has compiled in, the tests compare with this.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
 
-QUESTION_ATTRIBUTES = (
-    "Id",
-    "PostTypeId",
-    "AcceptedAnswerId",
-    "CreationDate",
-    "Score",
-    "ViewCount",
-    "Body",
-    "OwnerUserId",
-    "OwnerDisplayName",
-    "LastEditorUserId",
-    "LastEditorDisplayName",
-    "LastEditDate",
-    "LastActivityDate",
-    "Title",
-    "Tags",
-    "AnswerCount",
-    "CommentCount",
-    "FavoriteCount",
-    "ClosedDate",
-    "CommunityOwnedDate",
-    "ContentLicense",
-)
-"""Of a question."""
+Type = Literal["integer", "text", "date", "boolean", "texts", "integers"]
+"""Type of an attribute. Integers have 64 bits; dates are UTC, without a zone; the last two are
+lists."""
 
-ANSWER_ATTRIBUTES = (
-    "Id",
-    "PostTypeId",
-    "ParentId",
-    "CreationDate",
-    "Score",
-    "Body",
-    "OwnerUserId",
-    "OwnerDisplayName",
-    "LastEditorUserId",
-    "LastEditorDisplayName",
-    "LastEditDate",
-    "LastActivityDate",
-    "CommentCount",
-    "CommunityOwnedDate",
-    "ContentLicense",
-)
-"""Of an answer."""
+Attributes = Mapping[str, Type]
+"""Names and types of attributes, in the order of the dump."""
 
-COMMENT_ATTRIBUTES = (
-    "Id",
-    "PostId",
-    "Score",
-    "Text",
-    "CreationDate",
-    "UserDisplayName",
-    "UserId",
-    "ContentLicense",
-)
-"""Of a comment."""
+INTEGER: Type = "integer"
+TEXT: Type = "text"
+DATE: Type = "date"
+BOOLEAN: Type = "boolean"
+TEXTS: Type = "texts"
+INTEGERS: Type = "integers"
 
-LINK_ATTRIBUTES = ("Id", "CreationDate", "PostId", "RelatedPostId", "LinkTypeId", "LinkType")
-"""Of a link; the last one is not of the dumps."""
 
-USER_ATTRIBUTES = ("Id", "Reputation", "CreationDate", "DisplayName")
-"""Of a user, those that documents tell: who it is, for the credit that the licence asks for, and
-their standing and time on the site. The rest is rare, long, or of the site's own business."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a post, or a row inside it, holds under one key.
 
-DATES = frozenset(
-    {"CreationDate", "LastEditDate", "LastActivityDate", "ClosedDate", "CommunityOwnedDate"}
-)
-"""Of those, points in time: UTC, without a zone."""
+    Attributes:
+        key: The key.
+        shape: `list` of records, one `record` or none, `counts` by name, or a single `value`.
+        attributes: Of a record, or the names that are counted; of a value, its type by the key.
+        table: Name of the table that is nested for it.
+        parts: What each record holds after its attributes.
+        by: The attribute of the holder by which it is found, if it is a user.
+        is_optional: Whether it is left out where there is nothing to tell.
+    """
 
-NUMBERS = frozenset(
-    {
-        "AcceptedAnswerId",
-        "AnswerCount",
-        "CommentCount",
-        "FavoriteCount",
-        "Id",
-        "LastEditorUserId",
-        "OwnerUserId",
-        "ParentId",
-        "PostTypeId",
-        "Score",
-        "ViewCount",
-    }
-)
-"""Attributes that are JSON numbers in a document."""
+    key: str
+    shape: Literal["list", "record", "counts", "value"]
+    attributes: Attributes
+    table: str = ""
+    parts: tuple[Part, ...] = ()
+    by: str = ""
+    is_optional: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a dump, and what documents hold of it.
+
+    Attributes:
+        name: What users ask for.
+        file: Its file in a dump.
+        row: What one row of it is called.
+        attributes: All that were ever published, in the order of the dump.
+        required: Those without which a row has no place.
+        sequence: Where its chunks come in the spill, after those of the posts; 0 for the posts, and
+            for tables that no document holds.
+        key: Under which a post holds its rows; empty if it does not.
+        shape: How.
+        shown: Attributes that documents have of it; None for all.
+        given: Attributes that documents add to a row.
+        users: Attributes of a row by which users are found, and the keys of those.
+        adds: What else a post holds where the table is nested.
+        counted: Names that are counted, for those who must know beforehand.
+    """
+
+    name: str
+    file: str
+    row: str
+    attributes: Attributes
+    required: tuple[str, ...] = ()
+    sequence: int = 0
+    key: str = ""
+    shape: Literal["list", "counts"] = "list"
+    shown: tuple[str, ...] | None = None
+    given: Attributes = field(default_factory=dict)
+    users: Mapping[str, str] = field(default_factory=dict)
+    adds: tuple[Part, ...] = ()
+    counted: Attributes = field(default_factory=dict)
+
+    @property
+    def stem(self) -> str:
+        """The name of its file without `.xml`."""
+        return self.file.removesuffix(".xml")
+
+    @property
+    def root(self) -> str:
+        """The name of its root element, which tells one table from another."""
+        return self.stem.lower()
+
+    @cached_property
+    def kind(self) -> int:
+        """Kind of its records in a key; 0 if no post holds them."""
+        return _FIRST_KIND + self.sequence if self.key else 0
+
+    @cached_property
+    def documented(self) -> Attributes:
+        """Attributes of a row in a document."""
+        kept = self.attributes if self.shown is None else self.shown
+        return {**{name: self.attributes[name] for name in kept}, **self.given}
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """Attributes that are JSON numbers."""
+        return frozenset(n for n, kind in self.documented.items() if kind == INTEGER)
+
+    @cached_property
+    def reserved(self) -> frozenset[str]:
+        """Keys that documents give a row, which no attribute may have."""
+        return frozenset({*self.given, *self.users.values()})
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What a post holds of it."""
+        if not self.key:
+            return ()
+        users = tuple(_user(key, by) for by, key in self.users.items())
+        attributes = self.counted or self.documented
+        return Part(self.key, self.shape, attributes, self.name, users), *self.adds
+
+
+_FIRST_KIND = 4
+
+
+def _user(key: str, by: str) -> Part:
+    return Part(key, "record", TABLES["users"].documented, "users", by=by)
+
 
 TYPE_NAMES = {
     3: "Wiki",
@@ -105,13 +149,6 @@ TYPE_NAMES = {
     17: "CollectiveCollection",
 }
 """Post types besides questions and answers: table PostTypes of the Stack Exchange Data Explorer."""
-
-COMMENT_USER = "User"
-USER_IDS = {"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"}
-"""Attributes of a post by which users are found, and where those go; in a comment it is `User`."""
-
-COMMENT, LINK, VOTE = 5, 6, 7
-"""Kinds of records, beside those of posts."""
 
 LINK_TYPES = {1: "linked", 3: "duplicate"}
 """Types of links: table LinkTypes of the Stack Exchange Data Explorer."""
@@ -160,100 +197,245 @@ VOTE_TYPES = {
 VOTE_COLUMNS = tuple(VOTE_TYPES[number] for number in range(1, 17))
 """Those that dumps are published with, for formats that need to know beforehand."""
 
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table of a dump.
-
-    Attributes:
-        name: What users ask for.
-        file: Its file in a dump.
-        row: What one row of it is called.
-        numbers: Attributes that are JSON numbers.
-        required: Those among them without which a row has no place.
-        sequence: Where its chunks come in the spill, after those of the posts.
-        kind: Kind of its records; 0 if it has none.
-        key: Under which a post holds them.
-        reserved: Key that documents give such a row, which no attribute may have.
-    """
-
-    name: str
-    file: str
-    row: str
-    numbers: frozenset[str]
-    required: tuple[str, ...]
-    sequence: int
-    kind: int = 0
-    key: str = ""
-    reserved: str = ""
-
-    @property
-    def stem(self) -> str:
-        """The name of its file without `.xml`."""
-        return self.file.removesuffix(".xml")
-
-    @property
-    def root(self) -> str:
-        """The name of its root element, which tells one table from another."""
-        return self.stem.lower()
-
-
-POSTS = Table("posts", "Posts.xml", "post", NUMBERS, (), 0)
+POSTS = Table(
+    "posts",
+    "Posts.xml",
+    "post",
+    {
+        "Id": INTEGER,
+        "PostTypeId": INTEGER,
+        "ParentId": INTEGER,
+        "AcceptedAnswerId": INTEGER,
+        "CreationDate": DATE,
+        "Score": INTEGER,
+        "ViewCount": INTEGER,
+        "Body": TEXT,
+        "OwnerUserId": INTEGER,
+        "OwnerDisplayName": TEXT,
+        "LastEditorUserId": INTEGER,
+        "LastEditorDisplayName": TEXT,
+        "LastEditDate": DATE,
+        "LastActivityDate": DATE,
+        "Title": TEXT,
+        "Tags": TEXTS,
+        "AnswerCount": INTEGER,
+        "CommentCount": INTEGER,
+        "FavoriteCount": INTEGER,
+        "ClosedDate": DATE,
+        "CommunityOwnedDate": DATE,
+        "ContentLicense": TEXT,
+    },
+    users={"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"},
+)
 """The table that every other one belongs to."""
 
-TABLES = {
+_OF_QUESTIONS = frozenset(
+    (
+        "AcceptedAnswerId",
+        "ViewCount",
+        "Title",
+        "Tags",
+        "AnswerCount",
+        "FavoriteCount",
+        "ClosedDate",
+    )
+)
+_OF_ANSWERS = frozenset({"ParentId"})
+QUESTION_ATTRIBUTES = tuple(name for name in POSTS.attributes if name not in _OF_ANSWERS)
+"""Of a question."""
+ANSWER_ATTRIBUTES = tuple(name for name in POSTS.attributes if name not in _OF_QUESTIONS)
+"""Of an answer."""
+
+_NESTED = (
+    Table(
+        "comments",
+        "Comments.xml",
+        "comment",
+        {
+            "Id": INTEGER,
+            "PostId": INTEGER,
+            "Score": INTEGER,
+            "Text": TEXT,
+            "CreationDate": DATE,
+            "UserDisplayName": TEXT,
+            "UserId": INTEGER,
+            "ContentLicense": TEXT,
+        },
+        required=("Id", "PostId"),
+        sequence=1,
+        key="Comments",
+        users={"UserId": "User"},
+    ),
+    Table(
+        "links",
+        "PostLinks.xml",
+        "link",
+        {
+            "Id": INTEGER,
+            "CreationDate": DATE,
+            "PostId": INTEGER,
+            "RelatedPostId": INTEGER,
+            "LinkTypeId": INTEGER,
+        },
+        required=("Id", "PostId"),
+        sequence=2,
+        key="Links",
+        given={"LinkType": TEXT},
+    ),
+    Table(
+        "votes",
+        "Votes.xml",
+        "vote",
+        {
+            "Id": INTEGER,
+            "PostId": INTEGER,
+            "VoteTypeId": INTEGER,
+            "UserId": INTEGER,
+            "CreationDate": DATE,
+            "BountyAmount": INTEGER,
+        },
+        required=("PostId", "VoteTypeId"),
+        sequence=3,
+        key="Votes",
+        shape="counts",
+        counted=dict.fromkeys(VOTE_COLUMNS, INTEGER),
+    ),
+    Table(
+        "users",
+        "Users.xml",
+        "user",
+        {
+            "Id": INTEGER,
+            "Reputation": INTEGER,
+            "CreationDate": DATE,
+            "DisplayName": TEXT,
+            "EmailHash": TEXT,
+            "LastAccessDate": DATE,
+            "WebsiteUrl": TEXT,
+            "Location": TEXT,
+            "Age": INTEGER,
+            "AboutMe": TEXT,
+            "Views": INTEGER,
+            "UpVotes": INTEGER,
+            "DownVotes": INTEGER,
+            "ProfileImageUrl": TEXT,
+            "AccountId": INTEGER,
+        },
+        required=("Id",),
+        sequence=4,
+        # Who it is, for the credit that the licence asks for, and their standing and time on the
+        # site. The rest is rare, long, or the site's own business.
+        shown=("Id", "Reputation", "CreationDate", "DisplayName"),
+    ),
+)
+
+TABLES = {table.name: table for table in _NESTED}
+"""The tables that can be nested, by name, in the order in which they are nested."""
+
+DUMP = {
     table.name: table
     for table in (
+        POSTS,
+        *_NESTED,
         Table(
-            "comments",
-            "Comments.xml",
-            "comment",
-            frozenset({"Id", "PostId", "Score", "UserId"}),
-            ("Id", "PostId"),
-            1,
-            COMMENT,
-            "Comments",
-            COMMENT_USER,
+            "history",
+            "PostHistory.xml",
+            "event",
+            {
+                "Id": INTEGER,
+                "PostHistoryTypeId": INTEGER,
+                "PostId": INTEGER,
+                "RevisionGUID": TEXT,
+                "CreationDate": DATE,
+                "UserId": INTEGER,
+                "UserDisplayName": TEXT,
+                "Comment": TEXT,
+                "Text": TEXT,
+                "ContentLicense": TEXT,
+            },
         ),
         Table(
-            "links",
-            "PostLinks.xml",
-            "link",
-            frozenset({"Id", "PostId", "RelatedPostId", "LinkTypeId"}),
-            ("Id", "PostId"),
-            2,
-            LINK,
-            "Links",
-            "LinkType",
+            "tags",
+            "Tags.xml",
+            "tag",
+            {
+                "Id": INTEGER,
+                "TagName": TEXT,
+                "Count": INTEGER,
+                "ExcerptPostId": INTEGER,
+                "WikiPostId": INTEGER,
+                "IsModeratorOnly": BOOLEAN,
+                "IsRequired": BOOLEAN,
+            },
         ),
         Table(
-            "votes",
-            "Votes.xml",
-            "vote",
-            frozenset({"Id", "PostId", "VoteTypeId", "UserId", "BountyAmount"}),
-            ("PostId", "VoteTypeId"),
-            3,
-            VOTE,
-            "Votes",
+            "badges",
+            "Badges.xml",
+            "badge",
+            {
+                "Id": INTEGER,
+                "UserId": INTEGER,
+                "Name": TEXT,
+                "Date": DATE,
+                "Class": INTEGER,
+                "TagBased": BOOLEAN,
+            },
         ),
-        Table("users", "Users.xml", "user", frozenset({"Id", "Reputation"}), ("Id",), 4),
     )
 }
-"""The others, which can be nested, by name, in the order in which they are read and nested."""
+"""Every table of a dump, by name."""
 
-ALL_NUMBERS = NUMBERS.union(*(table.numbers for table in TABLES.values()))
-"""Attributes that are JSON numbers, in whatever table."""
+NUMBERS = POSTS.numbers
+"""Attributes of posts that are JSON numbers."""
 
 OF_KIND = {table.kind: table for table in TABLES.values() if table.kind}
+"""The tables whose rows posts hold, by the kind of their records."""
 
-NESTED = {
-    "Comments": COMMENT_ATTRIBUTES,
-    "Links": LINK_ATTRIBUTES,
-    "Votes": tuple(VOTE_TYPES.values()),
-    **dict.fromkeys(USER_IDS.values(), USER_ATTRIBUTES),
-}
-"""What is nested in a post, in the order in which it stands there: its key, its attributes."""
+COMMENT, LINK, VOTE = (TABLES[name].kind for name in ("comments", "links", "votes"))
+USER_ATTRIBUTES = tuple(TABLES["users"].documented)
+
+POST_PARTS = (
+    *(part for table in TABLES.values() for part in table.parts),
+    *(_user(key, by) for by, key in POSTS.users.items()),
+)
+"""What is nested in a post, in the order of the JSON object."""
+
+
+def parts_of(tables: Collection[str]) -> tuple[Part, ...]:
+    """What is nested in a post where these tables are, in the order of the JSON object."""
+    return _asked_for(POST_PARTS, tables)
+
+
+def _asked_for(parts: tuple[Part, ...], tables: Collection[str]) -> tuple[Part, ...]:
+    return tuple(
+        replace(part, parts=_asked_for(part.parts, tables))
+        for part in parts
+        if part.table in tables
+    )
+
+
+def _all_types(parts: tuple[Part, ...]) -> Iterator[tuple[str, Type]]:
+    for part in parts:
+        yield from part.attributes.items()
+        yield from _all_types(part.parts)
+
 
 ANSWERS = "Answers"
-RESERVED = frozenset({ANSWERS, *NESTED})
+RESERVED = frozenset({ANSWERS, *(part.key for part in POST_PARTS)})
 """Keys that documents give a post, nested or not: no attribute may have these names."""
+
+TYPES: Attributes = {**dict(_all_types(POST_PARTS)), **POSTS.attributes}
+"""Of every attribute in a document: those of one name have one type wherever they occur."""
+
+DATES = frozenset(name for name, kind in TYPES.items() if kind == DATE)
+"""Attributes in a document that are points in time."""
+
+ALL_NUMBERS = NUMBERS.union(*(table.numbers for table in TABLES.values()))
+COMMENT_ATTRIBUTES = tuple(TABLES["comments"].documented)
+LINK_ATTRIBUTES = tuple(TABLES["links"].documented)
+COMMENT_USER = "User"
+USER_IDS = POSTS.users
+NESTED = {
+    part.key: tuple(VOTE_TYPES.values()) if part.shape == "counts" else tuple(part.attributes)
+    for part in POST_PARTS
+}

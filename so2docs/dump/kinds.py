@@ -9,7 +9,7 @@ from typing import Any
 
 from so2docs.errors import DumpError, Location, MalformedDumpError
 from so2docs.registry import Registry
-from so2docs.schema import POSTS, TABLES, Table
+from so2docs.schema import DUMP, POSTS, Table
 
 _PACKED = r"(?:7z|zip|gz|bz2|xz|zst)"
 _TABLE = re.compile(
@@ -174,8 +174,7 @@ _ROOTS = {
     "urlset": ("a site map", _GIVE_DUMP),
     "mediawiki": ("a dump of MediaWiki", _GIVE_DUMP),
 }
-_OTHER_TABLES = ("posthistory", "badges", "tags")
-_TABLE_ROOTS = {"posts", *(table.file.removesuffix(".xml").lower() for table in TABLES.values())}
+_TABLE_ROOTS = {table.root for table in DUMP.values()}
 
 
 def check_root(path: str, root: str, wanted: Table) -> None:
@@ -194,7 +193,7 @@ def check_root(path: str, root: str, wanted: Table) -> None:
         return
     if name == "row":
         raise _piece(path, f"starts with <row>; {expected} around the rows", wanted)
-    if name in _TABLE_ROOTS or name in _OTHER_TABLES:
+    if name in _TABLE_ROOTS:
         problem = f"holds <{name}>, {expected}"
         raise DumpError(path, problem, advice=f"give the {wanted.file} of the dump")
     if name in _ROOTS:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,10 @@ from so2docs.output.lock import temporary_folder
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
 from so2docs.report import as_size
-from so2docs.schema import POSTS, Table
+from so2docs.schema import DUMP, POSTS, Table
 
 _TABLES = [
-    Table(stem.lower(), f"{stem}.xml", stem.lower().removesuffix("s"), frozenset(), (), 0)
-    for stem in (
-        *("Badges", "Comments", "PostHistory", "PostLinks"),
-        *("Posts", "Tags", "Users", "Votes"),
-    )
+    replace(table, name=table.root) for table in sorted(DUMP.values(), key=lambda table: table.file)
 ]
 """All tables that dumps have, nested or not."""
 

@@ -61,7 +61,7 @@ def unusable(row: Row, table: Table) -> str | None:
         if type(row.get(name)) is not int:
             problem = "invalid" if name in row else "missing"
             return f"{table.row}_{problem}_{_WORDS[name]}"
-    if table.reserved in row:
+    if not table.reserved.isdisjoint(row):
         return f"{table.row}_reserved_attribute"
     if table.kind == VOTE and not -_INT32 <= row["VoteTypeId"] < _INT32:
         return "vote_invalid_vote_type_id"
