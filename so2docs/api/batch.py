@@ -22,7 +22,7 @@ from so2docs.errors import OptionError, So2docsError, WorkerDiedError, flag, res
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
 from so2docs.options.output_form import ending, form_of
-from so2docs.options.request import checked, run_options_of
+from so2docs.options.request import checked, recipe_of, run_options_of
 from so2docs.options.signatures import spell_out
 from so2docs.options.sites import site_of
 from so2docs.options.table import OF_CONVERT
@@ -120,8 +120,8 @@ def convert_all(
 
     Args:
         sources: The dumps, each in any form that `convert` takes a path of.
-        output_dir: Folder for the outputs, `SITE.jsonl.gz` or as the format asks; made if it does
-            not exist.
+        output_dir: Folder for the outputs, `SITE.jsonl.gz` or as the format asks, with recipe `hub`
+            `SITE/train.jsonl.gz`; made if it does not exist.
         update: Convert again what was made from another dump, with other options, or does not say
             how it was made; leave what is up to date.
         when_done: Called with each conversion when it has ended, in no order of theirs.
@@ -154,6 +154,9 @@ def convert_all(
             f"{flag(next(iter(run.tables)))} is of one dump; of several, the tables are those next "
             f"to the posts: give {flag('nest')}"
         )
+    choice = recipe_of(given)
+    by_site = choice is not None and choice.recipe.is_by_site
+    end = f"{os.sep}train{end}" if by_site else end
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
     if given.get("site") is not None and len(planned) > 1:
         raise OptionError(f"{flag('site')} is of one dump; convert it alone")

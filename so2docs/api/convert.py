@@ -124,8 +124,14 @@ def convert_checked(
 
     with Catalog() as catalog:
         options = options_for(source, given, form_of(path, given), site_field, catalog)
-        made_of_it = () if options.recipe is None else options.recipe.recipe.files
-        names = OutputPaths(path, run.work_dir, options.form, made_of_it)
+        recipe = None if options.recipe is None else options.recipe.recipe
+        names = OutputPaths(
+            path,
+            run.work_dir,
+            options.form,
+            made_of_it=() if recipe is None else recipe.files,
+            is_by_site=recipe is not None and recipe.is_by_site,
+        )
         try:
             return _run(source, options, run, names, catalog, end=end, with_manifest=with_manifest)
         except DumpError as error:

@@ -11,6 +11,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from so2docs.output.new_files import write_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.side_files import MANIFEST
 from so2docs.output.targets import TargetKind, check_own, check_replaceable
+from so2docs.recipes import RECIPES
 from so2docs.report import Report
 
 CARD = TargetKind(
@@ -33,6 +35,9 @@ CARD = TargetKind(
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 _MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
 _WHOLE = 2**64
+_BY_SITE = "train"
+"""Stem of an output that has the folder of its site to itself."""
+_RECIPES_BY_SITE = frozenset(name for name, one in RECIPES.own.items() if one.is_by_site)
 
 _TEXT = """
 # {title}
@@ -89,13 +94,13 @@ def check_card(
         raise OptionError(
             f"{flag('card', True)} is not for recipe {options.recipe.spec}, a folder of its own"
         )
-    folder = os.path.dirname(names.output)
+    folder = _folder_of_card(names)
     card = os.path.join(folder, "README.md")
     if not (force and os.path.isfile(card)):
         check_own(card, CARD, filter(None, read))
     own = path_of(names.output)
     check_replaceable(own, read)
-    _manifests(folder, but=os.path.basename(own))
+    _described(folder, but=own)
 
 
 def describe(
@@ -112,54 +117,95 @@ def describe(
     of_recipe = () if options.recipe is None else options.recipe.recipe.files
     if of_recipe:
         return
-    folder = os.path.dirname(names.output)
     manifest = Manifest.of(names, options, report, read, hashes_input=with_card)
     report.manifest = manifest.to_json()
     if with_card:
         manifest.save(names.output)
-        write_file(os.path.join(folder, "README.md"), text(_manifests(folder)).encode())
+        folder = _folder_of_card(names)
+        write_file(os.path.join(folder, "README.md"), text(_described(folder)).encode())
 
 
-def _manifests(folder: str, but: str | None = None) -> list[Manifest]:
-    """Those in a folder whose outputs are there, by name, but for one that is replaced."""
-    paths = sorted(Path(folder or ".").glob(f".*.{MANIFEST}"))
-    found = [load(str(path)) for path in paths if path.name != but]
-    return [manifest for manifest in found if manifest.is_in_place(folder)]
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An output that a card describes.
+
+    Attributes:
+        folder: The folder of the output, from that of the card: that of the site, or nothing.
+        manifest: What it was made of.
+    """
+
+    folder: str
+    manifest: Manifest
+
+    def path(self, name: str) -> str:
+        """The path of a file of the output, from the folder of the card."""
+        return f"{self.folder}/{name}" if self.folder else name
 
 
-def text(manifests: list[Manifest]) -> str:
+def _folder_of_card(names: OutputPaths) -> str:
+    """The folder of the output; of outputs by site, the one with the folders of the sites."""
+    folder = os.path.dirname(names.output)
+    is_by_site = names.is_by_site and os.path.basename(names.stem) == _BY_SITE and folder != ""
+    return os.path.dirname(folder) if is_by_site else folder
+
+
+def _described(folder: str, but: str | None = None) -> list[Described]:
+    """The outputs in a folder that have a manifest, by name, but for one that is replaced."""
+    own = sorted(Path(folder or ".").glob(f".*.{MANIFEST}"))
+    by_site = sorted(Path(folder or ".").glob(f"*/.{_BY_SITE}.*.{MANIFEST}"))
+    found = []
+    for path in [*own, *by_site]:
+        if but is None or path != Path(but):
+            manifest = load(str(path))
+            is_by_site = path.parent != Path(folder or ".")
+            if is_by_site and manifest.counts["recipe"] not in _RECIPES_BY_SITE:
+                continue
+            if manifest.is_in_place(str(path.parent)):
+                found.append(Described(path.parent.name if is_by_site else "", manifest))
+    return found
+
+
+def text(outputs: list[Described]) -> str:
     """The card of a folder with these outputs."""
-    names = _config_names(manifests)
+    names = _config_names(outputs)
+    manifests = [output.manifest for output in outputs]
     counts = list(map(_documents, manifests))
     front = ["---", "# Written by so2docs --card.", "license: cc-by-sa-4.0"]
     front += ["size_categories:", f"- {_size_category(sum(counts))}", "configs:"]
-    for name, manifest in zip(names, manifests, strict=True):
+    for name, output in zip(names, outputs, strict=True):
         front += [f"- config_name: {json.dumps(name)}", "  data_files:", "  - split: train"]
-        front += ["    path:", *(f"    - {json.dumps(file.name)}" for file in manifest.files)]
+        paths = [output.path(file.name) for file in output.manifest.files]
+        front += ["    path:", *(f"    - {json.dumps(path)}" for path in paths)]
     # Documents may have further attributes, and Parquet its own columns.
     schemas = [None if one.counts["recipe"] is None else one.schema for one in manifests]
     front += dataset_info(list(zip(names, counts, schemas, strict=True)))
     table = ["| output | records | questions | answers |", "|---|---:|---:|---:|"]
-    for manifest, count in zip(manifests, counts, strict=True):
-        found = manifest.counts
+    for output, count in zip(outputs, counts, strict=True):
+        found = output.manifest.counts
         rows = f"{count:,} | {found['questions']:,} | {found['answers']:,}"
-        table.append(f"| `{manifest.output}` | {rows} |")
+        table.append(f"| `{output.path(output.manifest.output)}` | {rows} |")
     hashes = ["| SHA-256 | bytes | file |", "|---|---:|---|"]
-    files = [file for manifest in manifests for file in (*manifest.input, *manifest.files)]
-    hashes += [f"| `{f.sha256}` | {f.bytes:,} | `{f.name}` |" for f in dict.fromkeys(files)]
+    hashes += dict.fromkeys(
+        f"| `{file.sha256}` | {file.bytes:,} | `{name}` |"
+        for output in outputs
+        for file, name in (
+            *((file, file.name) for file in output.manifest.input),
+            *((file, output.path(file.name)) for file in output.manifest.files),
+        )
+    )
     return "\n".join([*front, "---"]) + _TEXT.format(
         title=", ".join(names) if len(names) < 4 else f"{len(names)} outputs",
         version=", ".join(sorted({manifest.so2docs for manifest in manifests})),
         table="\n".join(table),
-        commands="\n".join(f"$ {command(manifest)}" for manifest in manifests),
+        commands="\n".join(f"$ {command(output)}" for output in outputs),
         hashes="\n".join(hashes),
     )
 
 
-def _config_names(manifests: list[Manifest]) -> list[str]:
-    stems = [OutputPaths(manifest.output, None).stem for manifest in manifests]
-    outputs = [manifest.output for manifest in manifests]
-    return stems if len(set(stems)) == len(stems) else outputs
+def _config_names(outputs: list[Described]) -> list[str]:
+    stems = [output.folder or OutputPaths(output.manifest.output, None).stem for output in outputs]
+    paths = [output.path(output.manifest.output) for output in outputs]
+    return stems if len(set(stems)) == len(stems) else paths
 
 
 def _documents(manifest: Manifest) -> int:
@@ -173,12 +219,13 @@ def _size_category(count: int) -> str:
     return next((name for most, name in (*_SIZES, *_MORE_SIZES) if count < most), "n>1B")
 
 
-def command(manifest: Manifest) -> str:
+def command(output: Described) -> str:
     """A command that writes the same output, from its options that are not the default."""
+    manifest = output.manifest
     usual = Fingerprint.of(Options()).by_option()
     if manifest.counts["recipe"] is not None:
         del usual["body"]  # Which the recipe may say.
-    words = ["so2docs", "convert", manifest.input[0].name, manifest.output]
+    words = ["so2docs", "convert", manifest.input[0].name, output.path(manifest.output)]
     for name, value in manifest.options.items():
         if value != usual.get(name):
             words += _words(name, value, manifest)

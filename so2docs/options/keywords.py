@@ -42,8 +42,8 @@ class DocumentKeywords(TypedDict, total=False):
             means all of the answers' attributes; without any of them, documents have no `Answers`.
         without: Leave these fields out, such as Body,Answers.Body,Comments.UserId.
         recipe: Write the records of a data set in place of the documents: preferences, pairs (or
-            dpo), qa, messages (or sft), thread, beir, or package.module:function of your own. A
-            `Recipe` or a function will do, too.
+            dpo), qa, messages (or sft), thread, hub, beir, or package.module:function of your own.
+            A `Recipe` or a function will do, too.
         best: Use only the best answer, with recipe='qa'.
         attribution: Add addresses, licences and authors to each document.
         body: Form of the bodies. If None, html, or what the recipe asks for.

@@ -364,7 +364,7 @@ class Options:
     recipe: RecipeChoice | None = option(
         "Documents",
         "Write the records of a data set in place of the documents: preferences, pairs (or dpo), "
-        "qa, messages (or sft), thread, beir, or package.module:function of your own.",
+        "qa, messages (or sft), thread, hub, beir, or package.module:function of your own.",
         "output",
         accepts=RecipeLike | None,
         metavar="NAME",

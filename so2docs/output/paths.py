@@ -31,12 +31,14 @@ class OutputPaths:
         form: Form of the output.
         made_of_it: Names, in the folder of the output, of the files that a recipe makes of it in
             the end; the output itself is temporary then.
+        is_by_site: Whether the output is a file in a folder of the site's name, which is made.
     """
 
     output: str
     work_dir: str | None
     form: OutputForm = field(default_factory=OutputForm)
     made_of_it: tuple[str, ...] = ()
+    is_by_site: bool = False
 
     @property
     def stem(self) -> str:
@@ -121,6 +123,9 @@ class OutputPaths:
 
     def make_folders(self) -> None:
         """Make the folders of the files that a recipe makes."""
+        if self.is_by_site and self.output != "-":
+            with suppress(OSError):  # `check` says what is wrong.
+                os.makedirs(os.path.dirname(self.output) or ".", exist_ok=True)
         for name in self.made_of_it:
             os.makedirs(os.path.dirname(self.file(name)), exist_ok=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, flag
-from so2docs.recipes import beir, messages, pairs, preferences, qa, thread
+from so2docs.recipes import beir, hub, messages, pairs, preferences, qa, thread
 from so2docs.recipes.recipe import Recipe
 from so2docs.registry import Registry
 
@@ -27,7 +27,7 @@ RECIPES: Registry[Recipe] = Registry(
     "so2docs.recipes",
     {
         module.RECIPE.name: module.RECIPE
-        for module in (preferences, pairs, qa, messages, thread, beir)
+        for module in (preferences, pairs, qa, messages, thread, hub, beir)
     },
     _offered,
 )

@@ -22,7 +22,7 @@ class Recipe:
             order; for the same document always the same. A record is of JSON types.
         schema: JSON Schema (2020-12) of a record; None if it is not known, which Parquet needs.
         tables: Tables that it cannot do without.
-        optional_tables: Tables that it uses where they stand with the posts.
+        optional_tables: Tables that it uses where they are next to the posts.
         fields: Fields of a document that it reads, such as `Title` or `Answers.Body`.
         body: Form of the bodies where the user asks for none.
         attributed: Whether documents need to say where they are from: see `attribution`.
@@ -30,6 +30,8 @@ class Recipe:
             `{file: record}`.
         needs_all_questions: Whether `accepted` chooses among its records only, and leaves no
             question out.
+        is_by_site: Whether, in a folder of several outputs, each site is a folder with a file
+            `train`.
     """
 
     name: str
@@ -42,3 +44,4 @@ class Recipe:
     attributed: bool = False
     files: tuple[str, ...] = ()
     needs_all_questions: bool = False
+    is_by_site: bool = False

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from support.command import run
 from support.manifests import resealed
@@ -292,6 +293,45 @@ def test_several_outputs_share_a_card(tmp_path: Path) -> None:
     (tmp_path / "out" / "bread.jsonl.gz").unlink()
     so2docs.convert(dumps[1], tmp_path / "out" / "votes.jsonl.gz", card=True, force=True)
     assert "bread" not in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_each_site_is_a_folder_and_a_configuration(tmp_path: Path) -> None:
+    """As on the hub: `--recipe hub` of several sites is one data set."""
+    for site in ("bread.stackexchange.com", "votes.stackexchange.com"):
+        shutil.copytree(SITE, tmp_path / site)
+    sites = ["bread.stackexchange.com", "votes.stackexchange.com"]
+    options = ("--recipe", "hub", "-f", "parquet", "--card", "-q", "--split-files", "2")
+    done = run("convert", *sites, "--output-dir", "out", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "out"
+    names = ["train-00000.parquet", "train-00001.parquet"]
+    for site in sites:
+        found = sorted(path.name for path in (out / site).iterdir() if path.name[0] != ".")
+        assert found == names
+        assert so2docs.verify(out / site / "train.parquet").files == 2
+    lines, text = front_matter(out / "README.md")
+    assert [line for line in lines if "config_name" in line] == 2 * [
+        f'- config_name: "{site}"' for site in sites
+    ]
+    paths = [line.strip(' -"') for line in lines if ".parquet" in line]
+    assert paths == [f"{site}/{name}" for site in sites for name in names]
+    command = re.search(r"^\$ so2docs (.* votes.*)$", text, re.MULTILINE)
+    assert command
+    (tmp_path / "again").mkdir()
+    shutil.copy(SITE / "Posts.xml", tmp_path / "again")
+    shutil.copy(SITE / "Comments.xml", tmp_path / "again")
+    assert run(*command[1].split(), "-q", cwd=tmp_path / "again").returncode == 0
+    for name in names:
+        again, first = (pq.read_table(path / sites[1] / name) for path in (tmp_path / "again", out))
+        assert again.equals(first)
+    assert f'"{sites[1]}"' in (tmp_path / "again" / "README.md").read_text()
+
+
+def test_one_site_of_the_hub_form_elsewhere_has_a_card_next_to_it(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    so2docs.convert(SITE, tmp_path / "set" / "mine.parquet", recipe="hub", card=True)
+    assert '"mine.parquet"' in (tmp_path / "set" / "README.md").read_text()
+    assert not (tmp_path / "README.md").exists()
 
 
 @pytest.mark.parametrize("text", ["", "no manifest", '{\n  "format": 1'])

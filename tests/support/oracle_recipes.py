@@ -249,3 +249,82 @@ def beir_accepted(questions: list[Row], body: Body) -> tuple[list[Row], list[Row
     asked = [q for q in questions if q.get("AcceptedAnswerId") in ids[q["Id"]]]
     queries = [{"_id": str(question["Id"]), "text": question["Title"]} for question in asked]
     return corpus, queries, [f"{q['Id']}\t{q['AcceptedAnswerId']}\t1" for q in asked]
+
+
+COMMENT = [
+    "ContentLicense",
+    "CreationDate",
+    "Id",
+    "PostId",
+    "Score",
+    "Text",
+    "UserDisplayName",
+    "UserId",
+]
+ANSWER = [
+    "Body",
+    "CommentCount",
+    "Comments",
+    "CommunityOwnedDate",
+    "ContentLicense",
+    "CreationDate",
+    "Id",
+    "IsAccepted",
+    "LastActivityDate",
+    "LastEditDate",
+    "LastEditorDisplayName",
+    "LastEditorUserId",
+    "OwnerDisplayName",
+    "OwnerUserId",
+    "ParentId",
+    "PostTypeId",
+    "Score",
+]
+QUESTION = [
+    "AcceptedAnswerId",
+    "AnswerCount",
+    "Answers",
+    "Body",
+    "ClosedDate",
+    "CommentCount",
+    "Comments",
+    "CommunityOwnedDate",
+    "ContentLicense",
+    "CreationDate",
+    "FavoriteCount",
+    "Id",
+    "LastActivityDate",
+    "LastEditDate",
+    "LastEditorDisplayName",
+    "LastEditorUserId",
+    "OwnerDisplayName",
+    "OwnerUserId",
+    "PostTypeId",
+    "Score",
+    "Tags",
+    "Title",
+    "ViewCount",
+]
+
+
+def hub(questions: list[Row], host: str, body: Body) -> list[Row]:
+    def picked(row: Row, names: list[str], **more: Any) -> Row:
+        row = {**row, **more}
+        if "Body" in row:
+            row["Body"] = body(row["Body"])
+        if "Comments" in names:
+            row["Comments"] = [picked(one, COMMENT) for one in row.get("Comments", [])]
+        return {name: row[name] for name in names if name in row}
+
+    return [
+        picked(
+            question,
+            QUESTION,
+            Tags="".join(f"|{tag}" for tag in question["Tags"]) + "|",
+            Answers=[
+                picked(answer, ANSWER, IsAccepted=answer["Id"] == question.get("AcceptedAnswerId"))
+                for answer in question["Answers"]
+            ],
+        )
+        for question in questions
+    ]

@@ -1,0 +1,73 @@
+"""`hub`: a question with its answers and comments, in the form of a data set on the hub.
+
+The columns of HuggingFaceTB/stackexchange_2025_md on the Hugging Face hub, as the front matter of
+its card lists them: attributes under the dump's names and in alphabetical order, answers with
+`IsAccepted`, comments in the posts, ids as integers. Tags are one text, as in the dumps since 2024
+(`|tag|other|`). Like there, each site is a folder and a configuration of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from so2docs.recipes import posts
+from so2docs.recipes.json_schema import BOOLEAN, INTEGER, TEXT, Schema, array
+from so2docs.recipes.recipe import Document, Recipe, Record
+from so2docs.schema import (
+    ALL_NUMBERS,
+    ANSWER_ATTRIBUTES,
+    COMMENT_ATTRIBUTES,
+    QUESTION_ATTRIBUTES,
+)
+
+ALWAYS = ("Id", "PostTypeId", "Comments", "Answers", "IsAccepted")
+"""What no row lacks that may have it."""
+
+
+def _columns(names: Sequence[str], **more: Schema) -> Schema:
+    known = {name: INTEGER if name in ALL_NUMBERS else TEXT for name in names} | more
+    return {
+        "type": "object",
+        "properties": {name: known[name] for name in sorted(known)},
+        "required": [name for name in ALWAYS if name in known],
+        "additionalProperties": False,
+    }
+
+
+_COMMENT = _columns(COMMENT_ATTRIBUTES)
+_ANSWER = _columns(ANSWER_ATTRIBUTES, Comments=array(_COMMENT), IsAccepted=BOOLEAN)
+SCHEMA = _columns(QUESTION_ATTRIBUTES, Answers=array(_ANSWER), Comments=array(_COMMENT))
+
+
+def hub(question: Document) -> Iterator[Record]:
+    """One record of a question."""
+    for answer in question["Answers"]:
+        answer["IsAccepted"] = posts.is_accepted(answer, question)
+    if "Tags" in question:
+        question["Tags"] = f"|{'|'.join(question['Tags'])}|"
+    yield _row(question, SCHEMA)
+
+
+def _row(found: dict[str, Any], columns: Schema) -> dict[str, Any]:
+    """The attributes that have a column and are of its type."""
+    row: dict[str, Any] = {}
+    for name, kind in columns["properties"].items():
+        if kind["type"] == "array":
+            row[name] = [_row(part, kind["items"]) for part in found.get(name, ())]
+        elif isinstance(value := found.get(name), _TYPES[kind["type"]]):
+            row[name] = value
+    return row
+
+
+_TYPES = {"string": str, "integer": int, "boolean": bool}
+
+RECIPE = Recipe(
+    "hub",
+    hub,
+    SCHEMA,
+    optional_tables=("comments",),
+    fields=("Id", "PostTypeId", "AcceptedAnswerId", "Answers.Id", "Answers.PostTypeId"),
+    body="markdown",
+    is_by_site=True,
+)
