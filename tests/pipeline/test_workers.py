@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.processes import children
 
 from so2docs.errors import (
     ChangedDumpError,
@@ -22,19 +23,6 @@ from so2docs.errors import (
 )
 from so2docs.pipeline.worker import peak_memory
 from so2docs.pipeline.workers import Workers
-
-
-def children() -> list[int]:
-    """The processes that this one started, other than the one that asks."""
-    found = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,args="], check=True, capture_output=True, text=True
-    ).stdout.splitlines()
-    rows = [line.split(None, 2) for line in found]
-    return [
-        int(pid)
-        for pid, parent, args in rows
-        if int(parent) == os.getpid() and "passes.worker" in args
-    ]
 
 
 def late(task: int) -> tuple[int, int]:
@@ -81,11 +69,12 @@ def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
     with Workers(jobs) as workers:
         found = list(workers.run(late, range(10)))
         again = list(workers.run(late, range(3)))
+        assert len(children(os.getpid())) == (jobs if jobs > 1 else 0)
     assert [task for task, _ in found + again] == [*range(10), *range(3)]
     processes = {process for _, process in found}
     assert (os.getpid() in processes) == (jobs == 1)
     assert set(workers.peaks) >= (processes if jobs > 1 else set())
-    assert not children()
+    assert not children(os.getpid())
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -117,7 +106,7 @@ def test_the_first_error_comes_through_whole(jobs: int) -> None:
     error = caught.value
     assert str(error) == "Posts.xml: is bent at byte 5, line 2, after post 1; do"
     assert error.excerpt == b"<posts>"
-    assert not children()
+    assert not children(os.getpid())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
@@ -127,7 +116,7 @@ def test_a_death_is_told() -> None:
         Workers(2) as workers,
     ):
         list(workers.run(dying, range(5)))
-    assert not children()
+    assert not children(os.getpid())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="asks for signals")

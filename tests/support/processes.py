@@ -2,6 +2,8 @@
 
 import subprocess
 
+from so2docs.pipeline.worker import COMMAND
+
 
 def members(group: int) -> list[int]:
     """The living processes of a group."""
@@ -18,7 +20,7 @@ def children(parent: int) -> list[int]:
 
 
 def _is_worker(args: str) -> bool:
-    return "passes.worker" in args or "spawn_main" in args
+    return COMMAND in args or "spawn_main" in args
 
 
 def _processes() -> list[list[str]]:
