@@ -19,6 +19,7 @@ from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say
 from so2docs.errors import OptionError, So2docsError, naming_flags
 from so2docs.progress import listen
+from so2docs.store.disk import is_full
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
@@ -146,5 +147,6 @@ def run(arguments: list[str] | None = None) -> int:
         return EXIT_USAGE if isinstance(error, OptionError) else EXIT_FAILED
     except OSError as error:
         name = error.filename or "standard output, or a temporary file"
-        say(f"{name}: {error.strerror or error}")
+        advice = "free some room" if is_full(error) else "fix this"
+        say(f"{name}: {error.strerror or error}; {advice}, then run the same command again")
         return EXIT_FAILED

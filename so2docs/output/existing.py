@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from so2docs.errors import OutputExistsError, flag
+from so2docs.errors import OutputError, OutputExistsError, flag
 from so2docs.output import index
 from so2docs.output.formats import footer
 from so2docs.output.paths import OutputPaths
@@ -39,11 +39,20 @@ def provenance_of(path: str) -> Provenance | None:
 
     Args:
         path: A file of the output.
+
+    Raises:
+        OutputError: The output, or its index, cannot be read.
     """
     try:
         data = footer.read_value(path, KEY) or index.read_record(path)
-    except OSError:
+    except (FileNotFoundError, IsADirectoryError):
         return None
+    except (OSError, index.UnreadableIndexError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise OutputError(
+            f"{path}: how it was made cannot be read: {reason}; fix this, then run the same "
+            "command again"
+        ) from error
     return load(data) if data else None
 
 

@@ -48,6 +48,10 @@ class UnusableIndexError(So2docsError):
     """An index is missing, damaged or of another file; its text is the reason."""
 
 
+class UnreadableIndexError(UnusableIndexError):
+    """The system cannot read an index that is there."""
+
+
 class UnfitIndexError(UnusableIndexError):
     """An index is of another file, or of an earlier or later state of this one."""
 
@@ -200,7 +204,7 @@ def load_any(output: str, file: BinaryIO) -> Index:
     except FileNotFoundError:
         raise UnusableIndexError("there is no index beside it") from None
     except OSError as error:
-        raise UnusableIndexError(f"its index cannot be read ({error.strerror})") from None
+        raise UnreadableIndexError(f"its index cannot be read ({error.strerror})") from None
     found = Index(data)
     found.check(file)
     return found
@@ -219,11 +223,18 @@ def load(output: str, file: BinaryIO) -> Index:
 
 
 def read_record(output: str) -> bytes:
-    """How an output was made, by the index next to it; empty if that is not known."""
+    """How an output was made, by the index next to it; empty if that is not known.
+
+    Raises:
+        OSError: The output cannot be read.
+        UnreadableIndexError: Its index cannot be read.
+    """
     try:
         with open(output, "rb") as file:
             return load_any(output, file).record
-    except (OSError, UnusableIndexError):
+    except UnreadableIndexError:
+        raise
+    except UnusableIndexError:
         return b""
 
 

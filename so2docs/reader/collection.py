@@ -18,7 +18,13 @@ from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DocumentNotFoundError, OutputError
 from so2docs.options.choices import Compression
 from so2docs.output import index
-from so2docs.output.index import Entry, Index, UnfitIndexError, UnusableIndexError
+from so2docs.output.index import (
+    Entry,
+    Index,
+    UnfitIndexError,
+    UnreadableIndexError,
+    UnusableIndexError,
+)
 from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
 from so2docs.progress import bar, log
@@ -61,13 +67,15 @@ class Collection:
             return self._fitting()
         except UnusableIndexError as error:
             reason = str(error)
+            can_be_replaced = not isinstance(error, UnreadableIndexError)
         try:
             data = build(self.path, self._reader.file, reason, progress=progress)
         except OSError as error:
             raise unreadable_output(self.path, error) from error
         if self._reader.is_replaced():
             raise replaced(self.path)
-        if not index.save(self.path, data):
+        # The record of how the output was made is only in the index that cannot be read.
+        if not (can_be_replaced and index.save(self.path, data)):
             log.warning(
                 "%s: cannot be written; the index is kept in memory", index.path_of(self.path)
             )

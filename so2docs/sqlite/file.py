@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from so2docs.errors import DiskFullError, OutputError, flag
-from so2docs.output.part_files import remove
+from so2docs.output.part_files import explain_errors, remove
 
 _CACHE_KIB = 128 * 1024
 _PAGE_BYTES = 8192
@@ -19,7 +19,8 @@ _PAGE_BYTES = 8192
 
 def connect(part: str) -> sqlite3.Connection:
     """Make a file and begin to write."""
-    remove(part)
+    with explain_errors(part):
+        remove(part)
     connection = sqlite3.connect(part, isolation_level=None)
     for setting in (
         f"page_size={_PAGE_BYTES}",

@@ -210,6 +210,20 @@ def test_a_full_disk_where_nothing_resumes(command: str, tmp_path: Path) -> None
     assert done.stderr == said
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", ["schema", "completion bash", "show q.jsonl 1"])
+def test_a_full_disk_of_what_only_prints(command: str, tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"Id":1}\n')
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "so2docs", *command.split()]
+        done = subprocess.run(
+            words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    said = "No space left on device; free some room, then run the same command again\n"
+    assert done.stderr.endswith(f"so2docs: standard output, or a temporary file: {said}")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_when_all_is_done(number: int, tmp_path: Path) -> None:
     command = ["convert", "--quiet", str(SAMPLES / "posts.xml"), "q.jsonl"]

@@ -165,3 +165,25 @@ def test_an_option_of_more_than_64_bits(site: Path, tmp_path: Path) -> None:
     so2docs.to_sqlite(old, tmp_path / "q.db")
     with pytest.raises(ExistingOutputError, match="is up to date"):
         convert(site, new, sample="100%")
+
+
+def test_an_index_that_cannot_be_read(tmp_path: Path) -> None:
+    """Nothing is made without the record in it, and nothing replaces it."""
+    output = tmp_path / "q.jsonl"
+    convert(SAMPLES / "posts.xml", output)
+    index = tmp_path / ".q.jsonl.index"
+    index.unlink()
+    index.symlink_to(index.name)
+    for command in (
+        ["sqlite", output, tmp_path / "q.db"],
+        ["convert", SAMPLES / "posts.xml", output],
+    ):
+        done = run(*command)
+        assert done.returncode == 1
+        assert (
+            f"{output}: how it was made cannot be read: its index cannot be read (" in done.stderr
+        )
+    done = run("show", output, next(so2docs.read(output))["Id"])
+    assert "the index is kept in memory" in done.stderr
+    assert index.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [index.name, "q.jsonl"]
