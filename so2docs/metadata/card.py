@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -236,6 +237,8 @@ def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
     option = f"--{name.replace('_', '-')}"
     if name == "recipe":  # With what else its fingerprint says.
         return [option, manifest.counts["recipe"]]
+    if name == "tokenizer":
+        value = re.sub(r" [0-9a-f]{12}$", "", value)  # The hash of the file.
     if name == "sample":
         value = f"{int(value) / _WHOLE:.12g}"
     if name == "site_field":

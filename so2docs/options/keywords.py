@@ -42,9 +42,16 @@ class DocumentKeywords(TypedDict, total=False):
             means all of the answers' attributes; without any of them, documents have no `Answers`.
         without: Leave these fields out, such as Body,Answers.Body,Comments.UserId.
         recipe: Write the records of a data set in place of the documents: preferences, pairs (or
-            dpo), qa, messages (or sft), thread, hub, beir, or package.module:function of your own.
-            A `Recipe` or a function will do, too.
+            dpo), qa, messages (or sft), thread, chunks (or rag), blocks, hub, beir, or
+            package.module:function of your own. A `Recipe` or a function will do, too.
         best: Use only the best answer, with recipe='qa'.
+        conversational: Write messages in place of texts, with recipe='pairs'.
+        system: Start each conversation with this message of the system, with recipe='messages'.
+        max_length: Longest passage in characters, or in tokens, with recipe='chunks'. If None, 2000
+            characters or 512 tokens.
+        overlap: Most that a passage repeats of the one before, with recipe='chunks'. If None, 0.
+        tokenizer: Count tokens in place of characters, with recipe='chunks': a tokenizer.json of
+            Hugging Face, or a model of OpenAI such as gpt-4o.
         attribution: Add addresses, licences and authors to each document.
         body: Form of the bodies. If None, html, or what the recipe asks for.
         answers_by: Order of the answers: by id, or the accepted one first and then by falling
@@ -76,6 +83,11 @@ class DocumentKeywords(TypedDict, total=False):
     without: str | Iterable[str] | None
     recipe: str | Recipe | Callable[..., Any] | None
     best: bool
+    conversational: bool
+    system: str | None
+    max_length: int | None
+    overlap: int | None
+    tokenizer: str | None
     attribution: bool
     body: Literal["html", "text", "markdown"] | None
     answers_by: Literal["id", "votes"]

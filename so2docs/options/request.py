@@ -12,6 +12,7 @@ from so2docs.options.option import Where, did_you_mean, entries
 from so2docs.options.table import (
     ALL_TABLES,
     OPTIONS,
+    SETTINGS,
     Filters,
     Options,
     OutputForm,
@@ -19,7 +20,7 @@ from so2docs.options.table import (
     Tables,
     taken_by,
 )
-from so2docs.recipes.finding import RecipeChoice, choice_of
+from so2docs.recipes.finding import RecipeChoice, check_settings, choose_recipe
 from so2docs.schema import TABLES
 
 
@@ -108,12 +109,11 @@ def recipe_of(given: Mapping[str, Any]) -> RecipeChoice | None:
     Raises:
         OptionError: There is no such recipe, or an option needs one.
     """
-    recipe, best = given.get("recipe"), given.get("best", False)
-    if recipe is None:
-        if best:
-            raise OptionError(f"{flag('best', True)} is for {flag('recipe', 'qa')}")
+    settings = {name: OPTIONS[name].read(given[name]) for name in SETTINGS if given.get(name)}
+    if (recipe := given.get("recipe")) is None:
+        check_settings(settings)
         return None
-    return choice_of(recipe, accepted=given.get("accepted", False), best=best)
+    return choose_recipe(recipe, accepted=given.get("accepted", False), **settings)
 
 
 def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:

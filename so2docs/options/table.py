@@ -30,6 +30,7 @@ from so2docs.options.values import (
     tags,
 )
 from so2docs.recipes.attribution import FIELDS
+from so2docs.recipes.chunks import CHARACTERS, TOKENS, identify_tokenizer
 from so2docs.recipes.finding import RecipeChoice, RecipeLike
 from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, NESTED, QUESTION_ATTRIBUTES, RESERVED, TABLES
 
@@ -364,7 +365,8 @@ class Options:
     recipe: RecipeChoice | None = option(
         "Documents",
         "Write the records of a data set in place of the documents: preferences, pairs (or dpo), "
-        "qa, messages (or sft), thread, hub, beir, or package.module:function of your own.",
+        "qa, messages (or sft), thread, chunks (or rag), blocks, hub, beir, or "
+        "package.module:function of your own.",
         "output",
         accepts=RecipeLike | None,
         metavar="NAME",
@@ -374,6 +376,43 @@ class Options:
     )
     best: bool = option(
         "Documents", f"Use only the best answer, with {flag('recipe', 'qa')}.", "output", False
+    )
+    conversational: bool = option(
+        "Documents",
+        f"Write messages in place of texts, with {flag('recipe', 'pairs')}.",
+        "output",
+        False,
+    )
+    system: str | None = option(
+        "Documents",
+        f"Start each conversation with this message of the system, with "
+        f"{flag('recipe', 'messages')}.",
+        "output",
+        metavar="TEXT",
+    )
+    max_length: int | None = option(
+        "Documents",
+        f"Longest passage in characters, or in tokens, with {flag('recipe', 'chunks')}.",
+        "output",
+        parse=at_least(1),
+        metavar="N",
+        usually=f"{CHARACTERS} characters or {TOKENS} tokens",
+    )
+    overlap: int | None = option(
+        "Documents",
+        f"Most that a passage repeats of the one before, with {flag('recipe', 'chunks')}.",
+        "output",
+        parse=at_least(0),
+        metavar="N",
+        usually="0",
+    )
+    tokenizer: str | None = option(
+        "Documents",
+        f"Count tokens in place of characters, with {flag('recipe', 'chunks')}: a tokenizer.json "
+        "of Hugging Face, or a model of OpenAI such as gpt-4o.",
+        "output",
+        metavar="NAME",
+        remember=identify_tokenizer,
     )
     attribution: bool = option(
         "Documents", "Add addresses, licences and authors to each document.", "output", False
@@ -466,6 +505,11 @@ class Options:
     def _check_body(self) -> None:
         fields = self.filters.fields
         has_body = fields.has_question("Body") or (fields.has_answers and fields.has_answer("Body"))
+        if self.body != "html" and self.recipe is not None and self.recipe.recipe.reads_html:
+            raise OptionError(
+                f"{flag('recipe', self.recipe.spec)} reads the HTML of the bodies; leave "
+                f"{flag('body', self.body)} out"
+            )
         if self.body != "html" and not has_body:
             raise OptionError(f"{flag('body', self.body)} contradicts leaving out the bodies")
 
@@ -638,6 +682,9 @@ OPTIONS: dict[str, Option] = {
     )
 }
 """Every option of a conversion, by its name."""
+
+SETTINGS = ("best", "conversational", "system", "max_length", "overlap", "tokenizer")
+"""Options for certain recipes alone: `Recipe.settings`."""
 
 GROUPS = ("Input", "Filters", "Documents", "Output", "Run")
 """In the order of the help."""

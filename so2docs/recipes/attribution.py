@@ -30,9 +30,9 @@ AUTHORS: Schema = array(
 )
 
 
-def user_url(host: str, user_id: int) -> str:
-    """The profile of a user."""
-    return f"https://{host}/users/{user_id}"
+def user_url(base: str, user_id: int) -> str:
+    """The profile of a user of the site with this address."""
+    return f"{base}/users/{user_id}"
 
 
 def attribute(question: Row, host: str) -> Row:
@@ -58,7 +58,8 @@ def attribute(question: Row, host: str) -> Row:
     question["Licenses"] = sorted(
         {part["ContentLicense"] for part in parts if "ContentLicense" in part}
     )
-    authors = {(name, url): None for part in parts for name, url in _author(part, host)}
+    base = f"https://{host}"
+    authors = {(name, url): None for part in parts for name, url in credit(part, base)}
     question["Authors"] = [
         {"DisplayName": name} if url is None else {"DisplayName": name, "Url": url}
         for name, url in authors
@@ -101,11 +102,16 @@ def _license(part: Row) -> None:
 
 def _link(user: Any, host: str) -> None:
     if isinstance(user, dict) and "Id" in user:
-        user["Url"] = user_url(host, user["Id"])
+        user["Url"] = user_url(f"https://{host}", user["Id"])
 
 
-def _author(part: Row, host: str) -> Iterator[tuple[str, str | None]]:
-    """The name that a post or comment is shown under, and the profile, as far as they are known."""
+def credit(part: Row, base: str) -> Iterator[tuple[str, str | None]]:
+    """The name that a post or comment is shown under, and the profile, as far as they are known.
+
+    Args:
+        part: The post or comment.
+        base: The address of the site.
+    """
     user = part.get("Owner", part.get("User"))
     name = part.get("OwnerDisplayName", part.get("UserDisplayName"))
     user_id = part.get("OwnerUserId", part.get("UserId"))
@@ -114,6 +120,6 @@ def _author(part: Row, host: str) -> Iterator[tuple[str, str | None]]:
         user_id = user.get("Id", user_id)
     if user_id is not None:
         # A user without a name is shown as this.
-        yield name or f"user{user_id}", user_url(host, user_id)
+        yield name or f"user{user_id}", user_url(base, user_id)
     elif name:
         yield name, None

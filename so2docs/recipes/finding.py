@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, flag
-from so2docs.recipes import beir, hub, messages, pairs, preferences, qa, thread
+from so2docs.recipes import beir, blocks, chunks, hub, messages, pairs, preferences, qa, thread
 from so2docs.recipes.recipe import Recipe
 from so2docs.registry import Registry
 
@@ -27,14 +27,14 @@ RECIPES: Registry[Recipe] = Registry(
     "so2docs.recipes",
     {
         module.RECIPE.name: module.RECIPE
-        for module in (preferences, pairs, qa, messages, thread, hub, beir)
+        for module in (preferences, pairs, qa, messages, thread, chunks, blocks, hub, beir)
     },
     _offered,
 )
 """By name: those that come with the package, and those that others offer as entry points."""
 
-ALIASES = {"dpo": "pairs", "sft": "messages"}
-"""What people call the training that a recipe is for."""
+ALIASES = {"dpo": "pairs", "sft": "messages", "rag": "chunks"}
+"""What people call that which a recipe is for."""
 
 RecipeLike = str | Recipe | Callable[..., Any]
 """A name, `package.module:name`, or what that names."""
@@ -47,12 +47,12 @@ class RecipeChoice:
     Attributes:
         spec: Name of a recipe, or `package.module:name` of one's own.
         accepted: Whether only accepted answers count.
-        best: Whether only the best answer counts.
+        settings: Names and values of the options for this recipe alone.
     """
 
     spec: str
     accepted: bool = False
-    best: bool = False
+    settings: tuple[tuple[str, Any], ...] = ()
 
     @property
     def recipe(self) -> Recipe:
@@ -74,38 +74,61 @@ class RecipeChoice:
         return f"{name} {hashlib.sha256(source).hexdigest()[:12]}"
 
 
-def choice_of(given: RecipeLike, *, accepted: bool = False, best: bool = False) -> RecipeChoice:
-    """The choice that an option asks for.
+def choose_recipe(given: RecipeLike, *, accepted: bool = False, **settings: Any) -> RecipeChoice:
+    """The choice that options ask for.
 
     Args:
         given: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
         accepted: Whether questions are kept only if they have an accepted answer.
-        best: Whether only the best answer counts.
+        settings: Options for certain recipes; one that is None or False is not given.
 
     Raises:
-        OptionError: There is no such recipe, or workers cannot import it.
+        OptionError: There is no such recipe, workers cannot import it, or an option is not for it.
     """
     if isinstance(given, str):
         given = ALIASES.get(given, given)
-    choice = RecipeChoice(given if isinstance(given, str) else _name_of(given), accepted, best)
-    if best and choice.spec != "qa":
-        raise OptionError(f"{flag('best', True)} is for {flag('recipe', 'qa')}")
-    if best and accepted:
+    spec = given if isinstance(given, str) else _name_of(given)
+    kept = {name: value for name, value in settings.items() if value not in (None, False)}
+    choice = RecipeChoice(spec, accepted, tuple(kept.items()))
+    found = choice.recipe
+    check_settings(kept, found)
+    if accepted and kept.get("best"):
         raise OptionError(
             f"{flag('best', True)} and {flag('accepted', True)} contradict each other; give one"
         )
-    found = choice.recipe
-    if not isinstance(given, str) and found.function is not _function(given):
+    if found.check is not None:
+        found.check(**kept)
+    if not isinstance(given, str) and _found(spec).function is not _function(given):
         raise _not_importable(choice.spec, "another function has this name there")
     return choice
 
 
+def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) -> None:
+    """Refuse options that are for another recipe.
+
+    Args:
+        settings: Options for certain recipes, those that are given.
+        recipe: The recipe, if there is one.
+
+    Raises:
+        OptionError: One is for another recipe.
+    """
+    for name, value in settings.items():
+        if recipe is None or name not in recipe.settings:
+            owner = next(one.name for one in RECIPES.own.values() if name in one.settings)
+            raise OptionError(f"{flag(name, value)} is for {flag('recipe', owner)}")
+
+
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
-    if recipe is qa.RECIPE and (choice.accepted or choice.best):
-        return replace(recipe, function=qa.accepted if choice.accepted else qa.best)
-    if recipe is messages.RECIPE and choice.accepted:
-        return replace(recipe, function=messages.accepted)
-    return beir.ACCEPTED if recipe is beir.RECIPE and choice.accepted else recipe
+    settings = {name: value for name, value in choice.settings if name in recipe.settings}
+    if recipe is pairs.RECIPE and settings.pop("conversational", False):
+        return pairs.CONVERSATIONAL
+    if recipe is beir.RECIPE and choice.accepted:
+        return beir.ACCEPTED
+    if choice.accepted and (recipe is qa.RECIPE or recipe is messages.RECIPE):
+        accepted = qa.accepted if recipe is qa.RECIPE else messages.accepted
+        recipe = replace(recipe, function=accepted)
+    return replace(recipe, function=partial(recipe.function, **settings)) if settings else recipe
 
 
 def _function(given: Recipe | Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,8 @@
 """`messages`: one question and one answer as a conversation.
 
 TRL's conversational form (https://huggingface.co/docs/trl/dataset_formats), which chat templates
-take: a message of the user, who asks, and one of the assistant. Otherwise as `qa`.
+take: a message of the user, who asks, and one of the assistant, after one of the system if there is
+to be one. Otherwise as `qa`.
 """
 
 from __future__ import annotations
@@ -13,29 +14,38 @@ from so2docs.recipes import qa
 from so2docs.recipes.json_schema import TEXT, array, record
 from so2docs.recipes.recipe import Document, Record
 
+MESSAGES = array(record(role=TEXT, content=TEXT))
 SCHEMA = record(
-    messages=array(record(role=TEXT, content=TEXT)),
+    messages=MESSAGES,
     metadata=qa.SCHEMA["properties"]["metadata"],
 )
 
 
-def messages(question: Document) -> Iterator[Record]:
-    """A record for each answer, by votes."""
-    return _conversations(qa.qa(question))
+def messages(question: Document, *, system: str | None = None) -> Iterator[Record]:
+    """A record for each answer, by votes.
+
+    Args:
+        question: The document.
+        system: Message of the system, before each conversation.
+    """
+    return _converse(qa.qa(question), system)
 
 
-def accepted(question: Document) -> Iterator[Record]:
+def accepted(question: Document, *, system: str | None = None) -> Iterator[Record]:
     """A record of the accepted answer, if it is there."""
-    return _conversations(qa.accepted(question))
+    return _converse(qa.accepted(question), system)
 
 
-def _conversations(records: Iterable[Record]) -> Iterator[Record]:
+def _converse(records: Iterable[Record], system: str | None) -> Iterator[Record]:
+    first = [] if system is None else [message("system", system)]
     for one in records:
-        sides = (("user", one["prompt"]), ("assistant", one["completion"]))
-        yield {
-            "messages": [{"role": role, "content": content} for role, content in sides],
-            "metadata": one["metadata"],
-        }
+        sides = [message("user", one["prompt"]), message("assistant", one["completion"])]
+        yield {"messages": first + sides, "metadata": one["metadata"]}
 
 
-RECIPE = replace(qa.RECIPE, name="messages", function=messages, schema=SCHEMA)
+def message(role: str, content: str) -> dict[str, str]:
+    """What one side of a conversation says."""
+    return {"role": role, "content": content}
+
+
+RECIPE = replace(qa.RECIPE, name="messages", function=messages, schema=SCHEMA, settings=("system",))

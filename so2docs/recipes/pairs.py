@@ -1,9 +1,10 @@
 """`pairs`: a question, an answer that was liked better, and one that was liked less.
 
 TRL's preference form (https://huggingface.co/docs/trl/dataset_formats), standard, with an explicit
-prompt. Better and worse is by the score of `preferences`; a question gives at most ten pairs, as in
-lvwerra/stack-exchange-paired on the Hugging Face hub. Which ten is drawn with the question's id as
-the seed, so that every run draws the same.
+prompt; on request conversational, with messages in place of texts. Better and worse is by the score
+of `preferences`; a question gives at most ten pairs, as in lvwerra/stack-exchange-paired on the
+Hugging Face hub. Which ten is drawn with the question's id as the seed, so that every run draws the
+same.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 from so2docs.recipes import posts
 from so2docs.recipes.json_schema import BOOLEAN, INTEGER, TEXT, record
+from so2docs.recipes.messages import MESSAGES, message
 from so2docs.recipes.posts import preference_score, text
 from so2docs.recipes.recipe import Document, Recipe, Record
 
@@ -34,7 +37,7 @@ SCHEMA = record(
 
 def pairs(question: Document) -> Iterator[Record]:
     """Up to ten records of a question, the better answers first."""
-    answers = posts.by_votes(question)
+    answers = posts.rank(question)
     scores = {answer["Id"]: preference_score(answer, question) for answer in answers}
     answers.sort(key=lambda answer: -scores[answer["Id"]])
     metadata = {"qid": question["Id"], **posts.metadata(question)}
@@ -52,6 +55,13 @@ def pairs(question: Document) -> Iterator[Record]:
                 "rejected": _side(rejected, question),
             },
         }
+
+
+def conversational(question: Document) -> Iterator[Record]:
+    """The same with messages."""
+    for one in pairs(question):
+        sides = {name: [message("assistant", one[name])] for name in ("chosen", "rejected")}
+        yield {**one, "prompt": [message("user", one["prompt"])], **sides}
 
 
 def _drawn(scores: list[int], seed: int) -> list[tuple[int, int]]:
@@ -94,4 +104,13 @@ RECIPE = Recipe(
     fields=posts.FIELDS,
     body="markdown",
     attributed=True,
+    settings=("conversational",),
 )
+CONVERSATIONAL = replace(
+    RECIPE,
+    function=conversational,
+    schema=record(
+        **SCHEMA["properties"] | dict.fromkeys(("prompt", "chosen", "rejected"), MESSAGES)
+    ),
+)
+"""The recipe that was asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from so2docs.domain import rank_by_votes
@@ -57,7 +58,7 @@ def is_accepted(answer: Post, question: Post) -> bool:
     return bool(answer["Id"] == question.get("AcceptedAnswerId"))
 
 
-def by_votes(question: Post) -> list[Post]:
+def rank(question: Post) -> list[Post]:
     """The answers: the accepted one first, then by falling score, then by id."""
     return sorted(
         question.get("Answers", ()),
@@ -99,10 +100,12 @@ def metadata(question: Post) -> dict[str, Any]:
         "tags": question.get("Tags", []),
         "score": score(question),
         "licenses": question["Licenses"],
-        "authors": [
-            {"name": author["DisplayName"], "url": author["Url"]}
-            if "Url" in author
-            else {"name": author["DisplayName"]}
-            for author in question["Authors"]
-        ],
+        "authors": name_authors(
+            (one["DisplayName"], one.get("Url")) for one in question["Authors"]
+        ),
     }
+
+
+def name_authors(authors: Iterable[tuple[str, str | None]]) -> list[dict[str, str]]:
+    """Names and profiles as records have them."""
+    return [{"name": name} | ({"url": url} if url else {}) for name, url in authors]

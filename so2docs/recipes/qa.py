@@ -27,11 +27,19 @@ SCHEMA = record(
 )
 
 
-def qa(question: Document) -> Iterator[Record]:
-    """A record for each answer, by votes."""
+def qa(question: Document, *, best: bool = False) -> Iterator[Record]:
+    """A record for each answer, by votes.
+
+    Args:
+        question: The document.
+        best: Only of the answer with the highest score; of several, of the accepted or first one.
+    """
+    answers = posts.rank(question)
+    if best and answers:
+        answers = [max(answers, key=posts.score)]
     metadata = {"qid": question["Id"], **posts.metadata(question)}
     metadata["created"] = question.get("CreationDate", "")
-    for answer in posts.by_votes(question):
+    for answer in answers:
         yield {
             "prompt": posts.prompt(question),
             "completion": posts.text(answer),
@@ -50,13 +58,6 @@ def accepted(question: Document) -> Iterator[Record]:
     return (record for record in qa(question) if record["metadata"]["accepted"])
 
 
-def best(question: Document) -> Iterator[Record]:
-    """A record of the answer with the highest score; of several, of the accepted or first one."""
-    records = list(qa(question))
-    if records:
-        yield max(records, key=lambda record: record["metadata"]["answer_score"])
-
-
 RECIPE = Recipe(
     "qa",
     qa,
@@ -65,4 +66,5 @@ RECIPE = Recipe(
     fields=posts.FIELDS,
     body="markdown",
     attributed=True,
+    settings=("best",),
 )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 Document = dict[str, Any]
 Record = dict[str, Any]
 JsonSchema = Mapping[str, Any]
-Function = Callable[[Document], Iterable[Record]]
+Function = Callable[..., Iterable[Record]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,9 @@ class Recipe:
             `{file: record}`.
         needs_all_questions: Whether `accepted` chooses among its records only, and leaves no
             question out.
+        reads_html: Whether it reads the HTML of the bodies, which no other form of them replaces.
+        settings: Names of the options that its function takes as keywords.
+        check: Refuses values of these by `OptionError`, before anything is converted.
         is_by_site: Whether, in a folder of several outputs, each site is a folder with a file
             `train`.
     """
@@ -44,4 +47,7 @@ class Recipe:
     attributed: bool = False
     files: tuple[str, ...] = ()
     needs_all_questions: bool = False
+    reads_html: bool = False
+    settings: tuple[str, ...] = ()
+    check: Callable[..., None] | None = None
     is_by_site: bool = False

@@ -16,17 +16,22 @@ from so2docs.recipes.recipe import Document, Recipe, Record
 SCHEMA = record(id=TEXT, text=TEXT, source=TEXT, created=TEXT, metadata=record(**posts.METADATA))
 
 
-def thread(question: Document) -> Iterator[Record]:
-    """One record of a question."""
+def text(question: Document) -> str:
+    """A question with its answers as Markdown."""
     title = question.get("Title")
     parts = [f"# {title}"] if title else []
     parts.append(posts.text(question))
-    for answer in posts.by_votes(question):
+    for answer in posts.rank(question):
         is_accepted = posts.is_accepted(answer, question)
         parts += ["## Accepted answer" if is_accepted else "## Answer", posts.text(answer)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def thread(question: Document) -> Iterator[Record]:
+    """One record of a question."""
     yield {
         "id": str(question["Id"]),
-        "text": "\n\n".join(part for part in parts if part),
+        "text": text(question),
         "source": posts.site(question),
         "created": question.get("CreationDate", ""),
         "metadata": posts.metadata(question),

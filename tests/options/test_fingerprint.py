@@ -19,6 +19,11 @@ OTHERS: dict[str, list[Any]] = {
     "site_field": [("Site", "beer"), ("Site", "ale")],
     "recipe": ["pairs", "qa"],
     "best": [True],
+    "conversational": [True],
+    "system": ["Be brief."],
+    "max_length": [500, 501],
+    "overlap": [50, 51],
+    "tokenizer": ["gpt-4o", "gpt-4"],
     "attribution": [True],
     "body": ["text"],
     "answers_by": ["votes"],
@@ -53,6 +58,11 @@ OTHERS: dict[str, list[Any]] = {
 
 NEEDED: dict[str, dict[str, Any]] = {
     "best": {"recipe": "qa"},
+    "conversational": {"recipe": "pairs"},
+    "system": {"recipe": "messages"},
+    "max_length": {"recipe": "chunks"},
+    "overlap": {"recipe": "chunks"},
+    "tokenizer": {"recipe": "chunks"},
     "all_tags": {"tags": ["a", "b"]},
     "elasticsearch_index": {"format": "elasticsearch"},
 }

@@ -37,7 +37,7 @@ HOSTS = {
     "eosio.meta.stackexchange.com": None,
 }
 SITES = list(HOSTS) if DUMPS.is_dir() else [pytest.param("", marks=pytest.mark.skip(NO_DUMPS))]
-RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "hub")
+RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "hub")
 
 Row = dict[str, Any]
 
@@ -82,7 +82,10 @@ def question_of(record: Row) -> Any:
     """What tells of which question a record is."""
     if "Answers" in record:
         return record["Id"]
-    return record["qid"] if "qid" in record else record["metadata"]["url"]
+    for about in (record, record.get("metadata", {})):
+        if "qid" in about:
+            return about["qid"]
+    return record["id"]
 
 
 def parquet(path: Path) -> list[Row]:
@@ -99,7 +102,7 @@ def without_nulls(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
-    expected = site.expected(name, str if name == "preferences" else cache(to_markdown))
+    expected = site.expected(name, str if name in ("preferences", "blocks") else cache(to_markdown))
     report = site.convert(tmp_path / "one.jsonl", recipe=name, jobs=1)
     assert jsonl(tmp_path / "one.jsonl") == expected
     written = {path.name for path in tmp_path.iterdir()}
@@ -289,6 +292,14 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'; it must be a host such as"),
         ({"site": "beer.stackexchange.com"}, "site is for attribution=True and for recipes"),
         ({"best": True}, "best=True is for recipe='qa'"),
+        ({"system": "Be brief."}, "system='Be brief.' is for recipe='messages'"),
+        ({"recipe": "qa", "overlap": 5}, "overlap=5 is for recipe='chunks'"),
+        ({"recipe": "chunks", "max_length": 0}, "max_length is 0; it must be 1 or more"),
+        ({"recipe": "chunks", "overlap": 2000}, "overlap=2000 must be less than the length of a"),
+        ({"recipe": "rag", "tokenizer": "none"}, "tokenizer is 'none', which cannot be read: No"),
+        ({"recipe": "rag", "tokenizer": "no/t.json"}, "cannot be read: No such file or directory"),
+        ({"recipe": "blocks", "body": "markdown"}, "recipe='blocks' reads the HTML of the bodies"),
+        ({"recipe": "messages", "conversational": True}, "conversational=True is for recipe='pair"),
         ({"recipe": "pairs", "best": True}, "best=True is for recipe='qa'"),
         ({"recipe": "qa", "best": True, "accepted": True}, "contradict each other"),
     ],

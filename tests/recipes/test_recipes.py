@@ -2,6 +2,8 @@
 
 import copy
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,13 @@ from support import oracle_recipes, oracle_tables
 
 import so2docs
 from so2docs.options import sites
-from so2docs.recipes import pairs
-from so2docs.recipes.finding import choice_of
+from so2docs.parse.markdown import to_markdown
+from so2docs.recipes import chunks, pairs
+from so2docs.recipes.finding import choose_recipe
 from so2docs.recipes.records import RecordMaker
 
 HOST = "beer.stackexchange.com"
-RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "hub")
+RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "hub")
 TABLES = {"comments", "links", "users"}
 
 
@@ -35,16 +38,98 @@ def made(maker: RecordMaker, questions: list[dict[str, Any]]) -> list[Any]:
         *((name, {}) for name in RECIPES),
         ("qa_accepted", {"accepted": True}),
         ("qa_best", {"best": True}),
+        ("pairs_conversational", {"conversational": True}),
+        ("messages_system", {"system": "Be brief."}),
+        ("chunks_short", {"max_length": 300, "overlap": 60}),
+        ("chunks_tokens", {"max_length": 100, "overlap": 20, "tokenizer": "gpt-4o"}),
     ],
 )
 def test_records(name: str, options: dict[str, Any], questions: list[dict[str, Any]]) -> None:
-    maker = RecordMaker(choice_of(name.partition("_")[0], **options).recipe, HOST)
+    maker = RecordMaker(choose_recipe(name.partition("_")[0], **options).recipe, HOST)
     expected = getattr(oracle_recipes, name)(questions, HOST, lambda body: body)
     assert expected
     found = made(maker, questions)
     assert found == expected
     if name == "hub":
         assert json.dumps(found) == json.dumps(expected)  # In the same order of keys.
+
+
+FENCE = re.compile(r"^(`{3,})[^`\n]*\n(?:.*\n)*?\1$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(("max_length", "overlap"), [(400, 0), (400, 100), (2000, 200)])
+def test_passages_hold_the_whole_thread(
+    max_length: int, overlap: int, questions: list[dict[str, Any]]
+) -> None:
+    """Each is short enough, code blocks that fit are whole, and only white space is left out."""
+    options = {"max_length": max_length, "overlap": overlap}
+    recipes = (choose_recipe("thread").recipe, choose_recipe("chunks", **options).recipe)
+    threads, passages = (made(RecordMaker(one, HOST, to_markdown), questions) for one in recipes)
+    ranges: dict[str, list[range]] = {}
+    for passage in passages:
+        start, text = passage["start"], passage["text"]
+        assert 0 < len(text) <= max_length
+        ranges.setdefault(str(passage["qid"]), []).append(range(start, start + len(text)))
+    blocks = 0
+    for thread in threads:
+        text, found = thread["text"], ranges[thread["id"]]
+        held = {place for one in found for place in one}
+        assert not "".join(char for at, char in enumerate(text) if at not in held).strip()
+        for fence in FENCE.finditer(text):
+            if len(fence[0]) <= max_length:
+                blocks += 1
+                assert any(fence.start() in one and fence.end() - 1 in one for one in found)
+    assert blocks or max_length > 400
+
+
+def test_passages_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "semantic_text_splitter", None)
+    chunks._splitter.cache_clear()
+    with pytest.raises(so2docs.OptionError, match="pip install semantic-text-splitter"):
+        choose_recipe("chunks")
+
+
+def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
+    """Whose content decides, so that a resume with another one is refused."""
+    model = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
+    tokenizer = tmp_path / "tokenizer.json"
+    text = json.dumps({"version": "1.0", "model": model, "pre_tokenizer": {"type": "Whitespace"}})
+    tokenizer.write_text(text)
+    question = {"Id": 1, "Title": "One two", "Body": "three four five six seven", "Answers": []}
+    maker = RecordMaker(
+        choose_recipe("chunks", max_length=3, tokenizer=str(tokenizer)).recipe, HOST
+    )
+    found = [row["text"] for row in made(maker, [question])]
+    assert found == ["# One two", "three four five", "six seven"]
+    before = chunks.identify_tokenizer(str(tokenizer))
+    tokenizer.write_text(text + " ")
+    assert before != chunks.identify_tokenizer(str(tokenizer))
+    assert chunks.identify_tokenizer("gpt-4o") == "gpt-4o"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("<p>Do:</p>\n\n<pre><code>a &lt; b\n</code></pre>\n", [("Do:", "", "a < b")]),
+        (
+            "<ul>\n<li>One</li>\n<li>Two <em>of</em> 2\n"
+            '<pre class="x lang-py s-code"><code>a\n\n  b\n</code></pre></li>\n</ul>',
+            [("Two of 2", "py", "a\n\n  b")],
+        ),
+        (
+            '<pre class="lang-none"><code>a</code></pre>'
+            '<pre><code class="language-c++">b</code></pre>',
+            [("", "", "a"), ("", "c++", "b")],
+        ),
+        ("<p>a</p><pre>\nb<br>c</pre><p>d<br>e</p><PRE>f", [("a", "", "b\nc"), ("d e", "", "f")]),
+        ("<pre><code> \n</code></pre>", []),
+    ],
+)
+def test_code_blocks(body: str, expected: list[tuple[str, str, str]]) -> None:
+    question = {"Id": 7, "Body": body, "Answers": []}
+    found = made(RecordMaker(choose_recipe("blocks").recipe, HOST), [question])
+    assert [(row["text_before"], row["language"], row["code"]) for row in found] == expected
+    assert [row["id"] for row in found] == [f"7-{number}" for number in range(len(expected))]
 
 
 def test_attribution(questions: list[dict[str, Any]]) -> None:
@@ -86,9 +171,9 @@ def failing(document: dict[str, Any]) -> list[Any]:
 
 def test_ones_own_function() -> None:
     for given in (titles, "test_recipes:titles"):
-        recipe = choice_of(given).recipe
+        recipe = choose_recipe(given).recipe
         assert (recipe.name, recipe.function) == ("test_recipes:titles", titles)
-    assert choice_of(titles).fingerprint.startswith("test_recipes:titles ")
+    assert choose_recipe(titles).fingerprint.startswith("test_recipes:titles ")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +181,7 @@ def test_ones_own_function() -> None:
     [
         (
             "nothing",
-            "must be one of: preferences, pairs, qa, messages, thread, hub, beir, or package",
+            "preferences, pairs, qa, messages, thread, chunks, blocks, hub, beir, or package.mod",
         ),
         ("no.such.module:f", "no.such.module cannot be imported: No module named 'no'"),
         ("test_recipes:nothing", "module 'test_recipes' has no attribute 'nothing'"),
@@ -106,14 +191,14 @@ def test_ones_own_function() -> None:
 )
 def test_what_is_no_recipe(given: Any, problem: str) -> None:
     with pytest.raises(so2docs.OptionError) as error:
-        choice_of(given)
+        choose_recipe(given)
     assert problem in str(error.value)
 
 
 def test_a_function_of_the_script_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(titles, "__module__", "__main__")
     with pytest.raises(so2docs.OptionError, match="in the script or notebook itself"):
-        choice_of(titles)
+        choose_recipe(titles)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +209,7 @@ def test_a_function_of_the_script_itself(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_a_recipe_that_fails(function: Any, problem: str) -> None:
-    maker = RecordMaker(choice_of(function).recipe, None)
+    maker = RecordMaker(choose_recipe(function).recipe, None)
     with pytest.raises(so2docs.So2docsError) as error:
         maker.records(7, b'{"Id":7,"Title":"How?"}')
     assert problem in str(error.value)
@@ -163,13 +248,15 @@ def test_what_is_no_host(given: str) -> None:
         sites.checked_host(given)
 
 
-@pytest.mark.parametrize(("alias", "name"), [("dpo", "pairs"), ("sft", "messages")])
-def test_names_of_trainings(alias: str, name: str) -> None:
-    assert choice_of(alias) == choice_of(name)
+@pytest.mark.parametrize(
+    ("alias", "name"), [("dpo", "pairs"), ("sft", "messages"), ("rag", "chunks")]
+)
+def test_names_of_uses(alias: str, name: str) -> None:
+    assert choose_recipe(alias) == choose_recipe(name)
 
 
 def test_messages_of_accepted_answers(questions: list[dict[str, Any]]) -> None:
-    found = made(RecordMaker(choice_of("messages", accepted=True).recipe, HOST), questions)
+    found = made(RecordMaker(choose_recipe("messages", accepted=True).recipe, HOST), questions)
     every = oracle_recipes.messages(questions, HOST, lambda body: body)
     assert found == [record for record in every if record["metadata"]["accepted"]]
     assert 0 < len(found) < len(every)

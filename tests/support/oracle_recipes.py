@@ -7,8 +7,11 @@ function takes the documents, the host of the site, and what makes a body what i
 import random
 from collections.abc import Callable
 from datetime import date
+from html.parser import HTMLParser
 from math import floor, log
 from typing import Any
+
+from semantic_text_splitter import MarkdownSplitter
 
 Row = dict[str, Any]
 Body = Callable[[str], str]
@@ -328,3 +331,132 @@ def hub(questions: list[Row], host: str, body: Body) -> list[Row]:
         )
         for question in questions
     ]
+
+
+def pairs_conversational(questions: list[Row], host: str, body: Body) -> list[Row]:
+    found = pairs(questions, host, body)
+    for row in found:
+        for name, role in (("prompt", "user"), ("chosen", "assistant"), ("rejected", "assistant")):
+            row[name] = [{"role": role, "content": row[name]}]
+    return found
+
+
+def messages_system(questions: list[Row], host: str, body: Body) -> list[Row]:
+    found = messages(questions, host, body)
+    for row in found:
+        row["messages"].insert(0, {"role": "system", "content": "Be brief."})
+    return found
+
+
+def chunks(
+    questions: list[Row], host: str, body: Body, splitter: MarkdownSplitter | None = None
+) -> list[Row]:
+    found = []
+    for question, row in zip(questions, thread(questions, host, body), strict=True):
+        passages = (splitter or MarkdownSplitter(2000)).chunk_indices(row["text"])
+        for number, (at, passage) in enumerate(passages):
+            assert row["text"][at:].startswith(passage)
+            about_it = {"qid": question["Id"], "start": at, "title": question["Title"]}
+            found.append(
+                {"id": f"{row['id']}-{number}", "text": passage, **about_it, **row["metadata"]}
+            )
+    return found
+
+
+def chunks_short(questions: list[Row], host: str, body: Body) -> list[Row]:
+    return chunks(questions, host, body, MarkdownSplitter(300, 60))
+
+
+def chunks_tokens(questions: list[Row], host: str, body: Body) -> list[Row]:
+    splitter = MarkdownSplitter.from_tiktoken_model("gpt-4o", 100, 20)
+    return chunks(questions, host, body, splitter)
+
+
+class Blocks(HTMLParser):
+    """The code blocks of a body, by the parser of the standard library."""
+
+    INLINE = frozenset(
+        [
+            "a",
+            "b",
+            "br",
+            "code",
+            "del",
+            "em",
+            "i",
+            "img",
+            "kbd",
+            "s",
+            "span",
+            "strike",
+            "strong",
+            "sub",
+            "sup",
+        ]
+    )
+
+    def __init__(self, body: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str, str]] = []
+        self.text = self.last = self.language = ""
+        self.is_code = False
+        self.feed(body)
+        self.close()
+        self.end_block()
+
+    def end_block(self) -> None:
+        self.last = " ".join(self.text.split()) or self.last
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = (dict(attrs).get("class") or "").split()
+        language = [name.partition("-")[2] for name in names if name[:5] == "lang-"]
+        if tag == "pre":
+            self.end_block()
+            self.is_code, self.language = True, ""
+        elif tag not in self.INLINE and not self.is_code:
+            self.end_block()
+        if tag in ("pre", "code") and self.is_code:
+            self.language = self.language or "".join(language)
+        if tag == "br":
+            self.text += "\n"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "pre":
+            self.is_code = False
+            code = self.text.replace("\r\n", "\n")
+            code = code[code.startswith("\n") :]
+            code = code[: len(code) - code.endswith("\n")]
+            if code.strip():
+                language = "" if self.language == "none" else self.language
+                self.found.append((self.last, language, code))
+            self.text = self.last = ""
+        elif tag not in self.INLINE and not self.is_code:
+            self.end_block()
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def blocks(questions: list[Row], host: str, body: Body) -> list[Row]:
+    found = []
+    for question in questions:
+        for post in (question, *ranked(question)):
+            name, url = author_of(post, host)
+            about_it = {
+                "qid": question["Id"],
+                "post_id": post["Id"],
+                "url": f"https://{host}/{'a' if 'ParentId' in post else 'questions'}/{post['Id']}",
+                "site": host,
+                "title": question["Title"],
+                "tags": question["Tags"],
+                "score": post["Score"],
+                "accepted": post["Id"] == question.get("AcceptedAnswerId"),
+                "license": license_of(post),
+                "authors": [{"name": name} | ({"url": url} if url else {})] if name else [],
+                "created": post["CreationDate"],
+            }
+            for number, (before, language, code) in enumerate(Blocks(body(post["Body"])).found):
+                row = {"id": f"{post['Id']}-{number}", "text_before": before, "code": code}
+                found.append({**row, "language": language, "metadata": about_it})
+    return found

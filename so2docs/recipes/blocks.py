@@ -1,0 +1,111 @@
+"""`blocks`: each code block, with its language, the text before it and the post it is from.
+
+A code block is a `<pre>` of a body. Its language is what the site highlights it as, where the
+author said so: `class="lang-py"`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from so2docs.escape import unescape
+from so2docs.recipes import posts
+from so2docs.recipes.attribution import credit
+from so2docs.recipes.json_schema import BOOLEAN, INTEGER, TEXT, array, record
+from so2docs.recipes.recipe import Document, Recipe, Record
+
+SCHEMA = record(
+    id=TEXT,
+    text_before=TEXT,
+    language=TEXT,
+    code=TEXT,
+    metadata=record(
+        qid=INTEGER,
+        post_id=INTEGER,
+        url=TEXT,
+        site=TEXT,
+        title=TEXT,
+        tags=array(TEXT),
+        score=INTEGER,
+        accepted=BOOLEAN,
+        license=TEXT,
+        authors=posts.AUTHORS,
+        created=TEXT,
+    ),
+)
+
+_PRE = re.compile(r"<pre\b([^<>]*)>(.*?)(?:</pre>|\Z)", re.DOTALL | re.IGNORECASE)
+_CODE = re.compile(r"\s*<code\b([^<>]*)>", re.IGNORECASE)
+_LANGUAGE = re.compile(r"""class\s*=\s*["'](?:[^"']*\s)?lang(?:uage)?-([^\s"']+)""", re.IGNORECASE)
+_LINE_BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"<!--.*?-->|<[/!]?[a-zA-Z][^<>]*>", re.DOTALL)
+_BLOCK = re.compile(
+    r"</?(?:p|li|ul|ol|h[1-6]|blockquote|hr|div|table|thead|tbody|tr|td|th|dl|dt|dd)\b[^<>]*>",
+    re.IGNORECASE,
+)
+
+
+def blocks(question: Document) -> Iterator[Record]:
+    """A record for each code block of the question, and then of its answers by votes."""
+    base = posts.site_url(question)
+    for post in (question, *posts.rank(question)):
+        body = posts.text(post)
+        if "<pre" not in body.lower():
+            continue
+        metadata = {
+            "qid": question["Id"],
+            "post_id": post["Id"],
+            "url": post["Url"],
+            "site": posts.site(question),
+            "title": question.get("Title", ""),
+            "tags": question.get("Tags", []),
+            "score": posts.score(post),
+            "accepted": posts.is_accepted(post, question),
+            "license": post.get("ContentLicense", ""),
+            "authors": posts.name_authors(credit(post, base)),
+            "created": post.get("CreationDate", ""),
+        }
+        for number, (before, language, code) in enumerate(_read(body)):
+            yield {
+                "id": f"{post['Id']}-{number}",
+                "text_before": before,
+                "language": language,
+                "code": code,
+                "metadata": metadata,
+            }
+
+
+def _read(body: str) -> Iterator[tuple[str, str, str]]:
+    """The text before each code block, its language, and the code."""
+    end = 0
+    for block in _PRE.finditer(body):
+        before, end = body[end : block.start()], block.end()
+        inside = block[2]
+        inner = _CODE.match(inside)
+        language = _LANGUAGE.search(block[1]) or (inner and _LANGUAGE.search(inner[1]))
+        code = unescape(_TAG.sub("", _LINE_BREAK.sub("\n", inside)))
+        code = code.replace("\r\n", "\n").removeprefix("\n").removesuffix("\n")
+        if code.strip():
+            name = language[1] if language else ""
+            yield _last_text(before), "" if name == "none" else name, code
+
+
+def _last_text(html: str) -> str:
+    """The last paragraph, heading or list item that has text."""
+    for part in reversed(_BLOCK.split(html)):
+        text = unescape(_TAG.sub("", _LINE_BREAK.sub(" ", part)))
+        if words := text.split():
+            return " ".join(words)
+    return ""
+
+
+RECIPE = Recipe(
+    "blocks",
+    blocks,
+    SCHEMA,
+    optional_tables=("users",),
+    fields=(*posts.FIELDS, "CreationDate"),
+    attributed=True,
+    reads_html=True,
+)

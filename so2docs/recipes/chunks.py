@@ -1,0 +1,117 @@
+"""`chunks`, or `rag`: passages of a thread for retrieval, each short enough for a model.
+
+The Markdown of `thread`, cut by semantic-text-splitter
+(https://github.com/benbrandt/text-splitter): at headings, then blocks, paragraphs, sentences and
+words, at the highest level where a passage fits, so that a code block is cut only if it is longer
+than a passage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from so2docs.errors import OptionError, flag
+from so2docs.recipes import posts, thread
+from so2docs.recipes.json_schema import INTEGER, TEXT, record
+from so2docs.recipes.recipe import Document, Recipe, Record
+
+CHARACTERS, TOKENS = 2000, 512
+"""The longest passage where none is asked for."""
+
+SCHEMA = record(id=TEXT, qid=INTEGER, start=INTEGER, title=TEXT, text=TEXT, **posts.METADATA)
+
+
+def chunks(
+    question: Document,
+    *,
+    max_length: int | None = None,
+    overlap: int | None = None,
+    tokenizer: str | None = None,
+) -> Iterator[Record]:
+    """The passages of a question with its answers, in order.
+
+    Args:
+        question: The document.
+        max_length: Most characters of a passage, or tokens where there is a tokenizer.
+        overlap: Most of these that a passage repeats of the one before.
+        tokenizer: A `tokenizer.json` of Hugging Face, or the name of a model of OpenAI.
+    """
+    metadata = posts.metadata(question)
+    splitter = _splitter(max_length, overlap, tokenizer)
+    for number, (start, text) in enumerate(splitter.chunk_indices(thread.text(question))):
+        yield {
+            "id": f"{question['Id']}-{number}",
+            "qid": question["Id"],
+            "start": start,
+            "title": question.get("Title", ""),
+            "text": text,
+            **metadata,
+        }
+
+
+def check(
+    *, max_length: int | None = None, overlap: int | None = None, tokenizer: str | None = None
+) -> None:
+    """Refuse what no passages can be made with.
+
+    Raises:
+        OptionError: The library is missing, there is no such tokenizer, or the overlap is as long
+            as a passage.
+    """
+    _splitter(max_length, overlap, tokenizer)
+
+
+def identify_tokenizer(name: str | None) -> str | None:
+    """The name of a tokenizer, with the hash of its file if it has one."""
+    if name is None or not os.path.isfile(name):
+        return name
+    with open(name, "rb") as file:
+        return f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
+
+
+@cache
+def _splitter(max_length: int | None, overlap: int | None, tokenizer: str | None) -> Any:
+    try:
+        from semantic_text_splitter import MarkdownSplitter
+    except ImportError:
+        raise OptionError(
+            f"{flag('recipe', 'chunks')} needs semantic-text-splitter: "
+            "pip install semantic-text-splitter"
+        ) from None
+    most = max_length or (CHARACTERS if tokenizer is None else TOKENS)
+    if (overlap or 0) >= most:
+        raise OptionError(
+            f"{flag('overlap', overlap)} must be less than the length of a passage, {most:,}"
+        )
+    if tokenizer is None:
+        return MarkdownSplitter(most, overlap=overlap or 0)
+    is_file = os.sep in tokenizer or tokenizer.endswith(".json")
+    make = (
+        MarkdownSplitter.from_huggingface_tokenizer_file
+        if is_file
+        else MarkdownSplitter.from_tiktoken_model
+    )
+    try:
+        return make(tokenizer, most, overlap or 0)
+    except Exception as error:  # The library raises no other.
+        raise OptionError(
+            f"{flag('tokenizer')} is {tokenizer!r}, which cannot be read: {error}; give a "
+            "tokenizer.json of Hugging Face, or the name of a model of OpenAI such as gpt-4o"
+        ) from error
+
+
+RECIPE = Recipe(
+    "chunks",
+    chunks,
+    SCHEMA,
+    optional_tables=("users",),
+    fields=posts.FIELDS,
+    body="markdown",
+    attributed=True,
+    settings=("max_length", "overlap", "tokenizer"),
+    check=check,
+)
