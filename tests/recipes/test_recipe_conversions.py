@@ -290,7 +290,7 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
         ({"attribution": True, "without": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
         ({"recipe": "qa"}, "cannot be told from 'samples'; give it, as in site="),
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'; it must be a host such as"),
-        ({"site": "beer.stackexchange.com"}, "site is for attribution=True and for recipes"),
+        ({"site": "beer.stackexchange.com"}, "for site_field, and for recipes that give add"),
         ({"best": True}, "best=True is for recipe='qa'"),
         ({"system": "Be brief."}, "system='Be brief.' is for recipe='messages'"),
         ({"recipe": "qa", "overlap": 5}, "overlap=5 is for recipe='chunks'"),
