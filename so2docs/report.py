@@ -240,7 +240,7 @@ class Report:
         return 0 < self.file_bytes != self.dump_bytes
 
     def _files(self) -> str:
-        """OutputPaths of the first and the last file, and their number."""
+        """Names of the first and the last file, and their number."""
         if self.first_file is None:
             return self.output
         if self.files == 1:

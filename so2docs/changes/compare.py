@@ -89,7 +89,7 @@ def _answers(document: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def _different(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
-    """OutputPaths of the fields that differ, those of the new state first, in its order."""
+    """Names of the fields that differ, those of the new state first, in its order."""
     missing = object()
     return tuple(
         name

@@ -81,7 +81,7 @@ def _topmost(names: list[str]) -> list[str]:
 
 
 def listed(names: Iterable[str]) -> str:
-    """OutputPaths for a message, not too many."""
+    """Names for a message, not too many."""
     found = list(names)
     if not found:
         return "nothing"

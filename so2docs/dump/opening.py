@@ -216,7 +216,7 @@ def file_in_folder(path: str, wanted: Table) -> str:
 
 
 def names_in_folder(path: str) -> list[str]:
-    """OutputPaths of the files in a folder."""
+    """Names of the files in a folder."""
     if storage.is_url(path):
         return storage.listed(path)
     return sorted(entry.name for entry in os.scandir(path) if entry.is_file())

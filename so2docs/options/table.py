@@ -36,7 +36,7 @@ from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, NESTED, QUESTION_ATTRIBUT
 
 ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
-"""OutputPaths that documents have already."""
+"""Names that documents have already."""
 
 MOST_FILES = 10_000
 UNDATED = "undated"
@@ -552,7 +552,7 @@ class Options:
 
     @property
     def reserved(self) -> frozenset[str]:
-        """OutputPaths that no attribute of a post may have, since documents have them as keys."""
+        """Names that no attribute of a post may have, since documents have them as keys."""
         return RESERVED if self.site_field is None else RESERVED | {self.site_field[0]}
 
     @property

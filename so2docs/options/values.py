@@ -55,7 +55,7 @@ def size(least: int, example: str) -> Callable[[str, str | int | None], int | No
 
 
 def names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
-    """OutputPaths with commas between them, or a list of such."""
+    """Names with commas between them, or a list of such."""
     parts = [value] if isinstance(value, str) else value
     return tuple(dict.fromkeys(one.strip() for part in parts for one in part.split(",")))
 

@@ -191,5 +191,5 @@ def quoted(name: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """OutputPaths in SQL, with commas."""
+    """Names in SQL, with commas."""
     return ", ".join(map(quoted, names))

@@ -8,7 +8,7 @@ from so2docs.cli import COMMANDS, cli
 
 
 def commands() -> list[str]:
-    """OutputPaths of all commands."""
+    """Names of all commands."""
     return list(COMMANDS)
 
 

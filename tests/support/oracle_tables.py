@@ -151,7 +151,7 @@ def _name_users(post: Row, users: dict[int, Row]) -> None:
 
 
 def _strays(name: str, rows: list[Row]) -> Iterator[tuple[tuple[int, ...], Row, int]]:
-    """Location among those of a post, line, and number of rows."""
+    """Place among those of a post, line, and number of rows."""
     reason = f"{name[:-1]}_without_post"
     if name == "votes":
         for kind, count in Counter(row["VoteTypeId"] for row in rows).items():
