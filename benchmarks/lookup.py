@@ -30,7 +30,7 @@ import orjson
 
 import so2docs
 from so2docs.output.file import Output
-from so2docs.output.index import path_of
+from so2docs.output.index import index_path
 from so2docs.pipeline import second_pass
 from so2docs.reader.collection import Collection
 from so2docs.reader.segments import SegmentReader
@@ -89,7 +89,7 @@ def open_and_find(path: str, question_id: int) -> None:
 
 def lookups(path: str) -> None:
     """Look-ups, cold and warm."""
-    index = path_of(path)
+    index = index_path(path)
     cold = []
     for question_id in some_ids(path, 100, seed=1):
         forget(path, index)
@@ -115,7 +115,7 @@ def lookups(path: str) -> None:
 
 def index_figures(path: str) -> None:
     """Size of the index, and how long it takes to make it again."""
-    index = Path(path_of(path))
+    index = Path(index_path(path))
     written = index.read_bytes()
     share = len(written) / os.path.getsize(path)
     with so2docs.open(path) as docs:

@@ -57,7 +57,7 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     spill.start_run()
     with Workers(1) as workers:
         first_questions = session.read_posts(workers)
-        clock.step("posts", report.rows, spill.size_of(0), dump.size)
+        clock.step("posts", report.rows, spill.committed_bytes(0), dump.size)
         posts = maps.map_posts(spill, first_questions)
         clock.step("map of the posts", report.rows, Path(posts).stat().st_size, 0)
         for step in session.tables:

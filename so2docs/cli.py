@@ -46,7 +46,7 @@ def _similar(name: str) -> str:
     return f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(COMMANDS)}"
 
 
-def _filled(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """A value that is not empty, as that of an unset variable is."""
     if value == "" or (isinstance(value, tuple) and "" in value):
         raise click.BadParameter("it is empty, as an unset variable is", context, parameter)
@@ -65,7 +65,7 @@ class _Commands(click.Group):
         command: click.Command = getattr(import_module(f"so2docs.commands.{name}"), name)
         command.short_help = COMMANDS[name]
         for parameter in command.params:
-            parameter.callback = parameter.callback or _filled
+            parameter.callback = parameter.callback or _refuse_empty
         return command
 
     def resolve_command(

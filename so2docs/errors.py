@@ -51,7 +51,7 @@ def naming_flags() -> Iterator[None]:
         _names_flags.reset(token)
 
 
-def shown(text: str) -> str:
+def spell_options(text: str) -> str:
     """A text with options named by `flag`, as its reader gives them."""
     return _NAMED.sub(r"\1" if _names_flags.get() else r"\2", text)
 
@@ -88,7 +88,7 @@ class So2docsError(Exception):
         self.resumes = False
 
     def __str__(self) -> str:
-        return shown(self._text())
+        return spell_options(self._text())
 
     def _text(self) -> str:
         text = str(self.args[0]) if self.args else ""

@@ -17,7 +17,7 @@ _CONTROL = re.compile(
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
-def without_turning(text: str) -> str:
+def remove_bidi_controls(text: str) -> str:
     """Text without the characters that turn the order of what follows around.
 
     The marks that tell the direction of one place (U+061C, U+200E, U+200F) stay: Arabic and Hebrew

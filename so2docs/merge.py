@@ -161,7 +161,7 @@ class DocumentBuilder:
         self, question_id: int, group: list[Post], rows: Sequence[Row]
     ) -> Document | None:
         """The document of posts in order, and of rows; what it does not hold is kept or counted."""
-        nested, is_left_out = self._nested(question_id, group)
+        nested, is_left_out = self._nest(question_id, group)
         document = self._document(nested, _by_post(rows)) if nested else None
         if self.nest is not None and rows:
             known = {post_id for post_id, *_ in nested}
@@ -169,14 +169,14 @@ class DocumentBuilder:
             self.strays += self.nest.reject(question_id, group, left, filtered=is_left_out)
         return document
 
-    def _nested(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
+    def _nest(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:
         """Question and answers of a document, or none; whether they were left out on purpose."""
         if self.is_full:
             self.counts.filtered += sum(kind in _KEPT for _, _, _, kind, _ in group)
             return [], True
         if len(group) == 1 and not self.first_question_of and group[0][3] == QUESTION:
             return group, False
-        question, answers, repeated = self._parted(question_id, group)
+        question, answers, repeated = self._split_group(question_id, group)
         if question is None or repeated:
             self._reject(repeated, [] if question else answers)
         if question is None:
@@ -214,7 +214,7 @@ class DocumentBuilder:
             parts.append(b"]")
         return Document(question_id, parts, size)
 
-    def _parted(
+    def _split_group(
         self, question_id: int, group: list[Post]
     ) -> tuple[Post | None, list[Post], list[Post]]:
         """The question, the answers, and the posts whose id an earlier row of the dump has."""

@@ -18,7 +18,7 @@ from so2docs.counts import FILTERED, NESTED
 from so2docs.options.field_choice import choice_of_nested
 from so2docs.options.field_paths import Fields
 from so2docs.parse.keys import REJECTED_ANSWER
-from so2docs.parse.table_rows import votes_of
+from so2docs.parse.table_rows import unpack_votes
 from so2docs.schema import COMMENT, COMMENT_USER, LINK, OF_KIND, TABLES, USER_IDS, VOTE, VOTE_TYPES
 
 Buffer = bytes | memoryview
@@ -145,7 +145,7 @@ class Nest:
         votes: Counter[tuple[int, int]] = Counter()
         for kind, post_id, rank, _, json in sorted(rows):
             table = OF_KIND[kind]
-            vote_type, count = votes_of(rank) if kind == VOTE else (0, 1)
+            vote_type, count = unpack_votes(rank) if kind == VOTE else (0, 1)
             is_filtered = filtered or post_id in rejected
             reason = FILTERED if is_filtered else f"{table.row}_without_post"
             self.counts[table.name][reason] += count
@@ -222,7 +222,7 @@ def _votes(ranks: tuple[int, ...]) -> tuple[int, bytes]:
     """Number and JSON object of the votes of a post: most posts have some of few combinations."""
     counted: Counter[int] = Counter()
     for rank in ranks:
-        vote_type, count = votes_of(rank)
+        vote_type, count = unpack_votes(rank)
         counted[vote_type] += count
     # In ascending number of the type.
     by_name = {VOTE_TYPES.get(kind, str(kind)): counted[kind] for kind in sorted(counted)}

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from so2docs.counts import FILTERED, NESTED, Counts
-from so2docs.errors import InternalError, flag, shown
+from so2docs.errors import InternalError, flag, spell_options
 from so2docs.escape import for_html
 
 _WITHOUT_POST = "_without_post"
@@ -219,7 +219,7 @@ class Report:
             else:
                 yield f"{name} nested", str(table)
         if self.fabricated:
-            hint = shown(
+            hint = spell_options(
                 f"ids above 1,000,000,000; {flag('drop_fabricated', True)} leaves them out"
             )
             yield "made up", f"{self.fabricated:,} ({hint})"

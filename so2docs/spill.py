@@ -158,7 +158,7 @@ class Spill:
             instead_of: Number of the chunk whose place it takes, which is removed.
         """
         self.budget.settle(chunk, blocks)
-        former = [] if instead_of is None else self.blocks_of(instead_of)
+        former = [] if instead_of is None else self.read_blocks(instead_of)
         file, text = os.path.basename(path), json.dumps(tally.to_json())
         size = os.path.getsize(path)
         row = (chunk, file, size, text, checksum(chunk, file, size, text, blocks))
@@ -199,7 +199,7 @@ class Spill:
     def _check_chunk(self, row: tuple[Any, ...], blocks: list[Block]) -> None:
         chunk, file, size, tally, crc = row
         if checksum(chunk, file, size, tally, blocks) != crc:
-            raise self._database.damaged(f"chunk {chunk}")
+            raise self._database.damage_error(f"chunk {chunk}")
         if self.get("sealed"):
             return  # A session that had all written was deleting the files.
         path = self.folder / file
@@ -235,7 +235,7 @@ class Spill:
         condition = f"bucket IS ? AND {self._is_merged()}"
         return [(path, block) for _, path, block in self._blocks(condition, bucket)]
 
-    def blocks_of(self, chunk: int) -> list[tuple[str, Block]]:
+    def read_blocks(self, chunk: int) -> list[tuple[str, Block]]:
         """The blocks of a chunk in order, each with its file."""
         return [(path, block) for _, path, block in self._blocks("chunk = ?", chunk)]
 
@@ -273,6 +273,6 @@ class Spill:
         sizes: dict[int, int] = dict(self._database.rows(sql))
         return sizes.get(0, 0), sizes.get(1, 0)
 
-    def size_of(self, sequence: int) -> int:
+    def committed_bytes(self, sequence: int) -> int:
         """Bytes on disk of the committed chunks of a table."""
         return sum(os.path.getsize(path) for path in self.files(sequence).values())

@@ -17,14 +17,14 @@ from typing import Any, Unpack, get_args
 
 import orjson
 
-from so2docs.api.convert import check_report, convert_checked, write_report
+from so2docs.api.convert import check_report, convert_validated, write_report
 from so2docs.errors import OptionError, So2docsError, WorkerDiedError, flag, resumable
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import ConvertKeywords
-from so2docs.options.output_form import ending, form_of
-from so2docs.options.request import checked, recipe_of, run_options_of
+from so2docs.options.output_form import output_form, output_suffix
+from so2docs.options.request import build_run_options, find_recipe, validate_keywords
 from so2docs.options.signatures import spell_out
-from so2docs.options.sites import site_of
+from so2docs.options.sites import site_from_name
 from so2docs.options.table import OF_CONVERT
 from so2docs.options.values import path
 from so2docs.output.existing import UP_TO_DATE, ExistingOutputError, State
@@ -133,10 +133,10 @@ def convert_all(
     Raises:
         OptionError: Two dumps would have the same output, or an option is not allowed.
     """
-    given = checked(keywords, *OF_CONVERT)
+    given = validate_keywords(keywords, *OF_CONVERT)
     report_path = path("report", given.pop("report", None))
-    end = ending(given)
-    form, run = form_of(f"questions{end}", given), run_options_of(given)
+    end = output_suffix(given)
+    form, run = output_form(f"questions{end}", given), build_run_options(given)
     if FORMATS[form.format].ids and given.get("site_field") is None:
         raise OptionError(
             f"{flag('format', form.format)} of several sites needs "
@@ -154,7 +154,7 @@ def convert_all(
             f"{flag(next(iter(run.tables)))} is of one dump; of several, the tables are those next "
             f"to the posts: give {flag('nest')}"
         )
-    choice = recipe_of(given)
+    choice = find_recipe(given)
     by_site = choice is not None and choice.recipe.is_by_site
     end = f"{os.sep}train{end}" if by_site else end
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
@@ -228,7 +228,7 @@ def _convert(one: _Site) -> Conversion:
         advice = (
             f"{flag('update', True)} converts what changed, {flag('force', True)} all dumps again"
         )
-        return replace(done, error=existing.advising(advice))
+        return replace(done, error=existing.with_advice(advice))
     except OptionError:
         raise
     except (So2docsError, OSError) as error:
@@ -238,7 +238,7 @@ def _convert(one: _Site) -> Conversion:
 def _report(one: _Site, given: Mapping[str, Any]) -> Report:
     """Convert a dump, over an output that is not up to date where that is asked for."""
     try:
-        return convert_checked(one.source, one.output, given, has_manifest=one.has_manifest)
+        return convert_validated(one.source, one.output, given, has_manifest=one.has_manifest)
     except ExistingOutputError as existing:
         if not one.is_updated or existing.state == UP_TO_DATE:
             raise
@@ -304,7 +304,7 @@ def _plan(sources: list[str], folder: str, end: str) -> list[tuple[str, str, str
     """Source, site and output of each dump, or an `OptionError` if two would be the same."""
     planned: dict[str, tuple[str, str, str]] = {}
     for source in sources:
-        site = site_of(source)
+        site = site_from_name(source)
         output = os.path.join(folder, f"{site}{end}")
         other = planned.setdefault(output.lower(), (source, site, output))
         if other[0] != source:

@@ -26,8 +26,13 @@ from so2docs.dump.tables import (
 from so2docs.errors import DumpError, OptionError, So2docsError, flag
 from so2docs.metadata import card
 from so2docs.options.keywords import ConvertKeywords, IteratorKeywords
-from so2docs.options.output_form import default_output, form_of
-from so2docs.options.request import checked, options_of, run_options_of, tables_to_nest
+from so2docs.options.output_form import default_output, output_form
+from so2docs.options.request import (
+    build_options,
+    build_run_options,
+    tables_to_nest,
+    validate_keywords,
+)
 from so2docs.options.signatures import spell_out
 from so2docs.options.sites import host, site_name
 from so2docs.options.table import (
@@ -88,10 +93,10 @@ def convert(
         DiskFullError: There is not enough room.
         WorkerDiedError: A worker process was killed.
     """
-    return convert_checked(source, output, checked(keywords, *OF_CONVERT))
+    return convert_validated(source, output, validate_keywords(keywords, *OF_CONVERT))
 
 
-def convert_checked(
+def convert_validated(
     source: DumpLike,
     output: str | os.PathLike[str] | None,
     given: Mapping[str, Any],
@@ -110,7 +115,7 @@ def convert_checked(
     """
     path = os.fspath(default_output(given) if output is None else output)
     path = retrieval_set.records_path(output, given) or path
-    run = run_options_of(given)
+    run = build_run_options(given)
     with_manifest = has_manifest or run.report is not None
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
@@ -123,7 +128,7 @@ def convert_checked(
         write_report(run.report, report.as_dict())
 
     with Catalog() as catalog:
-        options = options_for(source, given, form_of(path, given), site_field, catalog)
+        options = options_for(source, given, output_form(path, given), site_field, catalog)
         recipe = None if options.recipe is None else options.recipe.recipe
         names = OutputPaths(
             path,
@@ -150,7 +155,7 @@ def _run(
     with_manifest: bool,
 ) -> Report:
     """Both passes, on the spill of this output, which is removed when all is done."""
-    with disk_errors(), opened(source, options, run, names, catalog) as found:
+    with disk_errors(), open_dump(source, options, run, names, catalog) as found:
         posts, tables = found
         names.make_folders()
         for file in (read := [posts.file, *(table.file for table in tables.values())]):
@@ -198,7 +203,7 @@ def options_for(
     site, field = given.get("site"), given.get("site_field")
     if field is not None:
         site_field = field, site_name(source) if site is None else site
-    options = options_of(given, form, site_field, core=choose_core(given.get("core", "auto")))
+    options = build_options(given, form, site_field, core=choose_core(given.get("core", "auto")))
     if options.is_attributed:
         options = replace(options, host=host(source, site))
     elif site is not None and field is None:
@@ -222,7 +227,7 @@ def options_for(
 
 
 @contextmanager
-def opened(
+def open_dump(
     source: DumpLike, options: Options, run: RunOptions, names: OutputPaths, catalog: Catalog
 ) -> Iterator[tuple[TableFile, dict[str, TableFile]]]:
     """The posts and the tables of a dump; what is read first is open, all is closed at the end."""
@@ -275,21 +280,21 @@ class Documents:
     def _documents(
         self, source: DumpLike, options: Options, run: RunOptions
     ) -> Generator[dict[str, Any], None, None]:
-        with nested(source, options, run) as session:
+        with document_session(source, options, run) as session:
             for _, line in chain.from_iterable(session.documents()):
                 yield orjson.loads(line)
             self._report = session.report
-            self.made = session.made.having_read(self._report.dump_bytes).counted(self._report)
+            self.made = session.made.having_read(self._report.dump_bytes).with_counts(self._report)
 
 
 @contextmanager
-def nested(source: DumpLike, options: Options, run: RunOptions) -> Iterator[Session]:
+def document_session(source: DumpLike, options: Options, run: RunOptions) -> Iterator[Session]:
     """A session whose documents are to be iterated over, not written; its spill goes with it."""
     names = OutputPaths("-", run.work_dir)
     with (
         disk_errors(),
         Catalog() as catalog,
-        opened(source, options, run, names, catalog) as (posts, others),
+        open_dump(source, options, run, names, catalog) as (posts, others),
         opened_spill(names) as spill,
     ):
         yield Session(posts, spill, options, names, run, tables=others)
@@ -317,8 +322,8 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
         DumpError: The dump does not exist. Whatever else is wrong with it is raised, as by
             `convert`, when the iteration starts.
     """
-    given = checked(keywords, *OF_ITERATOR)
-    options, run = options_for(source, given), run_options_of(given)
+    given = validate_keywords(keywords, *OF_ITERATOR)
+    options, run = options_for(source, given), build_run_options(given)
     if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
         storage.check_exists(os.fspath(source))
     return Documents(source, options, run)

@@ -27,7 +27,7 @@ from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS, Operation
 from so2docs.errors import OutputError, flag
 from so2docs.options.choices import Compression
 from so2docs.reader.collection import Collection
-from so2docs.reader.reading import lines_of
+from so2docs.reader.reading import read_lines
 
 VERSION = 1
 
@@ -201,7 +201,7 @@ class ChangeReader:
         self.header: Header | None = None
         self._crc = self._number = self._changes = 0
         source: str | BinaryIO = sys.stdin.buffer if path == "-" else path
-        self._lines = lines_of(source)
+        self._lines = read_lines(source)
         self._first: tuple[bytes, dict[str, Any]] | None = self._next()
         if self._first is not None and self._first[1].get("op") == "diff":
             self._read_header(*self._first)

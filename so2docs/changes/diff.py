@@ -20,7 +20,7 @@ from so2docs.changes.writing import Target
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.field_paths import names_of
 from so2docs.options.keywords import DocumentKeywords
-from so2docs.options.request import checked, options_of
+from so2docs.options.request import build_options, validate_keywords
 from so2docs.output.new_files import NewFiles
 from so2docs.progress import bar
 from so2docs.reader.collection import Collection
@@ -228,8 +228,8 @@ def diff(
             allowed.
         TypeError: There is no such option.
     """
-    kwargs = checked({**conversion, "jobs": jobs}, "documents", "local")
-    options_of(kwargs, core="python")
+    kwargs = validate_keywords({**conversion, "jobs": jobs}, "documents", "local")
+    build_options(kwargs, core="python")
     chosen = only.split(",") if isinstance(only, str) else OPERATIONS if only is None else only
     wanted = frozenset(name.strip() for name in chosen)
     if not wanted or not wanted <= set(OPERATIONS):

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from so2docs.api.convert import convert_checked
+from so2docs.api.convert import convert_validated
 from so2docs.errors import DumpError, OptionError, resumable
 from so2docs.output.lock import temporary_folder
 from so2docs.progress import log
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
-from so2docs.reader.file_kinds import is_output, start_of
+from so2docs.reader.file_kinds import is_output, read_start
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def opened(
     Raises:
         So2docsError: As `convert` and `open` do.
     """
-    if not os.path.isdir(path) and is_output(path, start_of(path)):
+    if not os.path.isdir(path) and is_output(path, read_start(path)):
         with open_output(path, progress=progress) as found:
             yield found
         return
@@ -41,7 +41,7 @@ def opened(
         made = os.path.join(folder, "questions.jsonl.gz")
         log.info("%s: is a dump; converting it first", path)
         try:
-            convert_checked(path, made, {**options, "progress": progress, "level": 1})
+            convert_validated(path, made, {**options, "progress": progress, "level": 1})
         except DumpError as error:
             error.excerpt_path = None
             raise

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from so2docs.errors import OptionError
-from so2docs.options.choices import Compression, compression_of
+from so2docs.options.choices import Compression, compression_from_name
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.new_files import NewFiles
@@ -48,7 +48,9 @@ class Target:
             raise OptionError("a name is empty, as an unset variable is; give that of a file, or -")
         self.path = path
         self.record = b""
-        self.compression: Compression = compression_of(path) if path.endswith(_PACKED) else "none"
+        self.compression: Compression = (
+            compression_from_name(path) if path.endswith(_PACKED) else "none"
+        )
         files.claim(path, read, force=force)
         self._files = files
         self._level = level

@@ -15,7 +15,7 @@ from so2docs.commands.options import (
     GroupedCommand,
     GroupedOption,
     debug,
-    given,
+    given_keywords,
     quiet,
     table_options,
 )
@@ -81,7 +81,7 @@ def convert(
     Exit codes: 0 done, 1 the dump or a file failed, 2 wrong usage, 130 interrupted (Ctrl-C), 143
     terminated.
     """
-    keywords = {**given(options), "progress": shows_progress(quiet)}
+    keywords = {**given_keywords(options), "progress": shows_progress(quiet)}
     if ":" in keywords.get("recipe", ""):
         sys.path.insert(0, os.getcwd())  # As `python -m` does: a recipe of one's own is there.
     if output_dir is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from so2docs.errors import naming_flags, shown
+from so2docs.errors import naming_flags, spell_options
 from so2docs.options.option import Option, Where
 from so2docs.options.table import GROUPS, OPTIONS, taken_by
 from so2docs.progress import log
@@ -82,7 +82,7 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
     entry = OPTIONS[name]
     has_default = entry.default not in (None, False, ())
     with naming_flags():
-        text = shown(entry.help if help is None else help)
+        text = spell_options(entry.help if help is None else help)
         if entry.usually and help is None:
             text = f"{text}  [default: {entry.usually}]"
     settings = {
@@ -139,6 +139,6 @@ debug = click.option(
 )
 
 
-def given(options: dict[str, Any]) -> dict[str, Any]:
+def given_keywords(options: dict[str, Any]) -> dict[str, Any]:
     """The options that were given, as keywords."""
     return {name: value for name, value in options.items() if value not in (None, ())}

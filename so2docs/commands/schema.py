@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from so2docs.commands.options import GroupedCommand, given, table_option
+from so2docs.commands.options import GroupedCommand, given_keywords, table_option
 from so2docs.metadata.document_schema import schema_of
 from so2docs.options.choices import Core
-from so2docs.options.request import checked, options_of
+from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OutputForm
 
 _CORE: Core = "python"
@@ -45,9 +45,9 @@ def schema(site_field: str | None, form: str, **options: Any) -> None:
     It describes each line of JSON lines, each member of a JSON array, and, of bulk lines for
     Elasticsearch, each second line. Its $id ends in the version of the contract.
     """
-    keywords = checked(given(options), "documents")
+    keywords = validate_keywords(given_keywords(options), "documents")
     site = None if site_field is None else (site_field, "")
-    found = schema_of(options_of(keywords, OutputForm(form), site, core=_CORE))
+    found = schema_of(build_options(keywords, OutputForm(form), site, core=_CORE))
     if site_field is not None:
         found["properties"][site_field] = {"type": "string"}
     click.echo(json.dumps(found, indent=2, ensure_ascii=False))

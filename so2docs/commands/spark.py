@@ -14,7 +14,7 @@ from so2docs.api.convert import check_report, write_report
 from so2docs.commands.options import (
     GroupedCommand,
     debug,
-    given,
+    given_keywords,
     quiet,
     table_option,
     table_options,
@@ -96,7 +96,7 @@ def spark(
     source = dumps[0] if len(dumps) == 1 else list(dumps)
     session = start_session(master, conf, quiet=quiet)
     try:
-        done = convert(session, source, output, **given(options))
+        done = convert(session, source, output, **given_keywords(options))
     except BaseException as end:
         if isinstance(end, Exception):
             raise

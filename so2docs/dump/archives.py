@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from isal.isal_zlib import crc32
 
-from so2docs.dump.kinds import listed, members_with
+from so2docs.dump.kinds import join_names, members_with
 from so2docs.dump.source import BLOCK_BYTES, Reader
 from so2docs.errors import ArchiveError
 from so2docs.schema import Table
@@ -76,7 +76,7 @@ class Archive(ABC):
         if not found:
             raise ArchiveError(
                 self.name,
-                f"has no {wanted.file} in it; it holds {listed(names)}",
+                f"has no {wanted.file} in it; it holds {join_names(names)}",
                 advice=f"of a site in several archives, take the one of the {wanted.name}",
             )
         if len(set(found)) < len(found):
@@ -88,7 +88,7 @@ class Archive(ABC):
         if len(found) > 1:
             raise ArchiveError(
                 self.name,
-                f"holds the {wanted.name} of several sites: {listed(found)}",
+                f"holds the {wanted.name} of several sites: {join_names(found)}",
                 advice="unpack it, and convert them one by one",
             )
         entry = self.entries[names.index(found[0])]

@@ -92,7 +92,7 @@ class Bzip2:
         self._reader = reader
         self._threads = max(1, threads)
         self._pool = ThreadPoolExecutor(self._threads, "so2docs-bzip2")
-        self._parts = self._decompressed()
+        self._parts = self._decompress()
         self._held = b""
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class Bzip2:
         given, self._held = self._held[:size], self._held[size:]
         return given
 
-    def _decompressed(self) -> Generator[bytes, None, None]:
+    def _decompress(self) -> Generator[bytes, None, None]:
         waiting: deque[_Task] = deque()
         tasks: Iterator[_Task] = self._tasks()
         failure: Exception | None = None

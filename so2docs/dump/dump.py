@@ -130,7 +130,7 @@ class Dump:
         """Bytes of the given file that a finished chunk stands for."""
         return chunk.end - chunk.start
 
-    def ended(self, size: int) -> End:
+    def chunk_end(self, size: int) -> End:
         """What is known when all ranges of `size` bytes have been read."""
         return End(self.size, 0, -(-self.size // size))
 

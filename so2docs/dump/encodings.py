@@ -35,7 +35,7 @@ _NOT_OF_TEXT = (
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-def encoding_of(name: str, head: bytes) -> str | None:
+def detect_encoding(name: str, head: bytes) -> str | None:
     """The encoding of a dump (XML 1.0, appendix F); None if it is UTF-8.
 
     Args:

@@ -139,7 +139,7 @@ def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpEr
         if data and (len(data) > MISC_LIMIT or not _UNCLOSED.match(data)):
             raise error
         # An unclosed comment is looked at again when as much again has been read.
-        more = b"".join(_gathered(read, max(BLOCK_BYTES, len(data))))
+        more = b"".join(_read_all(read, max(BLOCK_BYTES, len(data))))
         if not more:
             break
         data += more
@@ -147,7 +147,7 @@ def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpEr
         raise error
 
 
-def _gathered(read: Callable[[int], bytes], size: int) -> list[bytes]:
+def _read_all(read: Callable[[int], bytes], size: int) -> list[bytes]:
     blocks = []
     while size > 0 and (block := read(size)):
         blocks.append(block)
@@ -204,7 +204,7 @@ def find_in_file(
 
 def _read_range(file: BinaryIO, begin: int, end: int) -> bytes:
     file.seek(begin)
-    return b"".join(_gathered(file.read, end - begin))
+    return b"".join(_read_all(file.read, end - begin))
 
 
 def _end_of_content(file: BinaryIO, start: int, size: int) -> int:

@@ -32,7 +32,7 @@ def members_with(table: Table, names: Sequence[str]) -> list[str]:
     Returns:
         One name, if it is clear which; none, or several.
     """
-    return _matching(table, names, "(?:.*[-_.])?") or _topmost(
+    return _match_names(table, names, "(?:.*[-_.])?") or _topmost(
         [name for name in names if _ARCHIVE.fullmatch(_base(name))]
         if table.file == POSTS.file
         else [name for name in names if _is_of_site(name)]
@@ -41,10 +41,10 @@ def members_with(table: Table, names: Sequence[str]) -> list[str]:
 
 def files_with(table: Table, names: Sequence[str], prefix: str) -> list[str]:
     """The names that may hold a table, of files whose names start with `prefix`."""
-    return _matching(table, names, re.escape(prefix), plain=re.escape(prefix))
+    return _match_names(table, names, re.escape(prefix), plain=re.escape(prefix))
 
 
-def _matching(table: Table, names: Sequence[str], packed: str, plain: str = "") -> list[str]:
+def _match_names(table: Table, names: Sequence[str], packed: str, plain: str = "") -> list[str]:
     patterns = (
         rf"{plain}{table.stem}\.xml",
         rf"{packed}{table.stem}(?:\.xml)?\.{_PACKED}",
@@ -56,7 +56,7 @@ def _matching(table: Table, names: Sequence[str], packed: str, plain: str = "") 
     return []
 
 
-def prefix_of(table: Table, name: str) -> str | None:
+def table_prefix(table: Table, name: str) -> str | None:
     """The prefix of a table in a file's name: `stackoverflow.com-`, or nothing.
 
     None if the name is not that of this table.
@@ -80,7 +80,7 @@ def _topmost(names: list[str]) -> list[str]:
     return [name for name in names if name.count("/") == depth]
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Names for a message, not too many."""
     found = list(names)
     if not found:
@@ -111,13 +111,13 @@ class Kind:
     open: Callable[[Any, int], Any] | None = None
 
 
-def _offered(name: str, found: Any) -> Kind:
+def _from_entry_point(name: str, found: Any) -> Kind:
     if not (isinstance(found, Kind) and found.magic and found.open):
         raise TypeError("it is not a Kind with magic and open")
     return found
 
 
-SOURCES: Registry[Kind] = Registry("so2docs.sources", {}, _offered)
+SOURCES: Registry[Kind] = Registry("so2docs.sources", {}, _from_entry_point)
 """Forms of dumps that other packages unpack, offered as entry points: each a `Kind`."""
 
 _UNPACK = "unpack it first"
@@ -146,7 +146,7 @@ _KINDS: dict[bytes, Kind] = {
 _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
 
 
-def kind_of(head: bytes) -> Kind | None:
+def detect_kind(head: bytes) -> Kind | None:
     """What a file is that starts with these bytes; None for anything that may be XML."""
     for magic, kind in _KINDS.items():
         if head.startswith(magic):

@@ -14,8 +14,8 @@ from typing import BinaryIO
 from so2docs.dump import storage
 from so2docs.dump.archives import Archive, Entry
 from so2docs.dump.dump import open_dump
-from so2docs.dump.encodings import HEAD_BYTES, Decoded, encoding_of
-from so2docs.dump.kinds import Kind, kind_of, listed, members_with
+from so2docs.dump.encodings import HEAD_BYTES, Decoded, detect_encoding
+from so2docs.dump.kinds import Kind, detect_kind, join_names, members_with
 from so2docs.dump.source import Counted, ReadAhead, Source
 from so2docs.dump.stream import AnyDump, StreamDump
 from so2docs.errors import ArchiveError, DumpError
@@ -60,8 +60,8 @@ class SourceFile:
                 self.identity = storage.identity(path, file)
         except OSError as error:
             raise storage.unreadable_dump(path, error) from error
-        self.kind = kind_of(head)
-        self.is_plain = self.kind is None and encoding_of(path, head) is None
+        self.kind = detect_kind(head)
+        self.is_plain = self.kind is None and detect_encoding(path, head) is None
 
     @property
     def expected(self) -> int:
@@ -210,7 +210,7 @@ def file_in_folder(path: str, wanted: Table) -> str:
     problem = "holds several dumps" if found else f"is a folder without a {wanted.file}"
     raise ArchiveError(
         path,
-        f"{problem}; it holds {listed(found or names)}",
+        f"{problem}; it holds {join_names(found or names)}",
         advice="name the file to convert",
     )
 
@@ -218,7 +218,7 @@ def file_in_folder(path: str, wanted: Table) -> str:
 def names_in_folder(path: str) -> list[str]:
     """Names of the files in a folder."""
     if storage.is_url(path):
-        return storage.listed(path)
+        return storage.list_folder(path)
     return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
 
 
@@ -230,7 +230,7 @@ def _open_unwrapped(
 
     try:
         reader = unwrap(source, threads, work_dir, archive)
-        encoding = encoding_of(source.name, reader.peek(HEAD_BYTES))
+        encoding = detect_encoding(source.name, reader.peek(HEAD_BYTES))
         source.reader = reader
         if encoding is not None:
             decoded = Decoded(reader, encoding)

@@ -57,7 +57,7 @@ class SevenZip(Archive):
     kind = "a 7z archive"
 
     def __init__(self, name: str, file: BinaryIO) -> None:
-        with _explained(name):
+        with _translate_errors(name):
             self._archive = _read_header(name, file)
             entries = list(_entries(self._archive))
         super().__init__(name, file, entries)
@@ -75,18 +75,18 @@ class SevenZip(Archive):
 
     def open_block(self, entry: Entry, threads: int) -> Reader:
         """A reader of the block that an entry is in."""
-        with _explained(self.name):
+        with _translate_errors(self.name):
             return self._open_folder(self._archive.header.main_streams, entry.block, threads)
 
     def _open_folder(self, streams: Any, number: int, threads: int) -> Reader:
         """A reader of a folder, as 7z calls a block of solid data."""
         name, folders, info = self.name, streams.unpackinfo.folders, streams.packinfo
         folder = folders[number]
-        if _streams_of(folder) != 1:
+        if _count_streams(folder) != 1:
             raise ArchiveError(
                 name, "is compressed by a method for programs (BCJ2)", advice="unpack it first"
             )
-        first = sum(map(_streams_of, folders[:number]))
+        first = sum(map(_count_streams, folders[:number]))
         start = self._archive.afterheader + info.packpos + sum(info.packsizes[:first])
         size = info.packsizes[first]
         self.file.seek(start)
@@ -134,16 +134,16 @@ def _read_header(name: str, file: BinaryIO) -> Any:
 
     archive = py7zr.SevenZipFile(file)
     if archive.needs_password():
-        raise _encrypted(name)
+        raise _encrypted_error(name)
     return archive
 
 
-def _encrypted(name: str) -> ArchiveError:
+def _encrypted_error(name: str) -> ArchiveError:
     return ArchiveError(name, "is encrypted", advice="unpack it first, with its password")
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
+def _translate_errors(name: str) -> Iterator[None]:
     """Say what is wrong with an archive in words of this program."""
     from py7zr.exceptions import ArchiveError as Py7zrError
     from py7zr.exceptions import PasswordRequired
@@ -151,7 +151,7 @@ def _explained(name: str) -> Iterator[None]:
     try:
         yield
     except PasswordRequired:
-        raise _encrypted(name) from None
+        raise _encrypted_error(name) from None
     except DumpError:
         raise
     # What py7zr raises on a damaged list of members is not limited to its own exceptions.
@@ -198,7 +198,7 @@ def _is_filter(method: bytes) -> bool:
     return method.startswith(b"\x03\x03") or (len(method) == 1 and b"\x03" <= method <= b"\x0b")
 
 
-def _streams_of(folder: Any) -> int:
+def _count_streams(folder: Any) -> int:
     """How many packed streams a folder takes."""
     return sum(int(coder["numinstreams"]) for coder in folder.coders) - len(folder.bindpairs)
 

@@ -65,7 +65,7 @@ def sample_hash(file: BinaryIO, size: int) -> str:
     return digest.hexdigest()
 
 
-def matching(pattern: str) -> list[str]:
+def expand_pattern(pattern: str) -> list[str]:
     """The files that a pattern stands for, sorted; a name without wildcards stands for itself."""
     if not glob.has_magic(pattern):
         return [pattern]
@@ -82,7 +82,7 @@ def join(folder: str, *names: str) -> str:
     )
 
 
-def listed(folder: str) -> list[str]:
+def list_folder(folder: str) -> list[str]:
     """Names in a folder; none if it does not exist."""
     try:
         if not is_url(folder):
@@ -205,7 +205,7 @@ def _advice(path: str, error: Exception) -> str:
         return "the shell puts your home folder in the place of ~ only where it is not quoted"
     # A file where a folder should be is the latter here, and the former on Windows.
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        found = _existing(path)
+        found = _existing_part(path)
         return f"{found} is a file, and no folder" if os.path.isfile(found) else _nearest(path)
     kinds: dict[type[Exception], str] = {
         PermissionError: "ask its owner to let you read it",
@@ -219,7 +219,7 @@ def _nearest(path: str) -> str:
     if os.path.islink(path):
         return f"it is a link to {os.readlink(path)}, which is gone"
     folder, name = os.path.split(path.rstrip("/"))
-    found = _existing(path)
+    found = _existing_part(path)
     if found != (folder or "."):
         missing = os.path.relpath(path, found).split(os.sep)[0]
         return f"there is no {missing} in {_called(found)}"
@@ -237,7 +237,7 @@ def _nearest(path: str) -> str:
     return f"{_called(found)} holds {', '.join(names[:_SHOWN])}{more}"
 
 
-def _existing(path: str) -> str:
+def _existing_part(path: str) -> str:
     """The part of a path that exists."""
     while path and not os.path.exists(path):
         path = os.path.dirname(path.rstrip("/"))

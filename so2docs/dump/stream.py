@@ -186,7 +186,7 @@ class StreamDump:
             raise self._error
         self.source.check_unchanged()
 
-    def ended(self, size: int) -> End:
+    def chunk_end(self, size: int) -> End:
         """What is known when the stream has been read to its end, whatever the size of pieces."""
         assert self._end is not None
         return self._end

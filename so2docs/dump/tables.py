@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from so2docs.dump.archives import Entry
 from so2docs.dump.dump import Dump, open_dump
-from so2docs.dump.kinds import files_with, listed, members_with, prefix_of
+from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import (
     STANDARD_INPUT,
     Catalog,
@@ -159,10 +159,10 @@ def find_tables(
     found: dict[str, TableFile] = {}
     for name in nest:
         given = tables.get(name)
-        path = _located(source, TABLES[name], catalog) if given is None else os.fspath(given)
+        path = _locate(source, TABLES[name], catalog) if given is None else os.fspath(given)
         if os.path.isdir(path):
             path = file_in_folder(path, TABLES[name])
-        found[name] = _found(TABLES[name], catalog.look(path))
+        found[name] = _table_not_found(TABLES[name], catalog.look(path))
     return found
 
 
@@ -194,7 +194,7 @@ def _place(table: TableFile) -> tuple[str, int, int]:
     return table.place
 
 
-def _found(table: Table, source: SourceFile) -> TableFile:
+def _table_not_found(table: Table, source: SourceFile) -> TableFile:
     path = source.path
     if source.is_plain:
         dump = open_dump(path, table)
@@ -211,7 +211,7 @@ def _found(table: Table, source: SourceFile) -> TableFile:
     return TableFile(table, name, entry.size, source, entry)
 
 
-def _located(source: DumpLike, table: Table, catalog: Catalog) -> str:
+def _locate(source: DumpLike, table: Table, catalog: Catalog) -> str:
     """The file that a table is in: that of the posts, if it is an archive, or one beside it."""
     if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
         if found := _beside(table, ".", [""]):
@@ -224,7 +224,7 @@ def _located(source: DumpLike, table: Table, catalog: Catalog) -> str:
     members = None if archive is None else [entry.name for entry in archive.entries]
     if members_with(table, members or []):
         return posts
-    prefix = prefix_of(POSTS, os.path.basename(posts))
+    prefix = table_prefix(POSTS, os.path.basename(posts))
     prefixes = [] if prefix is None else [prefix]
     if is_folder or members is None:
         prefixes.append("")
@@ -247,7 +247,7 @@ def _beside(table: Table, folder: str, prefixes: list[str]) -> str | None:
         if found:
             raise ArchiveError(
                 folder,
-                f"holds several files of the {table.name}: {listed(found)}",
+                f"holds several files of the {table.name}: {join_names(found)}",
                 advice=f"choose one with {flag(table.name, 'FILE')}",
             )
     return None
@@ -260,4 +260,4 @@ def _missing(
     advice = f"say where it is with {flag(table.name, 'FILE')}, or leave the {table.name} out"
     if members is None:
         return DumpError(path, problem, advice=advice)
-    return ArchiveError(path, f"{problem}; it holds {listed(members)}", advice=advice)
+    return ArchiveError(path, f"{problem}; it holds {join_names(members)}", advice=advice)

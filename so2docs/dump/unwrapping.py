@@ -10,7 +10,7 @@ from so2docs.dump.archives import Archive
 from so2docs.dump.compressed import open_bzip2, open_gzip, open_xz, open_zstd
 from so2docs.dump.damage import is_damage
 from so2docs.dump.encodings import HEAD_BYTES
-from so2docs.dump.kinds import Kind, kind_of
+from so2docs.dump.kinds import Kind, detect_kind
 from so2docs.dump.seven_zip import SevenZip
 from so2docs.dump.source import BLOCK_BYTES, Counted, Peekable, Reader, Source
 from so2docs.dump.zipped import Zip
@@ -51,9 +51,9 @@ class ErrorTranslator:
         except Exception as error:
             if not is_damage(error):
                 raise
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
 
-    def _damaged(self, error: Exception) -> ArchiveError:
+    def _damage_error(self, error: Exception) -> ArchiveError:
         return ArchiveError(
             self._name,
             f"is {self._kind} that is damaged ({error})",
@@ -87,7 +87,7 @@ def unwrap(
     source.expected = source.total
     found = Peekable(source.reader) if archive is None else _open_member(source, archive, threads)
     for _ in range(_MOST_LAYERS if archive is None else _MOST_LAYERS - 1):
-        kind = kind_of(found.peek(HEAD_BYTES))
+        kind = detect_kind(found.peek(HEAD_BYTES))
         if kind is None:
             return found
         if kind.refused:

@@ -37,7 +37,7 @@ class Zip(Archive):
     kind = "a zip archive"
 
     def __init__(self, name: str, file: BinaryIO) -> None:
-        with _explained(name):
+        with _translate_errors(name):
             self._archive = zipfile.ZipFile(file)
         self._members = [member for member in self._archive.infolist() if not member.is_dir()]
         super().__init__(
@@ -57,7 +57,7 @@ class Zip(Archive):
     def open_block(self, entry: Entry, threads: int) -> Reader:
         """A reader of the block that an entry is in."""
         member = self._members[entry.block]
-        with _explained(self.name):
+        with _translate_errors(self.name):
             if member.flag_bits & _ENCRYPTED:
                 problem = f"is encrypted: {entry.name} needs a password"
                 raise ArchiveError(self.name, problem, advice="unpack it first")
@@ -82,7 +82,7 @@ class Zip(Archive):
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
+def _translate_errors(name: str) -> Iterator[None]:
     """Say what is wrong with an archive in words of this program."""
     try:
         yield

@@ -89,7 +89,7 @@ class ById:
     def __getitem__(self, key: int) -> int:
         return self.values[key] if key < len(self.values) else 0
 
-    def filled(self) -> Iterator[int]:
+    def nonzero_ids(self) -> Iterator[int]:
         """Ids whose number is not 0, in ascending order."""
         size = _AT_ONCE * self._width
         blank = bytes(size)
@@ -174,7 +174,7 @@ class Audit:
             self._check_ids(
                 "AcceptedAnswerId is an answer to the question",
                 _count(accepted),
-                (key for key in accepted.filled() if parent[accepted[key]] != key),
+                (key for key in accepted.nonzero_ids() if parent[accepted[key]] != key),
             ),
         ]
         if "comments" in self._tables:
@@ -196,8 +196,8 @@ class Audit:
         if "posthistory" in self._tables:
             edited, last, closing = known["edited"], known["last revision"], known["closing"]
             closed = known["closed"]
-            questions = [key for key in closing.filled() if kind[key] == _QUESTION]
-            either = sorted({*questions, *closed.filled()})
+            questions = [key for key in closing.nonzero_ids() if kind[key] == _QUESTION]
+            either = sorted({*questions, *closed.nonzero_ids()})
             checks += [
                 self._check(
                     "a first revision has the date of its post",
@@ -207,7 +207,7 @@ class Audit:
                 self._check_ids(
                     "LastEditDate is not after the last revision",
                     _count(edited),
-                    (key for key in edited.filled() if edited[key] > last[key]),
+                    (key for key in edited.nonzero_ids() if edited[key] > last[key]),
                 ),
                 self._check_ids(
                     "ClosedDate is there where the history ends closed",
@@ -220,8 +220,8 @@ class Audit:
     def _check(self, name: str, numbers: ById, kinds: set[int]) -> Check:
         """That the numbers of some kinds of posts are 0."""
         kind = self._by_id["kind"]
-        differ = (key for key in numbers.filled() if kind[key] in kinds)
-        count = sum(1 for key in kind.filled() if kind[key] in kinds)
+        differ = (key for key in numbers.nonzero_ids() if kind[key] in kinds)
+        count = sum(1 for key in kind.nonzero_ids() if kind[key] in kinds)
         return self._check_ids(name, count, differ)
 
     @staticmethod
@@ -237,4 +237,4 @@ class Audit:
 
 def _count(numbers: ById) -> int:
     """How many ids have a number."""
-    return sum(1 for _ in numbers.filled())
+    return sum(1 for _ in numbers.nonzero_ids())

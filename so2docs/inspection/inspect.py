@@ -17,7 +17,7 @@ from so2docs.dump.tables import TableFile, in_reading_order
 from so2docs.errors import DumpError, OptionError
 from so2docs.inspection.audit import Audit, Check
 from so2docs.inspection.rows import Found, look
-from so2docs.options.sites import site_of
+from so2docs.options.sites import site_from_name
 from so2docs.output.lock import temporary_folder
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
@@ -202,7 +202,9 @@ def inspect(
     last_date = max((one.last_date for one in ordered.values()), default="")
     remarks = list(_remarks(path, ordered, last_date))
     release = last_date[:7]
-    return Inspection(path, site_of(path), files, ordered, last_date, release, remarks, checks)
+    return Inspection(
+        path, site_from_name(path), files, ordered, last_date, release, remarks, checks
+    )
 
 
 def _find(path: str, catalog: Catalog) -> list[TableFile]:
@@ -276,7 +278,7 @@ def _read(
                 shown(chunk.end - chunk.start)
             dump.check_end()
             size = dump.size
-            repaired = dump.ended(dump.chunk_bytes or 1).repaired
+            repaired = dump.chunk_end(dump.chunk_bytes or 1).repaired
     except DumpError as error:
         problem = str(error)
     return InspectedTable(

@@ -152,7 +152,7 @@ def _date(text: str | None) -> int:
     return int(digits.ljust(_DATE_DIGITS, "0"))
 
 
-def tags_of(text: str) -> list[str]:
+def split_tags(text: str) -> list[str]:
     """The tags of a question, in the notation of any year: `<a><b>` or `|a|b|`."""
     return text[1:-1].split("><") if text.startswith("<") else text.strip("|").split("|")
 
@@ -176,7 +176,7 @@ def _collect_post(found: Found, row: Row) -> None:
     if (answer := _number(row.get("AcceptedAnswerId"))) is not None:
         found.pair("accepted", post_id, answer)
     if tags := row.get("Tags"):
-        found.counts.update(tags_of(tags))
+        found.counts.update(split_tags(tags))
 
 
 def _collect_comment(found: Found, row: Row) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from so2docs.errors import OptionError, flag
 from so2docs.metadata.features import dataset_info
-from so2docs.metadata.manifest import DESCRIBED, Manifest, load, path_of
+from so2docs.metadata.manifest import DESCRIBED, Manifest, load, manifest_path
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import Options
 from so2docs.output.new_files import write_file
@@ -99,7 +99,7 @@ def check_card(
     card = os.path.join(folder, "README.md")
     if not (force and os.path.isfile(card)):
         check_own(card, CARD, filter(None, read))
-    own = path_of(names.output)
+    own = manifest_path(names.output)
     check_replaceable(own, read)
     _described(folder, but=own)
 

@@ -20,7 +20,7 @@ from so2docs.errors import OptionError, OutputError, flag
 from so2docs.metadata.document_schema import schema_of
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import Options
-from so2docs.output.existing import provenance_of
+from so2docs.output.existing import read_provenance
 from so2docs.output.new_files import write_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import CONTRACT, within_64_bits
@@ -134,7 +134,7 @@ class Manifest:
             files = [File("-", report.output_bytes, None)]
         else:
             files = [File.of(path) for path in names.earlier_files()]
-        made = provenance_of(names.earlier_files()[0]) if names.output != "-" else None
+        made = read_provenance(names.earlier_files()[0]) if names.output != "-" else None
         of_input = File.of if hashes_input else File.without_hash
         return cls(
             FORMAT,
@@ -156,7 +156,7 @@ class Manifest:
 
     def save(self, output: str) -> None:
         """Write it beside its output."""
-        write_file(path_of(output), json.dumps(self.to_json(), indent=2).encode() + b"\n")
+        write_file(manifest_path(output), json.dumps(self.to_json(), indent=2).encode() + b"\n")
 
     def is_in_place(self, folder: str) -> bool:
         """Whether its files stand in a folder, with the sizes that it says."""
@@ -164,7 +164,7 @@ class Manifest:
         return all(os.path.isfile(path) and os.path.getsize(path) == size for path, size in paths)
 
 
-def path_of(output: str) -> str:
+def manifest_path(output: str) -> str:
     """Where the manifest of an output stands."""
     return side_file(output, MANIFEST)
 
@@ -194,7 +194,7 @@ def load(path: str, otherwise: str = "remove it") -> Manifest:
     """
     again = f"convert the dump again with {flag('card', True)} and {flag('force', True)}"
     advice = f"{again}, or {otherwise}"
-    return _checked(_read(path, "manifest", advice), path, "manifest", advice)
+    return _parse_manifest(_read(path, "manifest", advice), path, "manifest", advice)
 
 
 def load_from_report(path: str, output: str) -> Manifest:
@@ -213,7 +213,7 @@ def load_from_report(path: str, output: str) -> Manifest:
         raise OutputError(f"{path}: is damaged, or no report; {advice}") from None
     for manifest in found:
         if manifest["output"] in (name, "-"):
-            return _checked(manifest, path, "report", advice)
+            return _parse_manifest(manifest, path, "report", advice)
     if len(names) == 1:
         raise OutputError(f"{path}: is the report of {names[0]}, not of {name}; choose another one")
     raise OutputError(f"{path}: the report has no manifest of {name}; {advice}")
@@ -233,7 +233,7 @@ def _read(path: str, what: str, advice: str) -> Any:
         raise OutputError(f"{path}: the {what} is damaged ({error}); {advice}") from None
 
 
-def _checked(values: Any, path: str, what: str, advice: str) -> Manifest:
+def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
     """The manifest that these values are."""
     try:
         if values["format"] != FORMAT:

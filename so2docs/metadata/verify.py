@@ -12,10 +12,10 @@ import orjson
 
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OutputError, flag
-from so2docs.metadata.manifest import File, Manifest, load, load_from_report, path_of
-from so2docs.output.existing import provenance_of
+from so2docs.metadata.manifest import File, Manifest, load, load_from_report, manifest_path
+from so2docs.output.existing import read_provenance
 from so2docs.progress import bar, log
-from so2docs.reader.reading import lines_of
+from so2docs.reader.reading import read_lines
 
 _AGAIN = (
     f"convert the dump again with {flag('card', True)} or {flag('report')}, or get the output again"
@@ -81,7 +81,7 @@ def verify(
         OutputError: Something is not as the manifest says, or there is none; the first difference.
     """
     name = os.fspath(output)
-    said = path_of(name) if report is None else os.fspath(report)
+    said = manifest_path(name) if report is None else os.fspath(report)
     if report is None and not os.path.exists(said):
         try:
             os.stat(name)
@@ -123,7 +123,7 @@ def _check_file(path: str, said: File) -> None:
 
 def _check_record(path: str, manifest: Manifest) -> None:
     """Compare how a file says that it was made with what the manifest says."""
-    made = provenance_of(path)
+    made = read_provenance(path)
     if made is None:
         log.info(f"{path}: nothing says how it was made; that is not compared with the manifest")
         return
@@ -158,7 +158,7 @@ def _validator(manifest: Manifest, path: str) -> Check | None:
 
 def _documents(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each document of JSON lines, or of an array that has one a line, and where it stands."""
-    for number, line in enumerate(lines_of(path), 1):
+    for number, line in enumerate(read_lines(path), 1):
         if line in (b"[\n", b"]\n", b"\n"):
             continue
         where = f"{path}: line {number:,}"

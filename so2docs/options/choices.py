@@ -63,7 +63,7 @@ UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 """Ends of a file name that say so."""
 
 
-def compression_of(path: str) -> Compression:
+def compression_from_name(path: str) -> Compression:
     """How an output of this name is compressed: `.jsonl` and standard output (`-`) are not."""
     if path.endswith((".zst", ".zstd")):
         return "zstd"

@@ -42,7 +42,9 @@ class Fingerprint:
             "site_field_name": options.site_field and options.site_field[0],
             "user_ids": options.filters.fields.hidden(options.nest),
         }
-        return cls(_remembered(options, "spill"), _remembered(options, "output"), facts)
+        return cls(
+            _values_that_decide(options, "spill"), _values_that_decide(options, "output"), facts
+        )
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name."""
@@ -78,7 +80,7 @@ class Fingerprint:
         ]
 
 
-def _remembered(options: Options, decides: Decides) -> dict[str, Any]:
+def _values_that_decide(options: Options, decides: Decides) -> dict[str, Any]:
     found = {}
     for part in (options, options.form, options.filters):
         for entry in entries(type(part)):

@@ -9,14 +9,20 @@ from importlib.util import find_spec
 from typing import Any
 
 from so2docs.errors import OptionError, flag
-from so2docs.options.choices import COMPRESSIONS, FORMATS, UNCOMPRESSED, Compression, compression_of
+from so2docs.options.choices import (
+    COMPRESSIONS,
+    FORMATS,
+    UNCOMPRESSED,
+    Compression,
+    compression_from_name,
+)
 from so2docs.options.option import contradiction
 from so2docs.options.table import OPTIONS, OTHER_FORMS, OutputForm
 
 _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
 
-def form_of(output: str, given: Mapping[str, Any]) -> OutputForm:
+def output_form(output: str, given: Mapping[str, Any]) -> OutputForm:
     """The form that an output's name and the options ask for.
 
     Args:
@@ -66,10 +72,10 @@ def form_of(output: str, given: Mapping[str, Any]) -> OutputForm:
 
 def default_output(given: Mapping[str, Any]) -> str:
     """The name of the output where none is given."""
-    return f"questions{ending(given)}"
+    return f"questions{output_suffix(given)}"
 
 
-def ending(given: Mapping[str, Any]) -> str:
+def output_suffix(given: Mapping[str, Any]) -> str:
     """What follows the stem in the name of an output of the form that keywords ask for."""
     wanted = given.get("format")
     name: str = wanted if wanted is not None and wanted in FORMATS else "jsonl"
@@ -134,4 +140,4 @@ def _compression(output: str, name: str, wanted: str | None) -> Compression:
         raise OptionError(
             f"{flag('compression', wanted)} contradicts the name {output}, which says {said}"
         )
-    return chosen or compression_of(output)
+    return chosen or compression_from_name(output)

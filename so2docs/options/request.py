@@ -24,7 +24,7 @@ from so2docs.recipes.finding import RecipeChoice, check_settings, choose_recipe
 from so2docs.schema import TABLES
 
 
-def checked(given: Mapping[str, Any], *where: Where) -> dict[str, Any]:
+def validate_keywords(given: Mapping[str, Any], *where: Where) -> dict[str, Any]:
     """Check the names and types of keywords.
 
     Args:
@@ -46,7 +46,7 @@ def checked(given: Mapping[str, Any], *where: Where) -> dict[str, Any]:
     return {name: OPTIONS[name].check(value) for name, value in given.items()}
 
 
-def options_of(
+def build_options(
     given: Mapping[str, Any],
     form: OutputForm | None = None,
     site_field: tuple[str, str] | None = None,
@@ -65,7 +65,7 @@ def options_of(
         OptionError: A value is not allowed, or two contradict each other.
     """
     values = _values(Options, given)
-    choice = recipe_of(given)
+    choice = find_recipe(given)
     values |= {"recipe": choice, "core": core, "host": None, "site_field": site_field}
     if values.get("body") is None:
         values["body"] = "html" if choice is None else choice.recipe.body
@@ -74,18 +74,18 @@ def options_of(
     form = form or OutputForm()
     if choice is not None:  # Records are not looked up by the ids of questions.
         form = dataclasses.replace(form, is_looked_up=False)
-    filters = filters_of(given)
+    filters = build_filters(given)
     if choice is not None and choice.recipe.needs_all_questions:
         filters = dataclasses.replace(filters, accepted=False)
     return Options(form=form, filters=filters, **values)
 
 
-def filters_of(given: Mapping[str, Any]) -> Filters:
+def build_filters(given: Mapping[str, Any]) -> Filters:
     """The filters that keywords ask for."""
     return Filters(**_values(Filters, given))
 
 
-def run_options_of(given: Mapping[str, Any]) -> RunOptions:
+def build_run_options(given: Mapping[str, Any]) -> RunOptions:
     """How keywords ask to run."""
     return RunOptions(**_values(RunOptions, given), tables=table_files(given))
 
@@ -103,7 +103,7 @@ def table_files(given: Mapping[str, Any]) -> Tables:
     return {name: OPTIONS[name].read(given[name]) for name in TABLES if given.get(name) is not None}
 
 
-def recipe_of(given: Mapping[str, Any]) -> RecipeChoice | None:
+def find_recipe(given: Mapping[str, Any]) -> RecipeChoice | None:
     """The recipe that keywords ask for.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from textwrap import fill
 from typing import Any, TypeVar
 
-from so2docs.errors import shown
+from so2docs.errors import spell_options
 from so2docs.options.option import Option, Where
 from so2docs.options.table import taken_by
 
@@ -50,5 +50,5 @@ def spell_out(*where: Where) -> Callable[[Api], Api]:
 
 def describe(entry: Option, indent: str = "    ") -> str:
     """An option as docstrings have it."""
-    text = shown(f"{entry.name}: {entry.description}")
+    text = spell_options(f"{entry.name}: {entry.description}")
     return fill(text, 100, initial_indent=indent, subsequent_indent=indent + " " * 4)

@@ -27,7 +27,7 @@ _PUBLISHED = re.compile(
 )
 
 
-def site_of(source: str | os.PathLike[str]) -> str:
+def site_from_name(source: str | os.PathLike[str]) -> str:
     """The site that a dump is of, as far as its name tells.
 
     `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` are of
@@ -82,7 +82,7 @@ def site_name(source: object) -> str:
         OptionError: It has none.
     """
     if isinstance(source, str | os.PathLike) and source != "-":
-        return site_of(source)
+        return site_from_name(source)
     raise OptionError(
         f"the dump has no name to take the site from; give it: {flag('site', 'HOST')}"
     )
@@ -102,7 +102,7 @@ def host(source: object, given: str | None) -> str:
         return checked_host(given)
     site = None
     if isinstance(source, str | os.PathLike) and source != "-":
-        site = site_of(source)
+        site = site_from_name(source)
     if found := published_host(site):
         return found
     reason = ": the dump has no name" if site is None else f" from {site!r}"

@@ -50,15 +50,15 @@ def compress(
     if compression == "zstd":
         frame = zstandard.ZstdCompressor(level=level, write_checksum=True).compress(raw)
         return Segment(frame, len(raw), crc, first_id, documents)
-    return Segment(_deflated(raw, level), len(raw), crc, first_id, documents)
+    return Segment(_deflate(raw, level), len(raw), crc, first_id, documents)
 
 
-def compression_of(start: bytes) -> Compression:
+def detect_compression(start: bytes) -> Compression:
     """How a file of lines is compressed that starts with these bytes, of which two tell."""
     return _STARTS.get(start[:2], "none")
 
 
-def _deflated(raw: bytes, level: int) -> bytes:
+def _deflate(raw: bytes, level: int) -> bytes:
     if level <= _ISAL_LEVELS and _NOWHERE not in raw:
         # Without a dictionary, ISA-L 2.32 hashes the third string of a stream from a stale
         # register, the address of the stream: at levels 1 and 2 about one stream in ten thousand

@@ -29,12 +29,12 @@ class ExistingOutputError(OutputExistsError):
     def __reduce__(self) -> tuple[object, ...]:
         return ExistingOutputError, (self._message, self.state, self._advice)
 
-    def advising(self, advice: str) -> ExistingOutputError:
+    def with_advice(self, advice: str) -> ExistingOutputError:
         """The same with other advice."""
         return ExistingOutputError(self._message, self.state, advice)
 
 
-def provenance_of(path: str) -> Provenance | None:
+def read_provenance(path: str) -> Provenance | None:
     """How an output was made; None if that is not known.
 
     Args:
@@ -70,17 +70,17 @@ def refuse_existing(names: OutputPaths, asked: Provenance, *, force: bool) -> No
     """
     found = [] if force or names.output == "-" else names.earlier_files()
     if found:
-        state, reason = _compared(found, asked)
+        state, reason = _compare(found, asked)
         advice = f"choose another output, or overwrite with {flag('force', True)}"
         raise ExistingOutputError(f"{found[0]}: exists{reason}", state, advice)
     names.refuse_existing(force=force)
 
 
-def _compared(files: list[str], asked: Provenance) -> tuple[State, str]:
+def _compare(files: list[str], asked: Provenance) -> tuple[State, str]:
     """The state of an output, and what to say of it."""
     differences = []
     for path in files:
-        made = provenance_of(path)
+        made = read_provenance(path)
         if made is None:
             return "unknown", " and does not say how it was made"
         differences.append(made.difference(asked))

@@ -14,7 +14,7 @@ from isal import isal_zlib
 from so2docs.options.choices import Compression
 from so2docs.output import framing, index, journal
 from so2docs.output.journal import Journal, JournalEntry
-from so2docs.output.part_files import CompleteFile, PartFile, begins_with, part_of, remove
+from so2docs.output.part_files import CompleteFile, PartFile, begins_with, part_path, remove
 from so2docs.output.segments import Segment
 
 
@@ -80,7 +80,7 @@ class Output:
         self._compression = compression
         self._is_indexed = indexed and path != "-"
         is_saved = path != "-" and (indexed or logs or compression == "zstd")
-        side = journal.path_of(self.file.part) if is_saved else None
+        side = journal.journal_path(self.file.part) if is_saved else None
         self.journal = Journal(side, before.journal_size)
 
     def _start(self) -> None:
@@ -150,20 +150,20 @@ class Output:
         self.file.discard()
         if self.path != "-":
             remove_journal(self.path)
-            remove(part_of(index.path_of(self.path)))
+            remove(part_path(index.index_path(self.path)))
 
 
 def remove_journal(path: str) -> None:
     """Remove the journal of a file that has its name."""
-    remove(journal.path_of(part_of(path)))
+    remove(journal.journal_path(part_path(path)))
 
 
 def matches_checkpoint(path: str, left: FileProgress | None) -> bool:
     """Whether the `.part` file of an output, and its journal, begin as a checkpoint says."""
     if left is None or not left.size:
         return True
-    part = part_of(path)
+    part = part_path(path)
     return begins_with(part, left.size, left.file_crc) and (
         not left.journal_size
-        or begins_with(journal.path_of(part), left.journal_size, left.journal_crc)
+        or begins_with(journal.journal_path(part), left.journal_size, left.journal_crc)
     )

@@ -76,7 +76,7 @@ class Entry(NamedTuple):
     crc: int
 
 
-def path_of(output: str) -> str:
+def index_path(output: str) -> str:
     """The name of an output's index."""
     return side_file(output, INDEX)
 
@@ -200,7 +200,7 @@ def load_any(output: str, file: BinaryIO) -> Index:
         UnusableIndexError: It cannot be used; the text says why.
     """
     try:
-        data = Path(path_of(output)).read_bytes()
+        data = Path(index_path(output)).read_bytes()
     except FileNotFoundError:
         raise UnusableIndexError("there is no index beside it") from None
     except OSError as error:
@@ -261,7 +261,7 @@ def write(
         offset += entry.size
     with explain_errors(part), open(part, "rb") as file:
         data = builder.finish(end, file, file.seek(0, os.SEEK_END), record)
-    return write_part(path_of(output), data)
+    return write_part(index_path(output), data)
 
 
 def save(output: str, data: bytes) -> bool:
@@ -274,7 +274,7 @@ def save(output: str, data: bytes) -> bool:
         with output_lock(output, seconds=0), NewFiles() as files:
             with open(output, "rb") as file:
                 Index(data).check(file)
-            files.write(path_of(output), data)
+            files.write(index_path(output), data)
     except (OSError, So2docsError):
         return False
     return True

@@ -40,7 +40,7 @@ class JournalEntry(NamedTuple):
     note: bytes
 
 
-def path_of(part: str) -> str:
+def journal_path(part: str) -> str:
     """The side file of a growing file."""
     return f"{part}.pieces"
 

@@ -18,7 +18,7 @@ from so2docs.output.lock import PATIENCE, output_lock
 from so2docs.output.part_files import (
     CompleteFile,
     explain_errors,
-    part_of,
+    part_path,
     publish,
     remove,
     write_part,
@@ -64,7 +64,7 @@ class NewFiles:
             return
         check_folder(path, advice)
         read = list(read)
-        for name in (path, part_of(path)):
+        for name in (path, part_path(path)):
             check_replaceable(name, read)
         refuse_existing(path, force=force, advice=advice)
         self._locks.enter_context(output_lock(path, seconds=seconds))
@@ -122,8 +122,8 @@ class NewFiles:
 
     def _discard(self) -> None:
         for path in dict.fromkeys([*self._claimed, *self._finished]):
-            part = part_of(path)
-            for name in (part, journal.path_of(part), part_of(side_file(path, INDEX))):
+            part = part_path(path)
+            for name in (part, journal.journal_path(part), part_path(side_file(path, INDEX))):
                 with suppress(OSError):
                     os.unlink(name)
 

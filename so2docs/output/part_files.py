@@ -28,7 +28,7 @@ _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}
 """Some file systems sync no folders, and a folder may be closed to readers."""
 
 
-def part_of(path: str) -> str:
+def part_path(path: str) -> str:
     """The name of a file until it is whole."""
     return f"{path}.part"
 
@@ -47,7 +47,7 @@ class LostFileError(OutputError):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{part_of(path)}: is gone, or not what was written",
+            f"{part_path(path)}: is gone, or not what was written",
             retry="make sure that nothing else removes it",
         )
         self.path = path
@@ -80,10 +80,10 @@ class CompleteFile:
         index = values["index"] and cls.from_json(values["index"])
         return cls(values["size"], values["crc"], values["label"], index=index)
 
-    def verified(self, path: str) -> CompleteFile:
+    def as_verified(self, path: str) -> CompleteFile:
         """The same, if its bytes were compared just now, so that they are not read again."""
-        index = self.index and self.index.verified(side_file(path, INDEX))
-        return replace(self, identity=_identity(os.stat(part_of(path))), index=index)
+        index = self.index and self.index.as_verified(side_file(path, INDEX))
+        return replace(self, identity=_identity(os.stat(part_path(path))), index=index)
 
     def all_files(self, path: str) -> list[tuple[str, CompleteFile]]:
         """Its index, if there is one, and itself, each with its name."""
@@ -95,7 +95,7 @@ class CompleteFile:
 
         Reads a file that an earlier session wrote.
         """
-        for name in (part_of(path), path):
+        for name in (part_path(path), path):
             with explain_errors(name), suppress(FileNotFoundError):
                 status = os.stat(name)
                 if status.st_size != self.size:
@@ -129,20 +129,20 @@ class PartFile:
             DiskFullError: The disk is full.
         """
         self.path = path
-        self.part = part_of(path)
+        self.part = part_path(path)
         self.size = size
         self.crc = crc
         self._file: RawIOBase | BinaryIO | None = None
-        with self._explained():
+        with self._translate_errors():
             if path == "-":
                 if sys.stdout is None:  # It was closed before Python started.
                     raise OutputError("standard output is closed; name a file instead of -")
                 self._file = sys.stdout.buffer
 
-    def _explained(self) -> AbstractContextManager[None]:
+    def _translate_errors(self) -> AbstractContextManager[None]:
         return explain_errors(self.path if self.path == "-" else self.part)
 
-    def _opened(self) -> RawIOBase | BinaryIO:
+    def _open(self) -> RawIOBase | BinaryIO:
         if self._file is None:
             if not self.size:
                 remove(self.part)  # It may be a link to something else.
@@ -154,18 +154,18 @@ class PartFile:
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
-        with self._explained():
-            write_all(self._opened(), data)
+        with self._translate_errors():
+            write_all(self._open(), data)
         self.size += len(data)
         self.crc = isal_zlib.crc32(data, self.crc)
 
     def copy(self, path: str, offset: int, size: int, crc: int) -> None:
         """Append bytes of another file, whose CRC-32 is known."""
-        with self._explained(), open(path, "rb", buffering=0) as source:
+        with self._translate_errors(), open(path, "rb", buffering=0) as source:
             left = size - self._copy_in_kernel(source, offset, size)
             source.seek(offset + size - left)
             while left and (data := source.read(min(left, _COPY_BYTES))):
-                write_all(self._opened(), data)
+                write_all(self._open(), data)
                 left -= len(data)
         if left:
             raise OutputError(f"{path}: is cut off", retry="")
@@ -177,7 +177,7 @@ class PartFile:
         done = 0
         if self.path == "-" or not hasattr(os, "copy_file_range"):
             return done
-        target = self._opened().fileno()
+        target = self._open().fileno()
         while done < size:
             try:
                 copied = os.copy_file_range(
@@ -194,8 +194,8 @@ class PartFile:
 
     def finish(self, label: str = "") -> CompleteFile:
         """Close the file when all of it is on the disk."""
-        with self._explained():
-            file = self._opened()
+        with self._translate_errors():
+            file = self._open()
             if self.path == "-":
                 file.flush()
                 return CompleteFile(self.size, self.crc, label)
@@ -257,7 +257,7 @@ def finish_file(path: str) -> CompleteFile:
         OutputError: That cannot be done.
         DiskFullError: The disk is full.
     """
-    part = part_of(path)
+    part = part_path(path)
     with explain_errors(part):
         with open(part, "r+b") as file:
             os.fsync(file.fileno())
@@ -281,9 +281,9 @@ def publish(files: Sequence[tuple[str, CompleteFile]]) -> None:
     for path, name in found.items():
         with explain_errors(path):
             if name == path:  # An earlier session gave it its name.
-                remove(part_of(path))
+                remove(part_path(path))
             else:
-                os.replace(part_of(path), path)
+                os.replace(part_path(path), path)
     for folder in {os.path.dirname(path) or "." for path in found}:
         with explain_errors(folder):
             _sync_folder(folder)

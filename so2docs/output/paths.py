@@ -62,10 +62,10 @@ class OutputPaths:
     def earlier_files(self) -> list[str]:
         """Output files that exist, in order."""
         if self.form.is_split:
-            return self._labelled()
+            return self._split_files()
         return list(filter(os.path.exists, map(self.file, self.made_of_it or ("",))))
 
-    def _labelled(self, end: str = "") -> list[str]:
+    def _split_files(self, end: str = "") -> list[str]:
         """Files that exist of a split output, or such with something after their names."""
         if not self.form.is_split:
             return []
@@ -95,7 +95,7 @@ class OutputPaths:
     @property
     def index(self) -> str:
         """The index beside the output."""
-        return index.path_of(self.output)
+        return index.index_path(self.output)
 
     @property
     def side_files(self) -> list[str]:
@@ -107,7 +107,7 @@ class OutputPaths:
         if not self.form.has_side_record or self.output == "-":
             return []
         files = [*self.earlier_files(), self.output, *map(self.file, self.made_of_it)]
-        return [index.path_of(path) for path in dict.fromkeys(files)]
+        return [index.index_path(path) for path in dict.fromkeys(files)]
 
     @property
     def compression(self) -> Compression:
@@ -134,7 +134,7 @@ class OutputPaths:
         if self.output == "-":
             return
         check_folder(self.output)
-        for path in self._written():
+        for path in self._writable_names():
             # A small dump that an earlier conversion left is converted as any other is.
             if (
                 path != self.excerpt
@@ -143,7 +143,7 @@ class OutputPaths:
             ):
                 check_replaceable(path, [file])
 
-    def _written(self) -> list[str]:
+    def _writable_names(self) -> list[str]:
         """Every name that the conversion may write under, those of unfinished files included."""
         return [*self._finals(), *self._temporaries(), self.excerpt]
 
@@ -153,7 +153,10 @@ class OutputPaths:
 
     def _temporaries(self) -> list[str]:
         of_files = [path + end for path in self._finals() for end in _TEMPORARY_ENDS]
-        return [*of_files, *(path + end for end in _TEMPORARY_ENDS for path in self._labelled(end))]
+        return [
+            *of_files,
+            *(path + end for end in _TEMPORARY_ENDS for path in self._split_files(end)),
+        ]
 
     def remove_temporaries(self) -> None:
         """Remove the unfinished files of a conversion that is not resumed."""

@@ -18,7 +18,7 @@ from so2docs.dump.tables import TableFile
 from so2docs.errors import flag
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.option import entries
-from so2docs.options.sites import published_host, site_of
+from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import Options, OutputForm
 from so2docs.report import Report
 
@@ -93,7 +93,7 @@ class Provenance:
         files += [InputFile(table.table.name, *_identity(table)) for table in tables]
         site = options.host
         if site is None and posts.file is not None:
-            site = published_host(site_of(posts.file))
+            site = published_host(site_from_name(posts.file))
         return cls(__version__, CONTRACT, values, tuple(files), site, {})
 
     def having_read(self, dump_bytes: int) -> Provenance:
@@ -103,7 +103,7 @@ class Provenance:
             posts = posts._replace(bytes=dump_bytes)
         return replace(self, input=(posts, *tables))
 
-    def counted(self, report: Report) -> Provenance:
+    def with_counts(self, report: Report) -> Provenance:
         """The record of a conversion that is done."""
         values = {name: getattr(report, name) for name in _COUNTS}
         counts = {name: value for name, value in values.items() if value is not None}

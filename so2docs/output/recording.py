@@ -29,7 +29,7 @@ Inside a JSON string each quote has a backslash before it, so the name of a memb
 """
 
 
-def recorded(nested: DocumentBuilder, options: Options) -> Iterable[Document]:
+def count_and_prepare(nested: DocumentBuilder, options: Options) -> Iterable[Document]:
     """What is written of nested documents, counted in their counts.
 
     Raises:
@@ -38,15 +38,15 @@ def recorded(nested: DocumentBuilder, options: Options) -> Iterable[Document]:
     by, shares = options.form.split_by, options.form.split_share
     documents: Iterable[Document] = nested
     if by is not None:
-        documents = _dated(nested, by)
+        documents = _label_by_date(nested, by)
     elif shares is not None:
-        documents = _shared(nested, bounds(shares))
+        documents = _label_by_share(nested, bounds(shares))
     if not options.changes_documents:
         return documents
     return _records(documents, nested.counts, options)
 
 
-def _dated(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:
+def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:
     for document in nested:
         found = _DATE.search(document.parts[0])
         if found and found[1]:
@@ -56,7 +56,7 @@ def _dated(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:
         yield document
 
 
-def _shared(nested: Iterable[Document], ends: list[tuple[str, int]]) -> Iterator[Document]:
+def _label_by_share(nested: Iterable[Document], ends: list[tuple[str, int]]) -> Iterator[Document]:
     for document in nested:
         place = split_place(document.question_id)
         document.period = next(name for name, end in ends if place < end)

@@ -17,11 +17,11 @@ from typing import Any, BinaryIO
 import orjson
 
 from so2docs.errors import OptionError, flag
-from so2docs.options.request import recipe_of
+from so2docs.options.request import find_recipe
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.index import Index
-from so2docs.output.part_files import CompleteFile, LostFileError, part_of
+from so2docs.output.part_files import CompleteFile, LostFileError, part_path
 from so2docs.output.paths import OutputPaths
 from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES
 from so2docs.report import Report
@@ -42,7 +42,7 @@ def records_path(output: str | os.PathLike[str] | None, given: Mapping[str, Any]
     Raises:
         OptionError: An option asks for another form.
     """
-    choice = recipe_of(given)
+    choice = find_recipe(given)
     if choice is None or not choice.recipe.files:
         return None
     for name in ("format", "compression", "split_size", "split_files", "split_by", "split_share"):
@@ -71,11 +71,11 @@ def finish(names: OutputPaths, records: CompleteFile, report: Report) -> list[Co
         OutputError: A file cannot be written.
     """
     for path, file in records.all_files(names.output):
-        if file.find(path) != part_of(path):
+        if file.find(path) != part_path(path):
             raise LostFileError(path)
-    part, made = part_of(names.output), b""
+    part, made = part_path(names.output), b""
     if records.index is not None:
-        made = Index(Path(part_of(names.index)).read_bytes()).record
+        made = Index(Path(part_path(names.index)).read_bytes()).record
     counts = dict.fromkeys(FILES, 0)
     ids = _Ids()
     with ExitStack() as files:

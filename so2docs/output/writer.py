@@ -14,7 +14,7 @@ from so2docs.options.table import MOST_FILES, UNDATED, Options
 from so2docs.options.values import bounds
 from so2docs.output import formats
 from so2docs.output.document_file import DocumentFile, PartialFile, WriterProgress
-from so2docs.output.index import path_of as index_of
+from so2docs.output.index import index_path as index_of
 from so2docs.output.part_files import CompleteFile, explain_errors, publish, remove
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
@@ -53,7 +53,7 @@ class Writer:
         self._format = formats.of(options)
         self._cuts = cuts
         self._finished = [
-            file.verified(names.file(file.label)) for file in (resume.finished if resume else [])
+            file.as_verified(names.file(file.label)) for file in (resume.finished if resume else [])
         ]
         self._files: dict[str, DocumentFile] = {}
         self._open: dict[str, DocumentFile] = {}  # In the order in which they were last used.
@@ -91,7 +91,7 @@ class Writer:
             report: Of the conversion, complete but for what the files are.
         """
         if self._made is not None and not self._form.is_split:
-            self._made = self._made.counted(report)
+            self._made = self._made.with_counts(report)
         if self._form.is_by_question:
             if self._form.split_share is not None:
                 for name, _ in bounds(self._form.split_share):

@@ -37,7 +37,7 @@ def tame(body: str) -> str:
     """
     if len(_STRAY.findall(body)) > _MOST_STRAY:
         body = _STRAY.sub("&lt;", _without_comments(body))
-    return _LONG_TAG.sub(_shortened, body)
+    return _LONG_TAG.sub(_shorten_tag, body)
 
 
 def _without_comments(body: str) -> str:
@@ -48,12 +48,12 @@ def _without_comments(body: str) -> str:
     return "".join([*kept, body[at:]])
 
 
-def _shortened(tag: re.Match[str]) -> str:
+def _shorten_tag(tag: re.Match[str]) -> str:
     attributes = itertools.islice(_ATTRIBUTE.finditer(tag[2]), _MOST_ATTRIBUTES)
     return f"<{tag[1]}{''.join(match[0] for match in attributes)}>"
 
 
-def parsed(body: str) -> etree._Element:
+def parse_body(body: str) -> etree._Element:
     """The tree of a body: an element that holds it."""
     from lxml import html
 
@@ -64,7 +64,7 @@ def parsed(body: str) -> etree._Element:
     if body.count("<") > _DEEPEST and parser.error_log.filter_from_fatals():
         # Tags nested so deep that libxml2 gives up, and drops all that follows.
         found.clear()
-        found.text = _allowed(_TAG.sub(" ", body))
+        found.text = _remove_forbidden(_TAG.sub(" ", body))
     return found
 
 
@@ -74,16 +74,16 @@ def plain_text(root: etree._Element) -> str:
     Bodies have a line feed between any two blocks, which the text keeps.
     """
     for element in root.iter("br"):
-        element.tail = _allowed("\n" + (element.tail or "").removeprefix("\n"))
+        element.tail = _remove_forbidden("\n" + (element.tail or "").removeprefix("\n"))
     for element in root.iter("img"):
-        element.tail = _allowed(element.get("alt", "") + (element.tail or ""))
+        element.tail = _remove_forbidden(element.get("alt", "") + (element.tail or ""))
     return str(root.text_content()).strip()
 
 
-def _allowed(text: str) -> str:
+def _remove_forbidden(text: str) -> str:
     """Text without what XML forbids, which references such as `&#x1b;` may stand for."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
 def _text(body: str) -> str:
-    return plain_text(parsed(body)) if body.strip() else ""
+    return plain_text(parse_body(body)) if body.strip() else ""

@@ -126,7 +126,7 @@ def tags(text: str) -> list[str]:
     return [text] if text else []
 
 
-def typed(row: dict[str, Any]) -> dict[str, Any]:
+def convert_types(row: dict[str, Any]) -> dict[str, Any]:
     """A row with numbers and tags in place of their texts."""
     return {
         name: number(value)
@@ -203,7 +203,7 @@ def add(posts: Posts, rows: list[dict[str, Any]], projection: Projection | None 
 
 def _add_carefully(posts: Posts, row: dict[str, Any], projection: Projection | None) -> None:
     """Add one row, whatever its attributes hold."""
-    as_typed = typed(row)
+    as_typed = convert_types(row)
     try:
         key = _key(as_typed, posts.reserved)
     except _UnusableRowError as error:
@@ -224,10 +224,10 @@ def _add_carefully(posts: Posts, row: dict[str, Any], projection: Projection | N
 
 def _key(row: dict[str, Any], reserved: frozenset[str]) -> tuple[int, int, int] | None:
     """Question id, post id and rank of a typed row; None for a post of another type."""
-    kind = _required(row, "PostTypeId", "post_type_id")
+    kind = _required_integer(row, "PostTypeId", "post_type_id")
     if kind not in (QUESTION, ANSWER):
         return None
-    post_id = _required(row, "Id", "id")
+    post_id = _required_integer(row, "Id", "id")
     if not reserved.isdisjoint(row):
         raise _UnusableRowError("reserved_attribute")
     rank = row.get("AcceptedAnswerId" if kind == QUESTION else "Score")
@@ -237,10 +237,10 @@ def _key(row: dict[str, Any], reserved: frozenset[str]) -> tuple[int, int, int] 
         return post_id, post_id, rank
     if "ParentId" not in row:
         raise _UnusableRowError("answer_without_parent_id")
-    return _required(row, "ParentId", "parent_id"), post_id, rank
+    return _required_integer(row, "ParentId", "parent_id"), post_id, rank
 
 
-def _required(row: dict[str, Any], name: str, label: str) -> int:
+def _required_integer(row: dict[str, Any], name: str, label: str) -> int:
     value = row.get(name)
     if value is None:
         raise _UnusableRowError(f"missing_{label}")

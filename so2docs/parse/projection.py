@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def projection_of(options: Options) -> Projection | None:
+def make_projection(options: Options) -> Projection | None:
     """What the options make of a row; None if that is nothing."""
     steps: list[Projection] = []
     if not options.filters.fields.has_whole_posts:

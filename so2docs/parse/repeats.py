@@ -88,7 +88,7 @@ class SeenIds:
             self._pages[page] = seen | bits
 
 
-def ids_of(pages: Pages) -> Iterator[int]:
+def ids_in_pages(pages: Pages) -> Iterator[int]:
     """The ids of pages, in ascending order."""
     for page, bits in sorted(pages.items()):
         left = bits
@@ -119,7 +119,7 @@ def first_questions(
     for _, of_one in sorted(within.items()):
         for post_id, question_id in of_one.items():
             found.setdefault(post_id, question_id)
-    ids = ids_of(repeated)
+    ids = ids_in_pages(repeated)
     while some := set(islice(ids, at_once)):
         first: dict[int, int] = {}
         for chunk, packed in all_keys():

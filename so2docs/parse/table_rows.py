@@ -176,6 +176,6 @@ def add_records(found: Posts, keys: bytes, json: bytes, questions: FindQuestions
         raise ValueError("keys and JSON do not belong together")
 
 
-def votes_of(rank: int) -> tuple[int, int]:
+def unpack_votes(rank: int) -> tuple[int, int]:
     """Type and number of the votes that a record counts."""
     return rank >> _COUNT_BITS, rank & ((1 << _COUNT_BITS) - 1)

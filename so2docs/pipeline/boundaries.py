@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from so2docs.counts import FILTERED, Counts
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, integers
-from so2docs.parse.table_rows import votes_of
+from so2docs.parse.table_rows import unpack_votes
 from so2docs.schema import OF_KIND, VOTE
 from so2docs.spill import Spill
-from so2docs.store.blocks import Block, BlockReader, belonging
+from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 
 PART_BYTES = 32 * 1024 * 1024
 """A bucket with more JSON than this is merged in parts, by ranges of question ids."""
@@ -107,7 +107,7 @@ def _question_sizes(blocks: Blocks) -> tuple[dict[int, int], list[tuple[int, int
     )  # By the last bits of the id: the others are those of the bucket.
     found: set[int] = set()
     spans: list[tuple[int, int]] = []
-    with BlockReader() as reader, belonging(blocks):
+    with BlockReader() as reader, check_blocks_match(blocks):
         for path, block in blocks:
             fields = integers(reader.read_keys(path, block))
             ids = fields[::_FIELDS]
@@ -210,7 +210,7 @@ def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) 
                     if kind & 15 in (QUESTION, ANSWER):
                         counts.filtered += 1
                     elif kind & 15 in OF_KIND:
-                        rows = votes_of(rank)[1] if kind & 15 == VOTE else 1
+                        rows = unpack_votes(rank)[1] if kind & 15 == VOTE else 1
                         table = counts.tables.setdefault(OF_KIND[kind & 15].name, Counter())
                         table[FILTERED] += rows
     return counts

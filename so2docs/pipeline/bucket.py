@@ -19,10 +19,10 @@ from so2docs.options.choices import Compression
 from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import compress_lines
-from so2docs.output.recording import recorded
+from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Segment, store
 from so2docs.pipeline.joined import JoinedRecords, Run
-from so2docs.store.blocks import Block, BlockReader, belonging
+from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import Users, UserTable
 
 
@@ -98,7 +98,7 @@ class WrittenBucket:
 
 
 @contextmanager
-def nesting(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBuilder]:
+def load_bucket(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBuilder]:
     """Read the blocks of a bucket, ready to be nested.
 
     Args:
@@ -113,7 +113,7 @@ def nesting(task: BucketTask, run: Run | None = None) -> Iterator[DocumentBuilde
     with nullcontext() if task.users is None else Users(task.users) as users:
         nest = Nest(options.nest, users, fields) if options.nest else None
         records: Records
-        with BlockReader() as reader, belonging(task.blocks):
+        with BlockReader() as reader, check_blocks_match(task.blocks):
             blocks = (reader.read(path, block) for path, block in task.blocks)
             # Posts of which something is left out once they are complete are parsed for it.
             if options.core == "compiled" and not (nest and nest.leaves_out):
@@ -143,8 +143,8 @@ def merge_bucket(task: BucketTask) -> BucketResult:
         SpillError: A block is damaged.
     """
     segments = _Segments(task)
-    with nesting(task, segments.run) as nested:
-        for document in recorded(nested, task.options):
+    with load_bucket(task, segments.run) as nested:
+        for document in count_and_prepare(nested, task.options):
             segments.add(document)
         segments.close()
         return BucketResult(task.ids, segments.done, nested.strays, nested.counts)
@@ -191,7 +191,7 @@ class _Segments:
         self._format = formats.of(task.options)
         self._cuts = list(reversed(task.cuts))
         self._held: dict[str, _Held] = {}  # By period, where files go by date.
-        self.run = self._run_of(task)
+        self.run = self._read_run(task)
 
     def add(self, document: Document) -> None:
         if self._cuts and document.question_id >= self._cuts[-1]:
@@ -209,7 +209,7 @@ class _Segments:
         if held.size >= self._format.segment_bytes:
             self._end(document.period)
 
-    def _run_of(self, task: BucketTask) -> Run | None:
+    def _read_run(self, task: BucketTask) -> Run | None:
         options, found = task.options, self._format
         is_looked_at = options.changes_documents or options.form.is_by_question
         if is_looked_at or task.cuts or task.limit is not None or not found.closing:

@@ -14,9 +14,9 @@ from so2docs.errors import Location, MalformedDumpError, flag
 from so2docs.options.table import Options
 from so2docs.parse import core, posts, repeats, rows
 from so2docs.pipeline import strict
-from so2docs.pipeline.filing import RowSink, filing
+from so2docs.pipeline.filing import RowSink, open_sink
 from so2docs.schema import POSTS, TYPE_NAMES, Table
-from so2docs.store.blocks import Block, BlockReader, BlockWriter, belonging
+from so2docs.store.blocks import Block, BlockReader, BlockWriter, check_blocks_match
 from so2docs.store.tally import ChunkTally
 
 _FLUSH_EVERY = 4 * 1024 * 1024
@@ -74,7 +74,7 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
     tally, held, options = ChunkTally(), 0, task.options
     with (
         BlockWriter(task.path, task.room) as writer,
-        filing(task.table, options, task.posts_map, writer) as steps,
+        open_sink(task.table, options, task.posts_map, writer) as steps,
     ):
         found = steps.found
         for offset, data in slices(dump, start, end):
@@ -130,9 +130,9 @@ def file_kept_chunk(task: FilingTask) -> tuple[FilingTask, list[Block]]:
     """
     with (
         BlockWriter(task.path, task.room) as writer,
-        filing(task.table, task.options, task.posts_map, writer) as steps,
+        open_sink(task.table, task.options, task.posts_map, writer) as steps,
         BlockReader() as reader,
-        belonging(task.blocks),
+        check_blocks_match(task.blocks),
     ):
         for path, block in task.blocks:
             keys, json = reader.read(path, block)
@@ -157,7 +157,7 @@ def _file_slice(
         if isinstance(part, rows.Malformed):
             at = offset + part.position
             if not (task.options.skip_malformed and part.can_be_skipped):
-                raise malformed(task.chunk.dump, at, tally, data, part)
+                raise malformed_error(task.chunk.dump, at, tally, data, part)
             tally.counts.rows += 1
             steps.found.strays += posts.malformed_line(at, part.raw, steps.malformed)
             steps.found.stray_reasons[steps.malformed] += 1
@@ -170,7 +170,7 @@ def _file_slice(
             steps.add(part.rows)
 
 
-def malformed(
+def malformed_error(
     dump: Dump, at: int, tally: ChunkTally, data: bytes, part: rows.Malformed
 ) -> MalformedDumpError:
     """The error for a row of a chunk that is not XML; its line counts from the chunk's start."""

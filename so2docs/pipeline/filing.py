@@ -14,7 +14,7 @@ from so2docs.options.table import Options
 from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.posts import Posts
-from so2docs.parse.projection import projection_of, projection_of_table
+from so2docs.parse.projection import make_projection, projection_of_table
 from so2docs.parse.row_filter import RowFilter
 from so2docs.parse.table_rows import Row
 from so2docs.schema import POSTS, VOTE, Table
@@ -88,7 +88,7 @@ class _PostFiling(RowSink):
     def __init__(self, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, Posts(reserved=options.reserved), writer)
         self._is_compiled = self._is_compiled and not options.needs_rows
-        self._projection = projection_of(options)
+        self._projection = make_projection(options)
         self._filter = None
         if options.filters.select:
             keys = options.needs_all_keys
@@ -203,7 +203,7 @@ class Unknown:
 
 
 @contextmanager
-def filing(
+def open_sink(
     table: Table, options: Options, posts_map: str, writer: BlockWriter
 ) -> Iterator[RowSink]:
     """How the rows of a table are filed; at the end, all are written.

@@ -110,7 +110,7 @@ class FirstPass:
             dump = self.file.open(threads=self.threads, work_dir=self.work_dir)
             with closing(dump):
                 self.read(dump, workers, posts_map, seen or repeats.SeenIds())
-                end = dump.ended(self.chunk_bytes)
+                end = dump.chunk_end(self.chunk_bytes)
             self.spill.put(f"end of {self.table.name}", asdict(end))
         else:
             with self.progress.step(self.label, self.work, 1, 1):
@@ -172,7 +172,7 @@ class FirstPass:
     def filing_tasks(self, kept: Collection[int], posts_map: str) -> Iterator[FilingTask]:
         """The chunks whose rows are to be filed."""
         for number in kept:
-            blocks = self.spill.blocks_of(number)
+            blocks = self.spill.read_blocks(number)
             room = self.spill.budget.grant(
                 number - _KEPT_CHUNKS, sum(block.raw_size for _, block in blocks)
             )

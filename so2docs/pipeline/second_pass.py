@@ -17,7 +17,7 @@ from so2docs.output.compression import compress_lines
 from so2docs.output.file import Output, matches_checkpoint
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
-from so2docs.output.recording import recorded
+from so2docs.output.recording import count_and_prepare
 from so2docs.output.writer import Writer
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.pipeline import bucket, strict
@@ -134,8 +134,8 @@ class SecondPass:
         state = Checkpoint()
         limit = Limit(self.options.filters.limit)
         for task in self.bucket_tasks(None, limit.left):
-            with bucket.nesting(replace(task, limit=limit.left)) as nested:
-                found = recorded(nested, self.options)
+            with bucket.load_bucket(replace(task, limit=limit.left)) as nested:
+                found = count_and_prepare(nested, self.options)
                 yield ((one.question_id, b"".join((*one.parts, b"}"))) for one in found)
                 state.counts += nested.counts
                 if self.options.strict:
@@ -149,13 +149,13 @@ class SecondPass:
 
     def complete(self, state: Checkpoint, report: Report) -> None:
         """Complete the report, and check that every row went somewhere."""
-        report.fabricated = self.fabricated()
+        report.fabricated = self.find_fabricated()
         report.add(state.counts)
         report.check()
         for warning in report.warnings():
             log.warning(warning)
 
-    def fabricated(self) -> int:
+    def find_fabricated(self) -> int:
         """Made-up questions and answers, by their ids, but for those that a filter left out.
 
         In the buckets of such ids, which a dump without has not, and among the strays of no bucket.

@@ -121,7 +121,7 @@ class Session:
         spare = self.check_room(self.run_options.spill_budget or 0)
         self.spill.put("sealed", None)
         self.spill.start_run()
-        self.allow_uncompressed(spare)
+        self.set_uncompressed_limit(spare)
         writing = _WRITING_WORK.get(self.options.form.format, 1.0)
         with Workers(self.jobs) as workers, self.progress:
             begun = time.perf_counter()
@@ -162,7 +162,7 @@ class Session:
             budget=budget,
         )
 
-    def allow_uncompressed(self, spare: int) -> None:
+    def set_uncompressed_limit(self, spare: int) -> None:
         """Tell the spill how much may stand there uncompressed, if so many bytes are to spare."""
         asked = self.run_options.spill_budget
         before, _ = self.spill.block_sizes()
@@ -175,7 +175,7 @@ class Session:
             Question id and JSON of each document.
         """
         self.spill.start_run()
-        self.allow_uncompressed(disk_usage(self.spill.folder).free)
+        self.set_uncompressed_limit(disk_usage(self.spill.folder).free)
         with Workers(self.jobs) as workers, self.progress:
             second = self.read(workers)
         yield from second.documents(self.report)
@@ -192,7 +192,7 @@ class Session:
             for _, keys in self.spill.all_keys():
                 pages, _ = repeats.of_chunk(repeats.pairs(keys))
                 seen.add(pages)
-            log.info(f"resuming: {self.share_spilled(done)} of the dump is already spilled")
+            log.info(f"resuming: {self.spilled_share(done)} of the dump is already spilled")
         end = self.posts.run(workers, seen=seen)
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
         tallies = self.posts.tallies()
@@ -200,7 +200,7 @@ class Session:
         within = totals.within_chunks(tallies)
         return repeats.first_questions(self.spill.all_keys, seen.repeated, within)
 
-    def share_spilled(self, done: Collection[int]) -> str:
+    def spilled_share(self, done: Collection[int]) -> str:
         """How much of the posts stands in the chunks of `done`."""
         dump = self.posts.file.dump
         if self.posts.end is not None or not isinstance(dump, Dump):

@@ -14,7 +14,7 @@ from so2docs.spill import Spill
 from so2docs.store.spill_files import clear
 
 
-def folder_of(names: OutputPaths) -> Path:
+def spill_path(names: OutputPaths) -> Path:
     """The folder of the spill, where the output is a file."""
     return Path(names.work_folder or ".", f"{os.path.basename(names.output)}.spill")
 
@@ -23,7 +23,7 @@ def has_spill(names: OutputPaths) -> bool:
     """Whether an earlier session left a spill to resume from."""
     if names.output == "-":
         return False
-    folder = folder_of(names)
+    folder = spill_path(names)
     with suppress(OSError):
         folder.rmdir()  # Empty, it is what a kill at the very last step left.
     return folder.exists()
@@ -33,7 +33,7 @@ def has_sealed_spill(names: OutputPaths) -> bool:
     """Whether an earlier session wrote all of the output, but did not come to its very end."""
     if not has_spill(names):
         return False
-    with suppress(SpillError), closing(Spill(folder_of(names))) as spill:
+    with suppress(SpillError), closing(Spill(spill_path(names))) as spill:
         return bool(spill.get("sealed"))
     return False
 
@@ -66,7 +66,7 @@ def opened_spill(
         ):
             yield spill
         return
-    spill = _open(folder_of(names), restart=restart)
+    spill = _open(spill_path(names), restart=restart)
     try:
         yield spill
     except BaseException:

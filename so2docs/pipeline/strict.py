@@ -80,12 +80,12 @@ def check_lines(dump: str, lines: list[bytes]) -> None:
         stray = orjson.loads(lines[0])
         raise StrictError(
             dump,
-            f"has a stray, {stray['reason']}{_named(stray)} (strict: nothing is left out)",
+            f"has a stray, {stray['reason']}{_describe(stray)} (strict: nothing is left out)",
             advice=_ADVICE,
         )
 
 
-def _named(stray: dict[str, Any]) -> str:
+def _describe(stray: dict[str, Any]) -> str:
     """Which row a stray is, as far as what is left of it tells."""
     row, word = stray["row"], stray["reason"].partition("_")[0]
     if word not in _TABLE_ROWS:

@@ -28,7 +28,7 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
     """Add another table that was read to a report."""
     counts = add_table_chunks(step.table, step.tallies(), end.size, report)
     counts.seconds = step.seconds
-    counts.spill_bytes = step.spill.size_of(step.table.sequence)
+    counts.spill_bytes = step.spill.committed_bytes(step.table.sequence)
     report.repaired_characters += end.repaired
 
 

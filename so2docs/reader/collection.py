@@ -29,7 +29,7 @@ from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
 from so2docs.progress import bar, log
 from so2docs.reader.index_build import NO_ID, build
-from so2docs.reader.segments import SegmentReader, find_line, replaced
+from so2docs.reader.segments import SegmentReader, find_line, replaced_error
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
@@ -73,11 +73,11 @@ class Collection:
         except OSError as error:
             raise unreadable_output(self.path, error) from error
         if self._reader.is_replaced():
-            raise replaced(self.path)
+            raise replaced_error(self.path)
         # The record of how the output was made is only in the index that cannot be read.
         if not (can_be_replaced and index.save(self.path, data)):
             log.warning(
-                "%s: cannot be written; the index is kept in memory", index.path_of(self.path)
+                "%s: cannot be written; the index is kept in memory", index.index_path(self.path)
             )
         return Index(data)
 
@@ -183,7 +183,7 @@ class Collection:
 
     def stored(self, entry: Entry) -> bytes:
         """The bytes of a segment as they stand in the file."""
-        return self._reader.stored(entry)
+        return self._reader.read_stored(entry)
 
     @property
     def compression(self) -> Compression:

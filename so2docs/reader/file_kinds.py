@@ -9,7 +9,7 @@ import zstandard
 
 from so2docs.dump.damage import is_damage
 from so2docs.dump.storage import unreadable_output
-from so2docs.output.compression import compression_of
+from so2docs.output.compression import detect_compression
 
 _HEAD_BYTES = 64 * 1024
 BLANK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"  # Also what a byte order mark is, and half of UTF-16.
@@ -24,7 +24,7 @@ _OTHER_FORMATS = (
 """First bytes of what is not read back, what it is, and what reads it."""
 
 
-def start_of(path: str) -> bytes:
+def read_start(path: str) -> bytes:
     """The first bytes of a file, decompressed if it is gzip or zstd; none if it is damaged.
 
     Raises:
@@ -35,7 +35,7 @@ def start_of(path: str) -> bytes:
             head = file.read(_HEAD_BYTES)
     except OSError as error:
         raise unreadable_output(path, error) from error
-    compression = compression_of(head)
+    compression = detect_compression(head)
     try:
         if compression == "gzip":
             return zlib.decompressobj(31).decompress(head, _HEAD_BYTES)

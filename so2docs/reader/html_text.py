@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from so2docs.escape import for_terminal
-from so2docs.parse.bodies import parsed, plain_text
+from so2docs.parse.bodies import parse_body, plain_text
 
 _BLOCKS = {"p", "div", "blockquote", "pre", "hr", "br", "details", "summary"}
 _BLOCKS |= {"ul", "ol", "li", "dl", "dt", "dd", "table", "tr"}
@@ -31,7 +31,7 @@ def as_text(body: str, width: int = 80) -> str:
     """
     if not body.strip():
         return ""
-    root = parsed(for_terminal(body))
+    root = parse_body(for_terminal(body))
     try:
         text = "\n\n".join(_blocks(root, width))
     except RecursionError:  # Tags nested hundreds deep.

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import orjson
 from isal import isal_zlib
 
-from so2docs.dump.kinds import kind_of
+from so2docs.dump.kinds import detect_kind
 from so2docs.errors import OutputError, flag
 from so2docs.output.compression import GZIP_HEADER
 from so2docs.output.index import Builder
@@ -76,7 +76,7 @@ def _problem(raw: bytes, offset: int) -> str:
     if (not offset or offset == len(GZIP_HEADER)) and (found := not_read_back(raw)):
         what, reader = found
         return f"is {what}, and only JSON lines can be looked up; read it with {reader}"
-    kind = None if offset else kind_of(raw)
+    kind = None if offset else detect_kind(raw)
     if kind is not None or raw.lstrip(BLANK).startswith(b"<"):
         what = "XML" if kind is None else kind.name
         return f"is {what}, and only outputs can be looked up; give it to so2docs convert first"

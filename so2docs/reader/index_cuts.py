@@ -25,7 +25,7 @@ from so2docs.output.compression import (
     LAST_BLOCK,
     SEGMENT_BYTES,
     ZSTD_MAGIC,
-    compression_of,
+    detect_compression,
 )
 from so2docs.reader.reading import MOST_LINE_BYTES
 
@@ -48,7 +48,7 @@ class Cut(NamedTuple):
 def start_of_segments(file: BinaryIO) -> int:
     """Where the first segment starts, if there is any."""
     file.seek(0)
-    return len(GZIP_HEADER) if compression_of(file.read(2)) == "gzip" else 0
+    return len(GZIP_HEADER) if detect_compression(file.read(2)) == "gzip" else 0
 
 
 def cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
@@ -63,7 +63,7 @@ def cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
         OutputError: It is damaged, or is a compressed file that so2docs did not write.
     """
     file.seek(0)
-    compression = compression_of(file.read(2))
+    compression = detect_compression(file.read(2))
     if compression == "gzip":
         yield from _gzip_cuts(name, file, size)
     elif compression == "zstd":
@@ -86,7 +86,7 @@ def _gzip_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
     """The segments of a gzip output."""
     before: Cut | None = None
     total = 0
-    for cut in _flushed(name, file, size):
+    for cut in _find_flushes(name, file, size):
         total = isal_zlib.crc32_combine(total, isal_zlib.crc32(cut.raw), len(cut.raw))
         if before is not None and not cut.raw:
             # Now and then ISA-L flushes twice; the second one still belongs to the segment.
@@ -100,7 +100,7 @@ def _gzip_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
     _check_trailer(name, file, size, total)
 
 
-def _flushed(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
+def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
     """The bytes between the places where the compressor flushed."""
     file.seek(0)
     if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
@@ -118,7 +118,7 @@ def _flushed(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
             left -= len(more)
             continue
         end = at + len(_MARK)
-        raw = _inflated(name, bytes(held[:end]))
+        raw = _inflate(name, bytes(held[:end]))
         if raw is None:
             searched = at + 1
             continue
@@ -129,7 +129,7 @@ def _flushed(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
     if len(held) > _LARGEST_PIECE and offset == len(GZIP_HEADER):
         raise _foreign(name)
     if held or left:
-        raise _damaged(name, f"after byte {offset:,}")
+        raise _damage_error(name, f"after byte {offset:,}")
 
 
 def _zstd_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
@@ -145,12 +145,12 @@ def _zstd_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
         except Exception as error:
             if not is_damage(error):
                 raise
-            raise _damaged(name, f"after byte {offset:,}") from None
+            raise _damage_error(name, f"after byte {offset:,}") from None
         end = file.tell() - len(rest)
         yield Cut(offset, end, raw)
         offset, frames, held = end, frames + 1, rest
     if size != offset + seekable.table_bytes(frames):
-        raise _damaged(name, f"after byte {offset:,}")
+        raise _damage_error(name, f"after byte {offset:,}")
 
 
 def _frame(name: str, file: BinaryIO, held: bytes) -> tuple[bytes, bytes]:
@@ -172,7 +172,7 @@ def _frame(name: str, file: BinaryIO, held: bytes) -> tuple[bytes, bytes]:
     return raw, frame.unused_data
 
 
-def _inflated(name: str, data: bytes) -> bytes | None:
+def _inflate(name: str, data: bytes) -> bytes | None:
     """What a segment holds, which may be nothing; None if the bytes are no whole segment."""
     stream = isal_zlib.decompressobj(-15)
     try:
@@ -191,7 +191,7 @@ def _check_trailer(name: str, file: BinaryIO, size: int, crc: int) -> None:
     file.seek(max(0, size - len(LAST_BLOCK) - _TRAILER.size))
     end = file.read()
     if end[: len(LAST_BLOCK)] != LAST_BLOCK or end[2:6] != struct.pack("<I", crc):
-        raise _damaged(name, "at its end")
+        raise _damage_error(name, "at its end")
 
 
 def _foreign(name: str) -> OutputError:
@@ -202,5 +202,5 @@ def _foreign(name: str) -> OutputError:
     )
 
 
-def _damaged(name: str, where: str) -> OutputError:
+def _damage_error(name: str, where: str) -> OutputError:
     return OutputError(f"{name}: is damaged or cut off {where}; convert the dump again")

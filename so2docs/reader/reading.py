@@ -14,7 +14,7 @@ from isal import igzip
 from so2docs.dump.damage import is_damage
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OutputError
-from so2docs.output.compression import compression_of
+from so2docs.output.compression import detect_compression
 from so2docs.reader.file_kinds import not_read_back
 
 _START_BYTES = 2
@@ -51,7 +51,7 @@ def read(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
 
 def _documents(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
     name = path if isinstance(path, str | os.PathLike) else getattr(path, "name", "the file")
-    for number, line in enumerate(lines_of(path), 1):
+    for number, line in enumerate(read_lines(path), 1):
         try:
             document = orjson.loads(line)
         except orjson.JSONDecodeError as error:
@@ -64,7 +64,7 @@ def _documents(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, An
         yield document
 
 
-def lines_of(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
+def read_lines(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:
     """The lines of an output, as `read` reads them, each with its end."""
     if not isinstance(path, str | os.PathLike):
         yield from _lines(path, getattr(path, "name", "the file"))
@@ -84,7 +84,7 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     else:
         start = file.read(_START_BYTES)
         file.seek(-len(start), os.SEEK_CUR)
-    compression = compression_of(start)
+    compression = detect_compression(start)
     opened: Any = igzip
     source: Any = opened.open(file) if compression == "gzip" else file
     blocks = _zstd_blocks(file) if compression == "zstd" else _blocks(source)

@@ -13,7 +13,7 @@ from isal import isal_zlib
 from so2docs.dump.damage import is_damage
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OutputError
-from so2docs.output.compression import LAST_BLOCK, compression_of
+from so2docs.output.compression import LAST_BLOCK, detect_compression
 from so2docs.output.index import Entry
 
 _NOT_TO_BE_READ = (OSError, MemoryError)
@@ -32,7 +32,7 @@ def _identity(status: os.stat_result) -> FileIdentity:
     return FileIdentity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def replaced(path: str) -> OutputError:
+def replaced_error(path: str) -> OutputError:
     """The error for an output that is another since it was opened."""
     return OutputError(f"{path}: was replaced meanwhile; run the same again for what it now is")
 
@@ -53,13 +53,13 @@ class SegmentReader:
         self.path = path
         try:
             self.file = open(path, "rb")  # noqa: SIM115
-            self.compression = compression_of(self.file.read(2))
+            self.compression = detect_compression(self.file.read(2))
         except OSError as error:
             raise unreadable_output(path, error) from error
         self.identity = _identity(os.fstat(self.file.fileno()))
         if identity not in (None, self.identity):
             self.close()
-            raise replaced(path)
+            raise replaced_error(path)
         self._lock = threading.Lock()
 
     def is_replaced(self) -> bool:
@@ -80,7 +80,7 @@ class SegmentReader:
             OutputError: The bytes are not those that were written.
         """
         try:
-            data = self._unpacked(self.stored(entry), entry.raw_size)
+            data = self._decompress(self.read_stored(entry), entry.raw_size)
         except Exception as error:
             if not (is_damage(error) or isinstance(error, _NOT_TO_BE_READ)):
                 raise
@@ -92,7 +92,7 @@ class SegmentReader:
             )
         return data
 
-    def _unpacked(self, data: bytes, raw_size: int) -> bytes:
+    def _decompress(self, data: bytes, raw_size: int) -> bytes:
         if self.compression == "gzip":
             return bytes(isal_zlib.decompressobj(-15).decompress(data + LAST_BLOCK, raw_size + 1))
         if self.compression == "none":
@@ -101,7 +101,7 @@ class SegmentReader:
             raise zstandard.ZstdError("more than the index says")
         return zstandard.ZstdDecompressor().decompress(data, raw_size)
 
-    def stored(self, entry: Entry) -> bytes:
+    def read_stored(self, entry: Entry) -> bytes:
         """The bytes of a segment as they stand in the file."""
         if hasattr(os, "pread"):
             return os.pread(self.file.fileno(), entry.size, entry.offset)

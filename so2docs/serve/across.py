@@ -97,7 +97,7 @@ class Across:
         merged.sort(key=lambda found: found[0], reverse=sort == "newest")
         rows = []
         for _, pages, hit in merged[PAGE * (page - 1) : PAGE * page]:
-            for row in pages.titled(pages.store.shown(query, [hit])):
+            for row in pages.with_titles(pages.store.with_excerpts(query, [hit])):
                 rows.append(row | {"base": pages.base, "Site": pages.store.site.title})
         return ResultPage(rows, count, count > PAGE * page and page < _MOST_PAGES, is_cut)
 

@@ -186,7 +186,7 @@ def _environment() -> Environment:
         loader=PackageLoader("so2docs.serve"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_finalize,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -195,7 +195,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _shown(value: object) -> object:
+def _finalize(value: object) -> object:
     """What a template shows: no text turns the order of what follows around."""
     return for_terminal(value) if type(value) is str else value
 
@@ -221,7 +221,7 @@ def _breakable(name: str) -> Markup:
 
 def _error_page(environment: Environment, sites: dict[str, Pages]) -> Any:
     def handle(request: Request, error: Exception) -> Response:
-        status, text = _told(error)
+        status, text = _describe_error(error)
         if isinstance(error, HTTPException) and status in (301, 302, 307, 308):
             return RedirectResponse((error.headers or {})["location"], status)
         headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
@@ -240,7 +240,7 @@ def _error_page(environment: Environment, sites: dict[str, Pages]) -> Any:
     return handle
 
 
-def _told(error: Exception) -> tuple[int, str]:
+def _describe_error(error: Exception) -> tuple[int, str]:
     """Status and text of an error."""
     if isinstance(error, HTTPException):
         is_plain = error.status_code == 404 and error.detail == "Not Found"

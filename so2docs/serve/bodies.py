@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 import nh3
 from markupsafe import Markup
 
-from so2docs.escape import unescape, without_turning
+from so2docs.escape import remove_bidi_controls, unescape
 from so2docs.serve.formulas import mathml, pieces
 from so2docs.sqlite.rows import is_html
 
@@ -101,13 +101,13 @@ class Renderer:
 
     def render(self, kind: Kind, text: str) -> str:
         """A text of some kind as HTML."""
-        text = without_turning(text)
+        text = remove_bidi_controls(text)
         if kind == "body":
             return self._body(text)
         if kind == "comment":
             return "".join(self._comment(text))
         if kind == "title":
-            return "".join(self._with_formulas(text, marked))
+            return "".join(self._with_formulas(text, mark_words))
         return str(Markup('<div class="plain">{}</div>').format(text))
 
     def _body(self, body: str) -> str:
@@ -115,7 +115,7 @@ class Renderer:
         if not body:
             return ""
         if not is_html(body):
-            return f'<div class="plain">{"".join(self._with_formulas(body, _escaped))}</div>'
+            return f'<div class="plain">{"".join(self._with_formulas(body, _escape))}</div>'
         if _is_deep(body):
             return self.render("plain", body)
         safe = nh3.clean(
@@ -127,7 +127,7 @@ class Renderer:
             url_schemes={"http", "https", "mailto"},
             link_rel="noopener noreferrer nofollow",
         )
-        return "".join(self._parts(without_turning(safe)))
+        return "".join(self._parts(remove_bidi_controls(safe)))
 
     def _parts(self, safe: str) -> Iterator[str]:
         """The parts of a sanitized body, as they are shown."""
@@ -158,7 +158,7 @@ class Renderer:
         if is_literal or not self.sign or not ("$" in text or "\\" in text):
             yield text.replace("\0", "<br>")
             return
-        for part in self._with_formulas(unescape(text), _escaped):
+        for part in self._with_formulas(unescape(text), _escape):
             yield part.replace("\0", "<br>")
 
     def _with_formulas(
@@ -174,9 +174,9 @@ class Renderer:
             if piece.tex is None:
                 yield shown(part.replace(r"\$", "$") if self.sign == "$" else part)
                 continue
-            made = mathml(unmarked(piece.tex).replace("\0", " "), is_block=piece.is_block)
+            made = mathml(remove_marks(piece.tex).replace("\0", " "), is_block=piece.is_block)
             if made is None:
-                source = _escaped(unmarked(part))
+                source = _escape(remove_marks(part))
                 yield f'<span class="tex">{source}</span>'
             else:
                 yield f'<span class="formula{" block" * piece.is_block}">{made}</span>'
@@ -197,14 +197,14 @@ class Renderer:
     def _markdown(self, text: str) -> Iterator[str]:
         at = 0
         while match := _IN_COMMENT.search(text, at):
-            yield _escaped(text[at : match.start()])
+            yield _escape(text[at : match.start()])
             at = match.end()
             if match["code"]:
-                yield f"<code>{_escaped(match['code'].strip())}</code>"
+                yield f"<code>{_escape(match['code'].strip())}</code>"
             elif match["strong"]:
-                yield f"<strong>{_escaped(match['strong'])}</strong>"
+                yield f"<strong>{_escape(match['strong'])}</strong>"
             elif emphasis := match["em"] or match["em2"]:
-                yield f"<em>{_escaped(emphasis)}</em>"
+                yield f"<em>{_escape(emphasis)}</em>"
             else:
                 address = match["to"] or match["bare"].rstrip(_AFTER_ADDRESS)
                 if match["bare"]:
@@ -212,7 +212,7 @@ class Renderer:
                 link = Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>')
                 href = self._address(address) or "#"
                 yield str(link.format(href, match["text"] or address))
-        yield _escaped(text[at:])
+        yield _escape(text[at:])
 
     def _attribute(self, tag: str, name: str, value: str) -> str | None:
         if name == "class":
@@ -243,7 +243,7 @@ class Renderer:
 
     def _local(self, parts: SplitResult) -> str | None:
         """The place of an address in the reader, if it is of a post that is here."""
-        if self.host is None or (parts.hostname or "").removeprefix("www.") not in _names_of(
+        if self.host is None or (parts.hostname or "").removeprefix("www.") not in _host_names(
             self.host
         ):
             return None
@@ -272,23 +272,23 @@ class Renderer:
         language = _LANGUAGE.search(f"{match[1] or ''} {match[2] or ''}")
         names = (language[1],) if language else self.tags
         code = unescape(match[3])
-        made = _highlighted(code, names) if len(code) <= _MOST_CODE else None
+        made = _highlight(code, names) if len(code) <= _MOST_CODE else None
         return f'<pre tabindex="0"><code>{match[3] if made is None else made}</code></pre>'
 
 
-def mentioned(texts: Iterable[str]) -> set[int]:
+def linked_ids(texts: Iterable[str]) -> set[int]:
     """Ids of posts that addresses in some texts may lead to."""
     found = (number for text in texts for match in _MENTIONED.findall(text) for number in match)
     return {int(number) for number in found if number}
 
 
-def _names_of(host: str) -> set[str]:
+def _host_names(host: str) -> set[str]:
     """The addresses that a site has had: meta sites had their names the other way round."""
     old = re.fullmatch(r"(.+)\.meta\.stackexchange\.com", host)
     return {host, f"meta.{old[1]}.stackexchange.com"} if old else {host}
 
 
-def _highlighted(code: str, names: tuple[str, ...]) -> str | None:
+def _highlight(code: str, names: tuple[str, ...]) -> str | None:
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
 
@@ -324,15 +324,15 @@ def _is_deep(body: str) -> bool:
     return False
 
 
-def marked(text: str) -> str:
+def mark_words(text: str) -> str:
     """Text with the words that were found, between U+0002 and U+0003, marked."""
-    return _MARK.sub(lambda m: _MARKS[m[0]], _escaped(text))
+    return _MARK.sub(lambda m: _MARKS[m[0]], _escape(text))
 
 
-def unmarked(text: str) -> str:
+def remove_marks(text: str) -> str:
     """Text without the marks of words that were found."""
     return _MARK.sub("", text)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return str(Markup.escape(text))

@@ -40,7 +40,7 @@ class Conditions:
         return " AND ".join(part.format(score=score, owner=owner, p=question) for part in parts)
 
 
-def conditions_of(query: Query) -> Conditions:
+def parse_conditions(query: Query) -> Conditions:
     """The conditions of a query, apart from its words."""
     of_post: list[str] = []
     of_question = [_OF_QUESTION[kind] for kind in query.kinds if kind in _OF_QUESTION]

@@ -62,7 +62,7 @@ class Piece:
     is_block: bool = False
 
 
-def sign_of(host: str) -> str | None:
+def formula_sign(host: str) -> str | None:
     r"""The sign around formulas on a site, `$` or `\$`; None where it is not known to have any."""
     name = re.sub(r"\.(?:stackexchange\.com|net)$", "", host).removeprefix("meta.")
     name = name.removesuffix(".meta")
@@ -149,7 +149,7 @@ def mathml(tex: str, *, is_block: bool) -> str | None:
         made = converter.convert_with_local_state(_rewritten(tex), displaystyle=is_block)
     except error:
         return None
-    return _STYLE.sub(_styled, made)
+    return _STYLE.sub(_style, made)
 
 
 @lru_cache(maxsize=1)
@@ -184,7 +184,7 @@ _CLASSES = {
 }
 
 
-def _styled(match: re.Match[str]) -> str:
+def _style(match: re.Match[str]) -> str:
     rules = [rule.strip() for rule in match[1].split(";")]
     classes = " ".join(_CLASSES[rule] for rule in rules if rule in _CLASSES)
     colour = next((rule[6:].strip() for rule in rules if rule.startswith("color:")), "")

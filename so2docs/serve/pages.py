@@ -16,8 +16,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from so2docs.domain import licenses
-from so2docs.escape import without_turning
-from so2docs.serve.bodies import Renderer, marked, mentioned, unmarked
+from so2docs.escape import remove_bidi_controls
+from so2docs.serve.bodies import Renderer, linked_ids, mark_words, remove_marks
 from so2docs.serve.formulas import without_cut_formula
 from so2docs.serve.plots import plots
 from so2docs.serve.query import parse
@@ -34,7 +34,7 @@ from so2docs.serve.store import (
     ResultPage,
     Store,
 )
-from so2docs.serve.thread import texts, thread, title_of
+from so2docs.serve.thread import question_title, texts, thread
 
 MOST_PAGES = 500
 _ON_FRONT = 6
@@ -122,7 +122,7 @@ class Pages:
             "path": request.url.path,
         }
 
-    def titled(self, rows: Sequence[Values]) -> list[Values]:
+    def with_titles(self, rows: Sequence[Values]) -> list[Values]:
         """Rows with their titles and excerpts as HTML, and their tags as a list."""
         names = ("Title", "Excerpt", "Snippet")
         if sign := self.store.sign:
@@ -142,7 +142,7 @@ class Pages:
     def _titles(self, wanted: list[str]) -> dict[str, Markup]:
         """Titles as HTML, in which marked words are marked."""
         sign = self.store.sign
-        shown = {text: Markup(marked(without_turning(text))) for text in wanted}
+        shown = {text: Markup(mark_words(remove_bidi_controls(text))) for text in wanted}
         formulas: list[Text] = [
             ("title", text) for text in wanted if sign and ("$" in text or "\\" in text)
         ]
@@ -160,8 +160,8 @@ class Pages:
             "title": self.store.site.title,
             "overview": overview,
             "plots": plots(overview),
-            "latest": self.titled(latest),
-            "best": self.titled(best),
+            "latest": self.with_titles(latest),
+            "best": self.with_titles(best),
         }
         data = {"overview": overview, "latest": latest, "best": best}
         return self._answer(request, "front.html", shown, data)
@@ -179,12 +179,12 @@ class Pages:
         title = "Unanswered questions" if unanswered else "Questions"
         shown = {
             "title": title if tag is None else f"{title} tagged {tag}",
-            "rows": self.titled(found.rows),
+            "rows": self.with_titles(found.rows),
             "count": found.count,
             "sorts": list(SORTS),
             "related": self.store.related_tags(tag) if tag else [],
             **chosen,
-            **self.paging("/questions", chosen, page, found, PAGE),
+            **self.page_links("/questions", chosen, page, found, PAGE),
         }
         data = {"questions": found.rows, "page": page, "more": found.has_more, "count": found.count}
         return self._answer(request, "questions.html", shown, data)
@@ -194,7 +194,7 @@ class Pages:
         like, page = request.query_params.get("like", "").strip(), page_number(request)
         found = self.store.tags(like, page)
         shown = {"title": "Tags", "rows": found.rows, "like": like, "count": found.count}
-        shown |= self.paging("/tags", {"like": like or None}, page, found, TAGS_PAGE)
+        shown |= self.page_links("/tags", {"like": like or None}, page, found, TAGS_PAGE)
         data = {"tags": found.rows, "page": page, "more": found.has_more, "count": found.count}
         return self._answer(request, "tags.html", shown, data)
 
@@ -207,7 +207,7 @@ class Pages:
         chosen = {"like": like or None, "sort": sort}
         shown: Values = {"title": "Users", "rows": found.rows, "like": like, "count": found.count}
         shown |= {"sort": sort, "sorts": list(USER_SORTS)}
-        shown |= self.paging("/users", chosen, page, found, USERS_PAGE)
+        shown |= self.page_links("/users", chosen, page, found, USERS_PAGE)
         data = {"users": found.rows, "page": page, "more": found.has_more, "count": found.count}
         return self._answer(request, "users.html", shown, data)
 
@@ -236,7 +236,7 @@ class Pages:
             "name": name,
             "sort": sort,
             "source": f"https://{host}/users/{user_id}" if host else None,
-            **{kind: self.titled(rows) for kind, rows in posts.items()},
+            **{kind: self.with_titles(rows) for kind, rows in posts.items()},
         }
         return self._answer(request, "user.html", shown, {"user": user, **posts})
 
@@ -289,8 +289,8 @@ class Pages:
             "sort": sort,
             "sorts": [name for name in SEARCH_SORTS if query.match or name != "relevance"],
             "filters": [(part, self._without(text, part)) for part in query.filters],
-            "rows": self.titled(found.rows),
-            **self.paging("/search", {"q": text, "sort": sort}, page, found, PAGE),
+            "rows": self.with_titles(found.rows),
+            **self.page_links("/search", {"q": text, "sort": sort}, page, found, PAGE),
         }
         data = {"query": text, "page": page, "problems": query.problems, "count": found.count}
         return self._answer(request, "search.html", shown, data | {"posts": plain(found.rows)})
@@ -308,7 +308,7 @@ class Pages:
             if document is None:
                 raise HTTPException(404, f"There is no question {question_id} here.")
             return Response(orjson.dumps(document), media_type="application/json")
-        answer_ids = self.store.answers_of(question_id, sort)
+        answer_ids = self.store.answer_ids(question_id, sort)
         page = min(page_number(request), max(1, -(-len(answer_ids) // ANSWERS_PAGE)))
         some = answer_ids[ANSWERS_PAGE * (page - 1) : ANSWERS_PAGE * page]
         document = self.store.document(question_id, some)
@@ -327,7 +327,7 @@ class Pages:
             "sort": sort,
             "sorts": ANSWER_SORTS,
             "links": self._links(question_id),
-            **self.paging(address, chosen, page, found, ANSWERS_PAGE),
+            **self.page_links(address, chosen, page, found, ANSWERS_PAGE),
         }
         return self._answer(request, "question.html", shown, document)
 
@@ -336,7 +336,7 @@ class Pages:
         renderer = Renderer(
             self.store.site.host,
             self.base,
-            self.store.questions_of(mentioned(text for _, text in wanted)),
+            self.store.find_questions(linked_ids(text for _, text in wanted)),
             images,
             tuple(tag for tag in document.get("Tags", ()) if isinstance(tag, str)),
             self.store.sign,
@@ -347,24 +347,26 @@ class Pages:
     def _links(self, question_id: int) -> dict[str, list[Values]]:
         """Questions that are linked with this one, by how."""
         found: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
-        for row in self.titled(self.store.linked(question_id)):
-            row["title"] = row["title"] or title_of(row)
+        for row in self.with_titles(self.store.linked_questions(question_id)):
+            row["title"] = row["title"] or question_title(row)
             found[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
         return found
 
     def post(self, request: Request) -> Response:
         """Lead to where a post is shown."""
         post_id = request.path_params["id"]
-        question_id = self.store.question_of(post_id)
+        question_id = self.store.find_question(post_id)
         if question_id is None:
             raise HTTPException(404, f"There is no post {post_id} here.")
         address = f"{self.base}/questions/{question_id}"
         if question_id != post_id:
-            place = self.store.answers_of(question_id).index(post_id) // ANSWERS_PAGE
+            place = self.store.answer_ids(question_id).index(post_id) // ANSWERS_PAGE
             address += f"?page={place + 1}" * bool(place) + f"#answer-{post_id}"
         return RedirectResponse(address, 302)
 
-    def paging(self, path: str, chosen: Values, page: int, found: ResultPage, size: int) -> Values:
+    def page_links(
+        self, path: str, chosen: Values, page: int, found: ResultPage, size: int
+    ) -> Values:
         """Addresses of the pages before and after, and how many there are if that is known."""
 
         def address(number: int) -> str:
@@ -409,6 +411,9 @@ def choice(request: Request, name: str, choices: Sequence[str]) -> str:
 def plain(rows: list[Values]) -> list[Values]:
     """Rows for JSON: without the marks of words that were found."""
     return [
-        {name: unmarked(value) if isinstance(value, str) else value for name, value in row.items()}
+        {
+            name: remove_marks(value) if isinstance(value, str) else value
+            for name, value in row.items()
+        }
         for row in rows
     ]

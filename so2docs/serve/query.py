@@ -84,7 +84,7 @@ def parse(text: str) -> Query:
             if code:
                 (query.without_code if has_minus else query.code).append(code)
             if not (code and has_minus):
-                (unwanted if has_minus else wanted).extend(_quoted(words))
+                (unwanted if has_minus else wanted).extend(_quote_phrase(words))
             query.words += [] if has_minus else [words]
     query.match = " AND ".join(wanted)
     if unwanted and wanted:
@@ -99,7 +99,7 @@ def _filter(query: Query, name: str, value: str, whole: str) -> list[str]:
     """Note a filter; returns words for the index, where it is one over titles."""
     if name == "title":
         query.words.append(value)
-        return [f"Title : {words}" for words in _quoted(value)]
+        return [f"Title : {words}" for words in _quote_phrase(value)]
     if name == "is" and value in KINDS:
         query.kinds.append(value)
         query.filters.append(whole)
@@ -117,7 +117,7 @@ def _code(word: str) -> str:
     return word.lower() if _CODE.search(word) else ""
 
 
-def _quoted(words: str) -> list[str]:
+def _quote_phrase(words: str) -> list[str]:
     """A phrase in the language of the index; none if there is no letter or digit in it."""
     if not _LETTER.search(words):
         return []

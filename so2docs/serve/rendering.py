@@ -176,13 +176,13 @@ def work() -> None:
         renderer = Renderer(**{**values, "questions": dict(values["questions"])})
         for kind, text in texts:
             _limit_time(_CPU_SECONDS)
-            sys.stdout.buffer.write(orjson.dumps(_rendered(renderer, kind, text)) + b"\n")
+            sys.stdout.buffer.write(orjson.dumps(_render(renderer, kind, text)) + b"\n")
             # At once: who waits must know which text this process did not survive.
             sys.stdout.buffer.flush()
         _limit_time(0)
 
 
-def _rendered(renderer: Renderer, kind: Kind, text: str) -> str | None:
+def _render(renderer: Renderer, kind: Kind, text: str) -> str | None:
     try:
         return renderer.render(kind, text)
     except KeyboardInterrupt:

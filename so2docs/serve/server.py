@@ -49,7 +49,7 @@ def open_sites(
     """
     stores: dict[str, Store] = {}
     for path in paths:
-        database = _database_of(path, progress=progress, site=site)
+        database = _find_database(path, progress=progress, site=site)
         about = read_about(database)
         for one in about.sites:
             slug = re.sub(r"[^a-z0-9.-]+", "-", one.title.lower()).strip("-") or "site"
@@ -61,7 +61,7 @@ def open_sites(
     return application(stores, local=local)
 
 
-def _database_of(path: str, *, progress: bool, site: str | None) -> str:
+def _find_database(path: str, *, progress: bool, site: str | None) -> str:
     """The database of an output: itself, the one next to it, or a new one."""
     try:
         with open(path, "rb") as file:
@@ -132,7 +132,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def server_of(app: Guard) -> uvicorn.Server:
+def make_server(app: Guard) -> uvicorn.Server:
     """A server of the application; what goes wrong in a request is told by the application."""
     config = uvicorn.Config(
         app,
@@ -146,4 +146,4 @@ def server_of(app: Guard) -> uvicorn.Server:
 
 def run(app: Guard, bound: socket.socket) -> None:
     """Serve until Ctrl-C."""
-    server_of(app).run(sockets=[bound])
+    make_server(app).run(sockets=[bound])

@@ -18,7 +18,7 @@ _WORDS = 36
 _ENDING = re.compile(r"(?:ing|ed|es|s|e|y|ies|ly|er|ation|ment)$")
 
 
-def folded(word: str) -> str:
+def fold(word: str) -> str:
     """A word as the full-text index compares it: without case and accents."""
     if word.isascii():
         return word.lower()
@@ -26,7 +26,7 @@ def folded(word: str) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part))
 
 
-def terms_of(words: Sequence[str], *, stemming: bool = False) -> list[str]:
+def split_terms(words: Sequence[str], *, stemming: bool = False) -> list[str]:
     """The single words of what was asked for, `*` after those that others may start with.
 
     Args:
@@ -37,7 +37,7 @@ def terms_of(words: Sequence[str], *, stemming: bool = False) -> list[str]:
     terms = []
     for text in words:
         for match in _WORD.finditer(text):
-            word = folded(match[0])
+            word = fold(match[0])
             stem = _ENDING.sub("", word) if stemming and len(word) > 4 else word
             terms.append(stem + "*" * (text.endswith("*") or stem != word or stemming))
     return terms
@@ -45,23 +45,23 @@ def terms_of(words: Sequence[str], *, stemming: bool = False) -> list[str]:
 
 def mark(text: str, terms: Sequence[str]) -> str:
     """Text with the words that were found between `START` and `END`."""
-    whole, starts = _split(terms)
+    whole, starts = _split_words(terms)
 
-    def marked(found: re.Match[str]) -> str:
-        word = folded(found[0])
+    def mark(found: re.Match[str]) -> str:
+        word = fold(found[0])
         is_found = word in whole or (starts and word.startswith(starts))
         return f"{START}{found[0]}{END}" if is_found else found[0]
 
-    return _WORD.sub(marked, text.replace(START, " ").replace(END, " "))
+    return _WORD.sub(mark, text.replace(START, " ").replace(END, " "))
 
 
 def snippet(text: str, terms: Sequence[str]) -> str:
     """The part of a text with most of the words, marked; its start, if it has none."""
-    whole, starts = _split(terms)
+    whole, starts = _split_words(terms)
     places = [found.span() for found in _WORD.finditer(text)]
     hits = []
     for number, (start, end) in enumerate(places):
-        word = folded(text[start:end])
+        word = fold(text[start:end])
         if word in whole or (starts and word.startswith(starts)):
             hits.append((number, word))
     best, most = 0, 0
@@ -77,6 +77,6 @@ def snippet(text: str, terms: Sequence[str]) -> str:
     return before + mark(text[part[0][0] : part[-1][1]], terms) + after
 
 
-def _split(terms: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+def _split_words(terms: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
     starts = tuple(term[:-1] for term in terms if term.endswith("*"))
     return frozenset(term for term in terms if not term.endswith("*")), starts

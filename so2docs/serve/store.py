@@ -18,10 +18,10 @@ from typing import Any
 
 from so2docs.domain import rank_by_votes
 from so2docs.errors import OutputError
-from so2docs.serve.conditions import Conditions, code_conditions, conditions_of
-from so2docs.serve.formulas import looks_mathematical, sign_of
+from so2docs.serve.conditions import Conditions, code_conditions, parse_conditions
+from so2docs.serve.formulas import formula_sign, looks_mathematical
 from so2docs.serve.query import Query
-from so2docs.serve.snippets import mark, snippet, terms_of
+from so2docs.serve.snippets import mark, snippet, split_terms
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
 from so2docs.sqlite.layout import LAYOUTS, index_name, quoted
 from so2docs.sqlite.rebuild import RebuiltDocuments
@@ -148,7 +148,7 @@ class Store:
                 ).fetchone()
                 state.rows = (bounds[0] or 0, bounds[1] or 0)
             if self._formulas is not False:
-                state.sign = sign_of(site.host or "") or ""
+                state.sign = formula_sign(site.host or "") or ""
                 sql = f"SELECT Body FROM questions ORDER BY Id DESC LIMIT {_SAMPLE}"
                 if not state.sign and (
                     self._formulas
@@ -238,7 +238,7 @@ class Store:
             rebuilt = RebuiltDocuments(connection, self.site.shape, extra)
             return rebuilt.get(question_id, answer_ids)
 
-    def answers_of(self, question_id: int, sort: str = "votes") -> list[int]:
+    def answer_ids(self, question_id: int, sort: str = "votes") -> list[int]:
         """Ids of the answers to a question, in an order of `ANSWER_SORTS`."""
         rows = self._rows(
             "SELECT a.Id, a.Score, q.AcceptedAnswerId FROM answers a JOIN questions q "
@@ -253,20 +253,20 @@ class Store:
         ]
         return [answer_id for *_, answer_id in sorted(ranks)]
 
-    def questions_of(self, post_ids: Iterable[int]) -> dict[int, int]:
+    def find_questions(self, post_ids: Iterable[int]) -> dict[int, int]:
         """The questions of those posts that are here, by their ids."""
-        ids = _listed(post_ids)
+        ids = _placeholders(post_ids)
         rows = self._rows(
             f"SELECT Id, ParentId FROM answers WHERE Id IN ({ids}) UNION ALL "
             f"SELECT Id, Id FROM questions WHERE Id IN ({ids})"
         )
         return {row["Id"]: row["ParentId"] for row in rows}
 
-    def question_of(self, post_id: int) -> int | None:
+    def find_question(self, post_id: int) -> int | None:
         """The question that a post belongs to; None if there is no such post."""
-        return self.questions_of([post_id]).get(post_id)
+        return self.find_questions([post_id]).get(post_id)
 
-    def linked(self, question_id: int) -> list[Row]:
+    def linked_questions(self, question_id: int) -> list[Row]:
         """Questions that a question links to, and (`is_from`) those that link to it."""
         if "links" not in self.about.rows:
             return []
@@ -348,7 +348,7 @@ class Store:
             "SELECT q.Id, q.Title, q.Score, q.ViewCount, q.CreationDate, q.Tags, "
             f"q.AcceptedAnswerId, q.OwnerUserId, {name} AS Owner, q.Answers, q.ClosedDate, "
             f"substr(q.Body, 1, {_LIST_EXCERPT}) AS Body FROM questions q {join} "
-            f"WHERE q.Id IN ({_listed(question_ids)})"
+            f"WHERE q.Id IN ({_placeholders(question_ids)})"
         )
         for row in rows:
             row["Excerpt"] = _excerpt(row.pop("Body"))
@@ -431,7 +431,9 @@ class Store:
         """A page of posts, the best first."""
         hits, is_cut = self.hits(query, sort)
         some = hits[PAGE * (page - 1) : PAGE * page]
-        return ResultPage(self.shown(query, some), len(hits), len(hits) > PAGE * page, is_cut)
+        return ResultPage(
+            self.with_excerpts(query, some), len(hits), len(hits) > PAGE * page, is_cut
+        )
 
     def hits(self, query: Query, sort: str) -> tuple[list[Hit], bool]:
         """All posts that a search finds, and whether more match; kept for their other pages."""
@@ -441,20 +443,20 @@ class Store:
             if key in searches:
                 searches.move_to_end(key)
                 return searches[key]
-        conditions = conditions_of(query)
+        conditions = parse_conditions(query)
         if any(not self.tag(name) for name in query.tags):
             found: tuple[list[Hit], bool] = ([], False)
         elif query.match:
-            found = self._matched(query, conditions, sort)
+            found = self._match(query, conditions, sort)
         else:
-            found = self._filtered(query, conditions, sort)
+            found = self._filter(query, conditions, sort)
         with self._lock:
             searches[key] = found
             if len(searches) > _SEARCHES:
                 searches.popitem(last=False)
         return found
 
-    def _matched(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
+    def _match(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
         code, code_values = code_conditions(query)
         has_filters = bool(query.filters or code_values)
         most = _FILTERED if has_filters else _RANKED
@@ -505,7 +507,7 @@ class Store:
         )
         return bool(count > most)
 
-    def _filtered(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
+    def _filter(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
         """Posts by filters alone: questions, unless answers are asked for."""
         kinds = ["questions"] if query.user is None else ["questions", "answers"]
         kinds = ["answers"] if "answer" in query.kinds else kinds
@@ -567,14 +569,14 @@ class Store:
         """When posts that were found were written."""
         dates: dict[tuple[bool, int], str] = {}
         for is_answer, table in ((False, "questions"), (True, "answers")):
-            ids = _listed(post_id for kind, post_id, _ in hits if kind == is_answer)
+            ids = _placeholders(post_id for kind, post_id, _ in hits if kind == is_answer)
             for row in self._rows(f"SELECT Id, CreationDate FROM {table} WHERE Id IN ({ids})"):
                 dates[is_answer, row["Id"]] = row["CreationDate"] or ""
         return [dates.get(hit[:2], "") for hit in hits]
 
-    def shown(self, query: Query, hits: list[Hit]) -> list[Row]:
+    def with_excerpts(self, query: Query, hits: list[Hit]) -> list[Row]:
         """Posts that were found as they are shown, with the words that were found marked."""
-        terms = terms_of(query.words, stemming=self.about.stemming)
+        terms = split_terms(query.words, stemming=self.about.stemming)
         rows: dict[tuple[bool, int], Row] = {}
         for is_answer, table in ((False, "questions"), (True, "answers")):
             ids = [post_id for kind, post_id, _ in hits if kind == is_answer]
@@ -585,7 +587,7 @@ class Store:
                 f"SELECT s.Id, {p}.Id AS QuestionId, {p}.Title, {p}.Tags, s.Score, s.CreationDate, "
                 f"{p}.AcceptedAnswerId, {p}.Answers, s.OwnerUserId, {name} AS Owner, "
                 f"substr(s.Body, 1, {_EXCERPT}) AS Body FROM {table} s {question} {join} "
-                f"WHERE s.Id IN ({_listed(ids)})"
+                f"WHERE s.Id IN ({_placeholders(ids)})"
             ):
                 row["IsAnswer"] = is_answer
                 row["IsAccepted"] = is_answer and row.pop("AcceptedAnswerId") == row["Id"]
@@ -613,7 +615,7 @@ def _close_all(connections: queue.LifoQueue[sqlite3.Connection]) -> None:
             return
 
 
-def _listed(ids: Iterable[int]) -> str:
+def _placeholders(ids: Iterable[int]) -> str:
     return ",".join(str(int(number)) for number in ids)
 
 

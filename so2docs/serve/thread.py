@@ -19,14 +19,14 @@ def texts(document: Values) -> list[Text]:
 
 
 def _texts(document: Values) -> Iterator[Text]:
-    yield "title", title_of(document)
+    yield "title", question_title(document)
     for post in _posts(document):
         yield "body", _text(post, "Body")
         for comment in post.get("Comments", ()):
             yield "comment", _text(comment, "Text")
 
 
-def title_of(question: Values) -> str:
+def question_title(question: Values) -> str:
     """The title of a question; its id where it has none."""
     return str(question.get("Title") or f"Question {question['Id']}")
 
@@ -42,8 +42,8 @@ def thread(document: Values, rendered: Mapping[Text, Markup], host: str | None) 
     accepted = document.get("AcceptedAnswerId")
     question, *answers = [_post(post, rendered, host) for post in _posts(document)]
     return {
-        "title": title_of(document),
-        "heading": rendered["title", title_of(document)],
+        "title": question_title(document),
+        "heading": rendered["title", question_title(document)],
         "question": question,
         "answers": [answer | {"accepted": answer["id"] == accepted} for answer in answers],
         "tags": [tag for tag in document.get("Tags", ()) if isinstance(tag, str)],

@@ -23,8 +23,8 @@ from so2docs.errors import (
 )
 from so2docs.options.choices import FORMATS
 from so2docs.options.keywords import DocumentKeywords, FileKeywords
-from so2docs.options.output_form import ending, form_of
-from so2docs.options.request import checked, options_of
+from so2docs.options.output_form import output_form, output_suffix
+from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.sites import checked_host
 from so2docs.options.table import Options
 from so2docs.report import Report
@@ -108,7 +108,7 @@ def convert(
     if on_error not in ("stop", "skip"):
         raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
     started = time.perf_counter()
-    kwargs: dict[str, Any] = checked(keywords, "documents", "files")
+    kwargs: dict[str, Any] = validate_keywords(keywords, "documents", "files")
     options = _make_options(kwargs)
     if FORMATS[options.form.format].ids and sites.is_several(source) and site_field is None:
         raise OptionError(
@@ -179,7 +179,7 @@ def documents(
     """
     from so2docs.spark.data_source import Questions, to_texts
 
-    kwargs = checked(keywords, "documents")
+    kwargs = validate_keywords(keywords, "documents")
     rows.columns(_make_options(kwargs), typed=typed)
     push_filters = spark.conf.get("spark.sql.python.filterPushdown.enabled", "false") == "true"
     own = {"typed": typed, "site_field": site_field, "site": site, "push_filters": push_filters}
@@ -189,9 +189,9 @@ def documents(
 
 
 def _make_options(kwargs: Mapping[str, Any]) -> Options:
-    form = form_of(f"part{ending(kwargs)}", kwargs)
+    form = output_form(f"part{output_suffix(kwargs)}", kwargs)
     # An executor knows which core it has.
-    return options_of(kwargs, form, core=kwargs.get("core", "auto"))
+    return build_options(kwargs, form, core=kwargs.get("core", "auto"))
 
 
 def _convert_sites(

@@ -27,7 +27,7 @@ from pyspark.sql.datasource import (
 )
 
 from so2docs.errors import OptionError, So2docsError
-from so2docs.options.request import checked, options_of
+from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OPTIONS
 from so2docs.spark import rows, sites
 from so2docs.spark.jobs import catch_errors
@@ -89,13 +89,13 @@ class _Request:
         self.site_field = "Site" if self.typed else texts.get("site_field")
         named = {name: text for name, text in texts.items() if name not in _OWN}
         kwargs = {name: _parse_keyword(name, text) for name, text in named.items()}
-        self.kwargs: dict[str, Any] = checked(kwargs, "documents")
+        self.kwargs: dict[str, Any] = validate_keywords(kwargs, "documents")
         if "site" in texts:
             self.kwargs["site"] = texts["site"]
 
     @property
     def columns(self) -> StructType:
-        options = options_of(self.kwargs, core=self.kwargs.get("core", "auto"))
+        options = build_options(self.kwargs, core=self.kwargs.get("core", "auto"))
         return rows.columns(options, typed=self.typed)
 
 
@@ -137,7 +137,7 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
         request = self._request
         found = sites.find(request.patterns, _run_here, nest=_tables(request.kwargs))
         states = dict(_raise_errors(found))
-        options = options_of(request.kwargs, core=request.kwargs.get("core", "auto"))
+        options = build_options(request.kwargs, core=request.kwargs.get("core", "auto"))
         if request.kwargs.get("site") is None:
             for site in states:
                 sites.check_host(site, options)
@@ -202,7 +202,7 @@ class FilteringReader(DumpReader):
 
 
 def _tables(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    return options_of(kwargs, core=kwargs.get("core", "auto")).nest
+    return build_options(kwargs, core=kwargs.get("core", "auto")).nest
 
 
 def _run_here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:

@@ -31,7 +31,7 @@ def list_names(folder: str) -> list[str]:
         OutputError: The folder is a file, or holds a file that so2docs did not write.
     """
     try:
-        names = storage.listed(folder)
+        names = storage.list_folder(folder)
     except NotADirectoryError:
         raise OutputError(f"{folder}: is a file; choose another output") from None
     if others := [name for name in names if not name.startswith(_OURS)]:
@@ -127,7 +127,7 @@ def finish(folder: str, run: str, files: Mapping[str, int], report: Mapping[str,
         OutputError: A file is missing or has another size, or another run has taken the folder.
     """
     _check_run(folder, run)
-    for name in storage.listed(folder):
+    for name in storage.list_folder(folder):
         if name.startswith((PART, ".strays")) and name not in files:
             storage.remove(storage.join(folder, name))
     for name, size in files.items():

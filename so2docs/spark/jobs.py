@@ -78,7 +78,7 @@ def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2
         return ClusterError(f"the executor failed: {type(error).__name__}: {error}")
 
 
-def batched(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
+def batch_by_bytes(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
     """Divide items into lists of some megabytes, by the bytes of each."""
     held, held_bytes = list[Item](), 0
     for item in items:

@@ -110,8 +110,8 @@ def total(reports: Iterable[Report], dump: str, output: str) -> Report:
         for name in _MOST:
             setattr(result, name, max(getattr(result, name), getattr(report, name)))
         result.recipe = report.recipe or result.recipe
-        result.strays = _added(result.strays, report.strays)
-        result.other_types = _added(result.other_types, report.other_types)
+        result.strays = _add(result.strays, report.strays)
+        result.other_types = _add(result.other_types, report.other_types)
         for table, counts in report.tables.items():
             of_all = result.tables.setdefault(table, TableCounts())
             of_all.rows += counts.rows
@@ -120,5 +120,5 @@ def total(reports: Iterable[Report], dump: str, output: str) -> Report:
     return result
 
 
-def _added(some: dict[str, int], more: dict[str, int]) -> dict[str, int]:
+def _add(some: dict[str, int], more: dict[str, int]) -> dict[str, int]:
     return dict(sorted((Counter(some) + Counter(more)).items()))

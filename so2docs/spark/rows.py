@@ -10,7 +10,7 @@ import orjson
 from so2docs.errors import OptionError
 from so2docs.options.table import Options
 from so2docs.output.formats.parquet import Parquet
-from so2docs.spark.jobs import batched
+from so2docs.spark.jobs import batch_by_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -23,7 +23,7 @@ def batches(site: str, documents: IdsAndLines, options: Options, *, typed: bool)
     import pyarrow as pa
 
     parquet = _parquet(options, site) if typed else None
-    for some in batched(documents, lambda one: len(one[1])):
+    for some in batch_by_bytes(documents, lambda one: len(one[1])):
         ids, lines = zip(*some, strict=True)
         if parquet is None:
             sites = pa.array([site] * len(ids), pa.string())

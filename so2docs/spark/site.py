@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from so2docs.api.convert import convert_checked, nested, options_for
+from so2docs.api.convert import convert_validated, document_session, options_for
 from so2docs.dump import storage
 from so2docs.errors import ClusterError, So2docsError
-from so2docs.options.output_form import ending
-from so2docs.options.request import run_options_of
+from so2docs.options.output_form import output_suffix
+from so2docs.options.request import build_run_options
 from so2docs.options.table import RunOptions
 from so2docs.report import Report
 from so2docs.spark import folders, rows
@@ -34,10 +34,10 @@ def convert_site(
     """
     if (finished := folders.read_report(site.folder, run)) is not None:
         return Report.from_dict(finished)  # By an earlier attempt, whose result was lost.
-    end = ending(keywords)
+    end = output_suffix(keywords)
     try:
         with folders.draft(site.folder) as draft, folders.temporary_folder() as work_dir:
-            report = convert_checked(
+            report = convert_validated(
                 site.path,
                 os.path.join(draft, f"{_STEM}{end}"),
                 {**keywords, "jobs": _count_cores(), "work_dir": work_dir},
@@ -70,10 +70,10 @@ def document_batches(
     options = options_for(site.path, keywords, None, field)
     with (
         folders.temporary_folder() as work_dir,
-        nested(
+        document_session(
             site.path,
             options,
-            run_options_of({**keywords, "jobs": _count_cores(), "work_dir": work_dir}),
+            build_run_options({**keywords, "jobs": _count_cores(), "work_dir": work_dir}),
         ) as session,
     ):
         documents = (document for some in session.documents() for document in some)
@@ -81,7 +81,7 @@ def document_batches(
 
 
 def _run_options(keywords: Mapping[str, Any], work_dir: str) -> RunOptions:
-    return run_options_of({**keywords, "jobs": _count_cores(), "work_dir": work_dir})
+    return build_run_options({**keywords, "jobs": _count_cores(), "work_dir": work_dir})
 
 
 def _count_cores() -> int:

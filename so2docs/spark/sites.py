@@ -63,7 +63,7 @@ def find(
 ) -> list[tuple[Site, SiteState | So2docsError]]:
     """Find dumps by paths and patterns, name them, and look at each; `run` does so."""
     paths: dict[str, None] = {}
-    for matches in run(matching, patterns):
+    for matches in run(find_dumps, patterns):
         if isinstance(matches, So2docsError):
             raise matches
         paths |= dict.fromkeys(matches)
@@ -97,9 +97,9 @@ def is_several(source: Dumps) -> bool:
     return not isinstance(source, str | os.PathLike) or glob.has_magic(os.fspath(source))
 
 
-def matching(pattern: str) -> list[str]:
+def find_dumps(pattern: str) -> list[str]:
     """The dumps that a path or a pattern stands for."""
-    found = storage.matching(pattern)
+    found = storage.expand_pattern(pattern)
     if not found:
         raise DumpError(
             pattern, "matches no file", advice="quote the pattern, and check its folder"

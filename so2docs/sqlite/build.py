@@ -21,7 +21,7 @@ from so2docs._version import __version__
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import checked_host, published_host
 from so2docs.output.new_files import NewFiles
-from so2docs.output.part_files import finish_file, part_of
+from so2docs.output.part_files import finish_file, part_path
 from so2docs.schema import TABLES
 from so2docs.sqlite import finish
 from so2docs.sqlite.about import read_about
@@ -127,7 +127,7 @@ def to_sqlite(
     with NewFiles() as files:
         read = [source.name for source in sources]
         files.claim(path, read, force=force, advice="choose another database")
-        with explained(path), closing(connect(part_of(path))) as connection:
+        with explained(path), closing(connect(part_path(path))) as connection:
             building = _Building(connection, search, site_field, stemming=stemming)
             about = [
                 building.load(one, one.read(nest=nest, jobs=jobs, progress=progress), site)
@@ -135,7 +135,7 @@ def to_sqlite(
             ]
             rows = building.finish(about, progress=progress)
         files.add(path, finish_file(path))
-        files.write(metadata_name(path), metadata(path, read_about(part_of(path))))
+        files.write(metadata_name(path), metadata(path, read_about(part_path(path))))
     seconds = time.perf_counter() - begun
     return Database(path, rows, search, os.path.getsize(path), seconds, building.lost)
 

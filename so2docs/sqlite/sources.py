@@ -9,12 +9,12 @@ from typing import Any
 
 from so2docs.api.convert import documents
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.options.sites import published_host, site_of
-from so2docs.output.existing import provenance_of
+from so2docs.options.sites import published_host, site_from_name
+from so2docs.output.existing import read_provenance
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.progress import bar
-from so2docs.reader.file_kinds import is_output, not_read_back, start_of
+from so2docs.reader.file_kinds import is_output, not_read_back, read_start
 from so2docs.reader.reading import read
 
 PathLike = str | os.PathLike[str]
@@ -41,7 +41,7 @@ class DocumentSource:
         """The name without folder and extensions."""
         if self.is_output:
             return os.path.basename(OutputPaths(self.name, None).stem)
-        return site_of(self.name) if self.name not in ("", "-") else "questions"
+        return site_from_name(self.name) if self.name not in ("", "-") else "questions"
 
     @property
     def host(self) -> str | None:
@@ -114,12 +114,12 @@ def source_of(given: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
     if name == "-" or os.path.isdir(name) or not os.path.isfile(name):
         # A folder, a pipe or an address; if it is nothing, the error is that of any dump.
         return DocumentSource(name)
-    start = start_of(name)
+    start = read_start(name)
     if found := not_read_back(start):
         raise OutputError(
             f"{name}: is {found[0]}; give an output of JSON lines (.jsonl, .jsonl.gz, .jsonl.zst), "
             "or the dump"
         )
     is_made = is_output(name, start)
-    made = provenance_of(name) if is_made else None
+    made = read_provenance(name) if is_made else None
     return DocumentSource(name, is_output=is_made, made=made)

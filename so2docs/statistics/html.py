@@ -17,7 +17,7 @@ from so2docs.statistics.text import (
     answers,
     answers_per_question,
     comments_per_post,
-    nested,
+    nested_counts,
 )
 
 _TAGS = 30
@@ -103,7 +103,7 @@ def _tiles(stats: Figures) -> str:
         ("mean answer score", *_score_texts(stats.answer_scores)),
         ("most answers", _most(stats.answers_per_question), "to one question"),
         ("tags", "" if stats.distinct_tags is None else f"{stats.distinct_tags:,}", "different"),
-        *((label, *_parts(text)) for label, text in nested(stats)),
+        *((label, *_parts(text)) for label, text in nested_counts(stats)),
     ]
     inside = "".join(
         f'<div class="tile"><span>{for_html(label)}</span><strong>{for_html(value)}</strong>'

@@ -85,7 +85,7 @@ def _tasks(docs: Collection) -> Iterator[SurveyTask]:
         yield SurveyTask(docs.path, docs.identity, entries)
 
 
-def _ranked(counts: Counter[str]) -> dict[str, int]:
+def _largest_first(counts: Counter[str]) -> dict[str, int]:
     """The largest count first."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -95,7 +95,7 @@ def _in_order(counts: Counter[int]) -> dict[int, int]:
 
 
 def _stats(path: str, size: int, json_bytes: int, total: Survey) -> Stats:
-    ranked = _ranked(total.tags)
+    ranked = _largest_first(total.tags)
     has_answers = "Answers" in total.found
     return Stats(
         path=path,
@@ -120,20 +120,20 @@ def _stats(path: str, size: int, json_bytes: int, total: Survey) -> Stats:
             {"id": post_id, "question_id": question_id, "characters": -length}
             for length, post_id, question_id in total.longest
         ],
-        **_of_nested(total.nested),
+        **_count_nested(total.nested),
     )
 
 
-def _of_nested(nested: NestedCounts) -> dict[str, Any]:
+def _count_nested(nested: NestedCounts) -> dict[str, Any]:
     """The counts of what was nested, None where nothing was."""
     found: dict[str, Any] = {}
     if "Comments" in nested.found:
         found["comments"] = nested.comments
         found["comments_per_post"] = _in_order(nested.comments_per_post)
     if "Links" in nested.found:
-        found["links"] = _ranked(nested.links)
+        found["links"] = _largest_first(nested.links)
     if "Votes" in nested.found:
-        found["votes"] = _ranked(nested.votes)
+        found["votes"] = _largest_first(nested.votes)
     return found
 
 
@@ -144,7 +144,7 @@ def _scores(counts: ScoreCounts) -> Scores:
         median=_median(counts.histogram),
         mean=round(counts.total / number, 3) if number else None,
         max=counts.most,
-        histogram=_binned(counts.histogram),
+        histogram=_bin_scores(counts.histogram),
     )
 
 
@@ -157,7 +157,7 @@ def _median(histogram: Counter[int]) -> int | None:
     return None
 
 
-def _binned(histogram: Counter[int]) -> dict[str, int]:
+def _bin_scores(histogram: Counter[int]) -> dict[str, int]:
     """Posts by range of scores."""
     return {
         label: sum(

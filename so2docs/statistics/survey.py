@@ -94,7 +94,9 @@ class NestedCounts:
 
     def add(self, posts: list[dict[str, Any]]) -> None:
         """Add what some posts hold."""
-        comments, links, votes = (_held(posts, key) for key in ("Comments", "Links", "Votes"))
+        comments, links, votes = (
+            _nested_objects(posts, key) for key in ("Comments", "Links", "Votes")
+        )
         for key, held in (("Comments", comments), ("Links", links), ("Votes", votes)):
             if held:
                 self.found.add(key)
@@ -116,7 +118,7 @@ class NestedCounts:
         _count(self.votes, other.votes)
 
 
-def _held(posts: list[dict[str, Any]], key: str) -> list[Any]:
+def _nested_objects(posts: list[dict[str, Any]], key: str) -> list[Any]:
     """What posts hold under a key, if it is an array of objects, or an object for votes."""
     kind = dict if key == "Votes" else list
     return [post[key] for post in posts if key in post and isinstance(post[key], kind)]

@@ -65,7 +65,7 @@ def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Seque
 
 def widest(labels: Iterable[str]) -> float:
     """Width of the widest label, as far as letters tell: capitals and m are wider than others."""
-    return max(map(_width, map(_cut, labels)), default=0.0)
+    return max(map(_width, map(_shorten, labels)), default=0.0)
 
 
 def _width(label: str) -> float:
@@ -74,7 +74,7 @@ def _width(label: str) -> float:
     )
 
 
-def _cut(label: str) -> str:
+def _shorten(label: str) -> str:
     return label if len(label) <= _LABEL_CHARACTERS else label[: _LABEL_CHARACTERS - 1] + "…"
 
 
@@ -94,7 +94,7 @@ def rows(values: Sequence[tuple[str, int]], most: int, label_width: float) -> st
         width = (_WIDTH - left - right) * value / most
         parts.append(
             f'<text x="{left - 6:.1f}" y="{y + 14}" text-anchor="end">'
-            f"{for_html(_cut(label))}</text>"
+            f"{for_html(_shorten(label))}</text>"
             f'<rect class="first" x="{left:.1f}" y="{y + 3}" width="{max(width, 1):.1f}" '
             f'height="{_ROW - 7}" rx="2"><title>{for_html(label)}: {value:,}</title></rect>'
             f'<text class="muted" x="{left + width + 5:.1f}" y="{y + 14}">{value:,}</text>'

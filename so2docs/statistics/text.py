@@ -36,7 +36,7 @@ def _lines(stats: Figures, ascii_only: bool) -> Iterator[str]:
         ("question scores", _scores(stats.question_scores)),
         ("answer scores", _scores(stats.answer_scores)),
         ("tags", "" if stats.distinct_tags is None else f"{stats.distinct_tags:,}"),
-        *nested(stats),
+        *nested_counts(stats),
     )
     shares = [("an accepted answer", stats.accepted), ("no answer", stats.unanswered)]
     sections: list[tuple[str, Iterable[tuple[str, int]]]] = [
@@ -64,7 +64,7 @@ def answers(stats: Figures) -> str:
     return f"{stats.answers:,}, {per_question:.2f} a question"
 
 
-def nested(stats: Figures) -> list[tuple[str, str]]:
+def nested_counts(stats: Figures) -> list[tuple[str, str]]:
     """Labels and texts of what there is of comments, links and votes."""
     posts = stats.questions + (stats.answers or 0) or 1
     found = []

@@ -16,7 +16,7 @@ import zstandard
 from isal.isal_zlib import crc32
 
 from so2docs.errors import SpillError, flag
-from so2docs.store.disk import AppendedFile, open_files_allowed, read_at
+from so2docs.store.disk import AppendedFile, open_files_limit, read_at
 
 _ZSTD_LEVEL = 1
 """0.33 of a generated dump, for 4.6 s of CPU a GB to write and read it. Level -1 takes 0.46 and 4.3
@@ -103,7 +103,7 @@ class BlockReader:
     """Reads blocks back, in the worker that merges them; keeps the files open."""
 
     def __init__(self) -> None:
-        self._most_files = max(1, min(_MOST_FILES, open_files_allowed() // 4))
+        self._most_files = max(1, min(_MOST_FILES, open_files_limit() // 4))
         self._files: dict[str, int] = {}
         self._decompress = zstandard.ZstdDecompressor().decompress
 
@@ -125,8 +125,8 @@ class BlockReader:
         keys = self.read_keys(path, block)
         json = self.bytes_at(path, block.offset + block.keys_size, block.json_size)
         if crc32(json) != block.crc:
-            raise damaged(path, block.offset)
-        return keys, self._unpacked(path, block, json)
+            raise damage_error(path, block.offset)
+        return keys, self._unpack(path, block, json)
 
     def read_keys(self, path: str, block: Block) -> bytes:
         """Keys of a block only.
@@ -136,16 +136,16 @@ class BlockReader:
         """
         keys = self.bytes_at(path, block.offset, block.keys_size)
         if crc32(keys) != block.keys_crc:
-            raise damaged(path, block.offset)
-        return self._unpacked(path, block, keys)
+            raise damage_error(path, block.offset)
+        return self._unpack(path, block, keys)
 
-    def _unpacked(self, path: str, block: Block, data: bytes) -> bytes:
+    def _unpack(self, path: str, block: Block, data: bytes) -> bytes:
         if not block.packed:
             return data
         try:
             return self._decompress(data)
         except zstandard.ZstdError as error:  # Of damage that the checksum let pass.
-            raise damaged(path, block.offset) from error
+            raise damage_error(path, block.offset) from error
 
     def bytes_at(self, path: str, offset: int, size: int) -> bytes:
         """Bytes of a chunk's file, fewer where it ends."""
@@ -162,13 +162,13 @@ class BlockReader:
             ) from error
 
 
-def damaged(path: str, offset: int) -> SpillError:
+def damage_error(path: str, offset: int) -> SpillError:
     """The error for bytes that are not those that were written."""
     return SpillError(f"{path}: the spill is damaged at byte {offset:,}; {_AGAIN}")
 
 
 @contextmanager
-def belonging(blocks: list[tuple[str, Block]]) -> Iterator[None]:
+def check_blocks_match(blocks: list[tuple[str, Block]]) -> Iterator[None]:
     """Say that the spill is damaged where keys and JSON of a block do not belong together.
 
     Args:

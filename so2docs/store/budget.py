@@ -74,11 +74,11 @@ def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
         # In a container, the path may be that of the host, of which only the top is seen.
         for folder in {top, group, *(parent for parent in group.parents if top in parent.parents)}:
             with suppress(OSError, ValueError):
-                found.append(_left(folder, *names))
+                found.append(_remaining(folder, *names))
     return found
 
 
-def _left(folder: Path, limit: str, used: str, cache: str) -> int:
+def _remaining(folder: Path, limit: str, used: str, cache: str) -> int:
     most = int((folder / limit).read_text(encoding="ascii"))
     taken = int((folder / used).read_text(encoding="ascii"))
     with suppress(OSError):
@@ -114,13 +114,13 @@ class Budget:
 
     def settle(self, chunk: int, blocks: Iterable[Block]) -> None:
         """Give others what a chunk, with these blocks, has left of what it was granted."""
-        used = _uncompressed(blocks)
+        used = _uncompressed_bytes(blocks)
         self._left += self._granted.pop(chunk, used) - used
 
     def give_back(self, blocks: Iterable[Block]) -> None:
         """Give others what blocks took that are removed."""
-        self._left += _uncompressed(blocks)
+        self._left += _uncompressed_bytes(blocks)
 
 
-def _uncompressed(blocks: Iterable[Block]) -> int:
+def _uncompressed_bytes(blocks: Iterable[Block]) -> int:
     return sum(block.keys_size + block.json_size for block in blocks if not block.packed)

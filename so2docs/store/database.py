@@ -57,14 +57,14 @@ class StateDatabase:
         """
         self._folder = path.parent
         self._schema = {"state": _STATE, **schema}
-        with self._explained():
+        with self._translate_errors():
             self._connection = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False
             )
         # A damaged text is for the checksum to find, not for the decoder.
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
-            with self._explained():
+            with self._translate_errors():
                 self._prepare({"state": "name", **keys})
         except BaseException:
             self.close()
@@ -99,12 +99,12 @@ class StateDatabase:
         with suppress(sqlite3.Error):
             self._connection.close()
 
-    def damaged(self, problem: str) -> SpillError:
+    def damage_error(self, problem: str) -> SpillError:
         """The error for something that is not what was written."""
         return SpillError(f"{self._folder}: the index of the spill is damaged ({problem}); {AGAIN}")
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Turn what SQLite says into what a user can act on."""
         try:
             yield
@@ -129,11 +129,11 @@ class StateDatabase:
                     f"{self._folder}: the index of the spill cannot be used ({error})",
                     retry="check the disk",
                 ) from error
-            raise self.damaged(str(error)) from error
+            raise self.damage_error(str(error)) from error
 
     def rows(self, sql: str, values: Iterable[Any] = ()) -> Iterator[Row]:
         """The rows of a query, one at a time."""
-        with self._explained():
+        with self._translate_errors():
             # `yield from` would close the cursor of a generator that is left, perhaps too late.
             for row in self._connection.execute(sql, tuple(values)):  # noqa: UP028
                 yield row
@@ -141,7 +141,7 @@ class StateDatabase:
     def run(self, *statements: tuple[str, list[Row]]) -> None:
         """Run statements, each for a list of rows, in one transaction."""
         run = self._connection.execute
-        with self._explained():
+        with self._translate_errors():
             run("BEGIN")
             try:
                 for sql, rows in statements:
@@ -156,7 +156,7 @@ class StateDatabase:
         """Raise `SpillError` if the file is not sound as a whole."""
         (problem,) = next(self.rows("PRAGMA integrity_check(1)"))
         if problem != "ok":
-            raise self.damaged(problem.splitlines()[-1])
+            raise self.damage_error(problem.splitlines()[-1])
 
     def get(self, name: str) -> Any:
         """A JSON value kept under `name`; None if there is none."""
@@ -165,7 +165,7 @@ class StateDatabase:
             return None
         value, crc = found[0]
         if checksum(name, value) != crc:
-            raise self.damaged(f"the value of {name}")
+            raise self.damage_error(f"the value of {name}")
         return json.loads(value)
 
     def put(self, values: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ _OUTPUT_SHARE = {"gzip": 0.36, "zstd": 0.36, "none": 1.0}
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
-def open_files_allowed() -> int:
+def open_files_limit() -> int:
     """How many files this process may have open."""
     try:
         import resource

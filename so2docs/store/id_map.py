@@ -113,14 +113,14 @@ class IdMap:
         mark, self._count, blocks, crc = _END.unpack(end) if len(end) == _END.size else (b"",) * 4
         words = blocks * (WORD + self._sums.itemsize) if mark == _MARK else 0
         if mark != _MARK or size != self._count * _PAIR + words + _END.size:
-            raise self._damaged("it does not have the size that it was written with")
+            raise self._damage_error("it does not have the size that it was written with")
         index = read_at(self._file, words, self._count * _PAIR)
         if crc32(end[: -struct.calcsize("=I")], crc32(index)) != crc:
-            raise self._damaged("its index has another checksum")
+            raise self._damage_error("its index has another checksum")
         self._firsts.frombytes(index[: blocks * WORD])
         self._sums.frombytes(index[blocks * WORD :])
 
-    def _damaged(self, problem: str) -> SpillError:
+    def _damage_error(self, problem: str) -> SpillError:
         return SpillError(
             f"{self._path}: the spill is damaged, {problem}; run again with {flag('restart', True)}"
         )
@@ -167,7 +167,7 @@ class IdMap:
             count = min(_BLOCK, self._count - start)
             data = read_at(self._file, count * _PAIR, start * _PAIR)
             if crc32(data) != self._sums[number]:
-                raise self._damaged(f"at byte {start * _PAIR:,}")
+                raise self._damage_error(f"at byte {start * _PAIR:,}")
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             known = self._known[number] = array("q", data)

@@ -73,11 +73,11 @@ class IdMapWriter:
         with MapFile(self._path) as blocks:
             pivots = sorted(sample for run in self._runs for sample in run.samples)
             for pivot in (*pivots[_RUN // _SAMPLE :: _RUN // _SAMPLE], None):
-                blocks.add(*self._merged([run.take(pivot) for run in self._runs]))
+                blocks.add(*self._merge([run.take(pivot) for run in self._runs]))
             blocks.finish()
         return self._repeated
 
-    def _merged(self, parts: list[tuple[array[int], array[int]]]) -> tuple[array[int], array[int]]:
+    def _merge(self, parts: list[tuple[array[int], array[int]]]) -> tuple[array[int], array[int]]:
         """What the runs have of a range of ids, those of earlier ones first."""
         parts = [part for part in parts if part[0]]
         if len(parts) == 1:

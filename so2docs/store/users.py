@@ -18,7 +18,7 @@ from so2docs.parse.keys import KEY
 from so2docs.parse.posts import Posts, Projection
 from so2docs.parse.table_rows import Row, reject
 from so2docs.schema import TABLES, USER_ATTRIBUTES
-from so2docs.store.blocks import BlockReader, BlockWriter, damaged
+from so2docs.store.blocks import BlockReader, BlockWriter, damage_error
 from so2docs.store.id_map import IdMap
 
 PLACE_BITS = 40
@@ -170,6 +170,6 @@ class Users:
             if end or len(data) < size:
                 json = line[CHECK_BYTES:]
                 if not end or line[:CHECK_BYTES] != b"%08x" % crc32(json):
-                    raise damaged(path, offset)
+                    raise damage_error(path, offset)
                 return json
             size *= 8

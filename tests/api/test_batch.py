@@ -18,7 +18,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.api import batch
-from so2docs.options.sites import site_of
+from so2docs.options.sites import site_from_name
 from so2docs.spill import Spill
 
 PLAIN = (SAMPLES / "posts.xml").read_bytes()
@@ -58,7 +58,7 @@ def dumps(tmp_path: Path) -> Path:
     ],
 )
 def test_site_of(name: str, site: str) -> None:
-    assert site_of(name) == site
+    assert site_from_name(name) == site
 
 
 def test_goes_on_and_sums_up(dumps: Path) -> None:
@@ -142,14 +142,14 @@ class Stop(BaseException):
 
 
 def test_a_report_of_what_was_interrupted(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = batch.convert_checked
+    usual = batch.convert_validated
 
     def stopped(source: str, *given: Any, **keywords: Any) -> Any:
         if source.endswith("coffee"):
             raise Stop
         return usual(source, *given, **keywords)
 
-    monkeypatch.setattr(batch, "convert_checked", stopped)
+    monkeypatch.setattr(batch, "convert_validated", stopped)
     given = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
     report = dumps / "report.json"
     words = ("-q", "--output-dir", dumps / "out", "--jobs", "1", "--report", report)

@@ -70,7 +70,7 @@ def test_what_chunks_stand_for(size: int, dump: Dump) -> None:
         assert dump.progress_total(size, [done]) == (dump.size, bytes_of[done])
         left = [chunk.number for chunk in dump.chunks(size, {done}, Path())]
         assert left == [number for number in bytes_of if number != done]
-    end = dump.ended(size)
+    end = dump.chunk_end(size)
     assert (end.size, end.repaired) == (dump.size, 0)
     assert len(chunks) <= end.chunks <= dump.size // size + 1
 

@@ -28,7 +28,7 @@ from support.table_sites import SITE, converted
 
 import so2docs
 from so2docs.dump import storage
-from so2docs.dump.kinds import files_with, members_with, prefix_of
+from so2docs.dump.kinds import files_with, members_with, table_prefix
 from so2docs.options.choices import Core
 from so2docs.parse.core import built
 from so2docs.schema import POSTS, TABLES
@@ -439,9 +439,9 @@ def test_names() -> None:
         "x.com-comments.xml"
     ]
     assert files_with(COMMENTS, ["Comments.zip", "Comments.xml"], "") == ["Comments.xml"]
-    assert prefix_of(POSTS, "stackoverflow.com-Posts.7z") == "stackoverflow.com-"
-    assert prefix_of(POSTS, "posts.XML.gz") == ""
-    assert prefix_of(POSTS, "beer.stackexchange.com.7z") is None
+    assert table_prefix(POSTS, "stackoverflow.com-Posts.7z") == "stackoverflow.com-"
+    assert table_prefix(POSTS, "posts.XML.gz") == ""
+    assert table_prefix(POSTS, "beer.stackexchange.com.7z") is None
 
 
 MEMORY = """

@@ -12,7 +12,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.metadata.document_schema import DIALECT, schema_of
-from so2docs.options.request import checked, options_of
+from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OF_CONVERT
 
 HOST = "beer.stackexchange.com"
@@ -27,7 +27,7 @@ WAYS: list[dict[str, Any]] = [
 
 
 def schema(options: dict[str, Any]) -> dict[str, Any]:
-    return schema_of(options_of(checked(options, *OF_CONVERT), core="python"))
+    return schema_of(build_options(validate_keywords(options, *OF_CONVERT), core="python"))
 
 
 def validator(options: dict[str, Any]) -> Any:

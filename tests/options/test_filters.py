@@ -360,10 +360,10 @@ def test_kept_spill_is_used_again_only_for_the_same_rows(tmp_path: Path) -> None
     ],
 )
 def test_needs_rows(options: dict[str, Any], needs_rows: bool) -> None:
-    from so2docs.options.output_form import form_of
-    from so2docs.options.request import options_of
+    from so2docs.options.output_form import output_form
+    from so2docs.options.request import build_options
 
-    asked = options_of(options, form_of("q.jsonl", options), core="python")
+    asked = build_options(options, output_form("q.jsonl", options), core="python")
     assert asked.needs_rows is needs_rows
 
 
@@ -389,12 +389,12 @@ def test_command_passes_every_filter_on(tmp_path: Path) -> None:
 
 
 def test_room_is_asked_for_what_is_kept() -> None:
-    from so2docs.options.request import filters_of
+    from so2docs.options.request import build_filters
 
-    assert filters_of({}).expected_share == 1
-    assert filters_of({"sample": "25%"}).expected_share == 0.25
-    assert filters_of({"tags": ["python"]}).expected_share == 0
-    assert filters_of({"without": "Body"}).expected_share == 0
+    assert build_filters({}).expected_share == 1
+    assert build_filters({"sample": "25%"}).expected_share == 0.25
+    assert build_filters({"tags": ["python"]}).expected_share == 0
+    assert build_filters({"without": "Body"}).expected_share == 0
 
 
 def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from support.dumps import question, write_dump
 
 import so2docs
 from so2docs.options.fingerprint import Fingerprint
-from so2docs.options.output_form import default_output, form_of
-from so2docs.options.request import options_of
+from so2docs.options.output_form import default_output, output_form
+from so2docs.options.request import build_options
 from so2docs.options.table import OPTIONS, Options
 from so2docs.schema import TABLES
 
@@ -72,8 +72,8 @@ NESTED_BY = {*TABLES, "site"}
 
 def fingerprint(**given: Any) -> Fingerprint:
     site_field = given.pop("site_field", None)
-    form = form_of(default_output(given), given)
-    return Fingerprint.of(options_of(given, form, site_field, core="python"))
+    form = output_form(default_output(given), given)
+    return Fingerprint.of(build_options(given, form, site_field, core="python"))
 
 
 def test_each_option_has_other_values_or_only_decides_how_it_runs() -> None:

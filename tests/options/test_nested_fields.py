@@ -146,12 +146,12 @@ def test_kept_spill_is_used_again_only_where_it_has_what_is_needed(tmp_path: Pat
 
 
 def test_rows_of_posts_are_read_as_ever_where_all_of_them_stays(tmp_path: Path) -> None:
-    from so2docs.options.request import filters_of
+    from so2docs.options.request import build_filters
     from so2docs.options.table import Options
 
-    nested_only = filters_of({"without": "Comments.UserId,Answers.Votes"})
+    nested_only = build_filters({"without": "Comments.UserId,Answers.Votes"})
     assert not Options(filters=nested_only, nest=ALL).needs_rows
-    assert Options(filters=filters_of({"without": "Body,Comments.UserId"}), nest=ALL).needs_rows
+    assert Options(filters=build_filters({"without": "Body,Comments.UserId"}), nest=ALL).needs_rows
 
 
 def test_a_stray_of_a_known_post_has_what_was_chosen() -> None:

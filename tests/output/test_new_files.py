@@ -16,7 +16,7 @@ import so2docs
 from so2docs.errors import OutputError
 from so2docs.output.lock import output_lock
 from so2docs.output.new_files import NewFiles, write_file
-from so2docs.output.part_files import LostFileError, part_of
+from so2docs.output.part_files import LostFileError, part_path
 
 WRITERS = {
     "convert": (["convert", "Posts.xml", "new"], "new"),
@@ -155,7 +155,7 @@ def test_what_failed_after_a_name_was_given_takes_it_back(tmp_path: Path) -> Non
                 files.write(str(tmp_path / name), b"new")
             files.write(str(tmp_path / ".side"), b"new")
             if losing is not None:
-                os.unlink(part_of(str(tmp_path / losing)))
+                os.unlink(part_path(str(tmp_path / losing)))
 
     (tmp_path / "main" / "file").mkdir(parents=True)
     with pytest.raises(OutputError, match="main: is a folder"):

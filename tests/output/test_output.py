@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from so2docs.errors import OutputError
-from so2docs.options.choices import compression_of
+from so2docs.options.choices import compression_from_name
 from so2docs.output.compression import compress
 from so2docs.output.file import FileProgress, Output, matches_checkpoint
 from so2docs.output.part_files import CompleteFile, LostFileError, PartFile, publish, write_part
@@ -23,7 +23,7 @@ RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 
 
 def write(path: Path, raws: list[bytes], level: int = 2) -> bytes:
-    compression = compression_of(str(path))
+    compression = compression_from_name(str(path))
     with Output(str(path), compression) as file:
         for raw in raws:
             file.append(compress(raw, compression, level))
@@ -79,7 +79,7 @@ def test_nothing_to_write(name: str, tmp_path: Path) -> None:
 def test_going_on_from_every_checkpoint(name: str, after: int, more: bytes, tmp_path: Path) -> None:
     expected = write(tmp_path / f"expected-{name}", RAWS)
     path = str(tmp_path / name)
-    compression = compression_of(path)
+    compression = compression_from_name(path)
     with Output(path, compression) as file:
         for raw in RAWS[:after]:
             file.append(compress(raw, compression, 2))

@@ -12,7 +12,7 @@ from support.command import run
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.output.existing import ExistingOutputError, provenance_of
+from so2docs.output.existing import ExistingOutputError, read_provenance
 
 FORMATS = [
     ("questions.jsonl.gz", {}),
@@ -58,7 +58,7 @@ def test_every_file_says_how_it_was_made(
     size = (site / "Posts.xml").stat().st_size
     documents = 0
     for path in files_of(folder):
-        made = provenance_of(str(path))
+        made = read_provenance(str(path))
         assert made is not None
         assert made.version == so2docs.__version__
         assert made.site == "beer.stackexchange.com"
@@ -142,7 +142,7 @@ def test_parquet_readers_find_it_among_the_metadata(site: Path, tmp_path: Path) 
     parquet = pytest.importorskip("pyarrow.parquet")
     convert(site, tmp_path / "q.parquet")
     metadata = parquet.read_schema(tmp_path / "q.parquet").metadata
-    made = provenance_of(str(tmp_path / "q.parquet"))
+    made = read_provenance(str(tmp_path / "q.parquet"))
     assert made is not None
     assert json.loads(metadata[b"so2docs"]) == made.as_dict()
 
@@ -152,7 +152,7 @@ def test_a_damaged_parquet_file_does_not_say_it(site: Path, tmp_path: Path) -> N
     whole = (tmp_path / "q.parquet").read_bytes()
     for size in (*range(0, 40), len(whole) // 2, len(whole) - 1):
         (tmp_path / "q.parquet").write_bytes(whole[:size])
-        assert provenance_of(str(tmp_path / "q.parquet")) is None
+        assert read_provenance(str(tmp_path / "q.parquet")) is None
 
 
 def test_an_option_of_more_than_64_bits(site: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from so2docs.parse import rows
 from so2docs.parse.keys import BUCKET_BITS, KEY
 from so2docs.parse.posts import Posts
-from so2docs.parse.table_rows import Row, add_rows, add_votes, type_numbers, votes_of
+from so2docs.parse.table_rows import Row, add_rows, add_votes, type_numbers, unpack_votes
 from so2docs.schema import COMMENT, TABLES, VOTE
 
 NUMBERS = frozenset({"Id", "PostId"})
@@ -66,7 +66,7 @@ def test_votes_are_counted_by_post_and_type() -> None:
     found = Posts()
     pairs = [("7", "2"), ("8", "2"), ("7", "2"), ("7", "10"), ("200", "3")]
     add_votes(found, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
-    counted = [(key[:2], votes_of(key[2]), key[3]) for key in records(found)]
+    counted = [(key[:2], unpack_votes(key[2]), key[3]) for key in records(found)]
     assert counted == [
         ((1, 7), (2, 2), VOTE),
         ((1, 7), (10, 1), VOTE),
@@ -80,7 +80,7 @@ def test_votes_out_of_the_ordinary_are_counted_as_well() -> None:
     pairs = [("-7", "-2"), ("0000000000000000000000008", "2"), ("8", "2147483647"), ("x", "2")]
     add_votes(found, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
     add_votes(found, [{"PostId": "8", "VoteTypeId": "2147483648"}, {"PostId": "8"}], questions)
-    counted = [(key[1], votes_of(key[2])) for key in records(found)]
+    counted = [(key[1], unpack_votes(key[2])) for key in records(found)]
     assert counted == [(-7, (-2, 1)), (8, (2, 1)), (8, (2147483647, 1))]
     assert found.stray_reasons == {
         "vote_invalid_post_id": 1,

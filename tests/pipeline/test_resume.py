@@ -17,7 +17,7 @@ from support.messages import heard
 from support.places import CHECKOUT
 
 import so2docs
-from so2docs.errors import shown
+from so2docs.errors import spell_options
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import Filters, Options
 from so2docs.output.lock import output_lock
@@ -333,9 +333,9 @@ def test_what_a_spill_remembers_of_options_comes_back() -> None:
     assert before.differences(asked, of_spill_only=False) == []
     other = Fingerprint.of(Options(level=3, body="text", skip_malformed=True))
     found = {"nest", "site_field", "tags", "level", "body", "name of site_field"}
-    assert set(map(shown, before.differences(other, of_spill_only=False))) == found
+    assert set(map(spell_options, before.differences(other, of_spill_only=False))) == found
     found -= {"nest", "site_field", "level", "body"}
-    assert set(map(shown, before.differences(other, of_spill_only=True))) == found
+    assert set(map(spell_options, before.differences(other, of_spill_only=True))) == found
 
 
 def test_skip_malformed_may_be_added(tmp_path: Path, output: Path) -> None:

@@ -22,7 +22,9 @@ def written(path: Path, compression: Compression, segments: list[Segment]) -> by
         for segment in segments:
             file.append(segment)
         file.seal()
-    return b"".join(Path(f"{name}.part").read_bytes() for name in (path, index.path_of(str(path))))
+    return b"".join(
+        Path(f"{name}.part").read_bytes() for name in (path, index.index_path(str(path)))
+    )
 
 
 @pytest.mark.parametrize("in_kernel", [True, False])

@@ -13,10 +13,10 @@ pytest.importorskip("math_core", reason="math_core is not installed")
 from so2docs.serve.bodies import Renderer
 from so2docs.serve.formulas import (
     MOST_CHARACTERS,
+    formula_sign,
     looks_mathematical,
     mathml,
     pieces,
-    sign_of,
     without_cut_formula,
 )
 
@@ -67,7 +67,7 @@ def test_escaped_signs_on_sites_that_write_them() -> None:
     ],
 )
 def test_sites_that_have_formulas(host: str, sign: str | None) -> None:
-    assert sign_of(host) == sign
+    assert formula_sign(host) == sign
 
 
 def test_posts_tell_whether_a_site_has_formulas() -> None:

@@ -20,7 +20,7 @@ from support.serve_site import ATTACKS, HOST, documents, hostile, make, served
 
 import so2docs
 from so2docs.serve.query import Query, parse
-from so2docs.serve.snippets import snippet, terms_of
+from so2docs.serve.snippets import snippet, split_terms
 
 for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
     pytest.importorskip(_name, reason=f"{_name} is not installed")
@@ -264,7 +264,7 @@ def test_what_is_found(client: Any, query: str, ids: set[int]) -> None:
     ],
 )  # fmt: skip
 def test_the_part_with_most_of_the_words(text: str, words: list[str], expected: str) -> None:
-    found = snippet(text, terms_of(words))
+    found = snippet(text, split_terms(words))
     assert found.replace("\x02", "<").replace("\x03", ">") == expected
 
 

@@ -462,7 +462,7 @@ def test_two_dumps_of_one_name_are_refused() -> None:
 
 def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
     with pytest.raises(so2docs.DumpError, match="matches no file"):
-        sites.matching(str(tmp_path / "*" / "Posts.xml"))
+        sites.find_dumps(str(tmp_path / "*" / "Posts.xml"))
 
 
 def test_nesting_puts_the_site_before_the_answers() -> None:

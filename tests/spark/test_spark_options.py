@@ -20,7 +20,7 @@ from support.spark_runs import (
 import so2docs
 from so2docs import spark as on_spark
 from so2docs.options.choices import FormatName
-from so2docs.options.output_form import ending
+from so2docs.options.output_form import output_suffix
 from so2docs.spark import api
 
 FILTERS: list[dict[str, Any]] = [
@@ -78,7 +78,7 @@ def test_every_part_file_is_whole(
         session, dump, tmp_path / "out", format=name, compression=compression, level=9
     )
     form = {"format": name, "compression": compression}
-    plain = tmp_path / f"plain{ending(name, compression)}"
+    plain = tmp_path / f"plain{output_suffix(name, compression)}"
     so2docs.convert(dump, plain, jobs=1, level=9, **form)
     read = READERS[name][1]
     files = sorted((tmp_path / "out" / "wide").glob("part-*"))

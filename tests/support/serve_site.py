@@ -50,10 +50,10 @@ FORMULAS_BODY = (
 @contextmanager
 def served(*paths: Path, formulas: bool | None = None) -> Iterator[str]:
     """The address of a real server of some outputs or databases."""
-    from so2docs.serve.server import bind, open_sites, server_of
+    from so2docs.serve.server import bind, make_server, open_sites
 
     app = open_sites([str(path) for path in paths], formulas=formulas)
-    server = server_of(app)
+    server = make_server(app)
     with bind("127.0.0.1", 0) as bound:
         thread = Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()

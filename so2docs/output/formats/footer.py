@@ -31,14 +31,14 @@ _CHUNK_OFFSET, _CHUNK_METADATA, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6
 _COLUMN_OFFSETS = {9, 10, 11, 14}  # data, index and dictionary page, bloom filter
 
 
-def split(file: bytes) -> tuple[bytes, bytes]:
+def split_row_group(file: bytes) -> tuple[bytes, bytes]:
     """The data of a file with one row group, and the description of that row group."""
     metadata, size = _metadata(file)
     (group,) = next(field.value for field in metadata if field.id == _ROW_GROUPS).values
     return file[len(MAGIC) : -len(MAGIC) - _LENGTH.size - size], bytes(write_struct(group))
 
 
-def joined(empty: bytes, groups: Iterable[tuple[int, bytes]]) -> bytes:
+def join_footers(empty: bytes, groups: Iterable[tuple[int, bytes]]) -> bytes:
     """The footer of a file.
 
     Args:
@@ -48,7 +48,7 @@ def joined(empty: bytes, groups: Iterable[tuple[int, bytes]]) -> bytes:
     moved: list[Struct] = []
     rows = 0
     for offset, description in groups:
-        group = _moved(ThriftReader(description).struct(), offset - len(MAGIC))
+        group = _move(ThriftReader(description).struct(), offset - len(MAGIC))
         rows += next(field.value for field in group if field.id == _GROUP_ROWS)
         moved.append(group)
     metadata = [field for field in _metadata(empty)[0] if field.id not in (_NUM_ROWS, _ROW_GROUPS)]
@@ -96,7 +96,7 @@ def _metadata(file: bytes) -> tuple[Struct, int]:
     return ThriftReader(file, len(file) - len(MAGIC) - _LENGTH.size - size).struct(), size
 
 
-def _moved(group: Struct, distance: int) -> Struct:
+def _move(group: Struct, distance: int) -> Struct:
     """The description of a row group that stands so many bytes further on."""
     found: Struct = []
     for field in group:

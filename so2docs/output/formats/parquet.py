@@ -75,7 +75,7 @@ class Parquet(Format):
 
         with _system_memory():
             tables = [self.table(rows) for rows in _batches(raw)]
-            data, note = footer.split(self._file(pa.concat_tables(tables)))
+            data, note = footer.split_row_group(self._file(pa.concat_tables(tables)))
         plain = super().segment(data, first_id, documents)
         return Segment(data, len(raw), plain.crc, first_id, documents, note)
 
@@ -87,7 +87,7 @@ class Parquet(Format):
                 groups.append((at, entry.note))
             at += entry.size
         schema = self.schema.with_metadata({KEY: record}) if record else self.schema
-        return footer.joined(self._file(schema.empty_table()), groups)
+        return footer.join_footers(self._file(schema.empty_table()), groups)
 
     def footer_bytes(self, journal: Journal | None, segment: Segment) -> int:
         """Of the notes so far and this one, with room for larger offsets."""
