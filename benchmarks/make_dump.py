@@ -215,7 +215,7 @@ def make_dump(path: str | Path, size_bytes: int, *, seed: int = 1, order: str = 
     """Write a dump of the size, give or take a row, and return its counts.
 
     Args:
-        path: the file; unless the order is sorted, temporary files as large stand beside it.
+        path: the file; unless the order is sorted, temporary files as large stand next to it.
         size_bytes: from 200,000, or some kinds of stray may be missing.
         seed: decides everything that is random.
         order: of the same rows: "sorted" by id, "grouped" by post type, or "shuffled".

@@ -258,7 +258,7 @@ OF_SITES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
     "polars": polars_of_sites,
     "Hugging Face datasets": datasets_of_sites,
 }
-"""Recipes for folders with several sites, as JSON lines and as Parquet, and strays beside them."""
+"""Recipes for folders with several sites, as JSON lines and as Parquet, and strays next to them."""
 
 RECIPES: dict[str, Callable[[Path, Path], tuple[int, int]]] = {
     "DuckDB": duckdb_,
@@ -289,7 +289,7 @@ def main() -> int:
 
 
 def _sites(dump: Path, folder: Path) -> tuple[Path, Path, tuple[int, int]]:
-    """Folders with the outputs of two sites, strays of one beside them; what is in them."""
+    """Folders with the outputs of two sites, strays of one next to them; what is in them."""
     dumps = [folder / "one.xml", folder / "two.xml"]
     shutil.copy(dump, dumps[0])
     shutil.copy(dump.with_name("strays.xml") if dump == SAMPLE else dump, dumps[1])

@@ -78,7 +78,7 @@ def is_typed_date(text: str) -> bool:
 
 
 FIRST_FABRICATED_ID = 1_000_000_001
-"""Ids from here on are of rows that the publisher made up.
+"""Ids from here on belong to rows that the publisher made up.
 
 Two releases, of 2025-06-30 and after, have a question and an answer like that on every site; posts
 themselves are numbered by the site, and Stack Overflow, the largest, is far from here."""

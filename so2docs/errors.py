@@ -90,6 +90,9 @@ class So2docsError(Exception):
     def __str__(self) -> str:
         return spell_options(self._text())
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
     def _text(self) -> str:
         text = str(self.args[0]) if self.args else ""
         if self.retry is None:
@@ -127,7 +130,7 @@ class Location:
 
 
 class DumpError(So2docsError):
-    """The dump cannot be converted as it is.
+    """The dump cannot be converted.
 
     Attributes:
         path: The dump's name.

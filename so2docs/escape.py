@@ -32,7 +32,7 @@ def for_terminal(text: object) -> str:
 
 
 def for_html(text: object) -> str:
-    """Text that HTML shows as it stands, between tags and in attributes."""
+    """Text that HTML shows unchanged, between tags and in attributes."""
     return html.escape(for_terminal(text))
 
 

@@ -37,7 +37,7 @@ class Document:
         parts: Buffers that make its JSON object when joined, all but the closing brace; of a run,
             what is written.
         size: Their bytes, about.
-        period: Year or month of the question, where files go by date; empty for none.
+        period: Year or month of the question, where files are split by date; empty for none.
         run: Documents in the run; 0 for a document by itself.
     """
 

@@ -204,11 +204,11 @@ class _KnownUsers(dict[bytes, bytes | None]):
         ]
 
     def _named(self, json: bytes, marker: bytes) -> bytes | None:
-        """The user whose id stands in a JSON object.
+        """The user whose id is in a JSON object.
 
         Inside a JSON string each quote has a backslash before it, so the marker is nowhere else.
         """
-        # It stands after the long texts.
+        # It comes after the long texts.
         at = json.rfind(marker)
         if at < 0:
             return None

@@ -17,7 +17,7 @@ _ALARMING = 3
 
 @dataclass(slots=True)
 class TableCounts:
-    """What became of the rows of a table beside the posts.
+    """What became of the rows of a table other than the posts.
 
     Attributes:
         rows: Rows of the table.
@@ -172,7 +172,7 @@ class Report:
             )
 
     def warnings(self) -> Iterator[str]:
-        """Tables that are of another dump than the posts, by their rows."""
+        """Tables that come from another dump than the posts, by their rows."""
         for name, table in self.tables.items():
             if table.without_post * _ALARMING > table.rows:
                 yield (

@@ -2,7 +2,7 @@
 
 A chunk's blocks go, one after the other, into a file of its own: every byte is written in sequence
 by the worker that made it and none travels to another process. An index says where the blocks of a
-bucket stand and which chunks are committed; its rows are only ever appended. Nothing of a chunk
+bucket are and which chunks are committed; its rows are only ever appended. Nothing of a chunk
 counts before its row is committed, so a killed process leaves bytes that nobody refers to.
 """
 
@@ -268,7 +268,7 @@ class Spill:
         return sum(path.stat().st_size for path in self.folder.iterdir())
 
     def block_sizes(self) -> tuple[int, int]:
-        """Bytes on disk of the blocks that stand there as they are, and of the compressed ones."""
+        """Bytes on disk of the uncompressed blocks, and of the compressed ones."""
         sql = "SELECT packed, sum(keys_size + json_size) FROM blocks GROUP BY packed"
         sizes: dict[int, int] = dict(self._database.rows(sql))
         return sizes.get(0, 0), sizes.get(1, 0)

@@ -41,6 +41,11 @@ def test_other_errors_survive_pickling(kind: type[Exception]) -> None:
     assert str(pickle.loads(pickle.dumps(kind("what; do")))) == "what; do"
 
 
+def test_what_a_debugger_shows() -> None:
+    error = errors.OptionError(f"{errors.flag('limit', 5)} is bad")
+    assert repr(error) == "OptionError('limit=5 is bad')"
+
+
 @pytest.mark.parametrize(
     ("place", "text"),
     [

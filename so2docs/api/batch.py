@@ -151,15 +151,15 @@ def convert_all(
         )
     if run.tables:
         raise OptionError(
-            f"{flag(next(iter(run.tables)))} is of one dump; of several, the tables are those next "
-            f"to the posts: give {flag('nest')}"
+            f"{flag(next(iter(run.tables)))} applies to one dump; with several, the tables next to "
+            f"the posts are read: give {flag('nest')}"
         )
     choice = find_recipe(given)
     by_site = choice is not None and choice.recipe.is_by_site
     end = f"{os.sep}train{end}" if by_site else end
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
     if given.get("site") is not None and len(planned) > 1:
-        raise OptionError(f"{flag('site')} is of one dump; convert it alone")
+        raise OptionError(f"{flag('site')} applies to one dump; convert it alone")
     check_report(report_path, [source for source, _, _ in planned])
     os.makedirs(output_dir, exist_ok=True)
     todo: list[_Site] = []

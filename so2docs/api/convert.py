@@ -70,7 +70,7 @@ def convert(
     the same bytes.
 
     Args:
-        source: The `Posts.xml` of a Stack Exchange dump, as it is or compressed (7z, zip, gzip,
+        source: The `Posts.xml` of a Stack Exchange dump, plain or compressed (7z, zip, gzip,
             bzip2, xz, zstd), a folder with one, `-` for standard input, or an open binary file,
             which is left open. What can be read only once cannot be resumed.
         output: File for the documents, in ascending question id; `questions.jsonl.gz` if None (of
@@ -309,7 +309,7 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
         ...     for question in questions: ...
 
     Args:
-        source: What `convert` takes: the `Posts.xml` of a Stack Exchange dump, as it is or
+        source: What `convert` takes: the `Posts.xml` of a Stack Exchange dump, plain or
             compressed, a folder with one, `-` for standard input, or an open binary file.
         keywords: What is kept of the dump, how documents are made of it, and how the conversion
             runs: `so2docs.options.keywords.IteratorKeywords`.

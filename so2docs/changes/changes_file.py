@@ -7,7 +7,7 @@
 
 `old` and `new` identify the outputs. `new` and `segments` are there when the changes are all that
 is needed to make the new output: compressed in the same segments with the same level, it comes out
-byte for byte. `crc32` is of all bytes before the last line, before compression, so that a lost,
+byte for byte. `crc32` covers all bytes before the last line, before compression, so that a lost,
 repeated or altered line is noticed in every compression and through a pipe. A program that writes
 changes of its own may leave the first line out.
 """

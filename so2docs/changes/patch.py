@@ -87,7 +87,7 @@ def patch(
 
     Raises:
         OutputError: A file cannot be read or written, exists already, the changes are damaged, or
-            they are of another output than the old one.
+            they belong to another output than the old one.
     """
     old, changes, new = os.fspath(old), os.fspath(changes), os.fspath(new)
     reader = ChangeReader(changes)

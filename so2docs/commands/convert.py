@@ -63,7 +63,7 @@ def convert(
 ) -> int:
     """Convert DUMP into OUTPUT: one question a line, with its answers inside.
 
-    DUMP is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
+    DUMP is a Posts.xml, plain or compressed (7z, zip, gzip, bzip2, xz, zstd), a folder with one,
     or - for standard input. An archive is not unpacked first.
 
     The name of OUTPUT says the format (.jsonl, .json, .parquet, .ravendbdump) and the compression

@@ -34,7 +34,7 @@ Example:
 def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     """Show the questions with these IDs, with their answers, out of OUTPUT.
 
-    Takes milliseconds on a file of any size: .OUTPUT.index, which convert writes beside OUTPUT,
+    Takes milliseconds on a file of any size: .OUTPUT.index, which convert writes next to OUTPUT,
     says where to look. A missing index is made first, in one pass. The ID of an answer shows its
     question, which is searched for.
     """

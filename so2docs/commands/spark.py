@@ -79,7 +79,7 @@ def spark(
 ) -> int:
     """Convert DUMPS (paths, URLs or quoted patterns) on Spark, into one folder per site in OUTPUT.
 
-    Each is a Posts.xml, as it is or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
+    Each is a Posts.xml, plain or compressed (7z, zip, gzip, bzip2, xz, zstd), or a folder with
     one. Each site is one task, with as many processes as spark.task.cpus says.
 
     The part files of a folder hold the lines that convert writes for that dump; in formats other
@@ -88,7 +88,7 @@ def spark(
     alone (pip install pyspark-client).
 
     A question or answer stays if it passes all filters. --limit applies to each dump, and --with
-    reads the tables beside each.
+    reads the tables next to each.
     """
     from so2docs.spark import convert
 

@@ -22,12 +22,12 @@ Example:
 @click.option(
     "--report",
     metavar="FILE",
-    help="The report that convert wrote to FILE.  [default: the manifest beside OUTPUT]",
+    help="The report that convert wrote to FILE.  [default: the manifest next to OUTPUT]",
 )
 @quiet
 @debug
 def verify(output: str, *, report: str | None, quiet: bool) -> None:
-    """Check OUTPUT against the manifest that convert --card wrote beside it, or against a report.
+    """Check OUTPUT against the manifest that convert --card wrote next to it, or against a report.
 
     Checks size and SHA-256 of each file, the number of documents and answers, and each document
     against its JSON Schema, which needs jsonschema-rs (pip install jsonschema-rs); in formats

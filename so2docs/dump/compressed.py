@@ -49,7 +49,7 @@ class Streams:
     Args:
         reader: Gives compressed bytes.
         new: Makes a decompressor for the next stream.
-        padding: Bytes that may stand between and after the streams.
+        padding: Bytes that may come between and after the streams.
     """
 
     def __init__(self, reader: Reader, new: Callable[[], Decompressor], padding: bytes) -> None:
@@ -157,7 +157,7 @@ class _Readable:
 def raw_lzma(
     name: str, properties: bytes, unpacked: int, *, is_lzma2: bool = False
 ) -> Callable[[], Decompressor]:
-    """Makes decompressors of LZMA as it stands in archives, without a header.
+    """Makes decompressors of LZMA as archives hold it, without a header.
 
     Args:
         name: Name of the dump, for messages.
@@ -189,7 +189,7 @@ def raw_lzma(
 
 
 class Range:
-    """So many bytes of a file, from where it stands."""
+    """So many bytes of a file, from the current position."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file

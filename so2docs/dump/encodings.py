@@ -57,7 +57,7 @@ def detect_encoding(name: str, head: bytes) -> str | None:
     label = declared[1].decode()
     try:
         encoding = codecs.lookup(label).name
-        # Some names are of no encoding of text: "undefined", "hex", or "idna" for names of hosts.
+        # Some names are not of text encodings: "undefined", "hex", or "idna" for names of hosts.
         "<?xml".encode(encoding)
         codecs.getincrementaldecoder(encoding)(errors="replace").decode(b"<", final=True)
         is_known = not encoding.startswith(_NOT_OF_TEXT)

@@ -215,7 +215,7 @@ def _advice(path: str, error: Exception) -> str:
 
 
 def _nearest(path: str) -> str:
-    """What stands where the path leads, as far as it leads anywhere."""
+    """What is at the path, or at the part of it that exists."""
     if os.path.islink(path):
         return f"it is a link to {os.readlink(path)}, which is gone"
     folder, name = os.path.split(path.rstrip("/"))

@@ -1,6 +1,6 @@
 """A dump that can only be read from its start: from an archive, a pipe, or in another encoding.
 
-The stream is decompressed once. Rows go, as they come, into piece files beside the spill, each cut
+The stream is decompressed once. Rows go, as they come, into piece files next to the spill, each cut
 where a row starts; a worker reads a piece as it reads a range of a file. A piece is gone as soon as
 it is committed, and only a few exist at any time (the task queue is bounded), so that they live and
 die in the page cache. Nothing here holds more than a block, whatever the length of rows or pieces.

@@ -1,7 +1,7 @@
-"""Which tables a conversion reads beside the posts, and where they are.
+"""Which tables a conversion reads next to the posts, and where they are.
 
 A plain file is looked at before anything is converted, as that of the posts is. Of what is packed
-only the list of members is: in a solid archive, the first byte of a table may stand behind
+only the list of members is: in a solid archive, the first byte of a table may come after
 gigabytes of others. It is opened when its turn comes, one at a time.
 """
 
@@ -148,9 +148,9 @@ def find_tables(
 
     Args:
         source: What the posts are read from. A table is looked for in that archive or folder, then
-            beside it: `stackoverflow.com-Comments.7z` beside `stackoverflow.com-Posts.7z`.
+            next to it: `stackoverflow.com-Comments.7z` next to `stackoverflow.com-Posts.7z`.
         nest: Names of the tables to nest.
-        tables: Their files, folders or archives, where they do not stand there.
+        tables: Their files, folders or archives, where they are elsewhere.
         catalog: The files that were looked into.
 
     Raises:
@@ -167,7 +167,7 @@ def find_tables(
 
 
 def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> list[str]:
-    """Those of some tables that stand with the posts or beside them."""
+    """Those of some tables that are with the posts or next to them."""
     found = []
     for name in names:
         with suppress(DumpError):
@@ -179,8 +179,8 @@ def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> l
 def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[TableFile]:
     """The tables of a dump as they come in the files that they are in.
 
-    A table that shares a compressed stream with the posts is before or after them as it is there;
-    all others follow. So nothing is decompressed twice.
+    A table that shares a compressed stream with the posts is before or after them, as in the
+    archive; all others follow. So nothing is decompressed twice.
     """
     others = list(tables)
     before = sorted((table for table in others if table.precedes(posts)), key=_place)
@@ -212,7 +212,7 @@ def _table_not_found(table: Table, source: SourceFile) -> TableFile:
 
 
 def _locate(source: DumpLike, table: Table, catalog: Catalog) -> str:
-    """The file that a table is in: that of the posts, if it is an archive, or one beside it."""
+    """The file that a table is in: that of the posts, if it is an archive, or one next to it."""
     if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
         if found := _beside(table, ".", [""]):
             return found
@@ -233,7 +233,7 @@ def _locate(source: DumpLike, table: Table, catalog: Catalog) -> str:
         return found
     if members is None:
         raise _missing(table, os.path.join(folder, table.file), "is missing")
-    problem = f"has no {table.file} in it, and none stands beside it"
+    problem = f"has no {table.file} in it, and none is next to it"
     raise _missing(table, posts, problem, members)
 
 

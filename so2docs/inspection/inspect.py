@@ -33,7 +33,7 @@ _POSTS = next(table for table in _TABLES if table.file == POSTS.file)
 _COMMENT = re.compile(rb"<!--(.*?)-->", re.DOTALL)
 _NAMED_DATE = re.compile(r"(?<!\d)(20[012]\d)-?(0[1-9]|1[0-2])(?:-?[0-3]\d)?(?!\d)")
 _MOST_MONTHS = 3
-"""Rows that end more months than that before the date in a name are of another release."""
+"""Rows that end more months than that before the date in a name belong to another release."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`--card`: a manifest beside an output, and a README.md that Hugging Face reads.
+"""`--card`: a manifest next to an output, and a README.md that Hugging Face reads.
 
 The front matter is that of dataset cards (https://huggingface.co/docs/hub/datasets-cards and
 datasets-manual-configuration). There is one card a folder, of all outputs that have a manifest
@@ -55,7 +55,7 @@ Questions and answers of a Stack Exchange data dump, nested by so2docs {version}
 
 {hashes}
 
-`so2docs verify OUTPUT` checks an output against `.OUTPUT.manifest`, which stands beside it.
+`so2docs verify OUTPUT` checks an output against `.OUTPUT.manifest`, which is next to it.
 
 ## Licence
 
@@ -72,7 +72,7 @@ def check_card(
 
     Raises:
         OptionError: The output or the dump is none that a card can describe.
-        OutputError: Something else stands where the card would, or a manifest there is damaged.
+        OutputError: Something else is where the card would, or a manifest there is damaged.
     """
     if names.output == "-":
         raise OptionError(

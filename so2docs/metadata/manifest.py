@@ -1,6 +1,6 @@
-"""The manifest beside an output or in its report: what it was made of and by what, for programs.
+"""The manifest next to an output or in its report: what it was made of and by what, for programs.
 
-The same conversion writes the same bytes: nothing in it is of the machine or of the day.
+The same conversion writes the same bytes: nothing in it depends on the machine or the day.
 """
 
 from __future__ import annotations
@@ -155,17 +155,17 @@ class Manifest:
         return {**values, "checksum": _checksum(values)}
 
     def save(self, output: str) -> None:
-        """Write it beside its output."""
+        """Write it next to its output."""
         write_file(manifest_path(output), json.dumps(self.to_json(), indent=2).encode() + b"\n")
 
     def is_in_place(self, folder: str) -> bool:
-        """Whether its files stand in a folder, with the sizes that it says."""
+        """Whether its files are in a folder, with the sizes that it says."""
         paths = [(os.path.join(folder, file.name), file.bytes) for file in self.files]
         return all(os.path.isfile(path) and os.path.getsize(path) == size for path, size in paths)
 
 
 def manifest_path(output: str) -> str:
-    """Where the manifest of an output stands."""
+    """Where the manifest of an output is."""
     return side_file(output, MANIFEST)
 
 
@@ -237,7 +237,7 @@ def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
     """The manifest that these values are."""
     try:
         if values["format"] != FORMAT:
-            raise OutputError(f"{path}: is of another version of so2docs; {advice}")
+            raise OutputError(f"{path}: is from another version of so2docs; {advice}")
         checksum = values["checksum"]
         values = {key: values[key] for key in values if key != "checksum"}
         is_whole = _checksum(values) == checksum

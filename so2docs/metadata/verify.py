@@ -1,4 +1,4 @@
-"""`so2docs verify`: an output against its manifest, which stands beside it or in its report."""
+"""`so2docs verify`: an output against its manifest, next to it or in its report."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def verify(
     report: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Verified:
-    """Check an output against the manifest that `card` wrote beside it, or that of a report.
+    """Check an output against the manifest that `card` wrote next to it, or that of a report.
 
     Size and SHA-256 of each file; the number of documents and of answers; and each document against
     the JSON Schema in the manifest, which needs jsonschema-rs (the extra `verify`). Of formats
@@ -157,7 +157,7 @@ def _validator(manifest: Manifest, path: str) -> Check | None:
 
 
 def _documents(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each document of JSON lines, or of an array that has one a line, and where it stands."""
+    """Each document of JSON lines, or of an array that has one a line, and where it is."""
     for number, line in enumerate(read_lines(path), 1):
         if line in (b"[\n", b"]\n", b"\n"):
             continue

@@ -53,7 +53,7 @@ def choice_of_nested(fields: Fields, tables: Sequence[str], path: str) -> FieldC
     Args:
         fields: The choice of fields.
         tables: Names of the tables that are nested.
-        path: Where the posts stand: nothing for questions, or `Answers`.
+        path: Where the posts are: nothing for questions, or `Answers`.
     """
     prefix = f"{path}." if path else ""
     paths = [prefix + name for name in (*NESTED, *fields.hidden(tables))]

@@ -112,7 +112,7 @@ class Fields:
         """Check the choice against the tables to nest.
 
         Raises:
-            OptionError: A name is of a table that is not among them, or nothing of one stays.
+            OptionError: A name belongs to a table that is not among them, or nothing of one stays.
         """
         option = "without" if self.kept is None else "fields"
         for name in (*(self.kept or ()), *self.left_out):
@@ -172,7 +172,7 @@ def names_of(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_allowed(name: str) -> bool:
-    """Whether there is such a field; types of votes without a name go by their number."""
+    """Whether there is such a field; types of votes without a name are named by their number."""
     inner = name.removeprefix(_INSIDE)
     is_number = inner.removeprefix("Votes.").lstrip("-").isdecimal() and inner.startswith("Votes.")
     return name in _ALLOWED or inner in _QUESTION or is_number

@@ -26,7 +26,7 @@ class DocumentKeywords(TypedDict, total=False):
         min_answers: Keep questions with this many answers or more. Their number is `AnswerCount`.
         max_answers: Keep questions with this many answers or fewer. Their number is `AnswerCount`;
             questions without it do not pass.
-        max_body: Keep questions and answers whose body is of this size or less, such as 20kB. The
+        max_body: Keep questions and answers whose body has this size or less, such as 20kB. The
             size is that of the HTML in UTF-8, as in the dump.
         answered: Keep questions that have an answer.
         accepted: Keep questions that have an accepted answer.

@@ -52,7 +52,7 @@ class Option:
         parse: From name and value of the keyword to the value of the attribute.
         choices: Values that are allowed, if they have names.
         flags: Other flags that people type.
-        metavar: What stands for the value in help.
+        metavar: What is shown for the value in help.
         usually: What happens without it, where the default does not say so.
         more: What else callers of the library should know.
         remember: From the value of the attribute to JSON that is the same for the same output.
@@ -131,7 +131,7 @@ class Option:
         """The value of the keyword, from text such as that of another program.
 
         Raises:
-            OptionError: It is of another type.
+            OptionError: It has another type.
         """
         if str in self.kinds or get_origin(self.kinds[0]) is Literal:
             return text

@@ -36,7 +36,7 @@ def validate_keywords(given: Mapping[str, Any], *where: Where) -> dict[str, Any]
 
     Raises:
         TypeError: There is no such keyword.
-        OptionError: A value is of another type.
+        OptionError: A value has another type.
     """
     allowed = taken_by(*where)
     for name in given:
@@ -56,7 +56,7 @@ def build_options(
     """What keywords, checked by `checked`, ask to be made.
 
     Args:
-        given: The keywords; those that are of no concern here are left to others.
+        given: The keywords; others are ignored.
         form: In what form files are written.
         site_field: Name and value of a field to add to each document.
         core: What the keyword of this name came to.

@@ -1,4 +1,4 @@
-"""Which site a dump is of, as far as its name tells."""
+"""Which site a dump comes from, as far as its name tells."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _PUBLISHED = re.compile(
 
 
 def site_from_name(source: str | os.PathLike[str]) -> str:
-    """The site that a dump is of, as far as its name tells.
+    """The site that a dump comes from, as far as its name tells.
 
-    `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` are of
-    `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` is of `stackoverflow.com`. A date or a
-    release around the name of a published site, as in `beer.stackexchange.com-2024-07.7z`, is not
+    `beer.stackexchange.com.7z` and `beer.stackexchange.com/Posts.xml` come from
+    `beer.stackexchange.com`, `stackoverflow.com-Posts.7z` comes from `stackoverflow.com`. A date or
+    a release around the name of a published site, as in `beer.stackexchange.com-2024-07.7z`, is not
     part of it.
 
     Raises:
@@ -62,7 +62,7 @@ def published_host(site: str | None) -> str | None:
 
 
 def checked_host(host: str) -> str:
-    """A host name that was given, without what may stand around it in an address.
+    """A host name that was given, without what may be around it in an address.
 
     Raises:
         OptionError: It is none.
@@ -76,7 +76,7 @@ def checked_host(host: str) -> str:
 
 
 def site_name(source: object) -> str:
-    """The name of the site that a dump is of, as far as the dump's own name tells.
+    """The name of the site that a dump comes from, as far as the dump's own name tells.
 
     Raises:
         OptionError: It has none.
@@ -89,7 +89,7 @@ def site_name(source: object) -> str:
 
 
 def host(source: object, given: str | None) -> str:
-    """The host name of the site that a dump is of.
+    """The host name of the site that a dump comes from.
 
     Args:
         source: What the dump is read from.

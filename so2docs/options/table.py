@@ -40,7 +40,7 @@ KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
 
 MOST_FILES = 10_000
 UNDATED = "undated"
-"""In the name of the file of questions without a date, where files go by date."""
+"""In the name of the file of questions without a date, where files are split by date."""
 
 Tables = Mapping[str, str | None]
 """Files of tables by the tables' names; None where none was given."""
@@ -99,7 +99,7 @@ class Filters:
     )
     max_body: int | None = option(
         "Filters",
-        "Keep questions and answers whose body is of this size or less, such as 20kB.",
+        "Keep questions and answers whose body has this size or less, such as 20kB.",
         "spill",
         accepts=str | int | None,
         parse=size(1, "20000 or 20kB"),

@@ -1,1 +1,1 @@
-"""Documents -> files: formats, compression, names, and the index beside an output."""
+"""Documents -> files: formats, compression, names, and the index next to an output."""

@@ -139,7 +139,7 @@ class DocumentFile:
         return self._output.seal(b"" if self._format.holds_record else record, self.label)
 
     def close(self) -> None:
-        """Give the open file back, as it is; more can be appended."""
+        """Give the open file back; more can be appended."""
         self._output.file.close()
 
     def _add(self, raw: bytes) -> None:

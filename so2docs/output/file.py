@@ -1,4 +1,4 @@
-"""One output file from independently compressed segments, with its index beside it.
+"""One output file from independently compressed segments, with its index next to it.
 
 Last in the flow. A worker compresses a segment on its own; the main process only appends them in
 order. The file grows under `NAME.part`, and so does its index; both get their names when they are
@@ -55,7 +55,7 @@ class Output:
         path: The final name.
         compression: `gzip`, `zstd` or `none`.
         resume: A checkpoint of an earlier session that `matches_checkpoint` finds true.
-        indexed: Whether an index is written beside it; never for standard output.
+        indexed: Whether an index is written next to it; never for standard output.
         logs: Whether what is written at the end tells about every segment.
 
     Raises:

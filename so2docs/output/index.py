@@ -1,4 +1,4 @@
-r"""The index beside an output: where each segment starts, so that any document is one segment away.
+r"""The index next to an output: where each segment starts, so that one segment holds any document.
 
 `.OUTPUT.index` is a small binary file, little-endian, the same bytes for the same output:
 
@@ -14,7 +14,7 @@ Next to an output in which nothing is looked up (JSON arrays, bulk lines) it has
 and -1 documents.
 
 Of a gzip output the last bytes hold the CRC-32 and the length of all documents, so an index of
-another file, or of an earlier state of this one, does not pass. An entry takes 32 bytes and stands
+another file, or of an earlier state of this one, does not pass. An entry takes 32 bytes and is
 for about a megabyte of documents: 3 MB for the 100 GB of Stack Overflow, which are not unpacked but
 searched as they are.
 """
@@ -53,11 +53,11 @@ class UnreadableIndexError(UnusableIndexError):
 
 
 class UnfitIndexError(UnusableIndexError):
-    """An index is of another file, or of an earlier or later state of this one."""
+    """An index belongs to another file, or to an earlier or later state of this one."""
 
 
 class Entry(NamedTuple):
-    """Where a segment stands.
+    """Where a segment is.
 
     Attributes:
         first_id: Question id of its first document.
@@ -143,7 +143,7 @@ class Index:
         if not data.startswith(HEADER):
             other = data.startswith(_ANY_HEADER)
             raise UnusableIndexError(
-                "its index is of another version of so2docs" if other else "its index is none"
+                "its index is from another version of so2docs" if other else "its index is none"
             )
         footer = len(data) - _FOOTER.size
         whole = footer >= len(HEADER)
@@ -162,14 +162,14 @@ class Index:
         self._data = data
 
     def check(self, file: BinaryIO) -> None:
-        """Make sure that it belongs to this file, as it is.
+        """Make sure that it belongs to this file in its present state.
 
         Raises:
             UnfitIndexError: It is the index of something else.
         """
         size = file.seek(0, os.SEEK_END)
         if size != self.size or tail_crc(file, size) != self.tail:
-            raise UnfitIndexError("its index is of another file, or of an earlier state of it")
+            raise UnfitIndexError("its index belongs to another file, or to an earlier state of it")
 
     def first_id(self, segment: int) -> int:
         """Question id of the first document of a segment."""
@@ -202,7 +202,7 @@ def load_any(output: str, file: BinaryIO) -> Index:
     try:
         data = Path(index_path(output)).read_bytes()
     except FileNotFoundError:
-        raise UnusableIndexError("there is no index beside it") from None
+        raise UnusableIndexError("there is no index next to it") from None
     except OSError as error:
         raise UnreadableIndexError(f"its index cannot be read ({error.strerror})") from None
     found = Index(data)
@@ -265,7 +265,7 @@ def write(
 
 
 def save(output: str, data: bytes) -> bool:
-    """Put an index beside its output, unless that is being replaced.
+    """Put an index next to its output, unless that is being replaced.
 
     Returns:
         Whether that could be done.

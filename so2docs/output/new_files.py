@@ -129,7 +129,7 @@ class NewFiles:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write a small file whole or not at all; a device or a pipe is written to as it is.
+    """Write a small file whole or not at all; a device or a pipe is written to directly.
 
     Raises:
         OutputError: It cannot be written.

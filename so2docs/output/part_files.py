@@ -204,7 +204,7 @@ class PartFile:
             return CompleteFile(self.size, self.crc, label, _identity(os.stat(self.part)))
 
     def close(self) -> None:
-        """Close the file as it is; what is written next opens it again."""
+        """Close the file; what is written next opens it again."""
         if self._file is not None and self.path != "-":
             self._file.close()
             self._file = None

@@ -83,7 +83,7 @@ class OutputPaths:
 
     @property
     def strays(self) -> str:
-        """The side file for strays, which is of JSON lines whatever the output is."""
+        """The side file for strays, which holds JSON lines whatever the output is."""
         return side_file("stdout" if self.output == "-" else self.output, STRAYS)
 
     @property
@@ -94,7 +94,7 @@ class OutputPaths:
 
     @property
     def index(self) -> str:
-        """The index beside the output."""
+        """The index next to the output."""
         return index.index_path(self.output)
 
     @property

@@ -1,7 +1,7 @@
-"""Documents on their way into the output: as they are, changed, or as records.
+"""Documents on their way into the output: unchanged, changed, or as records.
 
-A document that stays as it is is not parsed: its bytes are joined only when they are written. Where
-files go by date, each is told the period of its question, which a record need not have.
+An unchanged document is not parsed: its bytes are joined only when they are written. Where
+files are split by date, each is told the period of its question, which a record need not have.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DATE = re.compile(
     rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'
     rb'|(?:Comments|Links|Answers)":\[|(?:Votes|Owner|LastEditor)":\{)'
 )
-"""The date of a question, which stands before what is nested in it and has dates of its own, as its
+"""The date of a question, which comes before what is nested in it and has dates of its own, as its
 answers have.
 
 Inside a JSON string each quote has a backslash before it, so the name of a member is nowhere else.

@@ -46,7 +46,7 @@ class Segment:
         documents: Number of documents.
         note: What the end of the file has to say about this segment, if anything.
         stored: Where the data is, if it is in a temporary file.
-        period: Year or month of all its questions, where files go by date; empty for none.
+        period: Year or month of all its questions, where files are split by date; empty for none.
     """
 
     data: bytes

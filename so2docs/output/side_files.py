@@ -1,4 +1,4 @@
-"""Names of the files beside an output: index, strays, manifest and lock.
+"""Names of the files next to an output: index, strays, manifest and lock.
 
 Whoever reads a folder or a glob of outputs must not come upon them. A name that starts with a dot
 keeps out of what folders are read with (Spark, Arrow, Hugging Face, shells) and one that does not
@@ -14,6 +14,6 @@ INDEX, STRAYS, MANIFEST, LOCK = "index", "strays", "manifest", "lock"
 
 
 def side_file(output: str, what: str) -> str:
-    """The file beside an output that holds its index, its strays or its manifest."""
+    """The file next to an output that holds its index, its strays or its manifest."""
     folder, name = os.path.split(output)
     return os.path.join(folder, f".{name}.{what}")

@@ -11,7 +11,7 @@ from so2docs.errors import OutputError, OutputExistsError, flag
 
 @dataclass(frozen=True, slots=True)
 class TargetKind:
-    """Files that a command writes beside its work, and that replace only their own kind.
+    """Files that a command writes next to its work, and that replace only their own kind.
 
     Attributes:
         name: What one is called.
@@ -86,7 +86,7 @@ def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
         read: Files that are read or written by the same command.
 
     Raises:
-        OutputError: It cannot be written there, or something else stands there.
+        OutputError: It cannot be written there, or something else is there.
     """
     advice = f"choose another {kind.option}"
     if not path:
@@ -109,5 +109,5 @@ def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
 
 
 def is_same(path: str, other: str) -> bool:
-    """Whether two names are of one file, which hard and symbolic links can bring about."""
+    """Whether two names lead to one file, which hard and symbolic links can bring about."""
     return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)

@@ -25,7 +25,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def converter(body: str) -> Callable[[str], str] | None:
-    """The function for one body; None if it stays as it is."""
+    """The function for one body; None if it is left unchanged."""
     return {"text": _text, "markdown": to_markdown}.get(body)
 
 

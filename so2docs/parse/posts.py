@@ -108,7 +108,7 @@ def _make_plan(names: tuple[str, ...], reserved: frozenset[str]) -> _Plan:
 
 
 def number(text: str) -> int | str:
-    """A value as the integer that it spells, or as it is if that is none of 64 bits."""
+    """A value as the integer that it spells, or unchanged if it is not one of 64 bits."""
     if _INTEGER.fullmatch(text) and len(text) < 4000:
         value = int(text)
         if -_INT64 <= value < _INT64:

@@ -55,7 +55,7 @@ def _choice(options: Options) -> Projection:
 
 
 def _with_dates(row: Row) -> Row:
-    """Dates as MongoDB's Extended JSON writes them; what is none stays as it is."""
+    """Dates as MongoDB's Extended JSON writes them; anything else stays unchanged."""
     return {
         name: {"$date": f"{value}Z"} if name in DATES and is_date(value) else value
         for name, value in row.items()

@@ -352,6 +352,6 @@ def last_id(data: bytes) -> int | None:
 
 
 def row_id(row: Row) -> int | None:
-    """`Id` of a row as far as it is a number."""
+    """`Id` of a row if it is a number."""
     value = number(row.get("Id", ""))
     return value if isinstance(value, int) else None

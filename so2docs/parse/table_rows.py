@@ -45,7 +45,7 @@ def _numbers(
 
 
 def type_numbers(row: Row, numbers: frozenset[str]) -> None:
-    """Replace the texts of a row's numbers by numbers; what is none of 64 bits stays as it is."""
+    """Replace the texts of a row's numbers by numbers; anything not of 64 bits stays unchanged."""
     names, take = _numbers(numbers, tuple(row))
     values = take(row)
     digits = "".join(values)

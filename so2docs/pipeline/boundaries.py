@@ -19,7 +19,7 @@ PART_BYTES = 32 * 1024 * 1024
 """A bucket with more JSON than this is merged in parts, by ranges of question ids."""
 
 PART_BYTES_NESTED = 11 * 1024 * 1024
-"""The same where tables are nested: short rows take more memory beside their JSON than posts do.
+"""The same where tables are nested: short rows take more memory besides their JSON than posts do.
 
 A bucket of 36 MB, with 49,000 posts and comments, takes 213 MiB at once and 123 MiB in four parts,
 in the same time."""

@@ -190,7 +190,7 @@ class _Segments:
         self.done: list[Segment] = []
         self._format = formats.of(task.options)
         self._cuts = list(reversed(task.cuts))
-        self._held: dict[str, _Held] = {}  # By period, where files go by date.
+        self._held: dict[str, _Held] = {}  # By period, where files are split by date.
         self.run = self._read_run(task)
 
     def add(self, document: Document) -> None:

@@ -1,7 +1,7 @@
 """How the rows of each table are filed: what a worker of the first pass has to know of a table.
 
 Posts are filed under their question, which they name themselves; what belongs to a post, under the
-question that the map of the posts knows; users stand in lines of their own.
+question that the map of the posts knows; users are in lines of their own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RowSink:
     """What happens to the rows of a chunk.
 
     Attributes:
-        found: What they became, as far as it is not yet written.
+        found: What they became, until it is written.
         malformed: Why a row that is not XML is a stray.
     """
 

@@ -32,14 +32,14 @@ _KEPT_CHUNKS = KEPT << SEQUENCE_BITS
 
 _STREAM_WORK = 2
 """What a byte costs that is read from a stream, about, where one of a plain file costs 1: only the
-bar goes by it."""
+bar follows it."""
 
 
 class FirstPass:
     """Reads one table into a spill.
 
     Attributes:
-        work: What reading the table is of all work; 0 if that is not known.
+        work: Share of reading the table in all work; 0 if that is not known.
 
     Args:
         file: Which, and where it is.

@@ -32,7 +32,7 @@ def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
 
     Args:
         spill: Has all posts.
-        first_questions: For post ids that stand under several questions, the one that stays.
+        first_questions: For post ids that occur under several questions, the one that stays.
 
     Returns:
         Path of the map.

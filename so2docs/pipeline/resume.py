@@ -34,7 +34,7 @@ class SourceState:
 
     @classmethod
     def of(cls, file: TableFile, chunk_bytes: int) -> SourceState:
-        """Look at a file, as it is now."""
+        """Look at a file."""
         source = file.source
         if source is None or not source.is_file:
             # What can be read only once is like nothing else.
@@ -109,7 +109,7 @@ def _another(found: Spill, differences: list[str]) -> SpillError:
     elif all(what.endswith(" of the dump") for what in differences):
         advice = (
             "it holds what was read of another dump, or of this one before it changed: run with "
-            f"{flag('restart', True)} to convert the dump as it is, or choose another "
+            f"{flag('restart', True)} to convert the changed dump, or choose another "
             f"{flag('work_dir')}"
         )
     return SpillError(

@@ -163,7 +163,7 @@ class Session:
         )
 
     def set_uncompressed_limit(self, spare: int) -> None:
-        """Tell the spill how much may stand there uncompressed, if so many bytes are to spare."""
+        """Tell the spill how much it may keep uncompressed, given the bytes to spare."""
         asked = self.run_options.spill_budget
         before, _ = self.spill.block_sizes()
         self.spill.budget.allow(default_budget(spare) if asked is None else asked - before)
@@ -184,7 +184,7 @@ class Session:
         """The first pass over the posts.
 
         Returns:
-            For post ids that stand under several questions, the question id of the first in the
+            For post ids that occur under several questions, the question id of the first in the
             dump.
         """
         seen, done = repeats.SeenIds(), self.posts.tallies()
@@ -201,7 +201,7 @@ class Session:
         return repeats.first_questions(self.spill.all_keys, seen.repeated, within)
 
     def spilled_share(self, done: Collection[int]) -> str:
-        """How much of the posts stands in the chunks of `done`."""
+        """How much of the posts is in the chunks of `done`."""
         dump = self.posts.file.dump
         if self.posts.end is not None or not isinstance(dump, Dump):
             return "all" if self.posts.end else "0 %"

@@ -116,7 +116,7 @@ class Workers:
             return
         self._is_ending = True
         for worker in self._workers:
-            worker.process.kill()  # What it is doing is of no use to anybody.
+            worker.process.kill()  # What it is doing is no longer needed.
         self._threads.shutdown(wait=True, cancel_futures=True)
         for worker in self._workers:
             worker.close()

@@ -82,7 +82,7 @@ class Collection:
         return Index(data)
 
     def _fitting(self) -> Index:
-        """The index beside the file, read with it again where both are just being replaced."""
+        """The index next to the file, read with it again where both are just being replaced."""
         for seconds in _BEFORE_AGAIN:
             with suppress(UnfitIndexError):
                 return index.load(self.path, self._reader.file)
@@ -182,7 +182,7 @@ class Collection:
         return self._reader.read(entry)
 
     def stored(self, entry: Entry) -> bytes:
-        """The bytes of a segment as they stand in the file."""
+        """The bytes of a segment as they are in the file."""
         return self._reader.read_stored(entry)
 
     @property
@@ -237,7 +237,7 @@ def open(  # noqa: A001
 ) -> Collection:
     """Open an output to look documents up by their id, in milliseconds on any size of file.
 
-    The index that `convert` writes beside an output says where to look. If it is missing, damaged
+    The index that `convert` writes next to an output says where to look. If it is missing, damaged
     or of another file, it is made again, which takes one pass over the output and is logged as a
     warning.
 

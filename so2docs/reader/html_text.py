@@ -23,7 +23,7 @@ def as_text(body: str, width: int = 80) -> str:
 
     Args:
         body: HTML, as Stack Exchange stores it.
-        width: Columns to wrap paragraphs at; code is left as it is.
+        width: Columns to wrap paragraphs at; code is not wrapped.
 
     Returns:
         Paragraphs separated by empty lines, code indented by four spaces, list items marked,

@@ -72,7 +72,7 @@ def _id(name: str, raw: bytes, start: int, offset: int) -> int:
 
 
 def _problem(raw: bytes, offset: int) -> str:
-    """Why documents cannot be looked up in what such bytes are of."""
+    """Why documents cannot be looked up in a file that starts with such bytes."""
     if (not offset or offset == len(GZIP_HEADER)) and (found := not_read_back(raw)):
         what, reader = found
         return f"is {what}, and only JSON lines can be looked up; read it with {reader}"

@@ -102,7 +102,7 @@ class SegmentReader:
         return zstandard.ZstdDecompressor().decompress(data, raw_size)
 
     def read_stored(self, entry: Entry) -> bytes:
-        """The bytes of a segment as they stand in the file."""
+        """The bytes of a segment as they are in the file."""
         if hasattr(os, "pread"):
             return os.pread(self.file.fileno(), entry.size, entry.offset)
         with self._lock:  # Windows

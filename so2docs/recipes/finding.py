@@ -145,7 +145,7 @@ def _name_of(given: Recipe | Callable[..., Any]) -> str:
         names = vars(importlib.import_module(module)).items()
         name = next((found for found, value in names if value is given), name)
     if module == "__main__":
-        raise _not_importable(f"{module}:{name}", "it stands in the script or notebook itself")
+        raise _not_importable(f"{module}:{name}", "it is in the script or notebook itself")
     if "<" in name:
         raise _not_importable(f"{module}:{name}", "it has no name of its own in its module")
     return f"{module}:{name}"

@@ -19,7 +19,7 @@ class Recipe:
     Attributes:
         name: What users ask for.
         function: Takes a document, as a dictionary that it may change, and returns its records, in
-            order; for the same document always the same. A record is of JSON types.
+            order; for the same document always the same. A record has JSON types.
         schema: JSON Schema (2020-12) of a record; None if it is not known, which Parquet needs.
         tables: Tables that it cannot do without.
         optional_tables: Tables that it uses where they are next to the posts.

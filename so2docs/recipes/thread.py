@@ -1,7 +1,7 @@
 """`thread`: a question with all of its answers as one text, for pre-training.
 
 The names of Dolma's document format (https://github.com/allenai/dolma, docs/data-format.md), which
-datatrove's readers take as they are (`text`, `id`, `metadata`; the rest joins the metadata).
+datatrove's readers take unchanged (`text`, `id`, `metadata`; the rest joins the metadata).
 Markdown: the title, the question, and the answers by votes.
 """
 

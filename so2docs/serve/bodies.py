@@ -242,7 +242,7 @@ class Renderer:
         return self._local(parts) or value
 
     def _local(self, parts: SplitResult) -> str | None:
-        """The place of an address in the reader, if it is of a post that is here."""
+        """The place of an address in the reader, if it leads to a post that is here."""
         if self.host is None or (parts.hostname or "").removeprefix("www.") not in _host_names(
             self.host
         ):

@@ -77,7 +77,7 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
     if exists and _is_of(database, source.identity()):
         return database
     if exists:
-        log.info(f"{database}: is of another state of {path}; making it again")
+        log.info(f"{database}: was made from another state of {path}; making it again")
     else:
         log.info(f"{path}: making a database of it, once: {database}")
     to_sqlite(path, database, site=site, force=exists, progress=progress, nest=_all_there(path))
@@ -125,7 +125,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is of this machine alone."""
+    """Whether an address is reached from this machine alone."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -158,7 +158,7 @@ class Store:
         return state
 
     def _current(self) -> _State:
-        """The database as it is now: opened again if it was replaced.
+        """The database: opened again if it was replaced.
 
         Raises:
             OutputError: It was replaced by something else, or is gone.
@@ -410,7 +410,7 @@ class Store:
         return ResultPage(rows[:USERS_PAGE], count, has_more=len(rows) > USERS_PAGE)
 
     def user(self, user_id: int) -> Row | None:
-        """A user with the number of their posts; None if nothing here is of theirs."""
+        """A user with the number of their posts; None if nothing here is theirs."""
         row = {"Id": user_id, "DisplayName": None, "Reputation": None, "CreationDate": None}
         known: list[Row] = []
         if self.has_users:
@@ -575,7 +575,7 @@ class Store:
         return [dates.get(hit[:2], "") for hit in hits]
 
     def with_excerpts(self, query: Query, hits: list[Hit]) -> list[Row]:
-        """Posts that were found as they are shown, with the words that were found marked."""
+        """Search hits as they are shown, with the words that were found marked."""
         terms = split_terms(query.words, stemming=self.about.stemming)
         rows: dict[tuple[bool, int], Row] = {}
         for is_answer, table in ((False, "questions"), (True, "answers")):

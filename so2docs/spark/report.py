@@ -37,7 +37,7 @@ class SparkReport:
     def worker_peak_bytes(self) -> int:
         """Most resident memory of a task: of a Python worker and the processes it started.
 
-        Beside it stands the heap of the executor.
+        The heap of the executor.
         """
         return max((report.peak_memory_bytes for report in self.sites.values()), default=0)
 

@@ -127,7 +127,7 @@ def _sites(values: dict[str, Any]) -> list[SiteAbout]:
 
 
 def connect_to_site(path: str, site_field: str | None, site: str | None) -> sqlite3.Connection:
-    """Open a database so that its tables hold one site, whose posts go by `Id` alone.
+    """Open a database so that its tables hold one site, whose posts are identified by `Id` alone.
 
     In a database of several sites these are temporary views. Questions, answers and texts also have
     a `Row`, by which `search` finds them.

@@ -1,8 +1,8 @@
 """The tables of a database: columns, keys, references and indexes. Nothing but definitions.
 
-Columns go by the dump's own names. `Body` comes last: SQLite reads a row from its start, and a
+Columns have the dump's own names. `Body` comes last: SQLite reads a row from its start, and a
 query that wants a title need not walk through the pages of a long body. Attributes that have no
-column, or a value that is not of its type, stand in `Other`, as the text of a JSON object.
+column, or a value that is not of its type, go into `Other`, as the text of a JSON object.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def table_sql(name: str, site_field: str | None, *, with_users: bool) -> str:
         end = " NOT NULL" if not end and column in layout.key else end
         lines.append(f"{quoted(column)} {kind}{end}")
     if site and name in ("questions", "answers"):
-        # What a row of `search` goes by, where an id is not of one post alone.
+        # Identifies a row of `search` where an id is not unique.
         lines.append('"Row" INTEGER NOT NULL UNIQUE')
     if not is_rowid:
         lines.append(f"PRIMARY KEY ({listed((*site, *layout.key))})")

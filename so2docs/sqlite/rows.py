@@ -24,7 +24,7 @@ USERS = {"Owner": "OwnerUserId", "LastEditor": "LastEditorUserId", "User": "User
 
 USERS_DIFFER = "users: one Id has several values, of which the first comes back everywhere"
 
-# The dump has bodies as the site's sanitizer left them: `<` stands only before a tag. No pattern
+# The dump has bodies as the site's sanitizer left them: `<` occurs only before a tag. No pattern
 # looks beyond the next one, so that the time is linear whatever else a body holds.
 _CLOSING = re.compile(r"</(?:p|pre|code|a|li|em|strong)>")
 _BLOCK = re.compile(
@@ -352,7 +352,7 @@ class TableRows:
                     self.losses.note(USERS_DIFFER, self._number)
                 continue
             values, other = self._user.values(user, f"{path}{key}.")
-            # A row with nothing but an id is of somebody whom documents only name.
+            # A row with nothing but an id is of a user whom documents only name.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (user, (*site, *values, other))
 

@@ -1,4 +1,4 @@
-"""Two plots as inline SVG: columns, and rows with their labels beside them. Pure functions.
+"""Two plots as inline SVG: columns, and rows with their labels next to them. Pure functions.
 
 Colours and fonts come from the classes `first`, `second`, `muted` and `grid` of the page.
 """

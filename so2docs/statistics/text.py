@@ -65,7 +65,7 @@ def answers(stats: Figures) -> str:
 
 
 def nested_counts(stats: Figures) -> list[tuple[str, str]]:
-    """Labels and texts of what there is of comments, links and votes."""
+    """Labels and texts of the counts of comments, links and votes."""
     posts = stats.questions + (stats.answers or 0) or 1
     found = []
     if stats.comments is not None:

@@ -28,7 +28,7 @@ _AGAIN = f"run the command again with {flag('restart', True)}"
 
 
 class Block(NamedTuple):
-    """Where a block stands in its chunk's file.
+    """Where a block is in its chunk's file.
 
     Attributes:
         bucket: The bucket; None for a block of stray lines.
@@ -36,9 +36,9 @@ class Block(NamedTuple):
         keys_size: Bytes of its keys in the file.
         json_size: Bytes of its JSON in the file, which follow.
         raw_size: Bytes of the JSON.
-        crc: CRC-32 of the JSON as it stands in the file.
+        crc: CRC-32 of the JSON as it is in the file.
         keys_crc: The same of the keys, which are also read alone.
-        packed: 1 if both are compressed, 0 if they stand there as they are.
+        packed: 1 if both are compressed, 0 if they are not.
     """
 
     bucket: int | None
@@ -56,7 +56,7 @@ class BlockWriter:
 
     Args:
         path: The file.
-        room: Bytes that may be written as they are; the rest is compressed.
+        room: Bytes that may be written uncompressed; the rest is compressed.
     """
 
     def __init__(self, path: str, room: int = 0) -> None:
@@ -91,7 +91,7 @@ class BlockWriter:
             self.append(data)
 
     def append(self, data: bytes | bytearray) -> int:
-        """Append bytes as they are, which belong to no block.
+        """Append bytes unchanged, which belong to no block.
 
         Returns:
             Where they start in the file.

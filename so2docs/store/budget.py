@@ -1,4 +1,4 @@
-"""How much of a spill may stand on disk as it is: what the system's cache can hold anyway.
+"""How much of a spill may be on disk uncompressed: what the system's cache can hold anyway.
 
 Compressing the spill takes a quarter of the CPU of a conversion, and saves disk that most of them
 do not need. Beyond the budget it is compressed.
@@ -26,7 +26,7 @@ _UNKNOWN = 512 * 1024 * 1024
 
 
 def default_budget(spare_disk: int) -> int:
-    """Bytes that may stand on disk uncompressed, where nobody says otherwise.
+    """Bytes that may be on disk uncompressed, where nobody says otherwise.
 
     Args:
         spare_disk: Free bytes that are left if all of the spill is compressed.
@@ -39,7 +39,7 @@ def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/c
 
     Args:
         proc: Where Linux tells about its memory, and about this process.
-        cgroups: Where the limits of control groups stand.
+        cgroups: Where the limits of control groups are.
     """
     found = [_of_the_system(proc), *_of_control_groups(proc, cgroups)]
     return min((size for size in found if size is not None), default=_UNKNOWN)
@@ -97,7 +97,7 @@ class Budget:
         self._granted: dict[int, int] = {}
 
     def allow(self, size: int) -> None:
-        """Let so many more bytes stand on disk uncompressed."""
+        """Let so many more bytes stay on disk uncompressed."""
         self._left = max(0, size)
 
     def grant(self, chunk: int, size: int) -> int:

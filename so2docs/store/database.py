@@ -25,7 +25,7 @@ Row = tuple[Any, ...]
 
 
 def checksum(*values: Any) -> int:
-    """CRC-32 of values of JSON types, to keep beside them."""
+    """CRC-32 of values of JSON types, to be kept with them."""
     return crc32(json.dumps(values, default=repr).encode())
 
 
@@ -88,8 +88,8 @@ class StateDatabase:
                 run(_create(name, columns, keys.get(name)))
         elif found != {name: list(columns) for name, columns in self._schema.items()}:
             raise SpillError(
-                f"{self._folder}: the index of the spill is of another program or another version "
-                f"of so2docs; {AGAIN}"
+                f"{self._folder}: the index of the spill was made by another program or "
+                f"another version of so2docs; {AGAIN}"
             )
         if self._connection.in_transaction:
             run("COMMIT")

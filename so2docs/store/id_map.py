@@ -1,7 +1,7 @@
 """A map on disk from ids to 64-bit values: post id -> question id, user id -> place of the user.
 
 Sorted pairs, 16 bytes each, in blocks of 256 with a checksum for each: what it takes depends on how
-many ids there are and not on how far apart they are. First ids and checksums of the blocks stand at
+many ids there are and not on how far apart they are. First ids and checksums of the blocks are at
 the end, with a checksum of their own and the size that the file must have.
 
 Written by one process (`id_runs`), read by many, a block at a time. A reader holds the first ids in
@@ -155,7 +155,7 @@ class IdMap:
 
         Args:
             ids: The ids.
-            values: As many integers; what stays there is of ids that have no value.
+            values: As many integers; ids without a value keep what is there.
         """
         core.find_values(self._firsts, ids, values, self._block)
 

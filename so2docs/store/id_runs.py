@@ -1,7 +1,7 @@
 """Pairs of ids and values in any order -> a map of sorted ones, in bounded memory.
 
 They are sorted in runs, which are merged in the end. The ids of a dump come nearly in order, so
-that most runs are copied as they are.
+that most runs are copied unchanged.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def is_ours(path: Path) -> bool:
 
 
 def clear(folder: Path) -> None:
-    """Delete a spill that nobody uses, and nothing else that may stand in its folder."""
+    """Delete a spill that nobody uses, and nothing else that may be in its folder."""
     if not folder.exists():
         return
     # The index last, so that what a kill leaves is still a spill.

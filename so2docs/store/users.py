@@ -1,7 +1,7 @@
 """Users on disk, read by id: in the workers of both passes.
 
 A range of `Users.xml` becomes a file of short JSON objects, one a line with its checksum, with a
-block of keys at its end that says where each stands. From those keys a map is made, user id ->
+block of keys at its end that says where each is. From those keys a map is made, user id ->
 place, and a user is two small reads away. Only what the documents show is kept, 120 bytes a
 user, so that the table of Stack Overflow's 22 million users fits in the system's cache.
 """
@@ -132,7 +132,7 @@ class Users:
     def get_all(self, user_ids: array[int]) -> list[bytes | None]:
         """The JSON objects of many users, by the compiled core; None for those there are not.
 
-        Read in the order in which they stand, those that are near each other at once.
+        Read in the order in which they are stored, those that are near each other at once.
         """
         places = array("q", [_NOWHERE]) * len(user_ids)
         self._places.replace(user_ids, places)

@@ -61,7 +61,7 @@ def test_missing_index_is_said_and_made(output: Path) -> None:
     index.unlink()
     done = run("show", output, 1)
     assert done.returncode == 0
-    assert done.stderr.startswith(f"so2docs: {output}: there is no index beside it")
+    assert done.stderr.startswith(f"so2docs: {output}: there is no index next to it")
     assert json.loads(done.stdout)["Id"] == 1
     assert index.exists()
     assert run("show", output, 1).stderr == ""

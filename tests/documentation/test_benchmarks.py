@@ -19,7 +19,7 @@ def run(script: str, *arguments: object) -> str:
 
 
 def test_profile_times_every_step(tmp_path: Path) -> None:
-    dump = shutil.copy(SAMPLES / "posts.xml", tmp_path)  # The spill goes beside it.
+    dump = shutil.copy(SAMPLES / "posts.xml", tmp_path)  # The spill goes next to it.
     lines = run("profile_passes.py", dump).splitlines()
     assert [line.split("  ")[0] for line in lines if not line.startswith(" ")] == [
         "first pass",

@@ -1,6 +1,6 @@
 """Folders and globs of outputs in the programs that people read them with.
 
-Several sites, with strays and indexes beside them: each reader finds exactly the report's
+Several sites, with strays and indexes next to them: each reader finds exactly the report's
 questions. Those that are not among the test dependencies run by `make test-datasets`.
 """
 

@@ -93,7 +93,7 @@ def in_a_folder_with_a_7z(folder: Path) -> Path:
 
 
 def in_a_7z_each(folder: Path) -> Path:
-    """As Stack Overflow is published, with another site beside it."""
+    """As Stack Overflow is published, with another site next to it."""
     for name, data in site_files().items():
         seven_zip(folder / f"tea.com-{name.removesuffix('.xml')}.7z", {name: data})
         seven_zip(folder / f"meta.tea.com-{name.removesuffix('.xml')}.7z", {name: b"<rows/>"})
@@ -118,7 +118,7 @@ def compressed(folder: Path) -> Path:
 
 
 def mixed(folder: Path) -> Path:
-    """Plain posts, and plain and packed tables beside them."""
+    """Plain posts, and plain and packed tables next to them."""
     for name, data in site_files().items():
         (folder / name).write_bytes(data)
     seven_zip(folder / "Users.7z", {"Users.xml": (folder / "Users.xml").read_bytes()})
@@ -233,7 +233,7 @@ def test_given_files(pack: Pack, folder: Path, tmp_path: Path) -> None:
     for name, file in FILES.items():
         tables[name] = folder / f"{name}.packed"
         tables[name].write_bytes(pack((SITE / file).read_bytes()))
-    # Another site's comments, which were not given, stand beside the posts.
+    # Another site's comments, which were not given, stand next to the posts.
     shutil.copy(SITE / "Posts.xml", folder)
     (folder / "Comments.xml").write_bytes(b"<comments></comments>")
     output = tmp_path / "questions.jsonl.gz"
@@ -273,7 +273,7 @@ def test_missing_in_an_archive(
     files = site_files()
     del files[FILES[name]]
     archive = pack(folder / "tea.7z", files)
-    # A whole site's archive is of that site: what lies beside it may be of another.
+    # A whole site's archive is of that site: what lies next to it may be of another.
     shutil.copy(SITE / FILES[name], folder)
     problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*{name}=FILE"
     with pytest.raises(so2docs.ArchiveError, match=problem):
@@ -288,7 +288,7 @@ def test_missing_in_an_archive(
 def test_missing_beside_an_archive_of_one_table(folder: Path, tmp_path: Path) -> None:
     posts = in_a_7z_each(folder)
     (folder / "tea.com-PostLinks.7z").unlink()
-    problem = r"Posts\.7z: has no PostLinks\.xml in it, and none stands beside it; it holds Posts"
+    problem = r"Posts\.7z: has no PostLinks\.xml in it, and none is next to it; it holds Posts"
     with pytest.raises(so2docs.ArchiveError, match=problem):
         so2docs.convert(posts, tmp_path / "questions.jsonl.gz", nest="all")
 

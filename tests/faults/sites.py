@@ -56,7 +56,7 @@ def site(folder: Path, size: str, seed: int = 1) -> Path:
 
 @cache
 def packed(folder: Path, size: str, how: str) -> Path:
-    """A site as a file, with its tables beside it or inside; or its folder."""
+    """A site as a file, with its tables next to it or inside; or its folder."""
     unpacked = site(folder, size)
     if how == "folder":
         return unpacked

@@ -1,4 +1,4 @@
-"""`--card` and `so2docs verify`: what stands beside an output is what it says."""
+"""`--card` and `so2docs verify`: what stands next to an output is what it says."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""A second opinion on the tables beside the posts: nested with the standard library, all in memory.
+"""An independent nesting of the other tables: with the standard library, all in memory.
 
 It shares no code with the package, as ``oracle`` does not. As a script it writes the expected files
 of a sample folder: ``PYTHONPATH=tests python -m support.oracle_tables samples/site``.

@@ -1,4 +1,4 @@
-"""What a format has to say, and what it may leave as it is."""
+"""What a format implements, and what has a default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from so2docs.output.segments import Segment
 
 
 class Format:
-    """How documents stand in a file. Workers frame and compress them, the main process the rest.
+    """How a file holds documents. Workers frame and compress; the main process does the rest.
 
     A file is `header`, the documents with `between` between any two of them, and `footer`.
 

@@ -33,7 +33,7 @@ class ObjectColumns:
 
     Attributes:
         names: Its attributes.
-        parts: What it holds beside them.
+        parts: What it holds besides them.
         is_post: Whether it never lacks its `Id` and `Answers`, as far as it has these.
     """
 

@@ -1,7 +1,7 @@
 """One Parquet file from files of one row group each, made apart from each other.
 
-The data of a row group may stand anywhere in a file: only the footer says where. So row groups are
-appended like any other segment, and their descriptions, moved to where they came to stand, make the
+The data of a row group may be anywhere in a file: only the footer says where. So row groups are
+appended like any other segment, and their descriptions, moved to their final offsets, make the
 footer. (Structures and field ids: parquet.thrift of the Parquet format.)
 """
 
@@ -97,7 +97,7 @@ def _metadata(file: bytes) -> tuple[Struct, int]:
 
 
 def _move(group: Struct, distance: int) -> Struct:
-    """The description of a row group that stands so many bytes further on."""
+    """The description of a row group so many bytes further on."""
     found: Struct = []
     for field in group:
         if field.id == _COLUMNS:

@@ -130,7 +130,7 @@ def _question(
     *,
     is_attributed: bool,
 ) -> ObjectColumns:
-    """What a document is; the site stands after the attributes, as in the JSON object."""
+    """What a document is; the site comes after the attributes, as in the JSON object."""
     added = ("Url",) if is_attributed else ()
     question = _post(fields, tables, "", QUESTION_ATTRIBUTES, added)
     names, parts = question.names, question.parts

@@ -61,7 +61,7 @@ class RavenDB(Format):
     """What RavenDB imports: its own export format, documents only.
 
     The importer (StreamSource in RavenDB's source) reads `BuildVersion` first, then a section named
-    `Docs`; a document's id and collection stand in its `@metadata`. 40000 is the first release with
+    `Docs`; a document's id and collection are in its `@metadata`. 40000 is the first release with
     this form of metadata, which every later one reads.
     """
 

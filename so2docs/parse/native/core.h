@@ -145,7 +145,7 @@ static inline int is_digit(Byte byte)
 
 /* ---- values.c: values of attributes to JSON; each reads the quote that ends the value, too ---- */
 
-/* Write a text as it is between the quotes of a JSON string. */
+/* Write a text unchanged between the quotes of a JSON string. */
 Status put_text(Reader *in, Buffer *out);
 
 /* Write a text as a JSON string. */
