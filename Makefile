@@ -56,12 +56,18 @@ fuzz: $(VENV)/installed-test
 	-$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python fuzz/fuzz_convert.py --seconds $(SECONDS)
 
-# Conversions under faults that a seed decides, each run to its end; a finding replays by its seed:
-# make faults ROUNDS=1 SEED=...
+# Conversions under faults that a seed decides, each run to its end, then commands one of whose system
+# calls fails (on Linux, with gcc); a finding replays by its seed: make faults ROUNDS=1 SEED=...
+# EVERY=diff lets each call of that command fail.
 ROUNDS ?= 2000
 SEED ?= 0
 faults: $(VENV)/installed-test
+ifdef EVERY
+	$(BIN)/python tests/faults --every "$(EVERY)"
+else
 	$(BIN)/python tests/faults --rounds $(ROUNDS) --seed $(SEED)
+	$(BIN)/python tests/faults --calls --rounds $(ROUNDS) --seed $(SEED)
+endif
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .

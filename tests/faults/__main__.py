@@ -1,48 +1,95 @@
-"""Rounds of faults: `python tests/faults --seed 0 --rounds 200`."""
+"""Rounds of faults: `python tests/faults --seed 0 --rounds 200`.
+
+A conversion is stopped, starved or damaged at one of its steps. With `--calls`, one system call of
+any command that writes fails, or a signal comes with it; with `--every NAME`, each call of one.
+"""
 
 import argparse
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from faults import calls
+from faults.call_rounds import CallPlan, CallRounds, plan_call
 from faults.disk import small_disk
-from faults.plan import plan_of
+from faults.plan import Plan, plan_of
 from faults.rounds import Rounds
 from faults.verdict import BrokenPromiseError
+from faults.writers import WRITERS
+
+AnyPlan = TypeVar("AnyPlan", Plan, CallPlan)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seed", type=int, default=0, help="of the first round")
     options.add_argument("--rounds", type=int, default=100)
+    options.add_argument("--calls", action="store_true", help="system calls that fail")
+    options.add_argument("--every", choices=WRITERS, help="each call of one command fails")
     options.add_argument("--jobs", type=int, help="only the rounds that have so many")
     options.add_argument("--only", nargs="*", default=[], help="rounds whose plans say all this")
     options.add_argument("--until", help="no more rounds once this has happened or was found")
     options.add_argument("--limit", type=float, default=60, help="seconds before it hangs")
     asked = options.parse_args()
-    plans = [plan_of(seed) for seed in range(asked.seed, asked.seed + asked.rounds)]
+    if asked.calls or asked.every:
+        if not calls.is_supported():
+            sys.exit("no system call can be made to fail here: that takes Linux and gcc")
+        code = calls.rerun_preloaded()
+        sys.exit(_try_calls(asked) if code is None else code)
+    sys.exit(_try_steps(asked))
+
+
+def _try_steps(asked: argparse.Namespace) -> bool:
+    plans = [plan_of(seed) for seed in _seeds(asked)]
     plans = [plan for plan in plans if asked.jobs in (None, plan.scenario.jobs)]
-    plans = [plan for plan in plans if all(words in str(plan) for words in asked.only)]
-    findings, done = 0, 0
     with TemporaryDirectory(prefix="so2docs-faults-") as name, small_disk(Path(name)) as disk:
         rounds = Rounds(Path(name), disk, asked.limit)
-        for plan in plans:
-            done += 1
-            said: list[str] = []
-            try:
-                rounds.run(plan)
-            except BrokenPromiseError as error:
-                findings += 1
-                said = [f"seed {plan.seed}: {error}"]
-                print(*said, *rounds.damaged, plan, sep="\n  ", flush=True)
-            if asked.until is not None and asked.until in " ".join([*said, *rounds.happened]):
-                break
-    for what, count in sorted(rounds.happened.items()):
+        return _run(plans, rounds.run, rounds.happened, lambda: rounds.damaged, asked)
+
+
+def _try_calls(asked: argparse.Namespace) -> bool:
+    with TemporaryDirectory(prefix="so2docs-faults-") as name:
+        rounds = CallRounds(Path(name), calls.open_control(), asked.limit)
+        plans = rounds.every(asked.every) if asked.every else map(plan_call, _seeds(asked))
+        return _run(plans, rounds.run, rounds.happened, lambda: [rounds.hit], asked)
+
+
+def _seeds(asked: argparse.Namespace) -> range:
+    return range(asked.seed, asked.seed + asked.rounds)
+
+
+def _run(
+    plans: Iterable[AnyPlan],
+    run: Callable[[AnyPlan], None],
+    happened: Counter[str],
+    details: Callable[[], list[str]],
+    asked: argparse.Namespace,
+) -> bool:
+    """Run the rounds that are asked for and print what came of them; whether anything was wrong."""
+    findings, done = 0, 0
+    for plan in plans:
+        if not all(words in str(plan) for words in asked.only):
+            continue
+        done += 1
+        said: list[str] = []
+        try:
+            run(plan)
+        except BrokenPromiseError as error:
+            findings += 1
+            where = "every call" if plan.seed is None else f"seed {plan.seed}"
+            said = [f"{where}: {error}"]
+            print(*said, *details(), plan, sep="\n  ", flush=True)
+        if asked.until is not None and asked.until in " ".join([*said, *happened]):
+            break
+    for what, count in sorted(happened.items()):
         print(f"{count:6} {what}")
     print(f"{done} rounds from seed {asked.seed}, {findings} findings")
-    sys.exit(findings > 0)
+    return findings > 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Rounds of faults that a seed decides, and that what they look for is found.
+"""Rounds of faults that a seed decides, and whether they find what they look for.
 
 `SO2DOCS_FAULT_SEED=…` is the seed of the first round; `make faults ROUNDS=… SEED=…` makes more.
 """
@@ -10,6 +10,8 @@ import sys
 import pytest
 from support.places import CHECKOUT
 
+from faults import calls
+from faults.call_rounds import plan_call
 from faults.plan import plan_of
 from faults.verdict import (
     BrokenPromiseError,
@@ -37,6 +39,8 @@ run.plan_of = lambda seed: Plan(
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="asks Linux for processes that stand still"
 )
+
+needs_gcc = pytest.mark.skipif(not calls.is_supported(), reason="needs gcc")
 
 
 def rounds(*options: str, before: str = "") -> subprocess.CompletedProcess[str]:
@@ -88,6 +92,41 @@ def test_a_spill_is_kept_for_when_the_output_of_a_rival_is_gone() -> None:
     assert happens in done.stdout
 
 
+@needs_gcc
+@pytest.mark.long
+def test_nothing_is_wrong_whichever_call_fails() -> None:
+    done = rounds("--calls", "--seed", SEED, "--rounds", "2000" if LONG else "60")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "again: exit 0" in done.stdout
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("command", "call"),
+    [
+        ("serve", "unlink of /old.db.part"),
+        ("sqlite", "open64 of /old.jsonl"),
+        ("diff stdout", "open64 of /.new.jsonl.index"),
+        ("show", "write of /stdout"),
+    ],
+)
+def test_a_call_that_went_wrong_before(command: str, call: str) -> None:
+    done = rounds("--every", command, "--only", call, "fails")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{call.partition(' ')[0]}: exit" in done.stdout
+
+
+@needs_gcc
+def test_a_package_that_ignores_errors_is_found_out() -> None:
+    broken = (
+        "import contextlib, so2docs.output.part_files as files\n"
+        "files.explain_errors = lambda path: contextlib.suppress(OSError)"
+    )
+    done = rounds("--every", "diff", "--only", "rename of", "fails", before=broken)
+    assert done.returncode == 1
+    assert "lost: exit 0 and no c.jsonl.gz" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("check", "words"),
     [
@@ -112,3 +151,4 @@ def test_what_breaks_a_promise_is_seen(check: object, words: str) -> None:
 
 def test_a_seed_decides_all_of_a_round() -> None:
     assert [plan_of(seed) for seed in range(9)] == [plan_of(seed) for seed in range(9)]
+    assert [plan_call(seed) for seed in range(9)] == [plan_call(seed) for seed in range(9)]

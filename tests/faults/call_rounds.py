@@ -1,0 +1,278 @@
+"""A round: a command one of whose system calls goes wrong, and the same command again.
+
+Each call of each command can fail: with an error, by writing less than it was given, or by a signal
+just before or after it. The command then ends with the files of an undisturbed one or with a line
+that says what to do; every file under a final name is whole; and the same command, run again, ends
+with those files and nothing else.
+"""
+
+import errno
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from support.processes import members
+
+from faults.calls import FAIL, NOTHING, SHORT, SIGNAL_AFTER, SIGNAL_BEFORE, Control
+from faults.process import FORK
+from faults.verdict import BrokenPromiseError, Result, check_messages, check_refused
+from faults.writers import WRITERS, Writer, make_inputs, prepare
+from so2docs.__main__ import main
+
+Files = dict[str, bytes]
+
+TEMPORARY = re.compile(r"\.part(\.|$)|\.spill/|\.lock$|so2docs-[0-9a-f]{8}/|^tmp/")
+"""In the names of files that a command may leave when it does not come to its end."""
+
+NOTICES = re.compile(r"making one takes one pass over the file|the index is kept in memory")
+"""In lines that are not errors, whatever comes of the command."""
+
+WRITES = (b"write", b"pwrite", b"copy_file_range")
+
+FAULTS = (
+    (FAIL, errno.EIO),
+    (FAIL, errno.ENOSPC),
+    (FAIL, errno.EDQUOT),
+    (SHORT, 0),
+    (SIGNAL_BEFORE, signal.SIGKILL),
+    (SIGNAL_AFTER, signal.SIGKILL),
+    (SIGNAL_BEFORE, signal.SIGINT),
+    (SIGNAL_AFTER, signal.SIGTERM),
+)
+
+
+@dataclass(frozen=True)
+class CallPlan:
+    """What happens in a round.
+
+    Attributes:
+        seed: Decides the rest; None where every call is tried.
+        writer: Name of the command.
+        share: Which of its calls, as a share of all of them.
+        what: What happens at the call.
+        number: The error or the signal.
+        call: The call, where every one is tried.
+    """
+
+    seed: int | None
+    writer: str
+    share: float
+    what: int
+    number: int
+    call: str = "a call"
+
+    def __str__(self) -> str:
+        happens = {FAIL: "fails", SHORT: "is short", SIGNAL_BEFORE: "comes after a signal"}
+        how = happens.get(self.what, "is followed by a signal")
+        if self.what == FAIL:
+            how += f" with {errno.errorcode[self.number]}"
+        elif self.what != SHORT:
+            how += f", {signal.Signals(self.number).name}"
+        return f"{self.writer}: {self.call} {how}"
+
+
+def plan_call(seed: int) -> CallPlan:
+    """The round of a seed."""
+    rng = random.Random(seed)
+    what, number = rng.choice(FAULTS)
+    return CallPlan(seed, rng.choice(list(WRITERS)), rng.random(), what, number)
+
+
+class CallRounds:
+    """Rounds one after the other.
+
+    Args:
+        folder: Where everything is.
+        control: Decides which call fails.
+        seconds: How long a command may take.
+
+    Attributes:
+        happened: What became of the commands, counted.
+        hit: The call of this round.
+    """
+
+    def __init__(self, folder: Path, control: Control, seconds: float) -> None:
+        self._folder, self._control, self._seconds = folder, control, seconds
+        self._place = folder / "place"
+        self._inputs = folder / "inputs"
+        make_inputs(self._inputs)
+        self._before = files_in(self._inputs)
+        self._undisturbed: dict[str, tuple[Files, list[bytes]]] = {}
+        self._was_killed = False
+        self.happened: Counter[str] = Counter()
+        self.hit = ""
+        control.root = os.fsencode(self._place)
+
+    def every(self, name: str) -> Iterator[CallPlan]:
+        """A plan for each call of a command and each fault."""
+        _, made = self.undisturbed(name)
+        for number, call in enumerate(made):
+            for what, how in FAULTS:
+                if what != SHORT or call.startswith(WRITES):
+                    share = (number + 0.5) / len(made)
+                    text = f"{call.decode(errors='replace')} ({number + 1} of {len(made)})"
+                    yield CallPlan(None, name, share, what, how, text)
+
+    def run(self, plan: CallPlan) -> None:
+        """One round.
+
+        Raises:
+            BrokenPromiseError: What came of it is not as promised.
+        """
+        writer = WRITERS[plan.writer]
+        expected, made = self.undisturbed(plan.writer)
+        call = int(plan.share * len(made))
+        if plan.what == SHORT:  # Only a write can be short: the next one.
+            call = next((n for n in range(call, len(made)) if made[n].startswith(WRITES)), call)
+        self._clear()
+        result = self._command(writer, plan.what, plan.number, call + 1)
+        self.hit = self._calls()[call].decode(errors="replace") if self._was_hit() else "no call"
+        self.happened[f"{self.hit.partition(' of ')[0]}: exit {result.code}"] += 1
+        self._was_killed = result.code == -signal.SIGKILL
+        found = files_in(self._place)
+        self._check(writer, result, found, expected)
+        if result.code == 0 and plan.what not in (SIGNAL_BEFORE, SIGNAL_AFTER):
+            return
+        again = self._command(writer)
+        self.happened[f"again: exit {again.code}"] += 1
+        whole = {name: data for name, data in found.items() if not TEMPORARY.search(name)}
+        if again.code == 1 and "exists" in again.messages and whole == expected:
+            return  # The signal came when all was done.
+        self._check_done(writer, again, files_in(self._place), expected)
+
+    def undisturbed(self, name: str) -> tuple[Files, list[bytes]]:
+        """What a command leaves, and its calls."""
+        if name not in self._undisturbed:
+            self._clear()
+            result = self._command(WRITERS[name])
+            made = self._calls()
+            self._check_done(WRITERS[name], result, files_in(self._place), None)
+            self._undisturbed[name] = files_in(self._place), made
+        return self._undisturbed[name]
+
+    def _calls(self) -> list[bytes]:
+        """The calls of the command that ended last."""
+        return [self._control.calls[number].value for number in range(self._control.count)]
+
+    def _was_hit(self) -> bool:
+        return bool(0 < self._control.target <= self._control.count)
+
+    def _check(self, writer: Writer, result: Result, found: Files, expected: Files) -> None:
+        """Check how a disturbed command ended, and what it left."""
+        if result.code == 0:
+            self._check_done(writer, result, found, expected)
+            return
+        check_messages(without_notices(result), lines=writer.errors)
+        if result.code == 1:
+            check_refused(without_notices(result))
+        if "resume" in result.messages and not writer.words.startswith("convert"):
+            raise BrokenPromiseError(f"advice: nothing resumes: {result.messages}")
+        for name in sorted(found.keys() - expected.keys() - self._before.keys()):
+            if not TEMPORARY.search(name):
+                raise BrokenPromiseError(f"litter: {name} after {result.messages}")
+        for name in sorted(found.keys() & (expected.keys() | self._before.keys())):
+            wholes = expected.get(name), self._before.get(name)
+            is_part = name == "stdout" or name in writer.ignored
+            if not is_part and found[name] not in wholes:
+                raise BrokenPromiseError(f"torn: {name} after {result.messages}")
+        for name in sorted((expected.keys() & self._before.keys()) - found.keys()):
+            raise BrokenPromiseError(f"lost: {name} after {result.messages}")
+
+    def _check_done(
+        self, writer: Writer, result: Result, found: Files, expected: Files | None
+    ) -> None:
+        """Check that a command did all there is to do, and left nothing else."""
+        if result.code != 0:
+            raise BrokenPromiseError(f"again: exit {result.code}: {result.messages}")
+        check_messages(without_notices(result))
+        if expected is None:
+            return
+        is_kept = "kept in memory" in result.messages
+        is_disturbed = "unlink" in self.hit or self._was_killed
+        for name in sorted(expected.keys() | found.keys()):
+            if name.endswith(".lock") and is_disturbed:
+                continue  # Whoever writes next takes it.
+            if name not in found and not (is_kept and name.endswith(".index")):
+                raise BrokenPromiseError(f"lost: exit 0 and no {name}")
+            if name not in expected:
+                raise BrokenPromiseError(f"litter: exit 0 and {name} left")
+            if name in found and found[name] != expected[name] and name not in writer.ignored:
+                raise BrokenPromiseError(f"wrong: exit 0 and other bytes in {name}")
+
+    def _clear(self) -> None:
+        shutil.rmtree(self._place, ignore_errors=True)
+        shutil.copytree(self._inputs, self._place)  # With the times that a spill knows.
+
+    def _command(
+        self, writer: Writer, what: int = NOTHING, number: int = 0, target: int = 0
+    ) -> Result:
+        """Run a command in a process of its own."""
+        control, messages = self._control, self._folder / "messages"
+        control.session = 0
+        control.what, control.number, control.target, control.count = what, number, target, 0
+        control.is_all = number == signal.SIGKILL
+        source = os.devnull if writer.source is None else self._inputs / writer.source
+        stdout = self._place / "stdout" if writer.stdout else self._folder / "stdout"
+        with open(source) as read, open(stdout, "wb") as printed, messages.open("wb") as said:
+            ends = read.fileno(), printed.fileno(), said.fileno()
+            work = partial(_run_command, writer.words.split(), self._place, ends, control)
+            process = FORK.Process(target=work)
+            process.start()
+        pid, deadline = process.pid, time.monotonic() + self._seconds
+        assert pid is not None
+        process.join(self._seconds)
+        while members(pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if left := members(pid):
+            for one in left:
+                with suppress(ProcessLookupError):
+                    os.kill(one, signal.SIGKILL)
+            process.join()
+            raise BrokenPromiseError(f"hang: still running: {left}")
+        control.session = 0
+        assert process.exitcode is not None
+        return Result(process.exitcode, messages.read_text(errors="replace"))
+
+
+def without_notices(result: Result) -> Result:
+    """How a process ended, without the lines that are not errors."""
+    lines = [line for line in result.messages.splitlines() if not NOTICES.search(line)]
+    return Result(result.code, "\n".join(lines))
+
+
+def files_in(folder: Path) -> Files:
+    """All files below a folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _run_command(
+    words: list[str], folder: Path, ends: tuple[int, int, int], control: Control
+) -> None:
+    """In the forked process: be the command."""
+    os.setsid()
+    for to, end in enumerate(ends):
+        os.dup2(end, to)
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(end, mode, closefd=False) for end, mode in enumerate("rww")
+    )
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(folder)
+    tempfile.tempdir = os.environ["TMPDIR"] = os.environ["SQLITE_TMPDIR"] = str(folder / "tmp")
+    prepare()
+    control.session = os.getpid()
+    main(words)

@@ -1,0 +1,68 @@
+"""System calls that fail on purpose, by a library that is preloaded: `calls.c`.
+
+A structure in a file that every process maps says which call fails, and lists the calls. Python has
+to start with the library, which takes the place of functions of the C library.
+"""
+
+import ctypes
+import mmap
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+SOURCE = Path(__file__).with_name("calls.c")
+MOST_CALLS, NAME_BYTES = 1 << 16, 128
+NOTHING, FAIL, SHORT, SIGNAL_BEFORE, SIGNAL_AFTER = range(5)
+"""What happens at a call."""
+
+_VARIABLE = "SO2DOCS_CALLS"
+
+
+class Control(ctypes.Structure):
+    """`struct control` of `calls.c`."""
+
+    _fields_ = (
+        ("session", ctypes.c_int32),
+        ("what", ctypes.c_int32),
+        ("number", ctypes.c_int32),
+        ("is_all", ctypes.c_int32),
+        ("target", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("root", ctypes.c_char * 1024),
+        ("calls", (ctypes.c_char * NAME_BYTES) * MOST_CALLS),
+    )
+
+
+def is_supported() -> bool:
+    """Whether the library can be compiled and preloaded here."""
+    return sys.platform == "linux" and shutil.which("gcc") is not None
+
+
+def rerun_preloaded() -> int | None:
+    """Run Python again with the library; the exit code, or None if it has the library already.
+
+    Hashes of texts are fixed, too, since sets are walked in their order.
+    """
+    if _VARIABLE in os.environ:
+        return None
+    with TemporaryDirectory(prefix="so2docs-calls-") as name:
+        folder = Path(name)
+        library = folder / "calls.so"
+        compiler = ["gcc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", str(SOURCE), "-ldl"]
+        subprocess.run([*compiler, "-o", str(library)], check=True)
+        with (folder / "control").open("wb") as file:
+            file.truncate(ctypes.sizeof(Control))
+        environment = {_VARIABLE: str(folder / "control"), "PYTHONHASHSEED": "0"}
+        preloaded = {**os.environ, **environment, "LD_PRELOAD": str(library)}
+        return subprocess.run(
+            [sys.executable, *sys.orig_argv[1:]], env=preloaded, check=False
+        ).returncode
+
+
+def open_control() -> Control:
+    """What this process and its children share with the library."""
+    with open(os.environ[_VARIABLE], "r+b") as file:
+        return Control.from_buffer(mmap.mmap(file.fileno(), 0))

@@ -1,0 +1,98 @@
+"""Every command that writes, as it is run when one of its system calls fails."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.dumps import question, row, write_dump
+
+import so2docs
+from faults import sites
+from so2docs.serve import server
+from so2docs.statistics.html import as_page
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A command.
+
+    Attributes:
+        words: After `so2docs`.
+        stdout: Whether its standard output is a file that it writes.
+        source: A file that it reads as standard input.
+        ignored: Files of which only the names are compared: their contents have times.
+        errors: How many lines its errors may have.
+    """
+
+    words: str
+    stdout: bool = False
+    source: str | None = None
+    ignored: tuple[str, ...] = ()
+    errors: int = 1
+
+
+WRITERS = {
+    "convert": Writer("convert Posts.xml q.jsonl.gz -q -j 1"),
+    "tables": Writer("convert site q.jsonl.zst --with all -q -j 1 --work-dir work"),
+    "workers": Writer("convert site q.jsonl -q -j 2"),
+    "forced": Writer("convert Posts.xml former.jsonl --force -q -j 1"),
+    "split": Writer("convert Posts.xml q.jsonl --split-files 3 -q -j 1"),
+    "forced split": Writer("convert Posts.xml parts.jsonl --split-files 2 --force -q -j 1"),
+    "parquet": Writer("convert Posts.xml q.parquet -q -j 1"),
+    "json": Writer("convert Posts.xml q.json.gz -q -j 1"),
+    "card": Writer("convert Posts.xml q.jsonl --card --report r.json -q -j 1", ignored=("r.json",)),
+    "beir": Writer("convert site set --recipe beir -q -j 1"),
+    "several": Writer(
+        "convert site Other.xml --output-dir out --report r.json -q -j 1",
+        ignored=("r.json",),
+        errors=2,
+    ),
+    "stdout": Writer("convert Posts.xml - -q -j 1 --work-dir work", stdout=True),
+    "stdin": Writer("convert - q.jsonl -q -j 1", source="Posts.xml"),
+    "diff": Writer("diff old.jsonl new.jsonl c.jsonl.gz -q"),
+    "forced diff": Writer("diff old.jsonl new.jsonl former.jsonl --force -q"),
+    "documents": Writer("diff old.jsonl new.jsonl c.jsonl --format jsonl --deleted d.jsonl -q"),
+    "dumps": Writer("diff Posts.xml Other.xml c.jsonl -q -j 1 --work-dir work"),
+    "diff stdout": Writer("diff old.jsonl new.jsonl -q", stdout=True),
+    "patch": Writer("patch old.jsonl changes.jsonl p.jsonl.zst -q"),
+    "forced patch": Writer("patch old.jsonl changes.jsonl former.jsonl --force -q"),
+    "sqlite": Writer("sqlite old.jsonl q.db -q"),
+    "forced sqlite": Writer("sqlite old.jsonl former.db --force -q"),
+    "sqlite of a dump": Writer("sqlite site q.db --with all -q -j 1"),
+    "serve": Writer("serve old.jsonl --port 0 -q"),
+    "page": Writer("stats old.jsonl --html page.html -q -j 1"),
+    "forced page": Writer("stats old.jsonl --html former.html -q -j 1"),
+    "index": Writer("stats bare.jsonl --json -q -j 1", stdout=True),
+    "show": Writer("show bare.jsonl 1 --json", stdout=True),
+    "inspect": Writer("inspect site -q -j 1 --json --work-dir work", stdout=True),
+    "schema": Writer("schema --with all", stdout=True),
+    "completion": Writer("completion bash", stdout=True),
+}
+
+
+def make_inputs(folder: Path) -> None:
+    """What the commands read, and what some of them replace."""
+    for made in (folder, folder / "work", folder / "tmp"):
+        made.mkdir()
+    (folder.with_name("sites")).mkdir()
+    shutil.copytree(sites.site(folder.with_name("sites"), "small"), folder / "site")
+    for name, output, count in (("Posts", "old", 120), ("Other", "new", 150)):
+        posts = [
+            question(n, Title=f"{name} {n % 7}", Body="b" * (n % 90), CreationDate="2019-03-01")
+            for n in range(1, count)
+        ]
+        posts += [row(Id=count + n, PostTypeId=2, ParentId=10**6) for n in range(3)]
+        dump = write_dump(folder / f"{name}.xml", *posts)
+        so2docs.convert(dump, folder / f"{output}.jsonl", jobs=1)
+    so2docs.convert(folder / "Other.xml", folder / "former.jsonl", jobs=1)
+    so2docs.convert(folder / "Other.xml", folder / "parts.jsonl", jobs=1, split_files=3)
+    shutil.copy(folder / "old.jsonl", folder / "bare.jsonl")
+    so2docs.diff(folder / "old.jsonl", folder / "new.jsonl").write(folder / "changes.jsonl")
+    so2docs.to_sqlite(folder / "new.jsonl", folder / "former.db")
+    page = as_page(so2docs.stats(folder / "new.jsonl", jobs=1))
+    (folder / "former.html").write_text(page, encoding="utf-8")
+
+
+def prepare() -> None:
+    """In the process of the command: let the server end as soon as it would serve."""
+    server.run = lambda *given: None
