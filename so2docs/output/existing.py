@@ -48,12 +48,17 @@ def read_provenance(path: str) -> Provenance | None:
     except (FileNotFoundError, IsADirectoryError):
         return None
     except (OSError, index.UnreadableIndexError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise OutputError(
-            f"{path}: how it was made cannot be read: {reason}; fix this, then run the same "
-            "command again"
-        ) from error
+        raise unreadable_record(path, error) from error
     return load(data) if data else None
+
+
+def unreadable_record(path: str, error: OSError | index.UnreadableIndexError) -> OutputError:
+    """The error where it cannot be read how an output was made."""
+    reason = error.strerror if isinstance(error, OSError) else error
+    return OutputError(
+        f"{path}: how it was made cannot be read: {reason}; fix this, then run the same command "
+        "again"
+    )
 
 
 def refuse_existing(names: OutputPaths, asked: Provenance, *, force: bool) -> None:

@@ -18,6 +18,7 @@ from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DocumentNotFoundError, OutputError
 from so2docs.options.choices import Compression
 from so2docs.output import index
+from so2docs.output.existing import unreadable_record
 from so2docs.output.index import (
     Entry,
     Index,
@@ -52,6 +53,7 @@ class Collection:
         """As `so2docs.open`."""
         self.path = path
         self._reader = SegmentReader(path)
+        self._unreadable: UnreadableIndexError | None = None
         try:
             self.index = self._load(progress=progress)
         except BaseException:
@@ -67,7 +69,8 @@ class Collection:
             return self._fitting()
         except UnusableIndexError as error:
             reason = str(error)
-            can_be_replaced = not isinstance(error, UnreadableIndexError)
+            if isinstance(error, UnreadableIndexError):
+                self._unreadable = error
         try:
             data = build(self.path, self._reader.file, reason, progress=progress)
         except OSError as error:
@@ -75,7 +78,7 @@ class Collection:
         if self._reader.is_replaced():
             raise replaced_error(self.path)
         # The record of how the output was made is only in the index that cannot be read.
-        if not (can_be_replaced and index.save(self.path, data)):
+        if self._unreadable or not index.save(self.path, data):
             log.warning(
                 "%s: cannot be written; the index is kept in memory", index.index_path(self.path)
             )
@@ -93,7 +96,13 @@ class Collection:
 
     @property
     def made(self) -> Provenance | None:
-        """How the output was made; None if it does not say, as outputs of other programs."""
+        """How the output was made; None if it does not say, as outputs of other programs.
+
+        Raises:
+            OutputError: That cannot be read.
+        """
+        if self._unreadable is not None:
+            raise unreadable_record(self.path, self._unreadable)
         return load_provenance(self.index.record) if self.index.record else None
 
     def close(self) -> None:

@@ -177,6 +177,7 @@ def test_an_index_that_cannot_be_read(tmp_path: Path) -> None:
     for command in (
         ["sqlite", output, tmp_path / "q.db"],
         ["convert", SAMPLES / "posts.xml", output],
+        ["diff", output, output, tmp_path / "c.jsonl"],
     ):
         done = run(*command)
         assert done.returncode == 1
