@@ -115,7 +115,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def session() -> Iterator[Any]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session of Spark on two cores of this machine."""
     from support.spark_cluster import SHORT_LIVED
 
@@ -125,6 +125,7 @@ def session() -> Iterator[Any]:
     os.environ["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), os.environ.get("PYTHONPATH", "")])
     settings = (
         "spark.ui.enabled=false",
+        f"spark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse')}",
         "spark.driver.memory=512m",
         f"spark.driver.extraJavaOptions={SHORT_LIVED}",
     )

@@ -78,7 +78,7 @@ def test_every_part_file_is_whole(
         session, dump, tmp_path / "out", format=name, compression=compression, level=9
     )
     form = {"format": name, "compression": compression}
-    plain = tmp_path / f"plain{output_suffix(name, compression)}"
+    plain = tmp_path / f"plain{output_suffix(form)}"
     so2docs.convert(dump, plain, jobs=1, level=9, **form)
     read = READERS[name][1]
     files = sorted((tmp_path / "out" / "wide").glob("part-*"))
