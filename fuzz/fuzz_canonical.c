@@ -1,4 +1,4 @@
-/* Fuzzing of `canonical.c` and `values.c` alone (`make fuzz-core`); and every seed cut at every byte
+/* Fuzzing of `canonical.c`, `columns.c` and `values.c` alone (`make fuzz-core`); and every seed cut at every byte
    and with every request for memory refused in turn (`make sanitize`, with REPLAY), which prints a
    checksum of all that came out: it is the same whichever way blocks are copied.
 
@@ -20,6 +20,7 @@ static void *failing_realloc(void *bytes, size_t size)
 #define realloc failing_realloc
 #define FIRST_CAPACITY ((size_t)32) /* Memory grows often. */
 #include "../so2docs/parse/native/canonical.c"
+#include "../so2docs/parse/native/columns.c"
 #include "../so2docs/parse/native/values.c"
 
 static void require(int condition, const char *what)
@@ -66,6 +67,49 @@ static void check(const Posts *posts)
     require((posts->table == VOTE ? votes : rows) == posts->rows, "all rows are accounted for");
 }
 
+/* What the buffers of every column must be. */
+static void check_columns(const Columns *columns)
+{
+    for (size_t i = 0; i < columns->count; i++) {
+        const Column *column = &columns->columns[i];
+        size_t texts = column->kind == TAGS_COLUMN ? column->tags : column->rows;
+        require(column->rows == columns->rows, "a column has all rows");
+        require(column->nulls <= column->rows, "nulls are rows");
+        require(column->valid.size == (column->rows + 7) / 8, "every row has its bit");
+        if (has_text(column) || column->kind == TAGS_COLUMN) {
+            int32_t last;
+            require(column->offsets.size == 4 * (texts + 1), "every text has its offset");
+            memcpy(&last, column->offsets.bytes + 4 * texts, sizeof last);
+            require((size_t)last == column->values.size, "all bytes belong to a text");
+        } else {
+            size_t size = column->kind == BOOLEAN_COLUMN ? (column->rows + 7) / 8 : 8 * column->rows;
+            require(column->values.size == size, "every row has its value");
+        }
+        add_to_checksum(&column->valid);
+        add_to_checksum(&column->values);
+        add_to_checksum(&column->offsets);
+        add_to_checksum(&column->lists);
+    }
+}
+
+#define COLUMN(text, of) {.name = text, .name_size = sizeof text - 1, .kind = of}
+
+static void fill(const uint8_t *data, size_t size)
+{
+    Column some[] = {
+        COLUMN("Id", INTEGER_COLUMN),         COLUMN("Body", TEXT_COLUMN),
+        COLUMN("CreationDate", DATE_COLUMN),  COLUMN("Score", INTEGER_COLUMN),
+        COLUMN("TagBased", BOOLEAN_COLUMN),   COLUMN("Tags", TAGS_COLUMN),
+        COLUMN("Other", OTHER_COLUMN),
+    };
+    Columns columns = {.columns = some, .count = sizeof some / sizeof some[0]};
+    requests_until_failure = data[0];
+    if (fill_columns((const char *)data + 1, size - 1, &columns) == OK) {
+        check_columns(&columns);
+    }
+    free_columns(&columns);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) {
@@ -82,6 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         free_posts(&posts);
     }
+    fill(data, size);
     return 0;
 }
 

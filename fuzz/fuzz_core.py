@@ -8,7 +8,7 @@ others are, so that many inputs get past the start of a row.
 import sys
 
 import atheris
-from support.twins import ROWS, is_taken, is_taken_of
+from support.twins import ROWS, is_taken, is_taken_in_columns, is_taken_of
 
 FORMS = [
     b"%s",
@@ -32,6 +32,8 @@ def check(data: bytes) -> None:
     rows = form % data[1:]
     for table in ROWS:
         is_taken_of(table, rows)
+    for table in ("posts", "badges", "tags"):
+        is_taken_in_columns(table, rows)
     if is_taken(rows):
         taken += 1
     else:

@@ -46,6 +46,24 @@ def read_table(data: bytes, table: int) -> tuple[int, int | None, bytes, bytes] 
         canonical.
     """
 
+def read_columns(
+    data: bytes, names: tuple[bytes, ...], kinds: bytes
+) -> tuple[int, int | None, list[tuple[int, bytes, bytes, bytes, bytes]]] | None:
+    """Turn a slice of rows of any table into columns, as `rows.parse` and `flat.rows` do.
+
+    Args:
+        data: The slice.
+        names: Names of the columns; the first is that of an integer that every row has, the last
+            is for all other attributes.
+        kinds: What each holds: 0 text, 1 integers, 2 dates, 3 booleans, 4 tags, 5 other attributes
+            as the text of a JSON object.
+
+    Returns:
+        The number of rows, the first value of the last one, and of each column the number of nulls
+        and its buffers in the layout of Arrow: validity, values, offsets, offsets of lists; or None
+        if a row is not canonical.
+    """
+
 def file_records(
     keys: bytes,
     json: bytes,

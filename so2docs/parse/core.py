@@ -147,6 +147,13 @@ def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None
     return _read_table(data, table.kind)
 
 
+def read_columns(
+    data: bytes, names: tuple[bytes, ...], kinds: bytes
+) -> tuple[int, int | None, list[tuple[int, bytes, bytes, bytes, bytes]]] | None:
+    """Turn a slice of any table into columns; see `_core.read_columns`."""
+    return _core.read_columns(data, names, kinds)
+
+
 def file_records(
     slices: Iterable[tuple[bytes, bytes]],
     found: Posts,

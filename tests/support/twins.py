@@ -12,10 +12,12 @@ from pathlib import Path
 import orjson
 
 from so2docs.dump.dump import open_dump
+from so2docs.flat.columns import TableColumns
+from so2docs.flat.rows import why_stray
 from so2docs.parse import core, posts, rows, table_rows
 from so2docs.parse.keys import KEY
 from so2docs.parse.posts import Posts
-from so2docs.schema import RESERVED, TABLES, USER_ATTRIBUTES
+from so2docs.schema import DUMP, RESERVED, TABLES, USER_ATTRIBUTES
 from support.places import SAMPLES
 
 ROW = '<row Id="7" PostTypeId="1" %s />'
@@ -222,6 +224,75 @@ def is_taken_of(table: str, data: bytes) -> bool:
     return True
 
 
+def is_taken_in_columns(table: str, data: bytes) -> bool:
+    """Whether the compiled core makes columns of a slice; asserts that they are the reference's."""
+    columns = TableColumns(DUMP[table])
+    done = columns.compiled(data)
+    if done is None:
+        return False
+    batch, last_id = done
+    batch.validate(full=True)
+    (part,) = rows.parse(data)
+    assert isinstance(part, rows.Rows), data
+    assert not any(why_stray(row, "Id", "row") for row in part.rows), data
+    assert batch.num_rows == len(part.rows), data
+    if part.rows:
+        assert batch.equals(columns.of_rows(part.rows)), data
+        assert last_id == rows.row_id(part.rows[-1]), data
+    return True
+
+
+COLUMNS_TAKEN = [
+    *(
+        f'CreationDate="{date}" Date="{date}"'
+        for date in (
+            "2008-07-31T21:42:52.667",
+            "2000-02-29T23:59:59",
+            "1969-12-31T23:59:59.9",
+            "0001-01-01T00:00:00.01",
+            "9999-12-31T23:59:59.999",
+            "2100-02-28T00:00:00.000",
+        )
+    ),
+    'TagBased="True" IsRequired="False" IsModeratorOnly="True"',
+    'New="&quot;&#xA;\\é" New2="" Tags="&lt;a&gt;&lt;b&gt;" Reputation="-12"',
+    'Name="" Tags="" Text="&quot;&#xA;&#xD;&#x9; \\ é 😀&amp;"',
+]
+"""Attributes that the compiled core makes columns of."""
+
+COLUMNS_LEFT = [
+    *(
+        f'CreationDate="{date}"'
+        for date in (
+            "",
+            "2008-07-31",
+            "2008-07-31 21:42:52",
+            "2008-07-31T21:42:52.",
+            "2008-07-31T21:42:52.6670",
+            "2008-07-31T21:42:52Z",
+            "2008-02-30T21:42:52",
+            "2100-02-29T00:00:00",
+            "2008-13-01T21:42:52",
+            "2008-00-01T21:42:52",
+            "2008-01-00T21:42:52",
+            "2008-01-01T24:00:00",
+            "2008-01-01T23:60:00",
+            "2008-01-01T23:59:60",
+            "0000-01-01T00:00:00",
+            "+008-01-01T00:00:00",
+            "2008-01-01T00:00:00,5",
+            "\uff12008-01-01T00:00:00",
+        )
+    ),
+    *(f'TagBased="{text}"' for text in ("", "true", "TRUE", "1", "Truer", "True ")),
+    'Score="1.5"',
+    'Score="99999999999999999999"',
+    'New="1" New="2"',
+    'Score="1" Score="2"',
+]
+"""Attributes of posts or badges that are left to the reference."""
+
+
 def write_seeds(folder: Path) -> None:
     """One file for each input of the tests and each row of the samples.
 
@@ -235,6 +306,8 @@ def write_seeds(folder: Path) -> None:
         seeds += [b"\0" + data[:4096], *(b"\0" + row for row in data.splitlines())]
     for form in ROWS.values():
         seeds += [b"\0" + (form % attributes).encode() for attributes in TABLE_TAKEN]
+    for attributes in COLUMNS_TAKEN + COLUMNS_LEFT:
+        seeds.append(b"\0" + f'<row Id="7" {attributes} />'.encode())
     folder.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds):
         (folder / f"seed-{number}").write_bytes(seed)

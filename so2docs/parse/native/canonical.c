@@ -27,9 +27,6 @@
 
 #include <stdio.h>
 
-#define MOST_ATTRIBUTES 64  /* Of a row: 22 are known. */
-#define MOST_NAME_BYTES 256 /* libxml2 has limits too, of 50,000 and more. */
-
 /* What an attribute is, by its name. Those before OTHER_NUMBER are kept. */
 typedef enum {
     ID,
@@ -46,11 +43,6 @@ typedef enum {
     LEFT_OUT,
     TEXT
 } Meaning;
-
-typedef struct {
-    const Byte *at;
-    size_t size;
-} Name;
 
 /* The row that is being read. */
 typedef struct {
@@ -142,29 +134,12 @@ static inline Meaning meaning_in_table(Name name, Kind table)
     return IS_ALL(name, "User") ? RESERVED : TEXT;
 }
 
-/* Read a name, the equals sign and the opening quote. */
-static inline Status read_name(Reader *in, Name *name)
-{
-    name->at = in->at;
-    if (in->at == in->end || !is_name_start(*in->at)) {
-        return FALLBACK;
-    }
-    while (in->at < in->end
-           && (is_name_start(*in->at) || is_digit(*in->at) || *in->at == '.' || *in->at == '-')) {
-        in->at++;
-    }
-    name->size = (size_t)(in->at - name->at);
-    int is_xml = name->size >= 3 && (name->at[0] | 0x20) == 'x' && (name->at[1] | 0x20) == 'm'
-                 && (name->at[2] | 0x20) == 'l';
-    return !is_xml && SKIP(in, "=\"") ? OK : FALLBACK;
-}
-
 /* Keep a name, unless the row has it already. */
 static inline Status add_name(Row *row, Name name)
 {
     Byte first = name.at[0], last = name.at[name.size - 1];
     uint64_t hash = (uint64_t)1 << ((first * 5u + last * 7u + name.size * 11u) % 64);
-    if (row->count == MOST_ATTRIBUTES || name.size > MOST_NAME_BYTES) {
+    if (row->count == MOST_ATTRIBUTES) {
         return FALLBACK;
     }
     for (size_t i = 0; (row->hashes & hash) && i < row->count; i++) {

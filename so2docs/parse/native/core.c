@@ -230,6 +230,82 @@ static PyObject *read_table(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *bytes_of(const Buffer *buffer)
+{
+    return PyBytes_FromStringAndSize(buffer->size ? buffer->bytes : "", (Py_ssize_t)buffer->size);
+}
+
+/* `(nulls, valid, values, offsets, lists)` of each column. */
+static PyObject *list_columns(const Columns *columns)
+{
+    PyObject *result = PyList_New((Py_ssize_t)columns->count);
+    for (size_t i = 0; result != NULL && i < columns->count; i++) {
+        const Column *column = &columns->columns[i];
+        PyObject *parts = Py_BuildValue("(nNNNN)", (Py_ssize_t)column->nulls,
+                                        bytes_of(&column->valid), bytes_of(&column->values),
+                                        bytes_of(&column->offsets), bytes_of(&column->lists));
+        if (parts == NULL || PyList_SetItem(result, (Py_ssize_t)i, parts) < 0) {
+            Py_CLEAR(result);
+        }
+    }
+    return result;
+}
+
+static PyObject *read_columns(PyObject *module, PyObject *args)
+{
+    PyObject *data, *names, *result = NULL;
+    Columns columns = {0};
+    const char *kinds;
+    char *bytes;
+    Py_ssize_t size, kinds_size;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "SO!y#:read_columns", &data, &PyTuple_Type, &names, &kinds,
+                          &kinds_size)
+        || PyBytes_AsStringAndSize(data, &bytes, &size) < 0) {
+        return NULL;
+    }
+    Py_ssize_t count = PyTuple_Size(names);
+    if (count != kinds_size || count < 2 || kinds[count - 1] != OTHER_COLUMN) {
+        PyErr_SetString(PyExc_ValueError, "there must be a kind for each name, the last one other");
+        return NULL;
+    }
+    columns.columns = PyMem_Calloc((size_t)count, sizeof(Column));
+    if (columns.columns == NULL) {
+        return PyErr_NoMemory();
+    }
+    columns.count = (size_t)count;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        char *name;
+        Py_ssize_t name_size;
+        if (PyBytes_AsStringAndSize(PyTuple_GetItem(names, i), &name, &name_size) < 0) {
+            PyMem_Free(columns.columns);
+            return NULL;
+        }
+        columns.columns[i].name = name;
+        columns.columns[i].name_size = (size_t)name_size;
+        columns.columns[i].kind = (ColumnKind)kinds[i];
+    }
+    Status status = fill_columns(bytes, (size_t)size, &columns);
+    if (status == FALLBACK) {
+        result = Py_NewRef(Py_None);
+    } else if (status == NO_MEMORY) {
+        PyErr_NoMemory();
+    } else {
+        PyObject *last_id = columns.rows == 0 ? Py_NewRef(Py_None)
+                                              : PyLong_FromLongLong((long long)columns.last_id);
+        PyObject *list = list_columns(&columns);
+        if (last_id != NULL && list != NULL) {
+            result = Py_BuildValue("(nNN)", (Py_ssize_t)columns.rows, last_id, list);
+        } else {
+            Py_XDECREF(last_id);
+            Py_XDECREF(list);
+        }
+    }
+    free_columns(&columns);
+    PyMem_Free(columns.columns);
+    return result;
+}
+
 /* Whether keys belong to that much JSON, and have a question id each. */
 static int are_whole(const Posts *posts, Py_ssize_t questions_size)
 {
@@ -286,6 +362,7 @@ static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, NULL},
     {"count_lines", count_lines, METH_O, NULL},
     {"read_table", read_table, METH_VARARGS, NULL},
+    {"read_columns", read_columns, METH_VARARGS, NULL},
     {"file_records", file_records, METH_VARARGS, NULL},
     {"find_values", find_values, METH_VARARGS, NULL},
     {"select_records", select_records, METH_VARARGS, NULL},

@@ -143,13 +143,46 @@ static inline int is_digit(Byte byte)
     return (Byte)(byte - '0') < 10;
 }
 
-/* ---- values.c: values of attributes to JSON; each reads the quote that ends the value, too ---- */
+/* ---- Names of attributes ---- */
+
+#define MOST_ATTRIBUTES 64  /* Of a row: 22 are known. */
+#define MOST_NAME_BYTES 256 /* libxml2 has limits too, of 50,000 and more. */
+
+typedef struct {
+    const Byte *at;
+    size_t size;
+} Name;
+
+/* Read a name, the equals sign and the opening quote. */
+static inline Status read_name(Reader *in, Name *name)
+{
+    name->at = in->at;
+    if (in->at == in->end || !is_name_start(*in->at)) {
+        return FALLBACK;
+    }
+    while (in->at < in->end
+           && (is_name_start(*in->at) || is_digit(*in->at) || *in->at == '.' || *in->at == '-')) {
+        in->at++;
+    }
+    name->size = (size_t)(in->at - name->at);
+    int is_xml = name->size >= 3 && (name->at[0] | 0x20) == 'x' && (name->at[1] | 0x20) == 'm'
+                 && (name->at[2] | 0x20) == 'l';
+    return !is_xml && name->size <= MOST_NAME_BYTES && SKIP(in, "=\"") ? OK : FALLBACK;
+}
+
+/* ---- values.c: values of attributes; each reads the quote that ends the value, too ---- */
 
 /* Write a text unchanged between the quotes of a JSON string. */
 Status put_text(Reader *in, Buffer *out);
 
+/* Write a text as UTF-8, with nothing escaped. */
+Status put_utf8(Reader *in, Buffer *out);
+
 /* Write a text as a JSON string. */
 Status put_string(Reader *in, Buffer *out);
+
+/* Read a canonical number. */
+Status read_number(Reader *in, int64_t *number);
 
 /* Write a canonical number. */
 Status put_number(Reader *in, Buffer *out, int64_t *number);
@@ -189,6 +222,36 @@ typedef struct {
 Status convert_rows(const char *slice, size_t size, Posts *posts);
 
 void free_posts(Posts *posts);
+
+/* ---- columns.c: rows to columns ---- */
+
+/* What a column holds; the caller's numbers. */
+typedef enum { TEXT_COLUMN, INTEGER_COLUMN, DATE_COLUMN, BOOLEAN_COLUMN, TAGS_COLUMN, OTHER_COLUMN } ColumnKind;
+
+/* A column in the layout of Arrow: bits of the rows that have a value, and by kind 64-bit integers,
+   milliseconds since 1970, bits, or 32-bit offsets and bytes. Tags are lists: `lists` has the offsets
+   into `offsets`. */
+typedef struct {
+    const char *name;
+    size_t name_size;
+    ColumnKind kind;
+    size_t rows, nulls, tags; /* So far. */
+    Buffer valid, values, offsets, lists;
+} Column;
+
+/* What the rows of a slice became; all but the columns' names and kinds zero at the start. The last
+   column is the one for other attributes. */
+typedef struct {
+    Column *columns;
+    size_t count, rows;
+    int64_t last_id;
+    Buffer text; /* Of one `Tags`, before it is split. */
+} Columns;
+
+/* Turn a slice of whole rows into columns. Unless it is OK, `columns` can only be freed. */
+Status fill_columns(const char *slice, size_t size, Columns *columns);
+
+void free_columns(Columns *columns);
 
 #ifdef Py_PYTHON_H
 

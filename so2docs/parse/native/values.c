@@ -1,4 +1,4 @@
-/* Values of attributes -> JSON: text, numbers and tags.
+/* Values of attributes -> JSON, or UTF-8 as it is: text, numbers and tags.
 
    Most of a dump is text without anything special in it, which is copied in blocks. */
 
@@ -15,6 +15,15 @@
 #endif
 
 #define MOST_DIGITS 18 /* Of a number: always fits 64 bits. */
+
+/* The form in which text is written. The compiler makes a copy of each function for each form. */
+typedef enum { JSON, UTF8 } Form;
+
+#if defined(__GNUC__)
+#define IN_EACH_FORM static inline __attribute__((always_inline))
+#else
+#define IN_EACH_FORM static inline
+#endif
 #define BLOCK 16       /* Bytes that are copied at a time. */
 
 /* ---- Characters that XML 1.0 allows ([2] Char), as UTF-8 and as references ---- */
@@ -55,10 +64,10 @@ static int is_allowed(uint32_t code)
            || (0xE000 <= code && code <= 0xFFFD) || (0x10000 <= code && code <= 0x10FFFF);
 }
 
-/* Write an allowed character in the form of a JSON string. */
-static Status put_character(Buffer *out, uint32_t code)
+/* Write an allowed character. */
+static Status put_character(Buffer *out, uint32_t code, Form form)
 {
-    switch (code) {
+    switch (form == JSON ? code : 0) {
     case '"':
         return PUT_LITERAL(out, "\\\"");
     case '\\':
@@ -103,7 +112,7 @@ static inline int digit_value(Byte byte, uint32_t base)
 }
 
 /* What follows `&#`. */
-static Status put_numeric_reference(Reader *in, Buffer *out)
+static Status put_numeric_reference(Reader *in, Buffer *out, Form form)
 {
     uint32_t base = SKIP(in, "x") ? 16 : 10, code = 0;
     const Byte *digits = in->at;
@@ -115,11 +124,11 @@ static Status put_numeric_reference(Reader *in, Buffer *out)
     if (in->at == digits || !SKIP(in, ";") || !is_allowed(code)) {
         return FALLBACK;
     }
-    return put_character(out, code);
+    return put_character(out, code, form);
 }
 
 /* A reference; those that dumps use most come first. */
-static inline Status put_reference(Reader *in, Buffer *out)
+IN_EACH_FORM Status put_reference(Reader *in, Buffer *out, Form form)
 {
     if (SKIP(in, "&lt;")) {
         return PUT_LITERAL(out, "<");
@@ -128,10 +137,10 @@ static inline Status put_reference(Reader *in, Buffer *out)
         return PUT_LITERAL(out, ">");
     }
     if (SKIP(in, "&#xA;")) {
-        return PUT_LITERAL(out, "\\n");
+        return form == JSON ? PUT_LITERAL(out, "\\n") : PUT_LITERAL(out, "\n");
     }
     if (SKIP(in, "&quot;")) {
-        return PUT_LITERAL(out, "\\\"");
+        return form == JSON ? PUT_LITERAL(out, "\\\"") : PUT_LITERAL(out, "\"");
     }
     if (SKIP(in, "&amp;")) {
         return PUT_LITERAL(out, "&");
@@ -139,7 +148,7 @@ static inline Status put_reference(Reader *in, Buffer *out)
     if (SKIP(in, "&apos;")) {
         return PUT_LITERAL(out, "'");
     }
-    return SKIP(in, "&#") ? put_numeric_reference(in, out) : FALLBACK;
+    return SKIP(in, "&#") ? put_numeric_reference(in, out, form) : FALLBACK;
 }
 
 /* ---- Text ---- */
@@ -254,8 +263,8 @@ static inline Status put_plain(Reader *in, Buffer *out)
     return OK;
 }
 
-/* Write a value in the form of a JSON string, without quotes; read the quote that ends it. */
-Status put_text(Reader *in, Buffer *out)
+/* Write a value without quotes; read the quote that ends it. */
+IN_EACH_FORM Status put_value(Reader *in, Buffer *out, Form form)
 {
     for (;;) {
         TRY(put_plain(in, out));
@@ -266,15 +275,25 @@ Status put_text(Reader *in, Buffer *out)
             return OK;
         }
         if (*in->at == '&') {
-            TRY(put_reference(in, out));
+            TRY(put_reference(in, out, form));
         } else if (*in->at >= 0x80) {
             TRY(put_sequences(in, out));
         } else if (SKIP(in, "\\")) {
-            TRY(PUT_LITERAL(out, "\\\\"));
+            TRY(form == JSON ? PUT_LITERAL(out, "\\\\") : PUT_LITERAL(out, "\\"));
         } else {
             TRY(put_space(in, out));
         }
     }
+}
+
+Status put_text(Reader *in, Buffer *out)
+{
+    return put_value(in, out, JSON);
+}
+
+Status put_utf8(Reader *in, Buffer *out)
+{
+    return put_value(in, out, UTF8);
 }
 
 Status put_string(Reader *in, Buffer *out)
@@ -286,8 +305,7 @@ Status put_string(Reader *in, Buffer *out)
 
 /* ---- Numbers and tags ---- */
 
-/* Read a canonical number and the quote that ends it. */
-static Status read_number(Reader *in, int64_t *number)
+Status read_number(Reader *in, int64_t *number)
 {
     int is_negative = SKIP(in, "-");
     const Byte *digits = in->at;

@@ -1,0 +1,1 @@
+"""Flat tables: the rows of a dump as typed columns, one file or folder a table."""
