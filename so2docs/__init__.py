@@ -6,6 +6,7 @@ Examples:
     >>> so2docs.open("questions.jsonl.gz")[1]
     >>> so2docs.stats("questions.jsonl.gz")
     >>> so2docs.to_sqlite("questions.jsonl.gz")
+    >>> so2docs.tables("beer.stackexchange.com.7z", "beer")
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
         TruncatedDumpError,
         WorkerDiedError,
     )
+    from so2docs.flat.report import FlatTable, TablesReport
+    from so2docs.flat.tables import tables
     from so2docs.inspection.inspect import Inspection, inspect
     from so2docs.metadata.verify import Verified, verify
     from so2docs.reader.collection import Collection
@@ -69,6 +72,7 @@ __all__ = [
     "Documents",
     "DumpError",
     "DumpNotFoundError",
+    "FlatTable",
     "Inspection",
     "InternalError",
     "Location",
@@ -89,6 +93,7 @@ __all__ = [
     "StrictError",
     "Summary",
     "TableCounts",
+    "TablesReport",
     "TruncatedDumpError",
     "Verified",
     "WorkerDiedError",
@@ -101,6 +106,7 @@ __all__ = [
     "patch",
     "read",
     "stats",
+    "tables",
     "to_sqlite",
     "verify",
 ]
@@ -111,6 +117,8 @@ _MODULES = {
     "changes.summary": ("Summary",),
     "metadata.verify": ("Verified", "verify"),
     "api.convert": ("Documents", "convert", "documents"),
+    "flat.report": ("FlatTable", "TablesReport"),
+    "flat.tables": ("tables",),
     "inspection.inspect": ("Inspection", "inspect"),
     "reader.collection": ("Collection", "open"),
     "reader.reading": ("read",),

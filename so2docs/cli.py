@@ -33,6 +33,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of the documents.",
     "verify": "Check an output against its manifest.",
     "sqlite": "Make an SQLite database with full-text search.",
+    "tables": "Write the tables of a dump as Parquet, CSV or a database.",
     "serve": "Read an output or a database in the browser.",
     "spark": "Convert many dumps on Spark.",
     "selftest": "Check this installation.",

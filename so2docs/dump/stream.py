@@ -94,7 +94,8 @@ class StreamDump:
         What is wrong with it is kept for `check_end`, so that whatever precedes it is committed.
 
         Args:
-            size: Bytes of a piece; 0 for pieces that grow.
+            size: Bytes after which a piece ends, counted from the first row as those of the ranges
+                of a file are; 0 for pieces that grow.
             done: Numbers of the chunks to leave out.
             folder: Folder of the spill, for the pieces.
         """
@@ -104,7 +105,7 @@ class StreamDump:
         number, offset = 0, self._start
         try:
             while not self._rows.at_end:
-                target = size or piece_bytes(offset)
+                target = (size and size - (offset - self._start) % size) or piece_bytes(offset)
                 if number in done:
                     length = sum(self._rows.copy(target, len))
                 else:

@@ -162,7 +162,7 @@ def find_tables(
         path = _locate(source, TABLES[name], catalog) if given is None else os.fspath(given)
         if os.path.isdir(path):
             path = file_in_folder(path, TABLES[name])
-        found[name] = _table_not_found(TABLES[name], catalog.look(path))
+        found[name] = table_file(TABLES[name], catalog.look(path))
     return found
 
 
@@ -194,7 +194,12 @@ def _place(table: TableFile) -> tuple[str, int, int]:
     return table.place
 
 
-def _table_not_found(table: Table, source: SourceFile) -> TableFile:
+def table_file(table: Table, source: SourceFile) -> TableFile:
+    """A table in a file that was found.
+
+    Raises:
+        DumpError: The file holds something else.
+    """
     path = source.path
     if source.is_plain:
         dump = open_dump(path, table)

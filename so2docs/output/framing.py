@@ -34,10 +34,15 @@ def end(compression: Compression, journal: Journal, crc: int, raw_size: int) -> 
         raw_size: Number of those.
     """
     if compression == "gzip":
-        return LAST_BLOCK + _TRAILER.pack(crc, raw_size & 0xFFFFFFFF)
+        return gzip_end(crc, raw_size)
     if compression == "zstd":
         return seekable.table((record.size, record.raw_size) for record in journal)
     return b""
+
+
+def gzip_end(crc: int, raw_size: int) -> bytes:
+    """The bytes after the last segment of a gzip file; arguments as those of `end`."""
+    return LAST_BLOCK + _TRAILER.pack(crc, raw_size & 0xFFFFFFFF)
 
 
 def end_bytes(compression: Compression, segments: int) -> int:

@@ -28,9 +28,13 @@ _NOT_FOR_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}
 """Some file systems sync no folders, and a folder may be closed to readers."""
 
 
+PART = ".part"
+"""What follows the name of a file until it is whole."""
+
+
 def part_path(path: str) -> str:
     """The name of a file until it is whole."""
-    return f"{path}.part"
+    return path + PART
 
 
 def remove(path: str) -> None:

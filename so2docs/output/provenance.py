@@ -89,8 +89,7 @@ class Provenance:
     def of(cls, posts: TableFile, tables: Iterable[TableFile], options: Options) -> Provenance:
         """What a conversion of these files is going to record, without counts."""
         values = within_64_bits(Fingerprint.of(options).by_option())
-        files = [InputFile("posts", *_identity(posts))]
-        files += [InputFile(table.table.name, *_identity(table)) for table in tables]
+        files = [input_file(file) for file in (posts, *tables)]
         site = options.host
         if site is None and posts.file is not None:
             site = published_host(site_from_name(posts.file))
@@ -168,12 +167,12 @@ def load(data: bytes) -> Provenance | None:
         return None
 
 
-def _identity(file: TableFile) -> tuple[str, int, str | None]:
-    """Name, bytes and hash of a file."""
-    source = file.source
+def input_file(file: TableFile) -> InputFile:
+    """Name, bytes and hash of the file that a table is in."""
+    name, source = file.table.name, file.source
     if source is None or not source.is_file:
-        return _printable_name(file.name), 0, None
-    return _printable_name(source.path), source.identity[0], source.digest
+        return InputFile(name, _printable_name(file.name), 0, None)
+    return InputFile(name, _printable_name(source.path), source.identity[0], source.digest)
 
 
 def _printable_name(path: str) -> str:

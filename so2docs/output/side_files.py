@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-INDEX, STRAYS, MANIFEST, LOCK = "index", "strays", "manifest", "lock"
+INDEX, STRAYS, MANIFEST, LOCK, RECORD = "index", "strays", "manifest", "lock", "record"
 
 
 def side_file(output: str, what: str) -> str:

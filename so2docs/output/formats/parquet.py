@@ -73,7 +73,7 @@ class Parquet(Format):
             return super().segment(raw)
         import pyarrow as pa
 
-        with _system_memory():
+        with system_memory():
             tables = [self.table(rows) for rows in _batches(raw)]
             data, note = footer.split_row_group(self._file(pa.concat_tables(tables)))
         plain = super().segment(data, first_id, documents)
@@ -188,7 +188,7 @@ def _post(
 
 
 @contextmanager
-def _system_memory() -> Iterator[None]:
+def system_memory() -> Iterator[None]:
     """Arrow's own allocators keep what was freed: 50 MiB more a worker."""
     import pyarrow as pa
 

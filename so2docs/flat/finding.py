@@ -1,0 +1,86 @@
+"""Which tables a dump has, and in which files they are."""
+
+from __future__ import annotations
+
+import os
+
+from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
+from so2docs.dump.opening import Catalog, names_in_folder
+from so2docs.dump.tables import TableFile, table_file
+from so2docs.errors import ArchiveError, DumpError, flag
+from so2docs.schema import DUMP, Table
+
+
+def find_dump_tables(dump: str, only: tuple[str, ...], catalog: Catalog) -> list[TableFile]:
+    """Find tables of a dump, in the order in which they are read: each archive from start to end.
+
+    Args:
+        dump: A folder, an archive, or the file of a table, with those next to it.
+        only: Names of the tables; all that are there if empty.
+        catalog: The files that were looked into.
+
+    Raises:
+        DumpError: A table that was asked for is missing, or there are none.
+    """
+    found: list[TableFile] = []
+    for table in DUMP.values():
+        if only and table.name not in only:
+            continue
+        path = _path(dump, table, catalog)
+        if path is not None:
+            found.append(table_file(table, catalog.look(path)))
+        elif only:
+            raise _missing(dump, f"has no {table.file}, and none is next to it", catalog)
+    if not found:
+        raise _missing(dump, "has no table of a Stack Exchange dump", catalog)
+    return sorted(found, key=lambda file: file.place)
+
+
+def _path(dump: str, table: Table, catalog: Catalog) -> str | None:
+    """The file that a table is in."""
+    if os.path.isdir(dump):
+        return _in_folder(dump, table, catalog)
+    archive = catalog.look(dump).archive()
+    if archive is not None:
+        if members_with(table, [entry.name for entry in archive.entries]):
+            return dump
+    elif table_prefix(table, os.path.basename(dump)) is not None:
+        return dump
+    folder = os.path.dirname(dump) or "."
+    names = [table_prefix(other, os.path.basename(dump)) for other in DUMP.values()]
+    for prefix in {name for name in names if name is not None}:
+        near = files_with(table, names_in_folder(folder), prefix)
+        if len(near) > 1:
+            raise _unclear(folder, table, near)
+        if near:
+            return os.path.join(folder, near[0])
+    return None
+
+
+def _in_folder(folder: str, table: Table, catalog: Catalog) -> str | None:
+    names = members_with(table, names_in_folder(folder))
+    if len(names) > 1:
+        raise _unclear(folder, table, names)
+    if not names:
+        return None
+    path = os.path.join(folder, names[0])
+    archive = catalog.look(path).archive()
+    is_there = archive is None or members_with(table, [entry.name for entry in archive.entries])
+    return path if is_there else None
+
+
+def _unclear(folder: str, table: Table, names: list[str]) -> DumpError:
+    return ArchiveError(
+        folder,
+        f"holds several files of the {table.name}: {join_names(names)}",
+        advice="name the archive of one dump",
+    )
+
+
+def _missing(dump: str, problem: str, catalog: Catalog) -> DumpError:
+    if os.path.isdir(dump):
+        names = names_in_folder(dump)
+    else:
+        names = [entry.name for entry in catalog.look(dump).members()]
+    advice = f"choose tables with {flag('only')}" if names else "give the folder or the archive"
+    return ArchiveError(dump, f"{problem}; it holds {join_names(names)}", advice=advice)

@@ -1,0 +1,466 @@
+"""Flat typed files of all tables of a dump: `tables`.
+
+Chunks of a table go to workers, and come back as segments in the order of the dump. A table gets
+its name when it is whole, with a record of how it was made next to it: the same call again makes
+only what is missing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, get_args
+
+import orjson
+
+from so2docs._version import __version__
+from so2docs.dump.dump import Dump
+from so2docs.dump.opening import STANDARD_INPUT, Catalog
+from so2docs.dump.tables import TableFile
+from so2docs.errors import DumpError, InternalError, OptionError, flag, resumable
+from so2docs.flat.chunk import CHUNK_BYTES, TableResult, TableTask, read_chunk
+from so2docs.flat.columns import RowSelection, TableColumns
+from so2docs.flat.encoding import EXTENSIONS, TableFormat
+from so2docs.flat.finding import find_dump_tables
+from so2docs.flat.report import FlatTable, TablesReport
+from so2docs.flat.rows import milliseconds
+from so2docs.flat.writing import TableWriter, writer_for
+from so2docs.options.choices import Core, SplitBy
+from so2docs.options.option import did_you_mean, one_of
+from so2docs.options.sites import published_host, site_from_name
+from so2docs.options.table import OPTIONS
+from so2docs.options.values import names
+from so2docs.output.compression import GZIP_HEADER, compress
+from so2docs.output.existing import ExistingOutputError, State
+from so2docs.output.framing import gzip_end
+from so2docs.output.lock import temporary_folder
+from so2docs.output.new_files import NewFiles
+from so2docs.output.part_files import PART, remove
+from so2docs.output.provenance import Provenance, input_file, load
+from so2docs.output.segments import remove as remove_stored
+from so2docs.output.side_files import RECORD, STRAYS, side_file
+from so2docs.parse.core import choose_core
+from so2docs.pipeline.first_pass import complete_place
+from so2docs.pipeline.worker import peak_memory
+from so2docs.pipeline.workers import Workers
+from so2docs.progress import Progress
+from so2docs.schema import DUMP
+from so2docs.store.disk import disk_errors
+
+_TABLES_VERSION = 1
+"""Of the columns and their types; a change of what the same dump becomes makes it one more."""
+
+_DATABASES: dict[TableFormat, str] = {"sqlite": "tables.db", "duckdb": "tables.duckdb"}
+_WORTH_A_PROCESS = 32 * 1024 * 1024
+_NEEDS: dict[str, str] = {"duckdb": "duckdb"}
+_SHARED = ("since", "until", "tags", "all_tags", "split_by", "skip_malformed")
+"""Options of a conversion that decide what is written here, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is asked for, besides the tables.
+
+    Attributes:
+        format: Of the files.
+        split_by: Whether rows are parted by year or month.
+        selection: Which rows are kept.
+        skip_malformed: Whether rows that are not XML are strays.
+        core: `compiled` or `python`.
+        options: What decides the files, as it is recorded.
+    """
+
+    format: TableFormat
+    split_by: SplitBy | None
+    selection: RowSelection
+    skip_malformed: bool
+    core: Core
+    options: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Target:
+    """A file, a folder or a database, and the tables that go into it.
+
+    Attributes:
+        path: The file; of a split table, its name in each folder below this one.
+        files: The tables.
+        made: How it is to be made.
+        is_split: Whether there is a file for each period.
+        done: What is there already, if it is up to date.
+    """
+
+    path: str
+    files: list[TableFile]
+    made: Provenance
+    is_split: bool = False
+    done: list[FlatTable] | None = None
+
+    @property
+    def name(self) -> str:
+        """What to call it: the file, or the folder of a split table."""
+        return os.path.dirname(self.path) if self.is_split else self.path
+
+    @property
+    def record(self) -> str:
+        """The side file that says how it was made."""
+        return side_file(self.path, RECORD)
+
+
+def tables(
+    dump: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    only: str | Iterable[str] = (),
+    format: TableFormat = "parquet",  # noqa: A002 - as that of `convert`.
+    split_by: SplitBy | None = None,
+    since: str | date | None = None,
+    until: str | date | None = None,
+    tags: str | Iterable[str] = (),
+    all_tags: bool = False,
+    skip_malformed: bool = False,
+    update: bool = False,
+    force: bool = False,
+    jobs: int | None = None,
+    core: Core = "auto",
+    work_dir: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> TablesReport:
+    """Write the tables of a dump as flat typed files, a row for each row, in the order of the dump.
+
+    Columns are the attributes of the table that were ever published, whether or not a row has them,
+    and `Other`: a JSON object with what has no column, or not the type of its column. Integers have
+    64 bits, dates are timestamps in UTC, tags are lists. A table that is up to date is not written
+    again, so that the same call after an interruption writes what is missing.
+
+    Examples:
+        >>> so2docs.tables("beer.stackexchange.com.7z", "beer", only="posts,votes")
+
+    Args:
+        dump: An archive or a folder with the tables, or the file of one table, with those next to
+            it; an archive is decompressed once.
+        folder: Where the files go, `Posts.parquet` and so on; made if it does not exist.
+        only: Names of tables, such as `posts,votes`; all that are there if empty.
+        format: `parquet`, `csv` or `jsonl` (gzip), or one database with all tables: `sqlite` or
+            `duckdb`.
+        split_by: Write a folder of files by `year` or `month` of the rows, in the layout of Hive:
+            `Posts/year=2019/Posts.parquet`.
+        since: Keep rows of this date (UTC) or later, in tables whose rows have a date.
+        until: Keep rows of dates before this.
+        tags: Keep posts that have any of these tags themselves; answers have none.
+        all_tags: Keep posts with all of the tags, instead of any.
+        skip_malformed: Put rows that are not well-formed XML with the strays, instead of failing.
+        update: Write again what was made from another dump or with other options.
+        force: Overwrite whatever is there.
+        jobs: Worker processes; all cores if None, and one where the dump is small.
+        core: What parses the rows; the files are the same.
+        work_dir: Folder for temporary files; `folder` if None.
+        progress: Show progress bars.
+
+    Returns:
+        Counts of the rows of each table, and where it is.
+
+    Raises:
+        OptionError: An option has a value that is not allowed, or a package is missing.
+        DumpError: A table is missing, truncated, malformed, or changed meanwhile.
+        OutputError: A file exists that is not up to date, or cannot be written.
+    """
+    begun = time.perf_counter()
+    source, where = os.fspath(dump), os.fspath(folder)
+    if source == STANDARD_INPUT:
+        raise OptionError("tables are read from files; give an archive, a folder or a file")
+    chosen = _chosen(only)
+    form = one_of("format", format, get_args(TableFormat), {"db": "sqlite", "ndjson": "jsonl"})
+    given = {
+        "since": since,
+        "until": until,
+        "tags": tags,
+        "all_tags": all_tags,
+        "split_by": split_by,
+        "skip_malformed": skip_malformed,
+        "jobs": jobs,
+        "work_dir": work_dir,
+    }
+    values = {name: OPTIONS[name].read(OPTIONS[name].check(one)) for name, one in given.items()}
+    request = _request(form, values, chosen, core)
+    os.makedirs(where, exist_ok=True)
+    report = TablesReport(where)
+    with disk_errors(), resumable(True), Catalog() as catalog:
+        files = find_dump_tables(source, chosen, catalog)
+        targets = _targets(source, where, files, request)
+        for target in targets:
+            target.done = _check(target, force=force, update=update)
+        left = [file for target in targets if target.done is None for file in target.files]
+        size = sum(file.size for file in left)
+        report.jobs = values["jobs"] or (1 if size < _WORTH_A_PROCESS else os.cpu_count() or 1)
+        shown = Progress(shown=progress)
+        shown.plan(size)
+        with (
+            temporary_folder(values["work_dir"] or where) as work,
+            Workers(report.jobs) as workers,
+            shown,
+        ):
+            run = _Run(request, work, workers, shown)
+            for target in targets:
+                made = target.done
+                if made is None:
+                    made = run.write(target)
+                report.tables |= {table.name: table for table in made}
+            report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
+    report.seconds = time.perf_counter() - begun
+    return report
+
+
+def _chosen(only: str | Iterable[str]) -> tuple[str, ...]:
+    """The tables that are asked for."""
+    by_any_name = {table.stem.lower(): table.name for table in DUMP.values()}
+    chosen = []
+    for name in names("only", only):
+        known = by_any_name.get(name.lower(), name.lower())
+        if known not in DUMP:
+            raise OptionError(
+                f"{flag('only')} is {name!r}; it must be some of: {', '.join(DUMP)}"
+                + did_you_mean(name, DUMP)
+            )
+        chosen.append(known)
+    return tuple(chosen)
+
+
+def _request(
+    form: TableFormat, values: dict[str, Any], chosen: tuple[str, ...], core: Core
+) -> _Request:
+    package = _NEEDS.get(form)
+    for name in filter(None, ("pyarrow", package)):
+        if importlib.util.find_spec(name) is None:
+            raise OptionError(
+                f"{flag('format', form)} needs {name}; install it with: pip install {name}"
+            )
+    if values["split_by"] is not None and form in _DATABASES:
+        raise OptionError(
+            f"{flag('split_by', values['split_by'])} contradicts {flag('format', form)}, which is "
+            "one file"
+        )
+    if values["tags"] and chosen and "posts" not in chosen:
+        raise OptionError(f"{flag('tags')} is for posts, which {flag('only')} leaves out")
+    limits = {
+        name: None if values[name] is None else milliseconds(_with_time(values[name]))
+        for name in ("since", "until")
+    }
+    selection = RowSelection(**limits, tags=values["tags"], all_tags=values["all_tags"])
+    options = {"format": form, **{name: values[name] for name in _SHARED}}
+    options["tags"] = list(values["tags"])
+    return _Request(
+        form,
+        values["split_by"],
+        selection,
+        values["skip_malformed"],
+        choose_core(core),
+        options,
+    )
+
+
+def _with_time(text: str) -> str:
+    """A day or a time with minutes in the form of the dump."""
+    day, _, hours = text.partition("T")
+    return f"{day}T{hours or '00:00:00'}" + (":00" if len(hours) == len("12:00") else "")
+
+
+def _targets(source: str, where: str, files: list[TableFile], request: _Request) -> list[_Target]:
+    """What is to be written where."""
+    site = published_host(site_from_name(source))
+
+    def made(files: list[TableFile]) -> Provenance:
+        options = request.options
+        if not any(file.table.name == "posts" for file in files):
+            options = options | {"tags": [], "all_tags": False}
+        inputs = tuple(input_file(file) for file in files)
+        return Provenance(__version__, _TABLES_VERSION, options, inputs, site, {})
+
+    if request.format in _DATABASES:
+        path = os.path.join(where, _DATABASES[request.format])
+        return [_Target(path, files, made(files))]
+    targets = []
+    for file in files:
+        name = file.table.stem + EXTENSIONS[request.format]
+        is_split = request.split_by is not None and TableColumns(file.table).date is not None
+        path = os.path.join(where, *([file.table.stem] if is_split else []), name)
+        targets.append(_Target(path, [file], made([file]), is_split))
+    return targets
+
+
+def _check(target: _Target, *, force: bool, update: bool) -> list[FlatTable] | None:
+    """What is there already, if it is up to date.
+
+    Raises:
+        ExistingOutputError: Something else is there, which is not to be overwritten.
+    """
+    if force:
+        return None
+    found = _earlier_files(target.path)
+    if not found:
+        return None
+    state: State = "unknown"
+    reason = " and does not say how it was made"
+    record = _read_record(target.record)
+    if record is not None:
+        made, files, done = record
+        difference = made.difference(target.made)
+        folder = os.path.dirname(target.path)
+        are_whole = all(_has_size(os.path.join(folder, name), n) for name, n in files.items())
+        if difference is None and are_whole:
+            return done
+        state = "other options"
+        reason = ", and is not what was written"
+        if difference is not None:
+            state = "another dump" if difference.is_dump else "other options"
+            reason = f", made {difference.reason}"
+    if update:
+        return None
+    advice = (
+        f"choose another folder, write it again with {flag('update', True)}, or overwrite with "
+        f"{flag('force', True)}"
+    )
+    raise ExistingOutputError(f"{found[0]}: exists{reason}", state, advice)
+
+
+def _has_size(path: str, size: int) -> bool:
+    return os.path.isfile(path) and os.path.getsize(path) == size
+
+
+def _read_record(path: str) -> tuple[Provenance, dict[str, int], list[FlatTable]] | None:
+    """What a side file says; None if it is missing or damaged."""
+    try:
+        values = orjson.loads(Path(path).read_bytes())
+        made = load(orjson.dumps(values["made"]))
+        done = [FlatTable(**(table | {"is_new": False})) for table in values["tables"]]
+        return None if made is None else (made, values["files"], done)
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+
+
+def _earlier_files(path: str, end: str = "") -> list[str]:
+    """Files of a target that exist: the one of this name, or those below its folder."""
+    folder, name = os.path.split(path + end)
+    split = Path(folder).glob(f"*=*/**/{name}")
+    return sorted([*filter(os.path.isfile, [path + end]), *map(str, split)])
+
+
+class _Run:
+    """Reads tables and writes what they become.
+
+    Args:
+        request: What is asked for.
+        work: Folder for temporary files.
+        workers: Where chunks are parsed.
+        progress: Told how far it is.
+    """
+
+    def __init__(self, request: _Request, work: str, workers: Workers, progress: Progress) -> None:
+        self.request = request
+        self.work = work
+        self.workers = workers
+        self.progress = progress
+        self._strays: list[bytes] = []
+
+    def write(self, target: _Target) -> list[FlatTable]:
+        """Write the tables of a target; all of its files get their names, or none."""
+        parent = os.path.dirname(target.path)
+        is_new_folder = not os.path.isdir(parent)
+        os.makedirs(parent, exist_ok=True)
+        try:
+            with NewFiles() as files:
+                files.claim(target.record, [file.file for file in target.files], force=True)
+                files.outdate(*_earlier_files(target.path), side_file(target.path, STRAYS))
+                for path in _earlier_files(target.path, PART):
+                    remove(path)
+                return self._write(target, files)
+        except BaseException:
+            if is_new_folder:
+                with suppress(OSError):
+                    os.rmdir(parent)
+            raise
+
+    def _write(self, target: _Target, files: NewFiles) -> list[FlatTable]:
+        self._strays = []
+        writer = writer_for(target.path, self.request.format)
+        try:
+            done = [self._read(file, writer, target.name) for file in target.files]
+            finished = writer.finish()
+        except BaseException:
+            writer.discard()
+            raise
+        for path, complete in finished.items():
+            files.add(path, complete)
+        parent = os.path.dirname(target.path)
+        sizes = {os.path.relpath(path, parent): one.size for path, one in finished.items()}
+        for table in done:
+            table.files, table.bytes = len(finished), sum(sizes.values())
+        if self._strays:
+            files.write(side_file(target.path, STRAYS), _gzip(b"".join(self._strays)))
+        tables = [asdict(table) for table in done]
+        about = {"made": target.made.as_dict(), "files": sizes, "tables": tables}
+        files.write(target.record, orjson.dumps(about, option=orjson.OPT_INDENT_2))
+        return done
+
+    def _read(self, file: TableFile, writer: TableWriter, path: str) -> FlatTable:
+        """Read a table to its end, and hand its segments to the writer.
+
+        Raises:
+            InternalError: Rows were lost on the way.
+        """
+        table, tallies = FlatTable(file.table.name, path), []
+        writer.begin(TableColumns(file.table))
+        with closing(file.open(threads=self.workers.jobs, work_dir=self.work)) as dump:
+            total, before = dump.progress_total(CHUNK_BYTES, ())
+            label = f"reading {file.table.name}"
+            with self.progress.step(label, file.size, total, before) as shown:
+                try:
+                    for result in self.workers.run(read_chunk, self._tasks(file)):
+                        self._append(result, writer, table)
+                        tallies.append(result.tally)
+                        shown.update(dump.progress(result.task.chunk))
+                    dump.check_end()
+                except DumpError as error:
+                    # A dump that was overwritten looks malformed, but is not to be loaded again.
+                    if isinstance(dump, Dump):
+                        dump.check_unchanged()
+                    complete_place(error, dump, tallies, file.table)
+                    raise
+            table.repaired_characters += dump.chunk_end(CHUNK_BYTES).repaired
+        if table.unaccounted:
+            raise InternalError(f"{file.name}: {table.unaccounted:,} rows are not accounted for")
+        return table
+
+    def _tasks(self, file: TableFile) -> Iterator[TableTask]:
+        assert file.dump is not None
+        for chunk in file.dump.chunks(CHUNK_BYTES, (), Path(self.work)):
+            yield TableTask(
+                chunk,
+                os.path.join(self.work, f"{file.table.name}-{chunk.number}"),
+                file.table,
+                self.request.format,
+                self.request.core,
+                self.request.split_by,
+                self.request.selection,
+                self.request.skip_malformed,
+            )
+
+    def _append(self, result: TableResult, writer: TableWriter, table: FlatTable) -> None:
+        for segment in result.segments:
+            writer.append(segment)
+        remove_stored(result.segments)
+        written = sum(segment.documents for segment in result.segments)
+        table.add(result.tally.counts, result.misfits, written)
+        if result.strays:
+            self._strays.append(result.strays)
+
+
+def _gzip(data: bytes) -> bytes:
+    segment = compress(data, "gzip", 2)
+    return GZIP_HEADER + segment.data + gzip_end(segment.crc, segment.raw_size)

@@ -1,0 +1,267 @@
+"""The files of flat tables on their way: segments in, files or a database out."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from so2docs.flat.columns import OTHER, TableColumns
+from so2docs.flat.encoding import ENCODERS, TableFormat
+from so2docs.output.part_files import CompleteFile, PartFile, explain_errors, finish_file, part_path
+from so2docs.output.segments import Segment
+from so2docs.output.targets import check_replaceable
+from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, TEXTS, Table, Type
+from so2docs.sqlite import file as sqlite_file
+
+_MOST_OPEN = 64
+"""Files of a split table that are open at a time."""
+
+_LINKS = ("Id", "PostId", "ParentId", "UserId")
+"""Columns that databases have an index of: what the rows of the tables are joined by."""
+
+_SQLITE_TYPES = {
+    INTEGER: "INTEGER",
+    TEXT: "TEXT",
+    DATE: "TEXT",
+    BOOLEAN: "INTEGER",
+    TEXTS: "TEXT",
+}
+_DUCKDB_TYPES = {
+    INTEGER: "BIGINT",
+    TEXT: "VARCHAR",
+    DATE: "TIMESTAMP",
+    BOOLEAN: "BOOLEAN",
+    TEXTS: "VARCHAR[]",
+}
+
+
+class TableWriter:
+    """What becomes of the segments of tables; each table is begun before its first segment."""
+
+    def begin(self, columns: TableColumns) -> None:
+        """Start a table."""
+        raise NotImplementedError
+
+    def append(self, segment: Segment) -> None:
+        """Add some rows to the table."""
+        raise NotImplementedError
+
+    def finish(self) -> dict[str, CompleteFile]:
+        """Bring everything to the disk.
+
+        Returns:
+            The files, by their final names.
+        """
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    """A file on its way.
+
+    Attributes:
+        file: The file.
+        segments: Those that were appended, without their data.
+        offsets: Where each starts.
+    """
+
+    file: PartFile
+    segments: list[Segment] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+
+
+class FileWriter(TableWriter):
+    """One file, or a folder of files by period, in the layout of Hive.
+
+    Args:
+        path: Name of the file.
+        form: Its format.
+    """
+
+    def __init__(self, path: str, form: TableFormat) -> None:
+        self._path = path
+        self._form = form
+        self._files: dict[str, _OpenFile] = {}
+        self._made: list[str] = []
+
+    def begin(self, columns: TableColumns) -> None:
+        """Start the table; there is only one."""
+        self._encoder = ENCODERS[self._form](columns.schema)
+
+    def append(self, segment: Segment) -> None:
+        """Copy a segment to the file of its period."""
+        found = self._file(segment.period)
+        found.offsets.append(found.file.size)
+        stored = segment.stored
+        assert stored is not None
+        found.file.copy(stored.path, stored.offset, stored.size, stored.crc)
+        found.segments.append(replace(segment, stored=None))
+        if len(self._files) > _MOST_OPEN:
+            found.file.close()
+
+    def _file(self, label: str) -> _OpenFile:
+        if label not in self._files:
+            path = self._path
+            if label:
+                folder, name = os.path.split(path)
+                path = os.path.join(folder, *label.split("/"), name)
+                self._make_folder(os.path.dirname(path))
+            check_replaceable(path)
+            self._files[label] = _OpenFile(PartFile(path))
+            self._files[label].file.write(self._encoder.start())
+        return self._files[label]
+
+    def _make_folder(self, path: str) -> None:
+        with explain_errors(path):
+            missing = []
+            while path and not os.path.isdir(path):
+                missing.append(path)
+                path = os.path.dirname(path)
+            for folder in reversed(missing):
+                os.mkdir(folder)
+                self._made.append(folder)
+
+    def finish(self) -> dict[str, CompleteFile]:
+        """Write the ends of all files."""
+        if not self._files:
+            self._file("")
+        done = {}
+        for label in sorted(self._files):
+            found = self._files[label]
+            found.file.write(self._encoder.end(found.segments, found.offsets))
+            done[found.file.path] = found.file.finish()
+        return done
+
+    def discard(self) -> None:
+        """Remove the files, and the folders that were made for them."""
+        for found in self._files.values():
+            with suppress(OSError):
+                found.file.discard()
+        for folder in reversed(self._made):
+            with suppress(OSError):
+                os.rmdir(folder)
+
+
+class SqliteWriter(TableWriter):
+    """One SQLite database with all tables: dates as in the dump, tags as JSON, no key."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with sqlite_file.explained(path):
+            self._connection = sqlite_file.connect(part_path(path))
+
+    def begin(self, columns: TableColumns) -> None:
+        """Make the table."""
+        self._table = columns.table
+        with sqlite_file.explained(self._path):
+            self._connection.execute(_create(columns.table, _SQLITE_TYPES))
+        marks = ", ".join("?" * len(columns.schema))
+        self._insert = f'INSERT INTO "{columns.table.stem}" VALUES ({marks})'
+
+    def append(self, segment: Segment) -> None:
+        """Insert the rows of a segment."""
+        rows = pickle.loads(_read(segment))
+        with sqlite_file.explained(self._path):
+            self._connection.executemany(self._insert, rows)
+
+    def finish(self) -> dict[str, CompleteFile]:
+        """Make the indexes, and close the database."""
+        with sqlite_file.explained(self._path):
+            names = self._connection.execute("SELECT name FROM sqlite_master").fetchall()
+            for index in _indexes([name for (name,) in names], self._columns_of):
+                self._connection.execute(index)
+            self._connection.execute("COMMIT")
+            self._connection.close()
+        return {self._path: finish_file(self._path)}
+
+    def _columns_of(self, table: str) -> list[str]:
+        return [row[1] for row in self._connection.execute(f'PRAGMA table_info("{table}")')]
+
+    def discard(self) -> None:
+        """Remove the database."""
+        self._connection.close()
+        with suppress(OSError):
+            os.unlink(part_path(self._path))
+
+
+class DuckdbWriter(TableWriter):
+    """One DuckDB database with all tables; dates are timestamps in UTC, tags are lists."""
+
+    def __init__(self, path: str) -> None:
+        import duckdb
+
+        self._path = path
+        self._remove()
+        with explain_errors(part_path(path)):
+            self._connection: Any = duckdb.connect(part_path(path))
+        self._connection.execute("SET memory_limit = '256MB'; SET threads = 2")
+
+    def begin(self, columns: TableColumns) -> None:
+        """Make the table."""
+        self._columns = columns
+        self._connection.execute(_create(columns.table, _DUCKDB_TYPES))
+
+    def append(self, segment: Segment) -> None:
+        """Insert the rows of a segment."""
+        import pyarrow as pa
+
+        rows = pa.ipc.open_stream(_read(segment)).read_all()
+        for place, column in enumerate(rows.schema):
+            if pa.types.is_timestamp(column.type):
+                naive = rows.column(place).cast(pa.timestamp("ms"))
+                rows = rows.set_column(place, column.name, naive)
+        self._connection.register("segment", rows)
+        self._connection.execute(f'INSERT INTO "{self._columns.table.stem}" SELECT * FROM segment')
+        self._connection.unregister("segment")
+
+    def finish(self) -> dict[str, CompleteFile]:
+        """Close the database, which writes all of it."""
+        self._connection.close()
+        return {self._path: finish_file(self._path)}
+
+    def discard(self) -> None:
+        """Remove the database."""
+        self._connection.close()
+        self._remove()
+
+    def _remove(self) -> None:
+        for name in (part_path(self._path), f"{part_path(self._path)}.wal"):
+            with suppress(OSError):
+                os.unlink(name)
+
+
+def writer_for(path: str, form: TableFormat) -> TableWriter:
+    """What writes a file, a folder or a database of this format."""
+    if form == "sqlite":
+        return SqliteWriter(path)
+    return DuckdbWriter(path) if form == "duckdb" else FileWriter(path, form)
+
+
+def _create(table: Table, types: Mapping[Type, str]) -> str:
+    columns = [f'"{name}" {types[kind]}' for name, kind in table.attributes.items()]
+    return f'CREATE TABLE "{table.stem}" ({", ".join([*columns, f"{OTHER} {types[TEXT]}"])})'
+
+
+def _indexes(tables: list[str], columns_of: Any) -> list[str]:
+    return [
+        f'CREATE INDEX "{table}_{column}" ON "{table}" ("{column}")'
+        for table in tables
+        for column in columns_of(table)
+        if column in _LINKS
+    ]
+
+
+def _read(segment: Segment) -> bytes:
+    stored = segment.stored
+    assert stored is not None
+    with open(stored.path, "rb") as file:
+        file.seek(stored.offset)
+        return file.read(stored.size)

@@ -1,0 +1,361 @@
+"""`tables`: every row and value of a dump in typed files, in every format."""
+
+import base64
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import ClassVar, get_args
+
+import py7zr
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from support.command import COMMAND, run
+from support.dumps import question, row, some_rows, write_dump
+from support.flat_oracle import read_back, rows_of, summary, tables_in
+from support.places import real_dumps
+from support.table_sites import SITE
+
+import so2docs
+from so2docs.dump import storage
+from so2docs.flat import tables as flat_tables
+from so2docs.flat.encoding import TableFormat
+from so2docs.options.choices import Core
+from so2docs.schema import DUMP
+
+FORMATS = get_args(TableFormat)
+START = '<?xml version="1.0" encoding="utf-8"?>\n'
+
+
+def write_table(folder: Path, name: str, *rows: str) -> None:
+    table = DUMP[name]
+    body = "".join(f"  <row {one} />\n" for one in rows)
+    (folder / table.file).write_text(f"{START}<{table.root}>\n{body}</{table.root}>", "utf-8")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """All eight tables, with values that formats may trip over."""
+    folder = tmp_path / "tea.stackexchange.com"
+    shutil.copytree(SITE, folder, ignore=shutil.ignore_patterns("questions*"))
+    write_table(
+        folder,
+        "history",
+        'Id="1" PostHistoryTypeId="2" PostId="1" RevisionGUID="a-b" UserId="-1"'
+        ' CreationDate="2019-02-28T23:59:59.9" Comment="" Text="a,&quot;b&quot;&#xA;&#xD;c \\ \'"',
+        'Id="2" PostHistoryTypeId="2" PostId="1" CreationDate="2020-02-29T00:00:00" New="&lt;é"',
+    )
+    write_table(
+        folder,
+        "tags",
+        'Id="1" TagName="tea" Count="3000000000" IsRequired="True" IsModeratorOnly="False"',
+        'Id="2" TagName="" Count="many" IsRequired="yes"',
+    )
+    write_table(folder, "badges")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.endswith((".record", ".duckdb"))
+    }
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_value_in_every_format(
+    form: TableFormat, core: Core, site: Path, tmp_path: Path
+) -> None:
+    report = so2docs.tables(site, tmp_path / "out", format=form)
+    assert set(report) == set(DUMP)
+    for table in DUMP.values():
+        expected = rows_of(site / table.file, table)
+        assert read_back(tmp_path / "out", table, form) == expected
+        assert report[table.name].written == len(expected)
+        assert report[table.name].unaccounted == 0
+    assert report["tags"].misfits == 1
+
+
+def test_columns_that_no_row_has(site: Path, tmp_path: Path) -> None:
+    so2docs.tables(site, tmp_path / "out", only="badges")
+    found = pq.read_table(tmp_path / "out" / "Badges.parquet")
+    assert found.num_rows == 0
+    assert found.column_names == [*DUMP["badges"].attributes, "Other"]
+    assert str(found.schema.field("Date").type) == "timestamp[ms, tz=UTC]"
+    assert str(found.schema.field("TagBased").type) == "bool"
+
+
+@pytest.fixture
+def in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_tables, "CHUNK_BYTES", 4096)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "sqlite"])
+@pytest.mark.usefixtures("in_small_chunks")
+def test_same_bytes_for_any_jobs_core_and_source(
+    form: TableFormat, site: Path, tmp_path: Path
+) -> None:
+    write_dump(site / "Posts.xml", *some_rows(200, body_bytes=300))
+    archive = tmp_path / "tea.stackexchange.com.7z"
+    with py7zr.SevenZipFile(archive, "w") as packed:
+        for table in DUMP.values():
+            packed.write(site / table.file, table.file)
+    found = []
+    ways: list[tuple[Path, int, Core]] = [
+        (site, 1, "auto"),
+        (site, 2, "auto"),
+        (site, 1, "python"),
+        (archive, 2, "auto"),
+    ]
+    for number, (source, jobs, core) in enumerate(ways):
+        folder = tmp_path / str(number)
+        so2docs.tables(source, folder, format=form, jobs=jobs, core=core)
+        found.append(contents(folder))
+    # A database has its tables in the order in which they are read, which an archive decides.
+    comparable = found[:3] if form == "sqlite" else found
+    assert all(one == found[0] for one in comparable)
+    if form == "parquet":
+        assert pq.ParquetFile(tmp_path / "0" / "Posts.parquet").metadata.num_row_groups > 3
+
+
+@pytest.mark.usefixtures("in_small_chunks")
+def test_rows_are_in_the_order_of_the_dump(site: Path, tmp_path: Path) -> None:
+    write_dump(site / "Posts.xml", *some_rows(200, body_bytes=300))
+    so2docs.tables(site, tmp_path / "out", only="posts", jobs=2)
+    table = DUMP["posts"]
+    assert read_back(tmp_path / "out", table, "parquet") == rows_of(site / "Posts.xml", table)
+
+
+def test_strays_and_filters_are_counted(tmp_path: Path) -> None:
+    dump = write_dump(
+        tmp_path / "Posts.xml",
+        question(1, CreationDate="2019-01-01T00:00:00.000", Tags="|tea|milk|"),
+        question(2, CreationDate="2020-01-01T00:00:00.000", Tags="|tea|"),
+        question(3, Tags="|tea|"),
+        row(PostTypeId=1),
+        row(Id="x"),
+        b'  <row Id="5" PostTypeId="1" Body="a < b" />\n',
+    )
+    report = so2docs.tables(
+        dump, tmp_path / "out", until="2020", tags="milk,coffee", skip_malformed=True
+    )
+    posts = report["posts"]
+    assert (posts.rows, posts.written, posts.filtered) == (6, 1, 2)
+    assert posts.strays == {"post_missing_id": 1, "post_invalid_id": 1, "malformed_post": 1}
+    assert posts.unaccounted == 0
+    lines = gzip.decompress((tmp_path / "out" / ".Posts.parquet.strays").read_bytes())
+    assert lines.count(b"\n") == 3
+    assert [r["Id"] for r in read_back(tmp_path / "out", DUMP["posts"], "parquet")] == [1]
+    both = so2docs.tables(dump, tmp_path / "b", tags="tea,milk", all_tags=True, skip_malformed=True)
+    assert (both["posts"].written, both["posts"].filtered) == (1, 2)
+
+
+@pytest.mark.parametrize("split_by", ["year", "month"])
+def test_split_by_date(split_by: str, site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_dump(
+        site / "Posts.xml",
+        question(1, CreationDate="2019-03-31T23:59:59.999"),
+        question(2, CreationDate="2020-01-01T00:00:00.000"),
+        question(3, CreationDate="2019-03-01T00:00:00.000"),
+        question(4),
+    )
+    report = so2docs.tables(site, out, only="posts,tags,badges", split_by=split_by)  # type: ignore[arg-type]
+    assert report["posts"].files == 3
+    assert (out / "Tags.parquet").exists()
+    end = "month=3/Posts.parquet" if split_by == "month" else "Posts.parquet"
+    found = pq.read_table(out / "Posts" / "year=2019" / end, partitioning=None)
+    assert found.column("Id").to_pylist() == [1, 3]
+    whole = ds.dataset(out / "Posts", partitioning="hive").to_table()
+    years = dict(zip(whole.column("Id").to_pylist(), whole.column("year").to_pylist(), strict=True))
+    assert years == {1: 2019, 2: 2020, 3: 2019, 4: None}
+    assert ds.dataset(out / "Badges", partitioning="hive").count_rows() == 0
+
+
+def test_what_is_up_to_date_is_left(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    so2docs.tables(site, out, only="posts,votes")
+    before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    report = so2docs.tables(site, out, only="posts,votes,tags")
+    assert {name for name, table in report.items() if table.is_new} == {"tags"}
+    assert report["posts"].rows == len(rows_of(site / "Posts.xml", DUMP["posts"]))
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_another_dump_or_option_is_told(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    so2docs.tables(site, out, split_by="year", only="posts,votes")
+    with pytest.raises(so2docs.OutputExistsError, match=r"other options \(since\)"):
+        so2docs.tables(site, out, split_by="year", only="posts,votes", since="2019")
+    write_dump(site / "Posts.xml", question(1, CreationDate="2031-01-01T00:00:00.000"))
+    with pytest.raises(so2docs.OutputExistsError, match="another dump"):
+        so2docs.tables(site, out, split_by="year", only="posts,votes")
+    report = so2docs.tables(site, out, split_by="year", only="posts,votes", update=True)
+    assert report["posts"].is_new
+    assert not report["votes"].is_new
+    assert [path.name for path in (out / "Posts").glob("year=*") if any(path.iterdir())] == [
+        "year=2031"
+    ]
+
+
+def test_a_file_of_unknown_origin_is_not_overwritten(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "Posts.parquet").write_bytes(b"mine")
+    with pytest.raises(so2docs.OutputExistsError, match="does not say how it was made"):
+        so2docs.tables(site, out)
+    assert (out / "Posts.parquet").read_bytes() == b"mine"
+    assert so2docs.tables(site, out, force=True)["posts"].is_new
+
+
+def test_a_file_that_was_cut_is_written_again(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    so2docs.tables(site, out, only="posts")
+    whole = (out / "Posts.parquet").read_bytes()
+    (out / "Posts.parquet").write_bytes(whole[:100])
+    with pytest.raises(so2docs.OutputExistsError, match="is not what was written"):
+        so2docs.tables(site, out, only="posts")
+    so2docs.tables(site, out, only="posts", update=True)
+    assert (out / "Posts.parquet").read_bytes() == whole
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("split_by", [None, "year"])
+def test_a_damaged_table_leaves_nothing(
+    form: TableFormat, split_by: str | None, site: Path, tmp_path: Path
+) -> None:
+    if split_by and form in ("sqlite", "duckdb"):
+        pytest.skip("a database is not split")
+    posts = (site / "Posts.xml").read_bytes()
+    (site / "Posts.xml").write_bytes(posts.replace(b'PostTypeId="2"', b'PostTypeId="2', 1))
+    out = tmp_path / "out"
+    with pytest.raises(so2docs.MalformedDumpError, match="row"):
+        so2docs.tables(site, out, only="posts", format=form, split_by=split_by)  # type: ignore[arg-type]
+    assert list(out.rglob("*")) == []
+
+
+def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
+    """Whatever moment it dies at, the same command ends with the files of an undisturbed one."""
+    write_dump(site / "Posts.xml", *some_rows(30_000, body_bytes=500))
+    so2docs.tables(site, tmp_path / "calm", split_by="year")
+    out = tmp_path / "out"
+    command = [*COMMAND, "tables", str(site), str(out), "--split-by", "year", "--jobs", "1", "-q"]
+    for seconds in (0.3, 0.6, 0.9, 1.2):
+        process = subprocess.Popen(command)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL if os.name != "nt" else signal.SIGTERM)
+        process.wait()
+    assert subprocess.run(command, check=False).returncode == 0
+    assert contents(out) == contents(tmp_path / "calm")
+    assert not list(out.rglob("*.part"))
+
+
+def test_one_table_file_brings_those_next_to_it(site: Path, tmp_path: Path) -> None:
+    for table in tables_in(site):
+        packed = tmp_path / f"tea.stackexchange.com-{table.stem}.xml.gz"
+        packed.write_bytes(gzip.compress((site / table.file).read_bytes()))
+    votes = tmp_path / "tea.stackexchange.com-Votes.xml.gz"
+    assert set(so2docs.tables(votes, tmp_path / "all")) == set(DUMP)
+    assert set(so2docs.tables(votes, tmp_path / "one", only="votes")) == {"votes"}
+
+
+def test_the_command(site: Path, tmp_path: Path) -> None:
+    done = run("tables", site, tmp_path / "out", "--only", "votes,Posts", "--format", "csv")
+    assert done.returncode == 0
+    assert "Votes.csv.gz" in done.stderr
+    assert (tmp_path / "out" / "Posts.csv.gz").exists()
+    again = run("tables", site, tmp_path / "out", "--only", "posts", "--format", "csv")
+    assert "up to date" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--only", "post"), "did you mean posts?"),
+        (("--format", "duckdb", "--split-by", "year"), "one file"),
+        (("--only", "votes", "--tags", "tea"), "--tags is for posts"),
+        (("--since", "yesterday"), "must be a date"),
+    ],
+)
+def test_options_that_are_refused(
+    options: tuple[str, ...], message: str, site: Path, tmp_path: Path
+) -> None:
+    done = run("tables", site, tmp_path / "out", *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_table_that_is_missing(site: Path, tmp_path: Path) -> None:
+    (site / "Votes.xml").unlink()
+    with pytest.raises(so2docs.DumpError, match=r"has no Votes\.xml"):
+        so2docs.tables(site, tmp_path / "out", only="posts,votes")
+    assert "votes" not in so2docs.tables(site, tmp_path / "out")
+
+
+@pytest.fixture(scope="module", params=real_dumps())
+def whole_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All tables of a published dump, unpacked."""
+    source: Path = request.param
+    folder = tmp_path_factory.mktemp("whole")
+    if source.suffix == ".7z":
+        with py7zr.SevenZipFile(source) as archive:
+            archive.extractall(folder)
+        return folder
+    for packed in source.parent.glob("*.xml.gz"):
+        (folder / packed.name.removesuffix(".gz")).write_bytes(gzip.decompress(packed.read_bytes()))
+    return folder
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", FORMATS)
+def test_published_dumps(form: TableFormat, whole_dump: Path, core: Core, tmp_path: Path) -> None:
+    """Rows, columns, nulls and sums of every table, and every value."""
+    report = so2docs.tables(whole_dump, tmp_path / "out", format=form)
+    found = tables_in(whole_dump)
+    assert set(report) == {table.name for table in found}
+    for table in found:
+        expected = rows_of(whole_dump / table.file, table)
+        rows = read_back(tmp_path / "out", table, form)
+        assert len(rows) == report[table.name].written == report[table.name].rows
+        assert summary(rows, table) == summary(expected, table)
+        assert rows == expected
+
+
+class Counting(io.FileIO):
+    """A file that counts what is read of it."""
+
+    counts: ClassVar[Counter[str]] = Counter()
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(-1 if size is None else size) or b""
+        self.counts[str(self.name)] += len(data)
+        return data
+
+
+def test_an_archive_is_decompressed_once(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "tea.7z"
+    with py7zr.SevenZipFile(archive, "w", filters=[{"id": py7zr.FILTER_BZIP2}]) as packed:
+        for table in sorted(DUMP.values(), key=lambda table: table.file):
+            head, row, rows = (site / table.file).read_bytes().partition(b"\n  <row")
+            # Noise between the root's start and the first row, so that there is much to read.
+            noise = b"<!--" + base64.b64encode(os.urandom(300_000)) + b"-->" if row else b""
+            packed.writestr(head + noise + row + rows, table.file)
+    monkeypatch.setattr(storage, "open_file", Counting)
+    report = so2docs.tables(archive, tmp_path / "out", jobs=1)
+    assert len(report) == len(DUMP)
+    # The list of members, the places that tell one content from another, and each block once.
+    assert Counting.counts[str(archive)] < archive.stat().st_size + 100_000

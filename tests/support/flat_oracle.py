@@ -1,0 +1,177 @@
+"""Tables of a dump by the parser of the standard library, and files of tables read back: values in
+one form, which owes nothing to the project but the names and types of columns."""
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from so2docs.schema import DUMP, Table
+
+Row = dict[str, Any]
+NUMBER = 1 << 63
+
+
+def rows_of(xml: Path, table: Table) -> list[Row]:
+    """Every row of a table that has a usable `Id`, with all columns."""
+    rows = [
+        typed(dict(element.attrib), table)
+        for _, element in ElementTree.iterparse(xml)
+        if element.tag == "row"
+    ]
+    return [row for row in rows if row["Id"] is not None]
+
+
+def typed(attributes: dict[str, str], table: Table) -> Row:
+    row, other = dict.fromkeys([*table.attributes, "Other"]), {}
+    for name, text in attributes.items():
+        kind = table.attributes.get(name)
+        value = None if kind is None else _VALUES[kind](text)
+        if value is None:
+            other[name] = text
+        else:
+            row[name] = value
+    return row | {"Other": other or None}
+
+
+def _integer(text: str) -> int | None:
+    try:
+        value = int(text)
+    except ValueError:
+        return None
+    return value if -NUMBER <= value < NUMBER else None
+
+
+def _date(text: str) -> str | None:
+    for form in ("%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S"):
+        try:
+            return as_date(datetime.strptime(text, form))
+        except ValueError:
+            continue
+    return None
+
+
+def as_date(value: datetime) -> str:
+    if value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    return value.isoformat(timespec="milliseconds")
+
+
+def _tags(text: str) -> list[str]:
+    if not text:
+        return []
+    separator = "><" if text.startswith("<") else "|"
+    return text[1:-1].split(separator)
+
+
+_VALUES: dict[str, Callable[[str], Any]] = {
+    "integer": _integer,
+    "text": str,
+    "date": _date,
+    "boolean": {"True": True, "False": False}.get,
+    "texts": _tags,
+}
+
+
+def read_back(folder: Path, table: Table, form: str) -> list[Row]:
+    """The rows of a table as the readers of a format see them."""
+    return [
+        {name: _same_form(name, value, table) for name, value in row.items()}
+        for row in _READERS[form](folder, table)
+    ]
+
+
+def _same_form(name: str, value: Any, table: Table) -> Any:
+    if value is None:
+        return None
+    kind = "object" if name == "Other" else table.attributes[name]
+    if isinstance(value, str) and kind in ("object", "texts"):
+        return json.loads(value)
+    if isinstance(value, datetime):
+        return as_date(value)
+    if kind == "boolean":
+        return bool(value)
+    return value
+
+
+def _parquet(folder: Path, table: Table) -> list[Row]:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(folder / f"{table.stem}.parquet").to_pylist()
+
+
+def _csv(folder: Path, table: Table) -> list[Row]:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    types = {"integer": pa.int64(), "boolean": pa.bool_()}
+    options = pyarrow.csv.ConvertOptions(
+        column_types={name: types.get(kind, pa.string()) for name, kind in table.attributes.items()}
+        | {"Other": pa.string()},
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    return pyarrow.csv.read_csv(
+        folder / f"{table.stem}.csv.gz",
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=options,
+    ).to_pylist()
+
+
+def _jsonl(folder: Path, table: Table) -> list[Row]:
+    with gzip.open(folder / f"{table.stem}.jsonl.gz", "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def _sqlite(folder: Path, table: Table) -> list[Row]:
+    with closing(sqlite3.connect(folder / "tables.db")) as connection:
+        connection.row_factory = sqlite3.Row
+        return [
+            dict(row) for row in connection.execute(f'SELECT * FROM "{table.stem}" ORDER BY rowid')
+        ]
+
+
+def _duckdb(folder: Path, table: Table) -> list[Row]:
+    import duckdb
+
+    with duckdb.connect(folder / "tables.duckdb", read_only=True) as connection:
+        found = connection.execute(f'SELECT * FROM "{table.stem}"')
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+_READERS: dict[str, Callable[[Path, Table], list[Row]]] = {
+    "parquet": _parquet,
+    "csv": _csv,
+    "jsonl": _jsonl,
+    "sqlite": _sqlite,
+    "duckdb": _duckdb,
+}
+
+
+def summary(rows: list[Row], table: Table) -> dict[str, tuple[int, int]]:
+    """Of each column the nulls, and a sum: of numbers, of milliseconds, of lengths."""
+    return {
+        name: (
+            sum(row[name] is None for row in rows),
+            sum(_size(row[name], kind) for row in rows if row[name] is not None),
+        )
+        for name, kind in {**table.attributes, "Other": "text"}.items()
+    }
+
+
+def _size(value: Any, kind: str) -> int:
+    if kind == "date":
+        since = datetime.fromisoformat(value) - datetime(1970, 1, 1)
+        return since // timedelta(milliseconds=1)
+    return int(value) if kind in ("integer", "boolean") else len(value)
+
+
+def tables_in(folder: Path) -> list[Table]:
+    """The tables whose plain files are in a folder."""
+    return [table for table in DUMP.values() if (folder / table.file).exists()]
