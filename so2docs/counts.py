@@ -21,6 +21,7 @@ class Counts:
         strays: Posts that no document holds, by reason.
         other_types: Posts that are neither questions nor answers, by the name of the type.
         filtered: Posts that were left out on purpose.
+        dropped: Of these, posts that a list of users or posts names.
         repaired: Characters replaced by U+FFFD.
         records: Records made of the documents, where a recipe makes some.
         without_record: Documents of which none was made.
@@ -34,6 +35,7 @@ class Counts:
     strays: Counter[str] = field(default_factory=Counter)
     other_types: Counter[str] = field(default_factory=Counter)
     filtered: int = 0
+    dropped: int = 0
     repaired: int = 0
     records: int = 0
     without_record: int = 0

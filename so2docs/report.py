@@ -75,6 +75,8 @@ class Report:
         strays: Rows that no document holds, by reason.
         other_types: Rows of other post types, by name.
         filtered: Questions and answers that the filters left out.
+        dropped: Posts and comments that `drop_users` or `drop_posts` names, which are among the
+            filtered ones of their tables.
         recipe: The recipe that made records of the documents; None if they were written.
         records: Records that it made.
         without_record: Documents of which it made none.
@@ -109,6 +111,7 @@ class Report:
     strays: dict[str, int] = field(default_factory=dict)
     other_types: dict[str, int] = field(default_factory=dict)
     filtered: int = 0
+    dropped: int = 0
     recipe: str | None = None
     records: int | None = None
     without_record: int | None = None
@@ -140,6 +143,7 @@ class Report:
         self.questions += counts.questions
         self.answers += counts.answers
         self.filtered += counts.filtered
+        self.dropped += counts.dropped
         self.repaired_characters += counts.repaired
         if self.recipe is not None:
             self.records = (self.records or 0) + counts.records
@@ -209,6 +213,8 @@ class Report:
         yield "other types", _by_name(self.other_types)
         if self.filtered:
             yield "filtered", f"{self.filtered:,}"
+        if self.dropped:
+            yield "dropped", f"{self.dropped:,} of the listed users and posts"
         if self.records is not None:
             none = f" ({self.without_record:,} questions gave none)" if self.without_record else ""
             yield f"records ({self.recipe})", f"{self.records:,}{none}"

@@ -237,6 +237,8 @@ def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
     option = f"--{name.replace('_', '-')}"
     if name == "recipe":  # With what else its fingerprint says.
         return [option, manifest.counts["recipe"]]
+    if name in ("drop_users", "drop_posts"):
+        return [option, "FILE"]  # Whom it names is nobody's business.
     if name == "tokenizer":
         value = re.sub(r" [0-9a-f]{12}$", "", value)  # The hash of the file.
     if name == "sample":

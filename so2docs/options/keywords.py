@@ -35,6 +35,11 @@ class DocumentKeywords(TypedDict, total=False):
         until: Keep questions created before this date (UTC).
         drop_fabricated: Leave out the made-up question and answer (ids above 1,000,000,000) of two
             releases.
+        drop_users: Leave out all posts and comments of the users in FILE: their ids, one a line.
+            With a question go its answers. Who edited a post is left out, too, if it is one of
+            them.
+        drop_posts: Leave out the questions and answers in FILE: their ids, one a line. With a
+            question go its answers.
         sample: Keep a share of the questions, such as 1%; the same ones every time. A hash of the
             id decides: a sample is part of every larger one.
         limit: Keep the first N questions in order of their ids.
@@ -77,6 +82,8 @@ class DocumentKeywords(TypedDict, total=False):
     since: str | date | None
     until: str | date | None
     drop_fabricated: bool
+    drop_users: str | os.PathLike[str] | None
+    drop_posts: str | os.PathLike[str] | None
     sample: str | float | None
     limit: int | None
     fields: str | Iterable[str] | None

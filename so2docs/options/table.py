@@ -19,8 +19,10 @@ from so2docs.options.field_paths import Fields, names_of
 from so2docs.options.option import Option, Where, contradiction, entries, one_of, option
 from so2docs.options.values import (
     WHOLE,
+    IdList,
     at_least,
     bounds,
+    id_list,
     names,
     path,
     point_in_time,
@@ -132,6 +134,27 @@ class Filters:
         "Leave out the made-up question and answer (ids above 1,000,000,000) of two releases.",
         "spill",
         False,
+    )
+    drop_users: IdList | None = option(
+        "Filters",
+        "Leave out all posts and comments of the users in FILE: their ids, one a line.",
+        "spill",
+        accepts=str | os.PathLike[str] | None,
+        parse=id_list,
+        metavar="FILE",
+        more="With a question go its answers. Who edited a post is left out, too, if it is one of "
+        "them.",
+        remember=lambda value: value and str(value),
+    )
+    drop_posts: IdList | None = option(
+        "Filters",
+        "Leave out the questions and answers in FILE: their ids, one a line.",
+        "spill",
+        accepts=str | os.PathLike[str] | None,
+        parse=id_list,
+        metavar="FILE",
+        more="With a question go its answers.",
+        remember=lambda value: value and str(value),
     )
     sample: int | None = option(
         "Filters",

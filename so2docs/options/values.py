@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+from array import array
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from so2docs.domain import is_typed_date
 from so2docs.errors import OptionError, flag
@@ -14,6 +18,7 @@ from so2docs.errors import OptionError, flag
 WHOLE = 1 << 64
 """The share of all questions, of 2^64."""
 
+_ID = re.compile(r"-?[0-9]{1,18}")
 _SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -146,3 +151,53 @@ def path(name: str, value: str | os.PathLike[str] | None) -> str | None:
     if not (found := os.fspath(value)):
         raise OptionError(f"{flag(name)} is empty, as an unset variable is; give a name")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class IdList:
+    """Ids of a file, which travel to the workers with every task.
+
+    Attributes:
+        packed: The ids as 64-bit integers, in ascending order.
+    """
+
+    packed: bytes
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The ids."""
+        return _unpack(self.packed)
+
+    def __str__(self) -> str:
+        digest = hashlib.sha256(self.packed).hexdigest()[:12]
+        return f"{len(self.ids):,} ids, {digest}"
+
+
+@lru_cache(maxsize=4)
+def _unpack(packed: bytes) -> frozenset[int]:
+    return frozenset(array("q", packed))
+
+
+def id_list(name: str, value: str | os.PathLike[str] | None) -> IdList | None:
+    """The ids in a file: one a line; empty lines and what follows `#` are ignored."""
+    if (file := path(name, value)) is None:
+        return None
+    found: set[int] = set()
+    try:
+        with open(file, encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, 1):
+                text = line.partition("#")[0].strip()
+                if text and not _ID.fullmatch(text):
+                    raise OptionError(
+                        f"{flag(name)}: {file}, line {number:,} is {text[:40]!r}; each line must "
+                        "be an id such as 1234"
+                    )
+                if text:
+                    found.add(int(text))
+    except OSError as error:
+        raise OptionError(f"{flag(name)}: {file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise OptionError(
+            f"{flag(name)}: {file} is not a text in UTF-8; each line must be an id such as 1234"
+        ) from error
+    return IdList(array("q", sorted(found)).tobytes())

@@ -54,6 +54,7 @@ class Posts:
         stray_reasons: Their number by reason.
         other_types: Number of rows by post type, of those that are neither questions nor answers.
         filtered: Number of rows that a filter has rejected.
+        dropped: Of these, rows of users and posts that were to be dropped.
         rejected: Keys of those that no bucket has; they matter only if an id is repeated.
         reserved: Names that no attribute may have, since documents have them for something else.
     """
@@ -64,6 +65,7 @@ class Posts:
     stray_reasons: Counter[str] = field(default_factory=Counter)
     other_types: Counter[int] = field(default_factory=Counter)
     filtered: int = 0
+    dropped: int = 0
     rejected: bytearray = field(default_factory=bytearray)
     reserved: frozenset[str] = RESERVED
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from so2docs.domain import FIRST_FABRICATED_ID, is_sampled
 from so2docs.options.table import Filters
+from so2docs.options.values import IdList
 from so2docs.parse import posts
 from so2docs.parse.keys import (
     ANSWER,
@@ -40,6 +41,9 @@ class RowFilter:
         self._all_keys = all_keys
         self._sample = filters.sample
         self._drops_fabricated = filters.drop_fabricated
+        self._dropped_users = ids_to_drop(filters.drop_users)
+        self._dropped_posts = ids_to_drop(filters.drop_posts)
+        self._drops = filters.drop_users is not None or filters.drop_posts is not None
         self._projection = projection
         self._checks = {QUESTION: _question_checks(filters), ANSWER: _answer_checks(filters)}
         for checks in self._checks.values():
@@ -55,14 +59,17 @@ class RowFilter:
         kept: list[Row] = []
         for row in rows:
             ids = _ids(row, found.reserved)
+            is_dropped = self._drops and self._is_dropped(row)
+            found.dropped += is_dropped
             if ids is None:
-                if self._drops_fabricated and is_fabricated(row):  # The answer has no ParentId.
+                # The made-up answer has no ParentId.
+                if is_dropped or (self._drops_fabricated and is_fabricated(row)):
                     found.filtered += 1
                 else:
                     kept.append(row)
                 continue
             sampled = self._is_sampled(ids[1])
-            if sampled and all(check(row) for check in self._checks[ids[0]]):
+            if sampled and not is_dropped and all(check(row) for check in self._checks[ids[0]]):
                 kept.append(row)
                 continue
             # Keys have to be in the order of the dump: of repeated ids, the first one counts.
@@ -72,8 +79,24 @@ class RowFilter:
             _reject(ids, found, in_bucket=sampled or self._all_keys)
         posts.add(found, kept, self._projection)
 
+    def _is_dropped(self, row: Row) -> bool:
+        """Whether a list names the post or its author; of one that stays, forget such an editor."""
+        if number(row.get("Id", "")) in self._dropped_posts:
+            return True
+        if number(row.get("OwnerUserId", "")) in self._dropped_users:
+            return True
+        if number(row.get("LastEditorUserId", "")) in self._dropped_users:
+            del row["LastEditorUserId"]
+            row.pop("LastEditorDisplayName", None)
+        return False
+
     def _is_sampled(self, question_id: int) -> bool:
         return self._sample is None or is_sampled(question_id, self._sample)
+
+
+def ids_to_drop(listed: IdList | None) -> frozenset[int | str]:
+    """The ids that a list names; none without a list."""
+    return frozenset() if listed is None else listed.ids
 
 
 def is_fabricated(row: Row) -> bool:

@@ -88,7 +88,7 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
             if held >= _FLUSH_EVERY:
                 held = 0
                 steps.flush()
-    tally.counts.filtered = found.filtered
+    tally.counts.filtered, tally.counts.dropped = found.filtered, found.dropped
     tally.counts.strays.update(found.stray_reasons)
     for kind, count in found.other_types.items():
         tally.counts.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count

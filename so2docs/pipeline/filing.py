@@ -15,9 +15,9 @@ from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
 from so2docs.parse.posts import Posts
 from so2docs.parse.projection import make_projection, projection_of_table
-from so2docs.parse.row_filter import RowFilter
+from so2docs.parse.row_filter import RowFilter, ids_to_drop
 from so2docs.parse.table_rows import Row
-from so2docs.schema import POSTS, VOTE, Table
+from so2docs.schema import COMMENT, POSTS, VOTE, Table
 from so2docs.spill import REJECTED
 from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMap
@@ -146,17 +146,32 @@ class _RowFiling(RowSink):
         self._table, self._known = table, known
         self._counts = table.kind == VOTE
         self._projection = None if self._counts else projection_of_table(options)
+        self._dropped_users = frozenset[int | str]()
+        if table.kind == COMMENT:
+            self._dropped_users = ids_to_drop(options.filters.drop_users)
         self._has_core = self._is_compiled
-        self._is_compiled = self._is_compiled and self._projection is None
+        self._is_compiled = (
+            self._is_compiled and self._projection is None and not self._dropped_users
+        )
         self.malformed = f"malformed_{table.row}"
         self._read: list[tuple[bytes, bytes]] = []
 
     def add(self, rows: list[Row]) -> None:
         self.look_up()
+        if self._dropped_users:
+            rows = self._drop(rows)
         if self._counts:
             table_rows.add_votes(self.found, rows, self._known.find)
         else:
             table_rows.add_rows(self.found, self._table, rows, self._known.find, self._projection)
+
+    def _drop(self, rows: list[Row]) -> list[Row]:
+        """The comments of users that no list names."""
+        dropped = self._dropped_users
+        kept = [row for row in rows if posts.number(row.get("UserId", "")) not in dropped]
+        self.found.filtered += len(rows) - len(kept)
+        self.found.dropped += len(rows) - len(kept)
+        return kept
 
     def add_compiled(self, data: bytes) -> Added | None:
         done = core.read_records(data, self._table) if self._is_compiled else None

@@ -48,8 +48,10 @@ def add_table_chunks(
     """
     found = Counts.total(tally.counts for tally in tallies.values())
     report.repaired_characters += found.repaired
+    report.dropped += found.dropped
     counts = report.tables[table.name] = TableCounts(found.rows, bytes=size)
     counts.add(+found.strays)
+    counts.filtered = found.filtered
     if not table.kind:  # The merge counts no users.
         counts.nested = counts.rows - found.strays.total()
     return counts

@@ -11,7 +11,7 @@ from so2docs.errors import So2docsError
 from so2docs.report import Report, TableCounts
 
 _SUMS = (
-    *("rows", "questions", "answers", "filtered", "fabricated", "repaired_characters"),
+    *("rows", "questions", "answers", "filtered", "dropped", "fabricated", "repaired_characters"),
     *("records", "without_record", "dump_bytes", "output_bytes", "files"),
 )
 _MOST = ("first_pass_seconds", "second_pass_seconds", "peak_memory_bytes", "jobs")

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -114,6 +115,8 @@ POSTS = st.lists(
             "AnswerCount": st.sampled_from(["0", "1", "2"]),
             "AcceptedAnswerId": st.sampled_from(["2", "4"]),
             "Body": st.just("text"),
+            "OwnerUserId": st.sampled_from(["1", "2", "-1", "+2"]),
+            "LastEditorUserId": st.sampled_from(["1", "2"]),
         },
     ),
     max_size=24,
@@ -129,6 +132,8 @@ FILTERS = st.fixed_dictionaries(
         "max_answers": st.integers(0, 3),
         "max_body": st.integers(3, 5),
         "drop_fabricated": st.booleans(),
+        "drop_users": st.sets(st.sampled_from([1, 2, 3, -1])),
+        "drop_posts": st.sets(st.sampled_from([1, 3, 5, 6, 10**9 + 7])),
         "accepted": st.booleans(),
         "since": st.sampled_from(["2020-01-01", "2021-01-01"]),
         "until": st.sampled_from(["2021-05-05T12:00:00", "2022-01-01"]),
@@ -159,6 +164,11 @@ def test_any_posts_and_filters(
     dump.write_text("<posts>\n" + "\n".join(lines) + "\n</posts>")
     complete = nest(dump, options.get("answers_by", "id")).documents
     wanted = filtered(complete, **options, **choice)
+    options = options | {
+        name: id_file(tmp_path / name, options[name])
+        for name in ("drop_users", "drop_posts")
+        if name in options
+    }
     for chunk_bytes in (None, 200):
         found, report = convert(
             dump, tmp_path / "q.jsonl", chunk_bytes=chunk_bytes, force=True, **options, **choice
@@ -166,6 +176,11 @@ def test_any_posts_and_filters(
         assert_same(found, wanted)
         assert report.questions == len(wanted)
     assert_same(list(so2docs.documents(dump, **options, **choice)), wanted)
+
+
+def id_file(path: Path, ids: Collection[int]) -> Path:
+    path.write_text("# Ids\n\n" + "".join(f"{one}  # as asked\n" for one in ids))
+    return path
 
 
 def escaped(value: str) -> str:

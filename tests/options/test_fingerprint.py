@@ -42,6 +42,8 @@ OTHERS: dict[str, list[Any]] = {
     "since": ["2020-01-01"],
     "until": ["2020-01-01"],
     "drop_fabricated": [True],
+    "drop_users": ["1", "1\n2"],
+    "drop_posts": ["1", "1\n2"],
     "sample": ["1%"],
     "limit": [1],
     "fields": ["Id"],
@@ -86,10 +88,16 @@ def test_each_option_has_other_values_or_only_decides_how_it_runs() -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_another_value_is_another_conversion(name: str) -> None:
+def test_another_value_is_another_conversion(name: str, tmp_path: Path) -> None:
     needed = NEEDED.get(name, {})
     usual = fingerprint(**needed)
-    others = [fingerprint(**needed, **{name: value}) for value in OTHERS[name]]
+    values = OTHERS[name]
+    if name.startswith("drop_") and name != "drop_fabricated":  # Files, of which these are lines.
+        files = [tmp_path / str(number) for number in range(len(values))]
+        for file, text in zip(files, values, strict=True):
+            file.write_text(text)
+        values = files
+    others = [fingerprint(**needed, **{name: value}) for value in values]
     assert len({str(one.to_json()) for one in (usual, *others)}) == 1 + len(others)
     for other in others:
         assert other.differences(usual, of_spill_only=False)

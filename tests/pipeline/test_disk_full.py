@@ -268,7 +268,7 @@ def _check_closed_folders(small: Path, tmp_path: Path) -> None:
 # Who is nobody may not read where Python is installed: all is imported before.
 AS_NOBODY = """
 import os
-import so2docs.cli, so2docs.commands.convert, so2docs.conversion, traceback
+import so2docs.cli, so2docs.commands.convert, so2docs.api, traceback
 from so2docs.__main__ import main
 if not os.geteuid():
     os.setuid(65534)

@@ -10,7 +10,24 @@ def filtered(documents: list[Document], **options: Any) -> list[Document]:
     """The documents, complete and in order, that pass; with the fields that stay."""
     passed = [document for document in documents if _passes(document, options)]
     passed = passed[: options.get("limit")]
-    return [_chosen(_with_answers(document, options), options) for document in passed]
+    dropped = options.get("drop_users", ())
+    passed = [_without_people(_with_answers(document, options), dropped) for document in passed]
+    return [_chosen(document, options) for document in passed]
+
+
+def _without_people(document: Document, dropped: Any) -> Document:
+    """Without comments by some users, and without their names as editors."""
+    found = dict(document)
+    if "Comments" in found:
+        found["Comments"] = [one for one in found["Comments"] if one.get("UserId") not in dropped]
+    if "Answers" in found:
+        found["Answers"] = [_without_people(one, dropped) for one in found["Answers"]]
+    if found.get("LastEditorUserId") in dropped:
+        found = {name: value for name, value in found.items() if name not in EDITOR}
+    return found
+
+
+EDITOR = ("LastEditorUserId", "LastEditorDisplayName", "LastEditor")
 
 
 def _passes(document: Document, options: dict[str, Any]) -> bool:
@@ -37,7 +54,9 @@ def _passes(document: Document, options: dict[str, Any]) -> bool:
 def _is_kept(post: Document, options: dict[str, Any]) -> bool:
     size = len(post.get("Body", "").encode())
     return size <= options.get("max_body", size) and not (
-        options.get("drop_fabricated") and post["Id"] > 10**9
+        (options.get("drop_fabricated") and post["Id"] > 10**9)
+        or post["Id"] in options.get("drop_posts", ())
+        or post.get("OwnerUserId") in options.get("drop_users", ())
     )
 
 

@@ -1,0 +1,119 @@
+"""`drop_users` and `drop_posts`: what a list names is in no output, and every row is counted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from support import oracle_tables
+from support.filtering import filtered
+from support.formats_read_back import jsonl
+from support.places import SAMPLES
+
+import so2docs
+
+SITE = SAMPLES / "site"
+TABLES = ("comments", "users")
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    return [row.attrib for row in ElementTree.parse(SITE / name).getroot()]
+
+
+def some(values: list[str]) -> list[int]:
+    """Every third of the ids that there are."""
+    return sorted({int(value) for value in values})[::3]
+
+
+USERS = some([row["OwnerUserId"] for row in rows("Posts.xml") if "OwnerUserId" in row])
+POSTS = some([row["Id"] for row in rows("Posts.xml")])
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> dict[str, Path]:
+    found = {"drop_users": tmp_path / "users.txt", "drop_posts": tmp_path / "posts.txt"}
+    for path, ids in zip(found.values(), (USERS, POSTS), strict=True):
+        path.write_text("\ufeff# Taken down\r\n" + "\r\n".join(map(str, ids)), encoding="utf-8")
+    return found
+
+
+@pytest.mark.parametrize("names", [("drop_users",), ("drop_posts",), ("drop_users", "drop_posts")])
+@pytest.mark.parametrize("options", [{"core": "python"}, {"jobs": 2, "chunk_bytes": 2000}])
+def test_what_a_list_names_is_gone(
+    names: tuple[str, ...], options: Any, lists: dict[str, Path], tmp_path: Path
+) -> None:
+    ids = {"drop_users": USERS, "drop_posts": POSTS}
+    expected = filtered(
+        oracle_tables.nest(SITE, set(TABLES)).documents, **{name: ids[name] for name in names}
+    )
+    output, given = tmp_path / "q.jsonl", {name: lists[name] for name in names}
+    report = so2docs.convert(SITE, output, nest=TABLES, **given, **options)
+    assert jsonl(output) == expected
+    users = set(USERS) if "drop_users" in names else set()
+    posts = set(POSTS) if "drop_posts" in names else set()
+    gone = [
+        row
+        for row in rows("Posts.xml")
+        if int(row["Id"]) in posts or int(row.get("OwnerUserId", 0)) in users
+    ]
+    gone += [row for row in rows("Comments.xml") if int(row.get("UserId", 0)) in users]
+    assert report.dropped == len(gone) > 0
+    assert report.filtered >= report.dropped - report.tables["comments"].filtered
+    assert f"dropped              {len(gone)} of the listed users and posts" in str(report)
+    everything = output.read_text(encoding="utf-8")
+    if report.strays_path:
+        everything += Path(report.strays_path).read_text(encoding="utf-8")
+    for post in map(json.loads, everything.splitlines()):
+        assert post.get("OwnerUserId") not in users
+
+
+def test_a_list_for_nobody_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "none.txt").write_text("# Nobody yet\n")
+    whole = so2docs.convert(SITE, tmp_path / "whole.jsonl", nest="comments")
+    same = so2docs.convert(
+        SITE, tmp_path / "same.jsonl", nest="comments", drop_users=tmp_path / "none.txt"
+    )
+    assert (tmp_path / "whole.jsonl").read_bytes() == (tmp_path / "same.jsonl").read_bytes()
+    assert (same.rows, same.strays, same.dropped) == (whole.rows, whole.strays, 0)
+
+
+@pytest.mark.parametrize("name", ["drop_users", "drop_posts"])
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"12\n13\nJoe\n", "line 3 is 'Joe'; each line must be an id such as 1234"),
+        (b"1.5", "line 1 is '1.5'"),
+        (b"1" * 19, "line 1 is '1111"),
+        (b"12 13", "line 1 is '12 13'"),
+        (b"\xff\xfe1\0", "is not a text in UTF-8"),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_a_list_that_cannot_be_read(
+    name: str, content: bytes | None, problem: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "list.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(so2docs.OptionError) as error:
+        so2docs.convert(SITE, tmp_path / "q.jsonl", **{name: path})
+    assert problem in str(error.value)
+    assert f"{name}: {path}" in str(error.value)
+    assert not (tmp_path / "q.jsonl").exists()
+
+
+def test_another_list_is_another_conversion(lists: dict[str, Path], tmp_path: Path) -> None:
+    """By the ids, whatever the file is called; the output does not say which ids they are."""
+    output = tmp_path / "q.jsonl"
+    so2docs.convert(SITE, output, drop_users=lists["drop_users"], card=True)
+    other = tmp_path / "other.txt"
+    other.write_text("\n".join(map(str, reversed(USERS))))
+    with pytest.raises(so2docs.OutputError, match="is up to date"):
+        so2docs.convert(SITE, output, drop_users=other)
+    other.write_text("1\n")
+    with pytest.raises(so2docs.OutputError, match="with other options"):
+        so2docs.convert(SITE, output, drop_users=other)
+    assert "--drop-users FILE" in (tmp_path / "README.md").read_text()
