@@ -118,6 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const Kind tables[] = {POSTS, USERS, COMMENT, LINK, VOTE};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         Posts posts = {.table = tables[i]};
+        require(posts.table != POSTS || reserve_name(&posts, "Owner", 5), "a name is reserved");
         requests_until_failure = data[0];
         if (convert_rows((const char *)data + 1, size - 1, &posts) == OK) {
             check(&posts);

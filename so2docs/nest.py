@@ -7,10 +7,10 @@ the last of a post's own keys and its closing brace, in the order `Comments`, `L
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import orjson
 
@@ -19,7 +19,7 @@ from so2docs.options.field_choice import choice_of_nested
 from so2docs.options.field_paths import Fields
 from so2docs.parse.keys import REJECTED_ANSWER
 from so2docs.parse.table_rows import unpack_votes
-from so2docs.schema import COMMENT, COMMENT_USER, LINK, OF_KIND, TABLES, USER_IDS, VOTE, VOTE_TYPES
+from so2docs.schema import OF_KIND, POSTS, TABLES, VOTE, VOTE_TYPES, Table
 
 Buffer = bytes | memoryview
 
@@ -30,9 +30,13 @@ Row = tuple[int, int, int, int, bytes]
 """Kind, post id, rank, order in the dump, JSON: sorted, rows are in the order of a post's lists."""
 
 _EMPTY = len(b"{}")
-_MEMBERS = {kind: b'"%b":' % table.key.encode() for kind, table in OF_KIND.items()}
-_USER_MEMBERS = {b'"%b":' % of.encode(): b'"%b":' % key.encode() for of, key in USER_IDS.items()}
-_COMMENT_USER = b'%%b,"%b":%%b}' % COMMENT_USER.encode()
+_MARKERS = {
+    table.name: [
+        (b'"%b":' % by.encode(), b'"%b":' % key.encode()) for by, key in table.users.items()
+    ]
+    for table in (POSTS, *TABLES.values())
+}
+"""By table, the members that name users, and those that hold them."""
 _OWN = ("Id", "PostId")
 
 
@@ -85,44 +89,45 @@ class Nest:
         ]
 
     def _complete(self, json: bytes, rows: Iterable[Row], *, is_question: bool) -> bytes:
-        comments: list[bytes] = []
-        links: list[bytes] = []
-        votes: list[int] = []
+        held: dict[int, list[Any]] = defaultdict(list)
         for kind, _, rank, _, row in rows:
-            if kind == VOTE:
-                votes.append(rank)
+            held[kind].append(rank if kind == VOTE else row)
+        members, totals = [], {}
+        for table in self._tables:
+            found = held[table.kind]
+            totals[table.name] = len(found)
+            if table.kind == VOTE:
+                totals[table.name], value = _votes(tuple(found))
             else:
-                (comments if kind == COMMENT else links).append(row)
-        counted, votes_json = _votes(tuple(votes))
-        totals = {COMMENT: len(comments), LINK: len(links), VOTE: counted}
-        if self._users is not None and comments:
-            comments = list(map(self._users.with_user, comments))
-        values = {
-            COMMENT: b"[%b]" % b",".join(comments),
-            LINK: b"[%b]" % b",".join(links),
-            VOTE: votes_json,
-        }
-        members = [_MEMBERS[table.kind] + values[table.kind] for table in self._tables]
+                value = b"[%b]" % b",".join(self._with_users(table, found))
+            members.append(b'"%b":%b' % (table.key.encode(), value))
         if self._users is not None:
-            members += self._users.members(json)
+            members += self._users.members(json, _MARKERS[POSTS.name])
         if members:
             comma = b"," if len(json) > _EMPTY else b""
             json = b"%b%b%b}" % (json[:-1], comma, b",".join(members))
         return self._chosen(json, totals, is_question=is_question)
 
-    def _chosen(self, json: bytes, totals: Mapping[int, int], *, is_question: bool) -> bytes:
+    def _with_users(self, table: Table, rows: list[bytes]) -> list[bytes]:
+        """Rows of a table with their users inside."""
+        if self._users is None or not table.users:
+            return rows
+        users, markers = self._users, _MARKERS[table.name]
+        return [b",".join((row[:-1], *users.members(row, markers))) + b"}" for row in rows]
+
+    def _chosen(self, json: bytes, totals: Mapping[str, int], *, is_question: bool) -> bytes:
         """What stays of a complete post, whose rows are counted."""
         choice = self._of_questions if is_question else self._of_answers
         if choice is None:
             for table in self._tables:
-                self.counts[table.name][NESTED] += totals[table.kind]
+                self.counts[table.name][NESTED] += totals[table.name]
             return json
         post = choice.of(orjson.loads(json))
         for table in self._tables:
             value = post.get(table.key, {})
             stay = sum(value.values()) if table.kind == VOTE else len(value)
             self.counts[table.name][NESTED] += stay
-            self.counts[table.name][FILTERED] += totals[table.kind] - stay
+            self.counts[table.name][FILTERED] += totals[table.name] - stay
         return orjson.dumps(post)
 
     def reject(
@@ -190,17 +195,10 @@ class _KnownUsers(dict[bytes, bytes | None]):
         self[digits] = user
         return user
 
-    def with_user(self, comment: bytes) -> bytes:
-        """A comment with its user inside."""
-        user = self._named(comment, b'"UserId":')
-        return comment if user is None else _COMMENT_USER % (comment[:-1], user)
-
-    def members(self, post: bytes) -> list[bytes]:
-        """The users of a post, as members of its object."""
+    def members(self, json: bytes, markers: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
+        """The users that an object names, as members of it."""
         return [
-            key + user
-            for marker, key in _USER_MEMBERS.items()
-            if (user := self._named(post, marker)) is not None
+            key + user for marker, key in markers if (user := self._named(json, marker)) is not None
         ]
 
     def _named(self, json: bytes, marker: bytes) -> bytes | None:

@@ -7,7 +7,7 @@ reserved names. What the compiled core has compiled in, the tests compare with t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -15,6 +15,9 @@ from typing import Literal
 Type = Literal["integer", "text", "date", "boolean", "texts", "integers"]
 """Type of an attribute. Integers have 64 bits; dates are UTC, without a zone; the last two are
 lists."""
+
+Shape = Literal["list", "record", "counts", "value"]
+"""What a key holds: a list of records, one record or none, counts by name, or a single value."""
 
 Attributes = Mapping[str, Type]
 """Names and types of attributes, in the order of the dump."""
@@ -25,6 +28,7 @@ DATE: Type = "date"
 BOOLEAN: Type = "boolean"
 TEXTS: Type = "texts"
 INTEGERS: Type = "integers"
+LISTS: frozenset[Type] = frozenset({TEXTS, INTEGERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +37,28 @@ class Part:
 
     Attributes:
         key: The key.
-        shape: `list` of records, one `record` or none, `counts` by name, or a single `value`.
+        shape: What it is.
         attributes: Of a record, or the names that are counted; of a value, its type by the key.
         table: Name of the table that is nested for it.
         parts: What each record holds after its attributes.
+        columns: Names that have a column, where not all of them do.
         by: The attribute of the holder by which it is found, if it is a user.
         is_optional: Whether it is left out where there is nothing to tell.
     """
 
     key: str
-    shape: Literal["list", "record", "counts", "value"]
+    shape: Shape
     attributes: Attributes
     table: str = ""
     parts: tuple[Part, ...] = ()
+    columns: tuple[str, ...] | None = None
     by: str = ""
     is_optional: bool = False
+
+    @property
+    def is_always_there(self) -> bool:
+        """Whether every post holds it, or a list of none; not every user is known."""
+        return not self.by and not self.is_optional
 
 
 @dataclass(frozen=True)
@@ -67,8 +78,11 @@ class Table:
         shown: Attributes that documents have of it; None for all.
         given: Attributes that documents add to a row.
         users: Attributes of a row by which users are found, and the keys of those.
+        sought: Attributes that a database has an index for.
+        order: Attributes by which rows of a post are ordered.
         adds: What else a post holds where the table is nested.
-        counted: Names that are counted, for those who must know beforehand.
+        counted: Names that are counted, in place of attributes.
+        columns: Those among them that have a column in formats that need to know beforehand.
     """
 
     name: str
@@ -78,12 +92,15 @@ class Table:
     required: tuple[str, ...] = ()
     sequence: int = 0
     key: str = ""
-    shape: Literal["list", "counts"] = "list"
+    shape: Shape = "list"
     shown: tuple[str, ...] | None = None
     given: Attributes = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)
+    sought: tuple[str, ...] = ()
+    order: tuple[str, ...] = ("Id",)
     adds: tuple[Part, ...] = ()
     counted: Attributes = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
 
     @property
     def stem(self) -> str:
@@ -123,7 +140,13 @@ class Table:
             return ()
         users = tuple(_user(key, by) for by, key in self.users.items())
         attributes = self.counted or self.documented
-        return Part(self.key, self.shape, attributes, self.name, users), *self.adds
+        rows = Part(self.key, self.shape, attributes, self.name, users, self.columns)
+        return rows, *self.adds
+
+    @cached_property
+    def lists(self) -> tuple[str, ...]:
+        """Attributes of a row in a document that are lists."""
+        return tuple(name for name, kind in self.documented.items() if kind in LISTS)
 
 
 _FIRST_KIND = 4
@@ -265,6 +288,7 @@ _NESTED = (
         sequence=1,
         key="Comments",
         users={"UserId": "User"},
+        sought=("CreationDate", "UserId"),
     ),
     Table(
         "links",
@@ -281,6 +305,7 @@ _NESTED = (
         sequence=2,
         key="Links",
         given={"LinkType": TEXT},
+        sought=("RelatedPostId",),
     ),
     Table(
         "votes",
@@ -298,7 +323,8 @@ _NESTED = (
         sequence=3,
         key="Votes",
         shape="counts",
-        counted=dict.fromkeys(VOTE_COLUMNS, INTEGER),
+        counted=dict.fromkeys(VOTE_TYPES.values(), INTEGER),
+        columns=VOTE_COLUMNS,
     ),
     Table(
         "users",
@@ -401,41 +427,52 @@ POST_PARTS = (
 """What is nested in a post, in the order of the JSON object."""
 
 
-def parts_of(tables: Collection[str]) -> tuple[Part, ...]:
-    """What is nested in a post where these tables are, in the order of the JSON object."""
-    return _asked_for(POST_PARTS, tables)
-
-
-def _asked_for(parts: tuple[Part, ...], tables: Collection[str]) -> tuple[Part, ...]:
-    return tuple(
-        replace(part, parts=_asked_for(part.parts, tables))
-        for part in parts
-        if part.table in tables
-    )
-
-
-def _all_types(parts: tuple[Part, ...]) -> Iterator[tuple[str, Type]]:
+def paths(parts: Iterable[Part] = POST_PARTS, prefix: str = "") -> Iterator[tuple[str, Part]]:
+    """Everything that is nested in a post, by its path: `Comments`, `Comments.User`, `Owner`."""
     for part in parts:
-        yield from part.attributes.items()
-        yield from _all_types(part.parts)
+        yield prefix + part.key, part
+        yield from paths(part.parts, f"{prefix}{part.key}.")
+
+
+def parts_of(
+    tables: Collection[str], has: Callable[[str], bool] = bool, prefix: str = ""
+) -> tuple[Part, ...]:
+    """What posts of a document hold, in the order of the JSON object.
+
+    Args:
+        tables: Those that are nested.
+        has: Whether documents have anything at a path; without it, they have all.
+        prefix: Path of such posts: nothing for questions, or `Answers.`.
+
+    Returns:
+        The parts, with the attributes that stay.
+    """
+    return tuple(_chosen(POST_PARTS, tables, has, prefix))
+
+
+def _chosen(
+    parts: Iterable[Part], tables: Collection[str], has: Callable[[str], bool], prefix: str
+) -> Iterator[Part]:
+    for part in parts:
+        path = prefix + part.key
+        if part.table in tables and has(path):
+            is_value = part.shape == "value"
+            inside = {
+                n: kind for n, kind in part.attributes.items() if is_value or has(f"{path}.{n}")
+            }
+            held = tuple(_chosen(part.parts, tables, has, f"{path}."))
+            yield replace(part, attributes=inside, parts=held)
 
 
 ANSWERS = "Answers"
 RESERVED = frozenset({ANSWERS, *(part.key for part in POST_PARTS)})
 """Keys that documents give a post, nested or not: no attribute may have these names."""
 
-TYPES: Attributes = {**dict(_all_types(POST_PARTS)), **POSTS.attributes}
+TYPES: Attributes = {
+    **{name: kind for _, part in paths() for name, kind in part.attributes.items()},
+    **POSTS.attributes,
+}
 """Of every attribute in a document: those of one name have one type wherever they occur."""
 
 DATES = frozenset(name for name, kind in TYPES.items() if kind == DATE)
 """Attributes in a document that are points in time."""
-
-ALL_NUMBERS = NUMBERS.union(*(table.numbers for table in TABLES.values()))
-COMMENT_ATTRIBUTES = tuple(TABLES["comments"].documented)
-LINK_ATTRIBUTES = tuple(TABLES["links"].documented)
-COMMENT_USER = "User"
-USER_IDS = POSTS.users
-NESTED = {
-    part.key: tuple(VOTE_TYPES.values()) if part.shape == "counts" else tuple(part.attributes)
-    for part in POST_PARTS
-}

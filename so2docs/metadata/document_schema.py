@@ -15,15 +15,13 @@ from so2docs.options.table import Options
 from so2docs.recipes.attribution import AUTHORS
 from so2docs.recipes.json_schema import INTEGER, TEXT, Schema, array
 from so2docs.schema import (
-    ALL_NUMBERS,
     ANSWER_ATTRIBUTES,
-    COMMENT_ATTRIBUTES,
-    COMMENT_USER,
-    DATES,
-    LINK_ATTRIBUTES,
+    POSTS,
     QUESTION_ATTRIBUTES,
-    TABLES,
-    USER_ATTRIBUTES,
+    Attributes,
+    Part,
+    Type,
+    parts_of,
 )
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -43,6 +41,9 @@ _DATE: Schema = {
     ]
 }
 """In the form for MongoDB: what is none stays a text."""
+
+_NEVER_TEXT = frozenset({"Id", "PostTypeId", "ParentId", "PostId"})
+"""Numbers without which a row has no place in a document."""
 
 _UNKNOWN: Schema = {"type": ["integer", "string", "array"]}
 
@@ -87,58 +88,47 @@ def _question(options: Options) -> Schema:
 
 
 def _post(options: Options, prefix: str, names: Sequence[str]) -> Schema:
-    fields, tables = options.filters.fields, options.nest
-    found = _row(options, prefix, names)
-    found["required"] = [name for name in ("Id", "PostTypeId") if fields.has(prefix + name)]
-    properties = found["properties"]
-    for name in tables:
-        key = TABLES[name].key
-        if key and fields.has(prefix + key):
-            properties[key] = _nested(name, options, f"{prefix}{key}.")
-            found["required"].append(key)
-    if "users" in tables:
-        users = [key for key in ("Owner", "LastEditor") if fields.has(prefix + key)]
-        properties |= {key: _user(options, f"{prefix}{key}.") for key in users}
+    fields = options.filters.fields
+    own = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
+    found = _row(options, own)
+    found["required"] = [name for name in ("Id", "PostTypeId") if name in own]
+    for part in parts_of(options.nest, fields.has, prefix):
+        found["properties"][part.key] = _part(options, part)
+        if part.is_always_there:
+            found["required"].append(part.key)
     if options.is_attributed:
-        properties["Url"] = TEXT
+        found["properties"]["Url"] = TEXT
         found["required"].append("Url")
     return found
 
 
-def _nested(table: str, options: Options, path: str) -> Schema:
-    fields = options.filters.fields
-    if table == "votes":
+def _part(options: Options, part: Part) -> Schema:
+    if part.shape == "value":
+        return _value(part.key, part.attributes[part.key], options)
+    if part.shape == "counts":
         return {"type": "object", "additionalProperties": INTEGER}
-    if table == "links":
-        return array(_row(options, path, LINK_ATTRIBUTES))
-    comment = _row(options, path, COMMENT_ATTRIBUTES)
-    if "users" in options.nest and fields.has(path + COMMENT_USER):
-        comment["properties"][COMMENT_USER] = _user(options, f"{path}{COMMENT_USER}.")
-    return array(comment)
+    record = _row(options, part.attributes)
+    record["properties"] |= {held.key: _part(options, held) for held in part.parts}
+    if part.by and options.is_attributed:
+        record["properties"]["Url"] = TEXT
+    return array(record) if part.shape == "list" else record
 
 
-def _user(options: Options, path: str) -> Schema:
-    user = _row(options, path, USER_ATTRIBUTES)
-    if options.is_attributed:
-        user["properties"]["Url"] = TEXT
-    return user
-
-
-def _row(options: Options, path: str, names: Sequence[str]) -> Schema:
-    fields = options.filters.fields
-    kept = [name for name in names if fields.has(path + name)]
+def _row(options: Options, attributes: Attributes) -> Schema:
     return {
         "type": "object",
-        "properties": {name: _value(name, options) for name in kept},
+        "properties": {name: _value(name, kind, options) for name, kind in attributes.items()},
         "additionalProperties": _UNKNOWN,
     }
 
 
-def _value(name: str, options: Options) -> Schema:
-    if name == "Tags":
+def _value(name: str, kind: Type, options: Options) -> Schema:
+    if kind == "texts":
         return array(TEXT)
-    if name in ("Id", "PostTypeId", "ParentId", "PostId"):
+    if kind == "integers":
+        return array(INTEGER)
+    if name in _NEVER_TEXT:
         return INTEGER
-    if name in DATES and options.form.has_dates:
+    if kind == "date" and options.form.has_dates:
         return _DATE
-    return _NUMBER if name in ALL_NUMBERS else TEXT
+    return _NUMBER if kind == "integer" else TEXT

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from so2docs.options.field_paths import Fields
-from so2docs.schema import NESTED
+from so2docs.schema import POST_PARTS
 
 Json = dict[str, Any]
 
@@ -56,5 +56,6 @@ def choice_of_nested(fields: Fields, tables: Sequence[str], path: str) -> FieldC
         path: Where the posts are: nothing for questions, or `Answers`.
     """
     prefix = f"{path}." if path else ""
-    paths = [prefix + name for name in (*NESTED, *fields.hidden(tables))]
+    names = [part.key for part in POST_PARTS]
+    paths = [prefix + name for name in (*names, *fields.hidden(tables))]
     return None if all(map(fields.has_whole, paths)) else FieldChoice(fields, path)

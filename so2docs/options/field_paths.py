@@ -14,27 +14,24 @@ from so2docs.errors import OptionError, flag
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
-    COMMENT_USER,
-    NESTED,
-    OF_KIND,
+    POST_PARTS,
+    POSTS,
     QUESTION_ATTRIBUTES,
     TABLES,
-    USER_ATTRIBUTES,
-    USER_IDS,
+    paths,
 )
 
 _INSIDE = f"{ANSWERS}."
-_QUESTION = frozenset({*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES})
-
-_USER_OF_COMMENT = f"{TABLES['comments'].key}.{COMMENT_USER}"
+_PARTS = dict(paths())
+_KEYS = tuple(dict.fromkeys(part.key for part in POST_PARTS))
+_COUNTED = tuple(f"{path}." for path, part in _PARTS.items() if part.shape == "counts")
+_TABLES_AT = {path: [p.table for at, p in paths() if at == path] for path in _PARTS}
 _NESTED_NAMES = tuple(
     path
-    for key, names in {**NESTED, _USER_OF_COMMENT: USER_ATTRIBUTES}.items()
-    for path in (key, *(f"{key}.{name}" for name in names))
+    for key, part in _PARTS.items()
+    for path in (key, *(f"{key}.{name}" for name in part.attributes if part.shape != "value"))
 )
-_PARTS_OF = {table.name: (table.key,) for table in OF_KIND.values()} | {
-    "users": (*USER_IDS.values(), _USER_OF_COMMENT)
-}
+_PARTS_OF = {table: [path for path, part in paths() if part.table == table] for table in TABLES}
 _ALLOWED = (
     *QUESTION_ATTRIBUTES,
     *_NESTED_NAMES,
@@ -45,7 +42,7 @@ _ALLOWED = (
 
 _EXAMPLES = (
     "fields have the names of the dump's attributes, such as Title, Score or Answers.Body, and of "
-    f"{', '.join(NESTED)}, such as Comments.Text"
+    f"{', '.join(_KEYS)}, such as Comments.Text"
 )
 
 
@@ -64,7 +61,7 @@ class Fields:
     @property
     def has_whole_posts(self) -> bool:
         """Whether every attribute of the posts themselves stays."""
-        return self.kept is None and all(_part(name) in NESTED for name in self.left_out)
+        return self.kept is None and all(_part(name) in _KEYS for name in self.left_out)
 
     @property
     def has_answers(self) -> bool:
@@ -104,7 +101,7 @@ class Fields:
         return [
             f"{place}{name}"
             for place in ("", _INSIDE)
-            for name, user in USER_IDS.items()
+            for name, user in POSTS.users.items()
             if self.has(f"{place}{user}") and not self.has(f"{place}{name}")
         ]
 
@@ -116,11 +113,12 @@ class Fields:
         """
         option = "without" if self.kept is None else "fields"
         for name in (*(self.kept or ()), *self.left_out):
-            for table in _tables_of(name.removeprefix(_INSIDE)):
-                if table not in nest:
-                    raise OptionError(f"{flag(option, name)} needs {flag('nest', table)}")
+            for path in _upwards(name.removeprefix(_INSIDE)):
+                tables = _TABLES_AT.get(path, ())
+                if tables and not any(table in nest for table in tables):
+                    raise OptionError(f"{flag(option, name)} needs {flag('nest', tables[0])}")
         for table in nest:
-            parts = [part for part in _PARTS_OF[table] if part in NESTED or "comments" in nest]
+            parts = [part for part in _PARTS_OF[table] if _is_held(part, nest)]
             if not any(self.has(f"{place}{part}") for place in ("", _INSIDE) for part in parts):
                 hint = f"name {' or '.join(parts)}, or leave" if self.kept else "leave"
                 raise OptionError(
@@ -146,11 +144,10 @@ def _part(name: str) -> str:
     return name.removeprefix(_INSIDE).partition(".")[0]
 
 
-def _tables_of(path: str) -> list[str]:
-    """Tables that there has to be for a path of a post, if it is nested."""
-    return [
-        table for table, parts in _PARTS_OF.items() if any(part in _upwards(path) for part in parts)
-    ]
+def _is_held(path: str, nest: Sequence[str]) -> bool:
+    """Whether the tables are nested that hold a part of another one."""
+    holders = list(_upwards(path))[1:]
+    return all(any(table in nest for table in _TABLES_AT[holder]) for holder in holders)
 
 
 def names_of(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
@@ -174,5 +171,6 @@ def names_of(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
 def _is_allowed(name: str) -> bool:
     """Whether there is such a field; types of votes without a name are named by their number."""
     inner = name.removeprefix(_INSIDE)
-    is_number = inner.removeprefix("Votes.").lstrip("-").isdecimal() and inner.startswith("Votes.")
-    return name in _ALLOWED or inner in _QUESTION or is_number
+    is_counted = any(inner.startswith(path) for path in _COUNTED)
+    is_number = is_counted and inner.rpartition(".")[2].lstrip("-").isdecimal()
+    return name in _ALLOWED or inner in POSTS.attributes or is_number

@@ -34,7 +34,7 @@ from so2docs.options.values import (
 from so2docs.recipes.attribution import FIELDS
 from so2docs.recipes.chunks import CHARACTERS, TOKENS, identify_tokenizer
 from so2docs.recipes.finding import RecipeChoice, RecipeLike
-from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, NESTED, QUESTION_ATTRIBUTES, RESERVED, TABLES
+from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, QUESTION_ATTRIBUTES, RESERVED, TABLES
 
 ALL_TABLES = "all"
 KNOWN_NAMES = {*QUESTION_ATTRIBUTES, *ANSWER_ATTRIBUTES, ANSWERS}
@@ -504,7 +504,7 @@ class Options:
             raise OptionError(f"{flag('level')} is {self.level}; it must be 0 to {most} for {of}")
         if self.strict and self.skip_malformed:
             raise contradiction("strict", "skip_malformed")
-        known = ("", *KNOWN_NAMES, *(NESTED if self.nest else ()))
+        known = {"", *KNOWN_NAMES, *(RESERVED if self.nest else ())}
         if self.site_field is not None and self.site_field[0] in known:
             raise OptionError(
                 f"{flag('site_field')} is {self.site_field[0]!r}; it must be a name that posts do "

@@ -17,10 +17,11 @@ from so2docs.options.table import Options
 from so2docs.options.values import bounds
 from so2docs.parse import bodies
 from so2docs.recipes.records import RecordMaker
+from so2docs.schema import RESERVED
 
 _DATE = re.compile(
     rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'
-    rb'|(?:Comments|Links|Answers)":\[|(?:Votes|Owner|LastEditor)":\{)'
+    rb'|(?:%b)":)' % "|".join(sorted(RESERVED)).encode()
 )
 """The date of a question, which comes before what is nested in it and has dates of its own, as its
 answers have.

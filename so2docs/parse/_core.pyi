@@ -14,7 +14,7 @@ def add_rows(
     pairs: bytearray,
     new_bucket: Callable[[], Bucket],
     bucket_bits: int,
-    reserved: bytes,
+    reserved: tuple[bytes, ...],
 ) -> tuple[int, int | None, dict[int, int]] | None:
     """Turn a slice of rows into posts, as `rows.parse` and `posts.add` do.
 
@@ -24,7 +24,7 @@ def add_rows(
         pairs: Where the question id and post id of each go.
         new_bucket: Makes a bucket that is not there yet.
         bucket_bits: A bucket holds 2 to the power of this question ids.
-        reserved: A name that no attribute may have, next to those that the core knows.
+        reserved: Names that no attribute may have.
 
     Returns:
         The number of rows, the `Id` of the last one, and the rows of other types by type; or None,
@@ -123,12 +123,13 @@ def sort_records(blocks: list[tuple[bytes, bytes]]) -> bytearray:
         blocks (number << 40 | offset), order in the dump.
     """
 
-def user_ids(blocks: list[tuple[bytes, bytes]], records: bytearray) -> bytes:
-    """Find the ids of the users of posts and comments.
+def user_ids(blocks: list[tuple[bytes, bytes]], records: bytearray, naming: int) -> bytes:
+    """Find the ids of the users of posts and rows.
 
     Args:
         blocks: The blocks that were sorted.
         records: What `sort_records` returned.
+        naming: A bit for each kind of rows that name a user by `UserId`.
 
     Returns:
         Integers in ascending order, each once.
@@ -144,11 +145,14 @@ def join_records(
     with_answers: bool,
     by_votes: bool,
     tables: int,
+    naming: int,
+    made: int,
+    members: tuple[bytes, ...],
     vote_names: tuple[bytes, ...],
     repeated: array[int],
     user_ids: array[int],
     users: list[bytes | None] | None,
-) -> list[tuple[int, int, int, int, bytes | None, int, int, int, int]]:
+) -> list[tuple[int, int, int, int, bytes | None, bytes, int]]:
     """Join the records of each question id, as `merge.DocumentBuilder` and `nest.Nest` do.
 
     Args:
@@ -162,6 +166,10 @@ def join_records(
         with_answers: Whether documents have answers.
         by_votes: Whether these are ordered by votes, not by id.
         tables: A bit for each kind of rows that are nested.
+        naming: A bit for each kind of rows that name a user by `UserId`.
+        made: A bit for each kind whose rows are for the reference.
+        members: By kind, what its member starts with; of a kind that is made, the whole members
+            where there are no rows.
         vote_names: By type of votes, its name as a key with the colon.
         repeated: Ids of posts under several questions, in ascending order.
         user_ids: What `user_ids` returned.

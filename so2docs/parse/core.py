@@ -17,7 +17,7 @@ from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
 from so2docs.parse.keys import BUCKET_BITS, KEY, as_bytes, integers
 from so2docs.parse.posts import Posts, new_bucket
-from so2docs.schema import RESERVED, Table
+from so2docs.schema import Table
 
 problem: str | None = None
 """Why the compiled core, which is there, cannot be used; None if it can, or is not there."""
@@ -35,6 +35,9 @@ VARIABLE = "SO2DOCS_CORE"
 
 _USERS = 4
 """What the compiled core calls users, which have no kind."""
+
+_KNOWN = frozenset({"comments", "links", "votes"})
+"""Tables of which it knows the attributes."""
 
 
 class Added(NamedTuple):
@@ -102,7 +105,7 @@ def add_fast(data: bytes, posts: Posts) -> Added | None:
         What was added; or None, with nothing changed, if the slice is not canonical.
     """
     done = _core.add_rows(
-        data, posts.buckets, posts.pairs, new_bucket, BUCKET_BITS, _chosen(posts.reserved)
+        data, posts.buckets, posts.pairs, new_bucket, BUCKET_BITS, _encoded(posts.reserved)
     )
     if done is None:
         return None
@@ -142,9 +145,10 @@ def read_records(data: bytes, table: Table) -> tuple[Added, bytes, bytes] | None
         table: The table that the slice belongs to.
 
     Returns:
-        What was read, a key for each record, and the JSON; or None if the slice is not canonical.
+        What was read, a key for each record, and the JSON; or None if the slice is not canonical,
+        or the core does not know the table.
     """
-    return _read_table(data, table.kind)
+    return _read_table(data, table.kind) if table.name in _KNOWN else None
 
 
 def read_columns(
@@ -200,6 +204,5 @@ def _read_table(data: bytes, kind: int) -> tuple[Added, bytes, bytes] | None:
 
 
 @lru_cache(maxsize=4)
-def _chosen(reserved: frozenset[str]) -> bytes:
-    """The reserved name that the compiled core cannot know: the key that a user chose."""
-    return "".join(reserved - RESERVED).encode()
+def _encoded(reserved: frozenset[str]) -> tuple[bytes, ...]:
+    return tuple(name.encode() for name in sorted(reserved))

@@ -12,7 +12,7 @@ from so2docs.merge import Block, Document, DocumentBuilder
 from so2docs.nest import Post, Row
 from so2docs.parse import joining
 from so2docs.parse.keys import BUCKET_BITS
-from so2docs.schema import COMMENT, LINK, OF_KIND, VOTE
+from so2docs.schema import COMMENT, OF_KIND
 from so2docs.store.users import Users
 
 ENOUGH_BYTES = 1 << 20
@@ -93,11 +93,11 @@ class JoinedRecords:
             nesting.opening,
             nesting.with_answers,
             nesting.by_votes,
-            [kind for kind, table in OF_KIND.items() if table.name in nested],
-            array("q", sorted(nesting.first_question_of)),
-            user_ids,
-            users,
-            b"" if self._run is None else self._run.closing,
+            kinds=[kind for kind, table in OF_KIND.items() if table.name in nested],
+            repeated=array("q", sorted(nesting.first_question_of)),
+            user_ids=user_ids,
+            users=users,
+            closing=b"" if self._run is None else self._run.closing,
         )
 
     def _by_reference(self, nesting: DocumentBuilder, numbers: range) -> Document | None:
@@ -120,6 +120,6 @@ class JoinedRecords:
 def _count(counts: Counts, group: joining.JoinedGroup) -> None:
     counts.questions += group.documents
     counts.answers += group.posts - group.documents
-    for kind, rows in ((COMMENT, group.comments), (LINK, group.links), (VOTE, group.votes)):
-        if rows:
-            counts.tables[OF_KIND[kind].name][NESTED] += rows
+    for kind, table in OF_KIND.items():
+        if rows := group.counts[kind]:
+            counts.tables[table.name][NESTED] += rows

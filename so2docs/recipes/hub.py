@@ -8,25 +8,20 @@ its card lists them: attributes under the dump's names and in alphabetical order
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from so2docs.recipes import posts
 from so2docs.recipes.json_schema import BOOLEAN, INTEGER, TEXT, Schema, array
 from so2docs.recipes.recipe import Document, Recipe, Record
-from so2docs.schema import (
-    ALL_NUMBERS,
-    ANSWER_ATTRIBUTES,
-    COMMENT_ATTRIBUTES,
-    QUESTION_ATTRIBUTES,
-)
+from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, TABLES, TYPES
 
 ALWAYS = ("Id", "PostTypeId", "Comments", "Answers", "IsAccepted")
 """What no row lacks that may have it."""
 
 
-def _columns(names: Sequence[str], **more: Schema) -> Schema:
-    known = {name: INTEGER if name in ALL_NUMBERS else TEXT for name in names} | more
+def _columns(names: Iterable[str], **more: Schema) -> Schema:
+    known = {name: INTEGER if TYPES[name] == "integer" else TEXT for name in names} | more
     return {
         "type": "object",
         "properties": {name: known[name] for name in sorted(known)},
@@ -35,7 +30,7 @@ def _columns(names: Sequence[str], **more: Schema) -> Schema:
     }
 
 
-_COMMENT = _columns(COMMENT_ATTRIBUTES)
+_COMMENT = _columns(TABLES["comments"].documented)
 _ANSWER = _columns(ANSWER_ATTRIBUTES, Comments=array(_COMMENT), IsAccepted=BOOLEAN)
 SCHEMA = _columns(QUESTION_ATTRIBUTES, Answers=array(_ANSWER), Comments=array(_COMMENT))
 

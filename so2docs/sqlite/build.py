@@ -22,11 +22,11 @@ from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import checked_host, published_host
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import finish_file, part_path
-from so2docs.schema import TABLES
+from so2docs.schema import ANSWERS, RESERVED
 from so2docs.sqlite import finish
 from so2docs.sqlite.about import read_about
 from so2docs.sqlite.file import connect, explained
-from so2docs.sqlite.layout import ABOUT, FORMAT, LAYOUTS, listed, table_sql, texts_sql
+from so2docs.sqlite.layout import ABOUT, FORMAT, LAYOUTS, NESTED, listed, table_sql, texts_sql
 from so2docs.sqlite.metadata import metadata, metadata_name
 from so2docs.sqlite.rows import USERS_DIFFER, DocumentError, Row, Search, TableRows
 from so2docs.sqlite.sources import DocumentSource, PathLike, source_of
@@ -309,8 +309,11 @@ def _second(
         "questions": ("Id",),
         "answers": ("Answers.Id",),
         "texts": ("Id", "Answers.Id"),
-        "comments": ("Comments.Id", "Answers.Comments.Id"),
-        "links": ("Links.Id", "Answers.Links.Id"),
+        **{
+            key.lower(): (f"{key}.Id", f"{ANSWERS}.{key}.Id")
+            for key, nested in NESTED.items()
+            if nested.shape == "list"
+        },
     }.get(table, ())
     for number in range(len(batch) - 1, -1, -1):
         for path in reversed(paths):
@@ -329,6 +332,6 @@ def _values(objects: list[dict[str, Any]], path: list[str]) -> list[Any]:
 
 def _check_site_field(name: str | None) -> None:
     taken = {column.lower() for layout in LAYOUTS.values() for column in layout.columns}
-    taken |= {key.lower() for key in ("", "Row", "Answers", *(t.key for t in TABLES.values()))}
+    taken |= {key.lower() for key in ("", "Row", *RESERVED)}
     if name is not None and name.lower() in taken:
         raise OptionError(f"{flag('site_field')} is {name!r}; it must be a name that no column has")

@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from so2docs.schema import (
-    ALL_NUMBERS,
     ANSWER_ATTRIBUTES,
     ANSWERS,
-    COMMENT_ATTRIBUTES,
-    LINK_ATTRIBUTES,
+    INTEGER,
+    OF_KIND,
     QUESTION_ATTRIBUTES,
+    TYPES,
     USER_ATTRIBUTES,
+    Table,
 )
 
 FORMAT = 2
@@ -27,7 +28,16 @@ OTHER = "Other"
 ABOUT = "so2docs"
 """The table of what is known of the database itself: names and JSON values."""
 
-INTEGERS = ALL_NUMBERS | {ANSWERS, "Position", "QuestionId", "Count", "Questions", "Row"}
+INTEGERS = frozenset(
+    {
+        *(name for name, kind in TYPES.items() if kind == INTEGER),
+        *(ANSWERS, "Position", "QuestionId", "PostId", "Count", "Questions", "Row"),
+    }
+)
+"""Columns of integers."""
+
+NESTED = {table.key: table for table in OF_KIND.values()}
+"""The tables whose rows are nested in posts, by their keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,25 @@ class Layout:
 
 def _body_last(names: Iterable[str], *more: str) -> tuple[str, ...]:
     return (*(name for name in names if name != "Body"), *more, OTHER, "Body")
+
+
+def _of_rows(table: Table) -> Layout:
+    """The table of rows that posts hold, or of their counts."""
+    refers: tuple[tuple[str, str], ...] = (("QuestionId", "questions"),)
+    if table.shape == "counts":
+        key = ("PostId", name_column(table))
+        return Layout(
+            table.key.lower(), (*key, "Count", "QuestionId"), key, refers, (("QuestionId",),)
+        )
+    refers += tuple((name, "users") for name in table.users)
+    columns = tuple(dict.fromkeys((*table.documented, "PostId", "QuestionId", OTHER)))
+    sought = (("PostId",), ("QuestionId",), *((name,) for name in table.sought))
+    return Layout(table.key.lower(), columns, ("Id",), refers, sought)
+
+
+def name_column(table: Table) -> str:
+    """The column for what is counted: `VoteType`."""
+    return f"{table.row.title()}Type"
 
 
 LAYOUTS = {
@@ -83,27 +112,7 @@ LAYOUTS = {
                 ("CreationDate",),
             ),
         ),
-        Layout(
-            "comments",
-            (*COMMENT_ATTRIBUTES, "QuestionId", OTHER),
-            ("Id",),
-            (("QuestionId", "questions"), ("UserId", "users")),
-            (("PostId",), ("QuestionId",), ("CreationDate",), ("UserId",)),
-        ),
-        Layout(
-            "links",
-            (*LINK_ATTRIBUTES, "QuestionId", OTHER),
-            ("Id",),
-            (("QuestionId", "questions"),),
-            (("PostId",), ("QuestionId",), ("RelatedPostId",)),
-        ),
-        Layout(
-            "votes",
-            ("PostId", "VoteType", "Count", "QuestionId"),
-            ("PostId", "VoteType"),
-            (("QuestionId", "questions"),),
-            (("QuestionId",),),
-        ),
+        *map(_of_rows, NESTED.values()),
         Layout(
             "users", (*USER_ATTRIBUTES, OTHER), ("Id",), (), (("DisplayName",), ("Reputation",))
         ),

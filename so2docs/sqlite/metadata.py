@@ -45,7 +45,7 @@ def metadata(database: str, about: About) -> bytes:
 
 def _tables(about: About) -> dict[str, Any]:
     tables: dict[str, Any] = {
-        name: {"description": _TITLES[name]}
+        name: {"description": _TITLES.get(name, f"Rows of {name} that posts hold")}
         for name in (*about.rows, *(["texts"] if about.search != "none" else []))
     }
     row = "Id" if about.site_field is None else "Row"

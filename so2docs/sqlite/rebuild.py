@@ -10,23 +10,26 @@ import orjson
 
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
-    COMMENT_ATTRIBUTES,
-    LINK_ATTRIBUTES,
     QUESTION_ATTRIBUTES,
     USER_ATTRIBUTES,
     VOTE_TYPES,
+    Table,
 )
-from so2docs.sqlite.layout import OTHER
-from so2docs.sqlite.rows import USERS, Document
+from so2docs.sqlite.layout import NESTED, OTHER, name_column
+from so2docs.sqlite.rows import OWNERS, USERS, Document
 
 _ATTRIBUTES = {
     "questions": QUESTION_ATTRIBUTES,
     "answers": ANSWER_ATTRIBUTES,
-    "comments": COMMENT_ATTRIBUTES,
-    "links": LINK_ATTRIBUTES,
-    "votes": ("PostId", "VoteType", "Count"),
     "users": USER_ATTRIBUTES,
+    **{
+        table.key.lower(): ("PostId", name_column(table), "Count")
+        if table.shape == "counts"
+        else tuple(dict.fromkeys((*table.documented, "PostId")))
+        for table in NESTED.values()
+    },
 }
+_LISTS = {"questions": ("Tags",)} | {t.key.lower(): t.lists for t in NESTED.values()}
 _NUMBER_OF_VOTE = {name: number for number, name in VOTE_TYPES.items()}
 _MOST_VALUES = 500
 
@@ -86,27 +89,38 @@ class RebuiltDocuments:
     def _nest(self, question: Document, answers: list[Document]) -> None:
         posts = [("", question), *(("Answers.", answer) for answer in answers)]
         ids = [post["Id"] for _, post in posts]
-        comments, links, votes = (
-            self._by_post(name, ids) if self._columns[name] else {}
-            for name in ("comments", "links", "votes")
-        )
-        users = self._users(posts, [row for rows in comments.values() for row in rows])
+        held = {
+            key: self._by_post(table, ids) if self._columns[key.lower()] else {}
+            for key, table in NESTED.items()
+        }
+        rows = [
+            row
+            for key, by_post in held.items()
+            if NESTED[key].users
+            for of_post in by_post.values()
+            for row in of_post
+        ]
+        users = self._users(posts, rows)
         for path, post in posts:
             post_id = post["Id"]
             if f"-{path}ParentId" in self._shape:
                 del post["ParentId"]
-            for name, rows in (("Comments", comments), ("Links", links)):
-                if path + name in self._shape:
-                    post[name] = [self._nested(row, path + name, users) for row in rows[post_id]]
-            if f"{path}Votes" in self._shape:
-                counts = sorted(votes[post_id], key=lambda row: _place_of(row["VoteType"]))
-                post["Votes"] = {row["VoteType"]: row["Count"] for row in counts}
-            self._name_users(post, path, ("Owner", "LastEditor"), users)
+            for key, table in NESTED.items():
+                if path + key not in self._shape:
+                    continue
+                of_post = held[key].get(post_id, [])
+                if table.shape == "counts":
+                    post[key] = _counts(of_post, name_column(table))
+                else:
+                    post[key] = [self._nested(row, path + key, table, users) for row in of_post]
+            self._name_users(post, path, OWNERS, users)
 
-    def _nested(self, row: Document, path: str, users: dict[int, Document]) -> Document:
+    def _nested(
+        self, row: Document, path: str, table: Table, users: dict[int, Document]
+    ) -> Document:
         if f"-{path}.PostId" in self._shape:
             del row["PostId"]
-        self._name_users(row, f"{path}.", ("User",), users)
+        self._name_users(row, f"{path}.", table.users.values(), users)
         return row
 
     def _name_users(
@@ -119,13 +133,13 @@ class RebuiltDocuments:
                 record[key] = {name: user[name] for name in names}
 
     def _users(
-        self, posts: list[tuple[str, Document]], comments: list[Document]
+        self, posts: list[tuple[str, Document]], rows: list[Document]
     ) -> dict[int, Document]:
         if not self._columns["users"]:
             return {}
         named = {
             record[attribute]
-            for record in (*(post for _, post in posts), *comments)
+            for record in (*(post for _, post in posts), *rows)
             for attribute in USERS.values()
             if attribute in record
         }
@@ -134,11 +148,12 @@ class RebuiltDocuments:
         known = [row for row in rows if not row.keys().isdisjoint({*USER_ATTRIBUTES[1:], OTHER})]
         return {row["Id"]: self._record("users", row) for row in known}
 
-    def _by_post(self, table: str, post_ids: list[int]) -> dict[int, list[Document]]:
+    def _by_post(self, table: Table, post_ids: list[int]) -> dict[int, list[Document]]:
         found: dict[int, list[Document]] = defaultdict(list)
-        order = "" if table == "votes" else "ORDER BY Id"
-        for row in self._select(table, "PostId", post_ids, order):
-            found[row["PostId"]].append(self._record(table, row))
+        order = "" if table.shape == "counts" else f"ORDER BY {', '.join(table.order)}"
+        name = table.key.lower()
+        for row in self._select(name, "PostId", post_ids, order):
+            found[row["PostId"]].append(self._record(name, row))
         return found
 
     def _select(
@@ -162,9 +177,16 @@ class RebuiltDocuments:
         other: Document = orjson.loads(row.get(OTHER, "{}"))
         names = _ATTRIBUTES[table]
         record: Document = {name: row[name] for name in names if name in row}
-        if table == "questions" and "Tags" in record:
-            record["Tags"] = orjson.loads(record["Tags"])
+        for name in _LISTS.get(table, ()):
+            if name in record:
+                record[name] = orjson.loads(record[name])
         return record | other
+
+
+def _counts(rows: list[Document], column: str) -> Document:
+    """Counts by name, votes in the order of their types."""
+    ordered = sorted(rows, key=lambda row: _place_of(row[column]))
+    return {row[column]: row["Count"] for row in ordered}
 
 
 def _place_of(vote_type: str) -> int:

@@ -11,16 +11,19 @@ import orjson
 
 from so2docs.errors import OutputError
 from so2docs.escape import unescape
-from so2docs.schema import ANSWERS, COMMENT_ATTRIBUTES, LINK_ATTRIBUTES, USER_ATTRIBUTES
-from so2docs.sqlite.layout import INTEGERS, LAYOUTS, OTHER
+from so2docs.schema import ANSWERS, POSTS, USER_ATTRIBUTES, Table
+from so2docs.sqlite.layout import INTEGERS, LAYOUTS, NESTED, OTHER
 
 Row = tuple[Any, ...]
 Document = dict[str, Any]
 _KINDS: dict[type, str] = {list: "an array", dict: "an object"}
 Search = Literal["titles", "all", "none"]
 
-USERS = {"Owner": "OwnerUserId", "LastEditor": "LastEditorUserId", "User": "UserId"}
+USERS = {key: by for table in (POSTS, *NESTED.values()) for by, key in table.users.items()}
 """Where a document holds a user, and which attribute of the same object has the user's id."""
+
+OWNERS = tuple(POSTS.users.values())
+"""Where a post holds users."""
 
 USERS_DIFFER = "users: one Id has several values, of which the first comes back everywhere"
 
@@ -141,6 +144,11 @@ def _of_post(table: str, *extra: str) -> _Columns:
     return _Columns(name for name in names if name not in (OTHER, *extra))
 
 
+def _of_rows(table: Table) -> _Columns:
+    columns = LAYOUTS[table.key.lower()].columns
+    return _Columns(name for name in columns if name not in ("QuestionId", OTHER))
+
+
 class TableRows:
     """Collects the rows of documents of one source; `take` hands them out.
 
@@ -171,8 +179,7 @@ class TableRows:
         self._number_row = number_row
         self._question = _of_post("questions", ANSWERS)
         self._answer = _of_post("answers", "Position")
-        self._comment = _Columns(COMMENT_ATTRIBUTES)
-        self._link = _Columns(LINK_ATTRIBUTES)
+        self._nested_columns = {key: _of_rows(table) for key, table in NESTED.items()}
         self._user = _Columns(USER_ATTRIBUTES)
         self._rows: dict[str, list[Row]] = {}
         self._users: dict[Row, tuple[Document, Row]] = {}
@@ -279,23 +286,14 @@ class TableRows:
         post_id = post["Id"]
         if not path:
             self._objects[path] += 1
-        for name, table, columns in (
-            ("Comments", "comments", self._comment),
-            ("Links", "links", self._link),
-        ):
-            nested = self._part(post, name, list, path)
-            if nested is not None:
-                rows = self._rows.setdefault(table, [])
-                records = self._nested(nested, path + name, columns, site, post_id)
+        for key, table in NESTED.items():
+            if table.shape == "counts":
+                self._counts(post, table, path, (*site, post_id), question_id)
+            elif (nested := self._part(post, key, list, path)) is not None:
+                rows = self._rows.setdefault(key.lower(), [])
+                records = self._nested(nested, path + key, table, site, post_id)
                 rows += [(*site, *values, question_id, other) for values, other in records]
-        votes = self._part(post, "Votes", dict, path)
-        if votes is not None:
-            for vote, count in votes.items():
-                if type(count) is not int or not _LEAST <= count < _MOST:
-                    raise DocumentError(f"{path}Votes.{vote}: is not an integer of 64 bits")
-            rows = [(*site, post_id, vote, count, question_id) for vote, count in votes.items()]
-            self._rows.setdefault("votes", []).extend(rows)
-        self._take_users(post, ("Owner", "LastEditor"), path, site)
+        self._take_users(post, OWNERS, path, site)
         tags = post.get("Tags") if kind is self._question else None
         if tags is not None:
             if not isinstance(tags, list):
@@ -303,11 +301,11 @@ class TableRows:
             post["Tags"] = orjson.dumps(tags).decode()
         values, other = kind.values(post, path)
         row = () if not site else (self._number_row(),)
-        table = "questions" if kind is self._question else "answers"
+        name = "questions" if kind is self._question else "answers"
         body = values[-1]
         made = (*site, *values[:-1], number, other, body, *row)
-        self._rows.setdefault(table, []).append(made)
-        if self._search == "all" or (self._search == "titles" and table == "questions"):
+        self._rows.setdefault(name, []).append(made)
+        if self._search == "all" or (self._search == "titles" and name == "questions"):
             text = text_of(body or "") if self._search == "all" else None
             words = None if tags is None else " ".join(map(str, tags))
             title = post.get("Title")
@@ -315,20 +313,36 @@ class TableRows:
             texts = self._rows.setdefault("texts", [])
             texts.append((*row, *site, post_id, title, words, text))
 
+    def _counts(
+        self, post: Document, table: Table, path: str, holder: Row, question_id: int
+    ) -> None:
+        counts = self._part(post, table.key, dict, path)
+        if counts is None:
+            return
+        for name, count in counts.items():
+            if type(count) is not int or not _LEAST <= count < _MOST:
+                raise DocumentError(f"{path}{table.key}.{name}: is not an integer of 64 bits")
+        rows = [(*holder, name, count, question_id) for name, count in counts.items()]
+        self._rows.setdefault(table.key.lower(), []).extend(rows)
+
     def _nested(
-        self, records: list[Document], path: str, kind: _Columns, site: Row, post_id: int
+        self, records: list[Document], path: str, table: Table, site: Row, post_id: int
     ) -> Iterator[tuple[list[Any], str | None]]:
-        last_id: int | None = None
+        columns, users = self._nested_columns[table.key], tuple(table.users.values())
+        last: list[tuple[int, Any]] = []
         for record in records:
             record = _object(record, path)  # noqa: PLW2901
-            record_id = _id_of(record, f"{path}.")
-            if last_id is not None and record_id < last_id:
-                self.losses.note(f"{path}: come back in ascending Id", self._number)
-            last_id = record_id
-            if kind is self._comment:
-                self._take_users(record, ("User",), f"{path}.", site)
+            _id_of(record, f"{path}.")
+            place = [_in_order(record.get(name)) for name in table.order]
+            if place < last:
+                self.losses.note(f"{path}: come back in ascending {table.order[0]}", self._number)
+            last = place
+            self._take_users(record, users, f"{path}.", site)
             self._belong(record, f"{path}.", "PostId", post_id)
-            yield kind.values(record, f"{path}.")
+            for name in table.lists:
+                if isinstance(value := record.get(name), list):
+                    record[name] = orjson.dumps(value).decode()
+            yield columns.values(record, f"{path}.")
 
     def _take_users(self, record: Document, keys: Iterable[str], path: str, site: Row) -> None:
         """Move users into rows of their own; one whose id the record lacks stays in `Other`."""
@@ -362,6 +376,12 @@ def _object(value: object, what: str) -> Document:
     if not isinstance(value, dict):
         raise DocumentError(f"{what}: is not an object")
     return dict(value)
+
+
+def _in_order(value: Any) -> tuple[int, Any]:
+    """What SQLite orders a value by."""
+    kind = {int: 1, str: 2}.get(type(value), 0)
+    return kind, value if kind else 0
 
 
 def _id_of(record: Document, path: str) -> int:

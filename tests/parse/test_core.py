@@ -370,7 +370,7 @@ good = b'<row Id="1" PostTypeId="1" Body="%s" Tags="%s" />' % (b"x" * 30_000, b"
 for data in (good, good + b"<row/>"):
     for times in (10, 3000):
         for _ in range(times):
-            _core.add_rows(data, {}, bytearray(), posts.new_bucket, keys.BUCKET_BITS, b"")
+            _core.add_rows(data, {}, bytearray(), posts.new_bucket, keys.BUCKET_BITS, ())
         print(open("/proc/self/statm").read().split()[1])
 """
 
@@ -393,7 +393,7 @@ def _add(
     from so2docs.parse import _core
 
     posts = posts or Posts()
-    return _core.add_rows(data, posts.buckets, posts.pairs, bucket, bits, b"")  # type: ignore[arg-type]
+    return _core.add_rows(data, posts.buckets, posts.pairs, bucket, bits, ())  # type: ignore[arg-type]
 
 
 def test_arguments_of_other_types_are_refused() -> None:

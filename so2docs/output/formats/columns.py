@@ -1,18 +1,19 @@
 """Documents -> Arrow columns: the attributes of a record, what it holds, and what fits nowhere.
 
-A record is a question, an answer, or what is nested in one. Its schema comes from names alone, so
+A record is a question, an answer, or what is nested in one. Its columns are known beforehand, so
 that all row groups have the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
-from so2docs.schema import ALL_NUMBERS, DATES, VOTE_COLUMNS
+from so2docs.schema import Attributes, Part, Shape, Type
 
 OTHER = "Other"
 """Column for attributes that have none of their own, or a value that is not of its type.
@@ -20,8 +21,6 @@ OTHER = "Other"
 As the text of a JSON object: not all readers know maps (data set hubs do not), all know text.
 """
 
-_NUMBERS = ALL_NUMBERS.union(VOTE_COLUMNS)
-_LISTS = {"Tags", "Licenses"}
 _NONE: set[str] = set()
 
 Row = dict[str, Any]
@@ -32,13 +31,13 @@ class ObjectColumns:
     """What is known of an object of the documents before there is one.
 
     Attributes:
-        names: Its attributes.
-        parts: What it holds besides them.
+        attributes: Its attributes.
+        parts: What it holds after them.
         is_post: Whether it never lacks its `Id` and `Answers`, as far as it has these.
     """
 
-    names: tuple[str, ...]
-    parts: tuple[Part, ...] = ()
+    attributes: Attributes
+    parts: tuple[PartColumns, ...] = ()
     is_post: bool = False
 
     @cached_property
@@ -47,29 +46,30 @@ class ObjectColumns:
         import pyarrow as pa
 
         always = {"Id", "Answers"} if self.is_post else set()
-        types = [(name, _type(name)) for name in (*self.names, OTHER)]
+        types = [(name, _type(kind)) for name, kind in self.attributes.items()]
+        types.append((OTHER, _type("text")))
         types += [(part.key, part.type) for part in self.parts]
         return [pa.field(name, kind, name not in always) for name, kind in types]
 
     def columns(self, rows: list[Row]) -> list[Any]:
         """A column for each field; takes the parts out of the rows."""
         held = [[row.pop(part.key, None) for row in rows] for part in self.parts]
-        own = _columns(rows, self.names)
+        own = _columns(rows, self.attributes)
         return own + [part.array(values) for part, values in zip(self.parts, held, strict=True)]
 
 
 @dataclass(frozen=True)
-class Part:
+class PartColumns:
     """Something that a record holds.
 
     Attributes:
         key: Its name.
-        kind: `list` of records, one `record` or none, or `counts` by name.
-        record: What each is.
+        shape: That of the part.
+        record: What each record is.
     """
 
     key: str
-    kind: Literal["list", "record", "counts"]
+    shape: Shape
     record: ObjectColumns
 
     @cached_property
@@ -78,16 +78,16 @@ class Part:
         import pyarrow as pa
 
         inside = pa.struct(self.record.fields)
-        return pa.list_(pa.field("element", inside)) if self.kind == "list" else inside
+        return pa.list_(pa.field("element", inside)) if self.shape == "list" else inside
 
     def array(self, values: list[Any]) -> Any:
         """The values of this part in a record each."""
-        if self.kind == "list":
+        if self.shape == "list":
             return self._lists(values)
         import pyarrow as pa
 
-        if self.kind == "counts":
-            none = dict.fromkeys(self.record.names, 0)
+        if self.shape == "counts":
+            none = dict.fromkeys(self.record.attributes, 0)
             return self._structs([none | (value or {}) for value in values])
         missing = pa.array([value is None for value in values], pa.bool_())
         return self._structs([value or {} for value in values], missing)
@@ -124,23 +124,57 @@ def ordered(fields: list[Any], path: str = "") -> list[str]:
     return found
 
 
-def _type(name: str) -> Any:
+def columns_of(
+    attributes: Attributes, parts: Iterable[Part], added: Attributes, *, is_post: bool = False
+) -> ObjectColumns:
+    """The columns of a record.
+
+    Args:
+        attributes: Its attributes.
+        parts: What it holds.
+        added: What posts and users have besides.
+        is_post: Whether it is one.
+    """
+    values = {part.key: part.attributes[part.key] for part in parts if part.shape == "value"}
+    held = tuple(
+        PartColumns(part.key, part.shape, _part_columns(part, added))
+        for part in parts
+        if part.shape != "value"
+    )
+    return ObjectColumns({**attributes, **values, **(added if is_post else {})}, held, is_post)
+
+
+def _part_columns(part: Part, added: Attributes) -> ObjectColumns:
+    kept = part.attributes if part.columns is None else part.columns
+    own = {name: kind for name, kind in part.attributes.items() if name in kept}
+    return columns_of({**own, **added} if part.by else own, part.parts, added)
+
+
+def _type(kind: Type) -> Any:
     import pyarrow as pa
 
-    if name in _NUMBERS:
-        return pa.int64()
-    if name in DATES:
-        return pa.timestamp("ms", tz="UTC")
-    return pa.list_(pa.field("element", pa.string())) if name in _LISTS else pa.string()
+    match kind:
+        case "integer":
+            return pa.int64()
+        case "date":
+            return pa.timestamp("ms", tz="UTC")
+        case "boolean":
+            return pa.bool_()
+        case "texts":
+            return pa.list_(pa.field("element", pa.string()))
+        case "integers":
+            return pa.list_(pa.field("element", pa.int64()))
+        case _:
+            return pa.string()
 
 
-def _columns(rows: list[Row], names: tuple[str, ...]) -> list[Any]:
-    """A column for each name, and one for what is left."""
+def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
+    """A column for each attribute, and one for what is left."""
     import pyarrow as pa
 
     misfits: dict[int, set[str]] = {}
-    columns = [_column(name, rows, misfits) for name in names]
-    known = frozenset(names)
+    columns = [_column(name, kind, rows, misfits) for name, kind in attributes.items()]
+    known = attributes.keys()
     other = [
         orjson.dumps({name: row[name] for name in row if name not in known or name in misfit})
         if (misfit := misfits.get(place, _NONE)) or row.keys() - known
@@ -151,29 +185,29 @@ def _columns(rows: list[Row], names: tuple[str, ...]) -> list[Any]:
     return columns
 
 
-def _column(name: str, rows: list[Row], misfits: dict[int, set[str]]) -> Any:
+def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]) -> Any:
     """The values of an attribute; those that are not of its type are left for `OTHER`."""
     import pyarrow as pa
 
     values = [row.get(name) for row in rows]
     try:
-        return _array(name, values)
+        return _array(kind, values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         pass
     for place, value in enumerate(values):
         try:
-            _array(name, [value])
+            _array(kind, [value])
         except (pa.ArrowInvalid, pa.ArrowTypeError):
             values[place] = None
             misfits.setdefault(place, set()).add(name)
-    return _array(name, values)
+    return _array(kind, values)
 
 
-def _array(name: str, values: list[Any]) -> Any:
+def _array(kind: Type, values: list[Any]) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if name in DATES:
+    if kind == "date":
         texts = pa.array(values, pa.string())
         return pc.assume_timezone(texts.cast(pa.timestamp("ms")), "UTC")
-    return pa.array(values, _type(name))
+    return pa.array(values, _type(kind))

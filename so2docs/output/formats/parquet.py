@@ -21,21 +21,19 @@ from so2docs.options.field_paths import Fields
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format
-from so2docs.output.formats.columns import ObjectColumns, Part, Row, ordered
+from so2docs.output.formats.columns import ObjectColumns, PartColumns, Row, columns_of, ordered
 from so2docs.output.journal import Journal
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Segment
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
-    COMMENT,
-    COMMENT_USER,
-    NESTED,
+    ANSWERS,
+    POSTS,
     QUESTION_ATTRIBUTES,
-    TABLES,
-    USER_ATTRIBUTES,
-    USER_IDS,
-    VOTE,
-    VOTE_COLUMNS,
+    TEXT,
+    TEXTS,
+    Attributes,
+    parts_of,
 )
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
@@ -131,60 +129,27 @@ def _question(
     is_attributed: bool,
 ) -> ObjectColumns:
     """What a document is; the site comes after the attributes, as in the JSON object."""
-    added = ("Url",) if is_attributed else ()
+    added: Attributes = {"Url": TEXT} if is_attributed else {}
     question = _post(fields, tables, "", QUESTION_ATTRIBUTES, added)
-    names, parts = question.names, question.parts
+    attributes, parts = dict(question.attributes), question.parts
     if site is not None:
-        names = (*names, site[0])
+        attributes[site[0]] = TEXT
     if is_attributed:
-        names = (*names, "Licenses")
-        parts = (*parts, Part("Authors", "list", ObjectColumns(("DisplayName", "Url"))))
+        attributes["Licenses"] = TEXTS
+        author = ObjectColumns({"DisplayName": TEXT, "Url": TEXT})
+        parts = (*parts, PartColumns("Authors", "list", author))
     if fields.has_answers:
-        answers = _post(fields, tables, "Answers.", ANSWER_ATTRIBUTES, added)
-        parts = (*parts, Part("Answers", "list", answers))
-    return replace(question, names=names, parts=parts)
+        answers = _post(fields, tables, f"{ANSWERS}.", ANSWER_ATTRIBUTES, added)
+        parts = (*parts, PartColumns(ANSWERS, "list", answers))
+    return replace(question, attributes=attributes, parts=parts)
 
 
 def _post(
-    fields: Fields,
-    tables: Sequence[str],
-    prefix: str,
-    names: Sequence[str],
-    added: tuple[str, ...],
+    fields: Fields, tables: Sequence[str], prefix: str, names: Sequence[str], added: Attributes
 ) -> ObjectColumns:
-    """Its attributes, and what is nested in it in the order of the JSON object.
-
-    Args:
-        fields: The choice of fields.
-        tables: Those that are nested.
-        prefix: Path of such posts: nothing for questions, or `Answers.`.
-        names: Attributes of such posts.
-        added: What posts and users have besides.
-    """
-    has = fields.has
-
-    def record(path: str, names: Sequence[str], *parts: Part) -> ObjectColumns:
-        return ObjectColumns(tuple(name for name in names if has(f"{path}{name}")), parts)
-
-    def user(key: str) -> list[Part]:
-        path = f"{prefix}{key}"
-        if "users" not in tables or not has(path):
-            return []
-        known = record(f"{path}.", USER_ATTRIBUTES)
-        return [Part(key.rpartition(".")[2], "record", ObjectColumns(known.names + added))]
-
-    parts: list[Part] = []
-    for name in tables:
-        table = TABLES[name]
-        path = f"{prefix}{table.key}."
-        if not table.kind or not has(path[:-1]):
-            continue
-        known = VOTE_COLUMNS if table.kind == VOTE else NESTED[table.key]
-        users = user(f"{table.key}.{COMMENT_USER}") if table.kind == COMMENT else []
-        held = record(path, known, *users)
-        parts.append(Part(table.key, "counts" if table.kind == VOTE else "list", held))
-    own = record(prefix, names, *parts, *(part for key in USER_IDS.values() for part in user(key)))
-    return ObjectColumns(own.names + added, own.parts, is_post=True)
+    """The attributes of a post, and what is nested in it in the order of the JSON object."""
+    own = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
+    return columns_of(own, parts_of(tables, fields.has, prefix), added, is_post=True)
 
 
 @contextmanager

@@ -57,7 +57,7 @@ typedef struct {
 
 #define IS(name, literal) (memcmp((name).at, literal, sizeof(literal) - 1) == 0)
 
-/* `schema.NUMBERS`, `Tags` and `schema.RESERVED`; by size, so that one or two comparisons do. */
+/* `schema.NUMBERS` and `Tags`; by size, so that one or two comparisons do. */
 static inline Meaning meaning_in_posts(Name name)
 {
     switch (name.size) {
@@ -66,24 +66,13 @@ static inline Meaning meaning_in_posts(Name name)
     case 4:
         return IS(name, "Tags") ? TAGS : TEXT;
     case 5:
-        if (IS(name, "Score")) {
-            return SCORE;
-        }
-        return IS(name, "Links") || IS(name, "Votes") || IS(name, "Owner") ? RESERVED : TEXT;
-    case 7:
-        return IS(name, "Answers") ? RESERVED : TEXT;
+        return IS(name, "Score") ? SCORE : TEXT;
     case 8:
-        if (IS(name, "ParentId")) {
-            return PARENT_ID;
-        }
-        return IS(name, "Comments") ? RESERVED : TEXT;
+        return IS(name, "ParentId") ? PARENT_ID : TEXT;
     case 9:
         return IS(name, "ViewCount") ? OTHER_NUMBER : TEXT;
     case 10:
-        if (IS(name, "PostTypeId")) {
-            return POST_TYPE_ID;
-        }
-        return IS(name, "LastEditor") ? RESERVED : TEXT;
+        return IS(name, "PostTypeId") ? POST_TYPE_ID : TEXT;
     case 11:
         return IS(name, "OwnerUserId") || IS(name, "AnswerCount") ? OTHER_NUMBER : TEXT;
     case 12:
@@ -134,6 +123,30 @@ static inline Meaning meaning_in_table(Name name, Kind table)
     return IS_ALL(name, "User") ? RESERVED : TEXT;
 }
 
+int reserve_name(Posts *posts, const char *bytes, size_t size)
+{
+    if (posts->reserved_count == MOST_RESERVED) {
+        return 0;
+    }
+    posts->reserved[posts->reserved_count].bytes = bytes;
+    posts->reserved[posts->reserved_count++].size = size;
+    posts->reserved_sizes |= (uint64_t)1 << (size % 64);
+    return 1;
+}
+
+/* Whether no attribute may have this name; the size alone tells of most. */
+static inline int is_reserved(Name name, const Posts *posts)
+{
+    for (size_t i = 0; (posts->reserved_sizes >> (name.size % 64) & 1) && i < posts->reserved_count;
+         i++) {
+        if (name.size == posts->reserved[i].size
+            && memcmp(name.at, posts->reserved[i].bytes, name.size) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Keep a name, unless the row has it already. */
 static inline Status add_name(Row *row, Name name)
 {
@@ -171,10 +184,7 @@ static Status put_attribute(Reader *in, Row *row, Posts *posts)
     TRY(PUT_LITERAL(json, "\":"));
     switch (meaning) {
     case TEXT:
-        if (name.size == posts->reserved_size && memcmp(name.at, posts->reserved, name.size) == 0) {
-            return FALLBACK;
-        }
-        return put_string(in, json);
+        return is_reserved(name, posts) ? FALLBACK : put_string(in, json);
     case TAGS:
         return put_tags(in, json, &posts->tags);
     case RESERVED:

@@ -144,16 +144,33 @@ static PyObject *summary(const Posts *posts)
     return Py_BuildValue("(nLN)", (Py_ssize_t)posts->rows, (long long)posts->last_id, counts);
 }
 
+/* Take the names that no attribute may have from a tuple of bytes. */
+static int reserve_names(Posts *posts, PyObject *names)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_Size(names); i++) {
+        char *bytes;
+        Py_ssize_t size;
+        if (PyBytes_AsStringAndSize(PyTuple_GetItem(names, i), &bytes, &size) < 0) {
+            return -1;
+        }
+        if (!reserve_name(posts, bytes, (size_t)size)) {
+            PyErr_SetString(PyExc_ValueError, "too many names are reserved");
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static PyObject *add_rows(PyObject *module, PyObject *args)
 {
-    PyObject *data, *buckets, *pairs, *new_bucket, *result = NULL;
+    PyObject *data, *buckets, *pairs, *new_bucket, *reserved, *result = NULL;
     Posts posts = {0};
-    Py_ssize_t reserved_size = 0;
     int bucket_bits;
     (void)module;
-    if (!PyArg_ParseTuple(args, "SO!O!Oiy#:add_rows", &data, &PyDict_Type, &buckets,
-                          &PyByteArray_Type, &pairs, &new_bucket, &bucket_bits, &posts.reserved,
-                          &reserved_size)) {
+    if (!PyArg_ParseTuple(args, "SO!O!OiO!:add_rows", &data, &PyDict_Type, &buckets,
+                          &PyByteArray_Type, &pairs, &new_bucket, &bucket_bits, &PyTuple_Type,
+                          &reserved)
+        || reserve_names(&posts, reserved) < 0) {
         return NULL;
     }
     if (bucket_bits < 0 || bucket_bits > 62) {
@@ -164,7 +181,6 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
     if (PyBytes_AsStringAndSize(data, &bytes, &size) < 0) {
         return NULL;
     }
-    posts.reserved_size = (size_t)reserved_size;
     Status status = convert_rows(bytes, (size_t)size, &posts);
     if (status == FALLBACK) {
         result = Py_NewRef(Py_None);

@@ -198,6 +198,9 @@ Status put_tags(Reader *in, Buffer *out, Buffer *tags);
 /* Post types that are neither questions nor answers, in one slice. Fifteen are known. */
 #define MOST_OTHER_TYPES 32
 
+/* Names that no attribute of a post may have. A dozen are known. */
+#define MOST_RESERVED 64
+
 typedef struct {
     int64_t type;
     size_t rows;
@@ -206,8 +209,12 @@ typedef struct {
 /* What the rows of a slice became, in their order. All but the first three zero at the start. */
 typedef struct {
     Kind table;
-    const char *reserved; /* A name that no attribute may have, besides those that are known. */
-    size_t reserved_size;
+    struct {
+        const char *bytes;
+        size_t size;
+    } reserved[MOST_RESERVED]; /* Names that no attribute may have, */
+    size_t reserved_count;
+    uint64_t reserved_sizes; /* and a bit for the size of each. */
     Buffer keys, json;
     Buffer tags; /* The text of one `Tags`, before it is split. */
     size_t rows;
@@ -220,6 +227,9 @@ typedef struct {
    somebody knows better; of votes there is one key for each post and type, in ascending order; users
    have their `Id` and the size of their JSON. Unless it is OK, `posts` can only be freed. */
 Status convert_rows(const char *slice, size_t size, Posts *posts);
+
+/* Reserve a name, which must last as long as `posts`; 0 if there is no room for it. */
+int reserve_name(Posts *posts, const char *bytes, size_t size);
 
 void free_posts(Posts *posts);
 
@@ -295,11 +305,19 @@ const char *json_of(const Blocks *held, const Record *record);
 
 /* ---- nest.c: rows of tables and users in a post ---- */
 
+enum { KINDS = 16 }; /* A kind has four bits. */
+
 #define MOST_VOTE_TYPES 64 /* Posts with others are left to the reference; 38 are known. */
 
-/* What is nested in posts. */
+/* What is nested in posts. The sets have a bit for each kind. */
 typedef struct {
-    int tables; /* A bit for each kind that was asked for. */
+    int tables; /* Those that were asked for, */
+    int naming; /* those whose rows name a user by `UserId`, */
+    int made;   /* and those whose rows only the reference turns into members. */
+    struct {
+        char *bytes; /* `"Comments":`; of a kind that is made, the members where there are no rows. */
+        Py_ssize_t size;
+    } members[KINDS];
     Py_buffer user_ids; /* 64-bit integers in ascending order. */
     PyObject *users; /* A list with the JSON of each of those, or None. */
     struct {

@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
     int64_t question_id; /* Of the first one. */
     Py_ssize_t records, documents, posts, size;
-    int64_t counts[VOTE + 1];
+    int64_t counts[KINDS]; /* Rows and votes, by kind. */
 } Joined;
 
 static int by_votes(const void *a, const void *b)
@@ -177,9 +177,8 @@ static int end_run(PyObject *groups, Joined *run, Buffer *out)
         : PyBytes_FromStringAndSize(out->bytes, (Py_ssize_t)out->size);
     PyObject *group = document == NULL
         ? NULL
-        : Py_BuildValue("(LnnnNLLLn)", (long long)run->question_id, run->records, run->posts,
-                        run->size, document, (long long)run->counts[COMMENT],
-                        (long long)run->counts[LINK], (long long)run->counts[VOTE],
+        : Py_BuildValue("(LnnnNy#n)", (long long)run->question_id, run->records, run->posts,
+                        run->size, document, (char *)run->counts, (Py_ssize_t)sizeof run->counts,
                         run->documents);
     int failed = group == NULL || PyList_Append(groups, group) < 0;
     Py_XDECREF(group);
@@ -226,25 +225,31 @@ static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t
 }
 
 /* Whether the buffers hold 64-bit integers, and users there are as many as ids. */
-static int is_sound(const Form *form, PyObject *names)
+static int is_sound(const Form *form, PyObject *names, PyObject *members)
 {
     Py_ssize_t ids = form->nest.user_ids.len;
     int is_list = PyList_Check(form->nest.users);
     if (ids % 8 || form->repeated.len % 8 || (!is_list && form->nest.users != Py_None)
         || (is_list ? PyList_Size(form->nest.users) : 0) != ids / 8
-        || PyTuple_Size(names) != MOST_VOTE_TYPES) {
+        || PyTuple_Size(names) != MOST_VOTE_TYPES || PyTuple_Size(members) != KINDS) {
         PyErr_SetString(PyExc_ValueError, "ids, users and names do not belong together");
         return 0;
     }
     return 1;
 }
 
-/* The names of the types of votes. */
-static int get_names(PyObject *names, Nest *nest)
+/* The names of the types of votes, and what members start with. */
+static int get_names(PyObject *names, PyObject *members, Nest *nest)
 {
     for (Py_ssize_t i = 0; i < MOST_VOTE_TYPES; i++) {
         if (PyBytes_AsStringAndSize(PyTuple_GetItem(names, i), &nest->votes[i].bytes,
                                     &nest->votes[i].size) < 0) {
+            return -1;
+        }
+    }
+    for (Py_ssize_t i = 0; i < KINDS; i++) {
+        if (PyBytes_AsStringAndSize(PyTuple_GetItem(members, i), &nest->members[i].bytes,
+                                    &nest->members[i].size) < 0) {
             return -1;
         }
     }
@@ -253,22 +258,23 @@ static int get_names(PyObject *names, Nest *nest)
 
 PyObject *join_records(PyObject *module, PyObject *args)
 {
-    PyObject *blocks, *records, *names, *result = NULL;
+    PyObject *blocks, *records, *names, *members, *result = NULL;
     Form form = {0};
     Blocks held;
     Py_ssize_t first, enough;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!nny#y#ppiO!y*y*O:join_records", &PyList_Type, &blocks,
+    if (!PyArg_ParseTuple(args, "O!O!nny#y#ppiiiO!O!y*y*O:join_records", &PyList_Type, &blocks,
                           &PyByteArray_Type, &records, &first, &enough, &form.opening,
                           &form.opening_size, &form.closing, &form.closing_size,
-                          &form.with_answers, &form.by_votes, &form.nest.tables, &PyTuple_Type,
-                          &names, &form.repeated, &form.nest.user_ids, &form.nest.users)) {
+                          &form.with_answers, &form.by_votes, &form.nest.tables,
+                          &form.nest.naming, &form.nest.made, &PyTuple_Type, &members,
+                          &PyTuple_Type, &names, &form.repeated, &form.nest.user_ids, &form.nest.users)) {
         return NULL;
     }
     Py_ssize_t count = PyByteArray_Size(records) / (Py_ssize_t)sizeof(Record);
     if (first < 0 || first > count) {
         PyErr_Format(PyExc_ValueError, "first is %zd; there are %zd records", first, count);
-    } else if (is_sound(&form, names) && get_names(names, &form.nest) == 0
+    } else if (is_sound(&form, names, members) && get_names(names, members, &form.nest) == 0
                && hold(&held, blocks) == 0) {
         result = join_groups((const Record *)PyByteArray_AsString(records), count, first, enough,
                              &held, &form);

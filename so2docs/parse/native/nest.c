@@ -122,8 +122,8 @@ static Status put_user(const char *at, const char *end, const Nest *nest, const 
     return put(out, user, (size_t)size);
 }
 
-/* Write a comment with its user inside. */
-static Status put_comment(const char *json, size_t size, const Nest *nest, Buffer *out)
+/* Write a row with its user inside. */
+static Status put_row(const char *json, size_t size, const Nest *nest, Buffer *out)
 {
     const char *found[MARKED] = {NULL};
     if (nest->users != Py_None) {
@@ -156,7 +156,7 @@ static Status put_votes(const Record *row, const Record *end, const Nest *nest, 
     return PUT_LITERAL(out, "}");
 }
 
-/* Write the comments or links of one post as a list. */
+/* Write the rows of one post as a list. */
 static Status put_list(const Record *row, const Record *end, const Blocks *held, const Nest *nest,
                         Buffer *out)
 {
@@ -164,8 +164,8 @@ static Status put_list(const Record *row, const Record *end, const Blocks *held,
     for (int is_first = 1; row < end; row++, is_first = 0) {
         const char *json = json_of(held, row);
         TRY(put(out, ",", !is_first));
-        if (kind_of(row) == COMMENT) {
-            TRY(put_comment(json, (size_t)size_of(row), nest, out));
+        if (nest->naming >> kind_of(row) & 1) {
+            TRY(put_row(json, (size_t)size_of(row), nest, out));
         } else {
             TRY(put(out, json, (size_t)size_of(row)));
         }
@@ -177,12 +177,15 @@ static Status put_list(const Record *row, const Record *end, const Blocks *held,
 static Status put_member(int kind, const Record *row, const Record *end, const Blocks *held,
                           const Nest *nest, Buffer *out, int64_t *counts)
 {
+    TRY(PUT_LITERAL(out, ","));
+    TRY(put(out, nest->members[kind].bytes, (size_t)nest->members[kind].size));
+    if (nest->made >> kind & 1) {
+        return row < end ? FALLBACK : OK;
+    }
     if (kind == VOTE) {
-        TRY(PUT_LITERAL(out, ",\"Votes\":"));
         return put_votes(row, end, nest, out, &counts[kind]);
     }
     counts[kind] += end - row;
-    TRY(kind == COMMENT ? PUT_LITERAL(out, ",\"Comments\":") : PUT_LITERAL(out, ",\"Links\":"));
     return put_list(row, end, held, nest, out);
 }
 
@@ -194,7 +197,7 @@ Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const 
     const Record *row = post + 1, *end = post + 1 + count;
     TRY(put(out, json, (size_t)size_of(post) - 1));
     size_t comma = out->size;
-    for (int kind = COMMENT; kind <= VOTE; kind++) {
+    for (int kind = COMMENT; kind < KINDS; kind++) {
         const Record *first = row;
         while (row < end && kind_of(row) == kind) {
             row++;
@@ -224,17 +227,17 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Add the ids of the users of a record. */
-static Status add_users(const Record *record, const Blocks *held, Buffer *ids)
+static Status add_users(const Record *record, const Blocks *held, int naming, Buffer *ids)
 {
-    int kind = kind_of(record);
+    int kind = kind_of(record), is_row = naming >> kind & 1;
     const char *found[MARKED], *json;
-    if ((kind != COMMENT && kind != QUESTION && kind != ANSWER) || size_of(record) < EMPTY) {
+    if ((!is_row && kind != QUESTION && kind != ANSWER) || size_of(record) < EMPTY) {
         return OK;
     }
     if ((json = json_of(held, record)) == NULL) {
         return FALLBACK;
     }
-    find_users(json, json + size_of(record), kind == COMMENT, found);
+    find_users(json, json + size_of(record), is_row, found);
     for (int i = 0; i < MARKED; i++) {
         int64_t id;
         if (found[i] != NULL && read_id(found[i], json + size_of(record), &id) == OK) {
@@ -250,16 +253,17 @@ PyObject *user_ids(PyObject *module, PyObject *args)
     Buffer ids = {0};
     Blocks held;
     Status status = OK;
+    int naming;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!:user_ids", &PyList_Type, &blocks, &PyByteArray_Type,
-                          &records)
+    if (!PyArg_ParseTuple(args, "O!O!i:user_ids", &PyList_Type, &blocks, &PyByteArray_Type,
+                          &records, &naming)
         || hold(&held, blocks) < 0) {
         return NULL;
     }
     const Record *record = (Record *)PyByteArray_AsString(records);
     for (size_t left = (size_t)PyByteArray_Size(records) / sizeof(Record);
          left > 0 && status == OK; left--) {
-        status = add_users(record++, &held, &ids);
+        status = add_users(record++, &held, naming, &ids);
     }
     if (status == OK) {
         int64_t *known = (int64_t *)ids.bytes;

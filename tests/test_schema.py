@@ -1,0 +1,206 @@
+"""The dump and a document are declared once: one more entry, and everything knows the table."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import so2docs
+from so2docs.parse import core
+from so2docs.schema import DUMP, TABLES, TYPES, paths
+
+ENTRY = """
+    Table(
+        "flags",
+        "Flags.xml",
+        "flag",
+        {
+            "Id": INTEGER,
+            "PostId": INTEGER,
+            "CreationDate": DATE,
+            "Weight": INTEGER,
+            "Reasons": TEXTS,
+            "UserId": INTEGER,
+        },
+        required=("Id", "PostId"),
+        sequence=11,
+        key="Flags",
+        users={"UserId": "User"},
+    ),
+"""
+"""A table that no dump has, as an entry of the schema."""
+
+BEFORE = '    Table(\n        "users",\n'
+
+POSTS = """\
+<?xml version="1.0" encoding="utf-8"?>
+<posts>
+<row Id="1" PostTypeId="1" CreationDate="2020-01-01T00:00:00.000" Title="a" Tags="&lt;b&gt;" />
+<row Id="2" PostTypeId="2" ParentId="1" CreationDate="2020-01-02T00:00:00.000" Score="3" />
+<row Id="4" PostTypeId="1" CreationDate="2020-01-03T00:00:00.000" Title="none" />
+</posts>
+"""
+FLAGS = """\
+<?xml version="1.0" encoding="utf-8"?>
+<flags>
+<row Id="7" PostId="2" CreationDate="2020-02-01T00:00:00.000" Weight="5" UserId="3" New="x" />
+<row Id="8" PostId="1" CreationDate="2020-02-02T00:00:00.000" Weight="-1" />
+<row Id="9" PostId="2" Weight="x" />
+<row Id="10" PostId="99" Weight="1" />
+<row PostId="1" Weight="1" />
+</flags>
+"""
+USERS = '<users>\n<row Id="3" Reputation="5" DisplayName="Ann" />\n</users>\n'
+COMMENTS = '<comments>\n<row Id="5" PostId="2" Score="0" Text="t" />\n</comments>\n'
+
+REBUILD = """
+import json, sys
+from so2docs.sqlite.about import connect_to_site, read_about
+from so2docs.sqlite.rebuild import RebuiltDocuments
+[site] = read_about(sys.argv[1]).sites
+connection = connect_to_site(sys.argv[1], None, site.name)
+print(json.dumps(list(RebuiltDocuments(connection, site.shape, {}))))
+"""
+
+ANN = {"Id": 3, "Reputation": 5, "DisplayName": "Ann"}
+OF_QUESTION = [{"Id": 8, "PostId": 1, "CreationDate": "2020-02-02T00:00:00.000", "Weight": -1}]
+OF_ANSWER = [
+    {
+        "Id": 7,
+        "PostId": 2,
+        "CreationDate": "2020-02-01T00:00:00.000",
+        "Weight": 5,
+        "UserId": 3,
+        "New": "x",
+        "User": ANN,
+    },
+    {"Id": 9, "PostId": 2, "Weight": "x"},
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package, its schema with one more entry, and a dump with such a table."""
+    place = tmp_path_factory.mktemp("schema")
+    package = Path(so2docs.__file__).parent
+    shutil.copytree(package, place / "so2docs", ignore=shutil.ignore_patterns("__pycache__"))
+    schema = place / "so2docs" / "schema.py"
+    text = schema.read_text()
+    assert text.count(BEFORE) == 1
+    schema.write_text(text.replace(BEFORE, ENTRY.lstrip("\n") + BEFORE))
+    dump = place / "dump"
+    dump.mkdir()
+    for name, content in (("Posts", POSTS), ("Flags", FLAGS), ("Users", USERS)):
+        (dump / f"{name}.xml").write_text(content)
+    (dump / "Comments.xml").write_text(COMMENTS)
+    return place
+
+
+def run(place: Path, *arguments: object) -> str:
+    """What a command prints, or a piece of Python with `-c`, where there is such a table."""
+    program = [] if arguments[0] == "-c" else ["-m", "so2docs"]
+    done = subprocess.run(
+        [sys.executable, *program, *map(str, arguments)],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(place)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def documents(place: Path, *arguments: object) -> list[dict[str, Any]]:
+    """The documents of a conversion with these options."""
+    lines = run(place, "convert", "dump", "-", *arguments)
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+@pytest.mark.parametrize("way", ["python", "compiled"])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_new_table_is_nested(place: Path, way: str, jobs: int) -> None:
+    if way == "compiled" and core.built() == "python":
+        pytest.skip("no compiled core")
+    options = ("--core", way, "--jobs", jobs, "--force")
+    found = documents(place, "--with", "comments,flags,users", *options)
+    question, other = found
+    assert list(question)[-3:] == ["Comments", "Flags", "Answers"]
+    assert (question["Flags"], question["Answers"][0]["Flags"]) == (OF_QUESTION, OF_ANSWER)
+    assert (question["Comments"], other["Flags"]) == ([], [])
+    run(place, "convert", "dump", "out.jsonl", "--with", "flags", "--report", "out.json", *options)
+    strays = json.loads((place / "out.json").read_text())["tables"]["flags"]["strays"]
+    assert strays == {"flag_missing_id": 1, "flag_without_post": 1}
+
+
+def test_fields_know_it(place: Path) -> None:
+    found = documents(
+        place, "--with", "flags", "--fields", "Id,Flags.Weight,Answers.Id,Answers.Flags.Id"
+    )
+    assert found == [
+        {
+            "Id": 1,
+            "Flags": [{"Weight": -1}],
+            "Answers": [{"Id": 2, "Flags": [{"Id": 7}, {"Id": 9}]}],
+        },
+        {"Id": 4, "Flags": [], "Answers": []},
+    ]
+
+
+def test_the_json_schema_knows_it(place: Path) -> None:
+    schema = json.loads(run(place, "schema", "--with", "flags"))
+    for post in (schema, schema["properties"]["Answers"]["items"]):
+        assert "Flags" in post["required"]
+        flag = post["properties"]["Flags"]["items"]["properties"]
+        assert flag["PostId"] == {"type": "integer"}
+        assert flag["Reasons"] == {"type": "array", "items": {"type": "string"}}
+
+
+def test_parquet_has_typed_columns_for_it(place: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    run(place, "convert", "dump", "out.parquet", "--with", "flags,users", "--force")
+    table = parquet.read_table(place / "out.parquet")
+    flag = table.schema.field("Flags").type.value_type
+    assert str(flag.field("Weight").type) == "int64"
+    assert str(flag.field("CreationDate").type) == "timestamp[ms, tz=UTC]"
+    assert str(flag.field("Reasons").type) == "list<element: string>"
+    [answer] = table.column("Answers").to_pylist()[0]
+    assert [found["Weight"] for found in answer["Flags"]] == [5, None]
+    assert answer["Flags"][0]["User"]["DisplayName"] == "Ann"
+    assert json.loads(answer["Flags"][1]["Other"]) == {"Weight": "x"}
+
+
+def test_a_database_has_a_table_of_it_and_gives_it_back(place: Path) -> None:
+    made = documents(place, "--with", "comments,flags,users")
+    run(place, "convert", "dump", "out.jsonl.gz", "--with", "comments,flags,users", "--force")
+    run(place, "sqlite", "out.jsonl.gz", "flags.db", "--force")
+    connection = sqlite3.connect(place / "flags.db")
+    try:
+        rows = connection.execute("SELECT Id, PostId, QuestionId, Weight, UserId FROM flags")
+        assert sorted(rows) == [(7, 2, 1, 5, 3), (8, 1, 1, -1, None), (9, 2, 1, None, None)]
+        columns = connection.execute("SELECT type FROM pragma_table_info('flags')")
+        assert [kind for (kind,) in columns][:4] == ["INTEGER", "INTEGER", "TEXT", "INTEGER"]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    finally:
+        connection.close()
+    assert json.loads(run(place, "-c", REBUILD, "flags.db")) == made
+
+
+def test_names_have_one_type_wherever_they_occur() -> None:
+    """Typed by name: in columns of databases, and as dates for MongoDB."""
+    for path, part in paths():
+        for name, kind in part.attributes.items():
+            assert TYPES[name] == kind, f"{path}.{name}"
+
+
+def test_tables_have_places_of_their_own() -> None:
+    sequences = [table.sequence for table in TABLES.values()]
+    assert len(set(sequences)) == len(sequences)
+    assert all(0 < table.kind < 16 for table in TABLES.values() if table.key)
+    assert {"posts", "tags", "badges", "history", *TABLES} >= DUMP.keys()
