@@ -2,6 +2,7 @@
 
 import bz2
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,13 @@ def test_memory_in_each_order(tmp_path: Path) -> None:
     assert [line.split(" | ")[0] for line in said.splitlines()[2:]] == [
         f"| {order}" for order in ("sorted", "grouped", "shuffled") for _ in range(2)
     ]
+
+
+@pytest.mark.long
+def test_flat_tables_are_measured(tmp_path: Path) -> None:
+    said = run("tables.py", "--size", "200kB", "--times", "1", "--folder", tmp_path)
+    assert re.search(r"^so2docs .* 1\.00 x wall, 1\.00 x CPU$", said, re.MULTILINE)
+    assert re.search(r"^lxml_pyarrow .* x CPU$", said, re.MULTILINE)
 
 
 def test_packed_dumps_are_measured(tmp_path: Path) -> None:
