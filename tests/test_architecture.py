@@ -46,7 +46,6 @@ PURE = {
     "schema": set[str](),
     "parse.keys": set[str](),
     "parse.posts": {"parse.keys", "schema"},
-    "parse.repair": set[str](),
     "counts": set[str](),
     "merge": {"counts", "domain", "nest", "options.choices", "parse.keys", "schema"},
     "nest": {
@@ -61,10 +60,10 @@ PURE = {
     "options.field_paths": {"errors", "schema"},
     "parse.table_rows": {"parse.keys", "parse.posts", "schema"},
     "parse.repeats": {"parse.keys"},
-    "parse.rows": {"errors", "parse.posts", "parse.repair"},
+    "parse.rows": {"errors", "parse.posts"},
 }
 ONLY_USERS = {
-    "lxml": {"parse.rows", "parse.bodies", "reader.html_text"},
+    "lxml": {"parse.rows", "parse.bodies", "reader.page"},
     "fsspec": {"dump.storage"},
     "pyarrow": {
         "flat.chunk",

@@ -12,8 +12,7 @@ from support.command import run, start
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.reader.html_text import as_text
-from so2docs.reader.page import as_page
+from so2docs.reader.page import as_page, as_text
 
 
 @pytest.fixture(scope="module")

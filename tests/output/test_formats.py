@@ -28,7 +28,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.options.choices import FORMATS, FormatName
-from so2docs.output.formats import thrift
+from so2docs.output.formats import footer as footers
 from so2docs.pipeline import session
 from so2docs.pipeline.workers import Workers
 
@@ -356,7 +356,7 @@ def test_thrift_writes_what_it_read() -> None:
     data = sink.getvalue()
     (size,) = struct.unpack("<I", data[-8:-4])
     footer = data[-8 - size : -8]
-    assert bytes(thrift.write_struct(thrift.ThriftReader(footer).struct())) == footer
+    assert bytes(footers.write_struct(footers.ThriftReader(footer).struct())) == footer
 
 
 def test_elasticsearch_index(tmp_path: Path) -> None:

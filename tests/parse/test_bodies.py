@@ -3,7 +3,7 @@
 import pytest
 
 from so2docs.parse.bodies import converter
-from so2docs.reader.html_text import as_text
+from so2docs.reader.page import as_text
 
 
 @pytest.mark.parametrize("depth", [100, 300, 2_050, 20_000])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from so2docs.parse.bodies import converter
-from so2docs.reader.html_text import as_text
+from so2docs.reader.page import as_text
 from so2docs.sqlite.rows import text_of
 
 BODIES: dict[str, Callable[[int], str]] = {

@@ -15,8 +15,7 @@ from so2docs.options.table import Options
 from so2docs.parse import core as cores
 from so2docs.parse.keys import BUCKET_BITS, KEY, QUESTION
 from so2docs.pipeline import bucket
-from so2docs.pipeline.bucket import BucketTask, merge_bucket
-from so2docs.pipeline.joined import JoinedRecords
+from so2docs.pipeline.bucket import BucketTask, JoinedRecords, merge_bucket
 from so2docs.store.blocks import Block, BlockReader, BlockWriter
 
 JSON = b'{"Id":1}'
