@@ -8,7 +8,7 @@ is made by joining the bytes of its posts.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,10 +17,17 @@ from so2docs.domain import rank_by_votes
 from so2docs.nest import Buffer, Nest, Post, Row
 from so2docs.options.choices import AnswersBy
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, REJECTED_QUESTION
-from so2docs.schema import COMMENT
+from so2docs.parse.table_rows import count_votes
+from so2docs.schema import COMMENT, VOTE
 
 Block = tuple[bytes, bytes]
 """Keys and JSON objects of some posts, in the order of the dump."""
+
+_MOST_VOTE_BYTES = 2 * 1024 * 1024
+"""Records of votes that are held before they are added up."""
+
+_LAST_FIELD = 8
+"""Bytes of the last integer of a key, which is little-endian."""
 
 _ANSWERS = b'"Answers":['
 _EMPTY = len(b"{}")
@@ -75,6 +82,32 @@ class GatheredRecords:
                 yield document
 
 
+def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) -> Iterator[Block]:
+    """Replace the blocks of votes by one, so that memory depends on the posts, not on the votes.
+
+    Args:
+        blocks: Blocks of a bucket; each has votes alone, or none.
+        count_votes: Adds up the votes of each post and type.
+
+    Yields:
+        The other blocks, then that of the votes if there are any.
+    """
+    held: list[bytes] = []
+    size, most = 0, _MOST_VOTE_BYTES
+    for keys, json in blocks:
+        if json or not keys or keys[-_LAST_FIELD] & 15 != VOTE:
+            yield keys, json
+            continue
+        held.append(keys)
+        size += len(keys)
+        if size > most:
+            held = [count_votes(b"".join(held))]
+            size = len(held[0])
+            most = max(_MOST_VOTE_BYTES, 2 * size)
+    if held:
+        yield count_votes(b"".join(held)), b""
+
+
 def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
     """Posts and rows of tables whose question id lies in `ids`.
 
@@ -89,7 +122,7 @@ def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
     posts, rows = found.posts, found.rows
     low, high, order = ids.start, ids.stop, 0
     is_part = len(ids) < 1 << BUCKET_BITS
-    for keys, json in blocks:
+    for keys, json in merge_votes(blocks, count_votes):
         # Of a part, the rest of the block must not stay in memory.
         view, at = json if is_part else memoryview(json), 0
         for question_id, post_id, rank, size_and_kind in KEY.iter_unpack(keys):

@@ -47,7 +47,15 @@ PURE = {
     "parse.keys": set[str](),
     "parse.posts": {"parse.keys", "schema"},
     "counts": set[str](),
-    "merge": {"counts", "domain", "nest", "options.choices", "parse.keys", "schema"},
+    "merge": {
+        "counts",
+        "domain",
+        "nest",
+        "options.choices",
+        "parse.keys",
+        "parse.table_rows",
+        "schema",
+    },
     "nest": {
         "counts",
         "options.field_choice",

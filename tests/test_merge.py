@@ -1,6 +1,7 @@
 """Nesting of posts in any order of their rows, against the oracle's."""
 
 import json
+import random
 import re
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,9 @@ from support.oracle import AnswersBy, nest
 from so2docs import merge
 from so2docs.counts import Counts
 from so2docs.parse import posts, repeats
+from so2docs.parse.keys import KEY, QUESTION
+from so2docs.parse.table_rows import count_votes
+from so2docs.schema import VOTE
 
 SMALL = st.integers(1, 9)
 ROWS = st.lists(
@@ -82,3 +86,27 @@ def test_a_document_is_its_rows_joined() -> None:
     (document,), _, _ = nested(rows, [], "id", 1)
     assert list(document) == ["Id", "PostTypeId", "Title", "Answers"]
     assert [found["Id"] for found in document["Answers"]] == [2, 3]
+
+
+def test_blocks_of_votes_are_held_as_what_they_add_up_to() -> None:
+    """Votes in random order: every block has some of every post."""
+    rng = random.Random(1)
+    others = [(KEY.pack(1, 1, 1, 2 << 4 | QUESTION), b"{}"), (KEY.pack(2, 2, 0, 3), b"")]
+    blocks = [others[0]]
+    for _ in range(100):
+        votes = [(rng.randrange(500), rng.choice((2, 3))) for _ in range(3000)]
+        keys = b"".join(KEY.pack(n, n, kind << 32 | 1, VOTE) for n, kind in votes)
+        blocks.append((keys, b""))
+    blocks.append(others[1])
+    held: list[int] = []
+
+    def count(keys: bytes) -> bytes:
+        held.append(len(keys))
+        return count_votes(keys)
+
+    *before, (votes_keys, json) = merge.merge_votes(blocks, count)
+    assert before == others
+    assert json == b""
+    assert votes_keys == count_votes(b"".join(keys for keys, _ in blocks[1:-1]))
+    assert len(held) > 2
+    assert max(held) < sum(held) / 3

@@ -83,6 +83,16 @@ def file_records(
         bucket_bits: A bucket holds 2 to the power of this question ids.
     """
 
+def count_votes(keys: bytes) -> bytes:
+    """Add up the votes of each post and type, as `table_rows.count_votes` does.
+
+    Args:
+        keys: Records that count votes.
+
+    Returns:
+        One record for each post and type, in the order of the posts.
+    """
+
 def find_values(
     firsts: array[int],
     keys: array[int],

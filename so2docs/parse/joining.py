@@ -89,6 +89,11 @@ def select_records(block: Block, ids: range) -> Block:
     return _core.select_records(block, ids.start, ids.stop)
 
 
+def count_votes(keys: bytes) -> bytes:
+    """Add up the votes of each post and type; see `_core.count_votes`."""
+    return _core.count_votes(keys)
+
+
 def sort_records(blocks: list[Block]) -> bytearray:
     """Sort the records of a bucket by question, post, table and rank; see `_core.sort_records`."""
     return _core.sort_records(blocks)

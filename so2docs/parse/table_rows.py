@@ -176,6 +176,25 @@ def add_records(found: Posts, keys: bytes, json: bytes, questions: FindQuestions
         raise ValueError("keys and JSON do not belong together")
 
 
+def count_votes(keys: bytes) -> bytes:
+    """Add up the votes of each post and type.
+
+    Args:
+        keys: Records that count votes.
+
+    Returns:
+        One record for each post and type, in the order of the posts.
+    """
+    counts: Counter[tuple[int, int, int]] = Counter()
+    for question_id, post_id, rank, _ in KEY.iter_unpack(keys):
+        kind, count = unpack_votes(rank)
+        counts[post_id, question_id, kind] += count
+    return b"".join(
+        KEY.pack(question_id, post_id, kind << _COUNT_BITS | count, VOTE)
+        for (post_id, question_id, kind), count in sorted(counts.items())
+    )
+
+
 def unpack_votes(rank: int) -> tuple[int, int]:
     """Type and number of the votes that a record counts."""
     return rank >> _COUNT_BITS, rank & ((1 << _COUNT_BITS) - 1)

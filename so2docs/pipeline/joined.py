@@ -8,7 +8,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from so2docs.counts import NESTED, Counts
-from so2docs.merge import Block, Document, DocumentBuilder
+from so2docs.merge import Block, Document, DocumentBuilder, merge_votes
 from so2docs.nest import Post, Row
 from so2docs.parse import joining
 from so2docs.parse.keys import BUCKET_BITS
@@ -58,7 +58,7 @@ class JoinedRecords:
     ) -> None:
         if len(ids) < 1 << BUCKET_BITS:
             blocks = (joining.select_records(block, ids) for block in blocks)
-        self._blocks = list(blocks)
+        self._blocks = list(merge_votes(blocks, joining.count_votes))
         self._sorted = joining.sort_records(self._blocks)
         self._users = users
         self._run = run

@@ -22,6 +22,7 @@ from so2docs.parse.keys import (
     REJECTED_ANSWER,
     REJECTED_QUESTION,
 )
+from so2docs.parse.table_rows import count_votes, unpack_votes
 from so2docs.pipeline import joined
 from so2docs.schema import COMMENT, LINK, TABLES, VOTE
 
@@ -283,6 +284,28 @@ def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> N
     expected, found = outcomes(blocks, WHOLE, ())
     assert found == expected
     assert found[2].questions == 9
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 4), st.integers(-(2**31), 2**31 - 1) | st.integers(1, 3)),
+        max_size=40,
+    ),
+    st.integers(1, 9),
+)
+def test_votes_are_added_up_as_by_the_reference(votes: list[tuple[int, int]], count: int) -> None:
+    keys = b"".join(KEY.pack(1, post, kind * 2**32 + count, VOTE) for post, kind in votes)
+    found = joining.count_votes(keys)
+    assert found == count_votes(keys)
+    assert joining.count_votes(found) == found
+    ranks = [rank for _, _, rank, _ in KEY.iter_unpack(found)]
+    assert sum(unpack_votes(rank)[1] for rank in ranks) == count * len(votes)
+    assert len(ranks) == len(set(votes))
+
+
+def test_votes_that_are_cut_off() -> None:
+    with pytest.raises(ValueError, match="cut off"):
+        joining.count_votes(KEY.pack(1, 1, 1, VOTE)[:-1])
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,10 @@ def write_dump(path: Path, rows: int) -> None:
         file.write("</posts>")
 
 
-def peak_memory(dump: Path, jobs: int) -> int:
+def peak_memory(dump: Path, jobs: int, nest: tuple[str, ...] = ()) -> int:
     script = (
         "import sys, so2docs; print(so2docs.convert(sys.argv[1], sys.argv[1] + '.jsonl.gz', "
-        f"jobs={jobs}, chunk_bytes=4_000_000, force=True).peak_memory_bytes)"
+        f"jobs={jobs}, nest={nest}, chunk_bytes=4_000_000, force=True).peak_memory_bytes)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, dump], capture_output=True, text=True, check=True
@@ -73,3 +73,23 @@ def test_large_posts_under_neighbouring_ids_need_no_more_memory(tmp_path: Path) 
         peaks.append(peak_memory(path, 1))
     assert peaks[1] < 1.3 * peaks[0]
     assert peaks[1] < 256 * 2**20
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell")
+def test_votes_in_any_order_need_no_more_memory(tmp_path: Path) -> None:
+    """Every chunk has votes of every post: what is kept of them is a number for each type."""
+    rng = random.Random(1)
+    row = '<row Id="{}" PostId="{}" VoteTypeId="{}" CreationDate="2019-01-01T00:00:00.000" />\n'
+    peaks = []
+    for votes in (300_000, 1_200_000):
+        folder = tmp_path / f"{votes}"
+        folder.mkdir()
+        write_dump(folder / "Posts.xml", 9_000)
+        with (folder / "Votes.xml").open("w", encoding="utf-8", newline="") as file:
+            file.write("<votes>\n")
+            for number in range(votes):
+                file.write(row.format(number, rng.randint(1, 9_000), rng.choice((2, 2, 3))))
+            file.write("</votes>")
+        peaks.append(peak_memory(folder, 1, ("votes",)))
+    assert peaks[1] < 1.3 * peaks[0]

@@ -302,8 +302,7 @@ static int compare_votes(const void *left, const void *right)
     return 0;
 }
 
-/* Sort votes and add up those of one post and type. */
-static void count_votes(Buffer *keys)
+void count_votes(Buffer *keys)
 {
     if (keys->size == 0) {
         return;
@@ -311,9 +310,9 @@ static void count_votes(Buffer *keys)
     qsort(keys->bytes, keys->size / KEY_BYTES, KEY_BYTES, compare_votes);
     char *last = keys->bytes, *end = keys->bytes + keys->size;
     for (char *key = last + KEY_BYTES; key < end; key += KEY_BYTES) {
-        int64_t rank = key_integer(last + 16);
-        if (memcmp(key, last, 16) == 0 && (uint64_t)key_integer(key + 16) >> 32 == (uint64_t)rank >> 32) {
-            set_integer(last + 16, rank + 1);
+        int64_t rank = key_integer(last + 16), more = key_integer(key + 16);
+        if (memcmp(key, last, 16) == 0 && (uint64_t)more >> 32 == (uint64_t)rank >> 32) {
+            set_integer(last + 16, rank + (more & UINT32_MAX));
         } else {
             last += KEY_BYTES;
             memmove(last, key, KEY_BYTES);

@@ -374,12 +374,36 @@ static PyObject *file_records(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *count_votes_of(PyObject *module, PyObject *keys)
+{
+    char *bytes;
+    Py_ssize_t size;
+    (void)module;
+    if (PyBytes_AsStringAndSize(keys, &bytes, &size) < 0) {
+        return NULL;
+    }
+    if (size % KEY_BYTES) {
+        PyErr_SetString(PyExc_ValueError, "keys are cut off");
+        return NULL;
+    }
+    Buffer counted = {PyMem_Malloc((size_t)size + 1), (size_t)size, 0};
+    if (counted.bytes == NULL) {
+        return PyErr_NoMemory();
+    }
+    memcpy(counted.bytes, bytes, (size_t)size);
+    count_votes(&counted);
+    PyObject *result = PyBytes_FromStringAndSize(counted.bytes, (Py_ssize_t)counted.size);
+    PyMem_Free(counted.bytes);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, NULL},
     {"count_lines", count_lines, METH_O, NULL},
     {"read_table", read_table, METH_VARARGS, NULL},
     {"read_columns", read_columns, METH_VARARGS, NULL},
     {"file_records", file_records, METH_VARARGS, NULL},
+    {"count_votes", count_votes_of, METH_O, NULL},
     {"find_values", find_values, METH_VARARGS, NULL},
     {"select_records", select_records, METH_VARARGS, NULL},
     {"sort_records", sort_records, METH_O, NULL},

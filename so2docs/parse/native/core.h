@@ -231,6 +231,9 @@ Status convert_rows(const char *slice, size_t size, Posts *posts);
 /* Reserve a name, which must last as long as `posts`; 0 if there is no room for it. */
 int reserve_name(Posts *posts, const char *bytes, size_t size);
 
+/* Sort records that count votes, and add up those of one post and type. */
+void count_votes(Buffer *keys);
+
 void free_posts(Posts *posts);
 
 /* ---- columns.c: rows to columns ---- */
