@@ -47,6 +47,14 @@ if TYPE_CHECKING:
     )
     from so2docs.flat.report import FlatTable, TablesReport
     from so2docs.flat.tables import tables
+    from so2docs.folders import (
+        SiteResult,
+        diff_all,
+        patch_all,
+        stats_all,
+        to_sqlite_all,
+        verify_all,
+    )
     from so2docs.inspection.inspect import Inspection, inspect
     from so2docs.metadata.verify import Verified, verify
     from so2docs.reader.collection import Collection
@@ -86,6 +94,7 @@ __all__ = [
     "RecipeError",
     "Report",
     "Scores",
+    "SiteResult",
     "So2docsError",
     "SpillError",
     "SpillTakenError",
@@ -101,14 +110,19 @@ __all__ = [
     "convert",
     "convert_all",
     "diff",
+    "diff_all",
     "documents",
     "inspect",
     "patch",
+    "patch_all",
     "read",
     "stats",
+    "stats_all",
     "tables",
     "to_sqlite",
+    "to_sqlite_all",
     "verify",
+    "verify_all",
 ]
 
 _MODULES = {
@@ -119,6 +133,14 @@ _MODULES = {
     "api.convert": ("Documents", "convert", "documents"),
     "flat.report": ("FlatTable", "TablesReport"),
     "flat.tables": ("tables",),
+    "folders": (
+        "SiteResult",
+        "diff_all",
+        "patch_all",
+        "stats_all",
+        "to_sqlite_all",
+        "verify_all",
+    ),
     "inspection.inspect": ("Inspection", "inspect"),
     "reader.collection": ("Collection", "open"),
     "reader.reading": ("read",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -15,17 +15,29 @@ _subject = ContextVar("_subject", default="")
 
 
 class _Listener(logging.Handler):
-    def __init__(self, take: Callable[[str], object]) -> None:
+    def __init__(self, take: Callable[[logging.LogRecord], object]) -> None:
         super().__init__()
         self._take = take
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._take(record.getMessage())
+        self._take(record)
+
+
+def listen(take: Callable[[str], object]) -> AbstractContextManager[None]:
+    """Hand the messages of a block to a function."""
+    return _listen(lambda record: take(record.getMessage()))
 
 
 @contextmanager
-def listen(take: Callable[[str], object]) -> Iterator[None]:
-    """Hand the messages of a block to a function."""
+def collect() -> Iterator[list[tuple[int, str]]]:
+    """The messages of a block, with their levels, for another process to log."""
+    messages: list[tuple[int, str]] = []
+    with _listen(lambda record: messages.append((record.levelno, record.getMessage()))):
+        yield messages
+
+
+@contextmanager
+def _listen(take: Callable[[logging.LogRecord], object]) -> Iterator[None]:
     listener, level = _Listener(take), log.level
     log.addHandler(listener)
     log.setLevel(logging.INFO)

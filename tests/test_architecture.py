@@ -19,6 +19,7 @@ ORDER = (
     {"__init__", "__main__"},
     {"cli", "commands"},
     {"serve"},
+    {"folders"},
     {"changes", "flat", "selftest", "sqlite"},
     {"spark"},
     {"api", "inspection"},

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Unpack, get_args
+from functools import partial
+from typing import Any, Protocol, TypeVar, Unpack, get_args
 
 import orjson
 
@@ -29,7 +30,7 @@ from so2docs.options.table import OF_CONVERT
 from so2docs.options.values import path
 from so2docs.output.existing import UP_TO_DATE, ExistingOutputError, State
 from so2docs.pipeline.workers import Workers
-from so2docs.progress import Progress, about, listen, log
+from so2docs.progress import Progress, about, collect, log
 from so2docs.report import Report
 
 _SMALL = 128 * 1024 * 1024
@@ -178,7 +179,7 @@ def convert_all(
         todo.append(_Site(source, site, output, _size(source), given, has_manifest, update))
     progress = Progress(shown=bool(given.get("progress")))
     progress.plan(sum(one.size for one in todo))
-    small, others = _side_by_side(todo, given)
+    small, others = _split_by_size(todo, given)
     with resumable(True):  # Outputs that are complete are not made again.
         with progress:
             if small:
@@ -245,18 +246,6 @@ def _report(one: _Site, given: Mapping[str, Any]) -> Report:
     return _report(replace(one, is_updated=False), {**given, "force": True})
 
 
-def _convert_alone(one: _Site) -> tuple[Conversion, list[str]]:
-    """In a worker: convert a dump in this process, and return its messages."""
-    said: list[str] = []
-    with listen(said.append):
-        return _convert(one), said
-
-
-def _not_converted(one: _Site, error: WorkerDiedError) -> tuple[Conversion, list[str]]:
-    """The result of a dump whose worker died."""
-    return Conversion(one.source, one.site, one.output, error=error), []
-
-
 def _convert_small(
     sites: list[_Site],
     given: Mapping[str, Any],
@@ -267,17 +256,71 @@ def _convert_small(
     jobs = min(given.get("jobs") or os.cpu_count() or 1, len(sites))
     alone = [replace(one, given={**one.given, "jobs": 1, "progress": False}) for one in sites]
     total = sum(one.size for one in sites)
-    with progress.step(f"{len(sites)} sites", total, total) as bar, Workers(jobs) as workers:
-        for one, (conversion, said) in zip(
-            alone, workers.run(_convert_alone, alone, died=_not_converted), strict=True
-        ):
-            for message in said:
-                log.info("%s: %s", one.site, message)
+    work = closing(side_by_side(_convert, alone, jobs, _died))
+    with progress.step(f"{len(sites)} sites", total, total) as bar, work as conversions:
+        for one, conversion in conversions:
             finish(conversion)
             bar.update(one.size)
 
 
-def _side_by_side(sites: list[_Site], given: Mapping[str, Any]) -> tuple[list[_Site], list[_Site]]:
+def _died(one: _Site, error: WorkerDiedError) -> Conversion:
+    return Conversion(one.source, one.site, one.output, error=error)
+
+
+class OfSite(Protocol):
+    """Work on one of several sites."""
+
+    @property
+    def site(self) -> str:
+        """The site's name."""
+
+
+Task = TypeVar("Task", bound=OfSite)
+Result = TypeVar("Result")
+
+
+def side_by_side(
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    jobs: int,
+    died: Callable[[Task, WorkerDiedError], Result],
+) -> Generator[tuple[Task, Result], None, None]:
+    """Do the work on several sites, each in one of the worker processes, which stay.
+
+    Args:
+        function: A function of a module, so that a worker can import it.
+        tasks: What to apply it to.
+        jobs: Worker processes; 1 for none.
+        died: The result of a task whose worker was killed.
+
+    Yields:
+        The tasks and their results, in order. Messages of workers are logged with the site.
+    """
+    tasks = list(tasks)
+    if jobs == 1:
+        yield from ((task, function(task)) for task in tasks)
+        return
+
+    def lost(task: Task, error: WorkerDiedError) -> tuple[Result, list[tuple[int, str]]]:
+        return died(task, error), []
+
+    with Workers(jobs) as workers:
+        results = workers.run(partial(_run_quietly, function), tasks, died=lost)
+        for task, (result, messages) in zip(tasks, results, strict=True):
+            for level, message in messages:
+                log.log(level, "%s: %s", task.site, message)
+            yield task, result
+
+
+def _run_quietly(
+    function: Callable[[Task], Result], task: Task
+) -> tuple[Result, list[tuple[int, str]]]:
+    """In a worker: the result of a task, and its messages with their levels."""
+    with collect() as messages:
+        return function(task), messages
+
+
+def _split_by_size(sites: list[_Site], given: Mapping[str, Any]) -> tuple[list[_Site], list[_Site]]:
     """The dumps that are so small that each is converted by one process, and the others."""
     # A function may be one that no other process can import.
     is_plain = isinstance(given.get("recipe"), str | None)
@@ -364,34 +407,50 @@ def _is_in_place(entry: dict[str, Any]) -> bool:
 
 def summary(done: list[Conversion]) -> str:
     """A table with a line for each dump, and one with the totals."""
-    counts = ("questions", "answers", "strays")
-    lines: list[tuple[str, ...]] = [("site", "state", *counts, "seconds")]
-    totals, seconds = Counter[str](), 0.0
+    rows: list[SiteRow] = []
     for conversion in done:
-        report = conversion.report
-        if report is None:
-            lines.append((conversion.site, conversion.state, "", "", "", ""))
-            continue
-        found = {
-            "questions": report.questions,
-            "answers": report.answers,
-            "strays": sum(report.strays.values()),
-        }
-        totals.update(found)
-        seconds += report.seconds
-        texts = [f"{found[name]:,}" for name in counts]
-        lines.append((conversion.site, conversion.state, *texts, f"{report.seconds:.1f}"))
+        report, numbers = conversion.report, None
+        if report is not None:
+            strays = sum(report.strays.values())
+            numbers = (report.questions, report.answers, strays, report.seconds)
+        rows.append((conversion.site, conversion.state, numbers))
     states = Counter(conversion.state for conversion in done)
-    lines.append(("total", "", *(f"{totals[name]:,}" for name in counts), f"{seconds:.1f}"))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    table = [
-        "  ".join(
-            text.ljust(width) if number < 2 else text.rjust(width)
-            for number, (text, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    ]
     said = f"{states['converted']:,} of {len(done):,} dumps converted"
     for state in (UP_TO_DATE, *(name for name in get_args(State) if name != UP_TO_DATE)):
         said += f", {states[state]:,} {_SUMMED[state]}" if states[state] else ""
-    return "\n".join([*table, f"{said}, {states['failed']:,} failed"])
+    table = site_table(("questions", "answers", "strays", "seconds"), rows)
+    return f"{table}\n{said}, {states['failed']:,} failed"
+
+
+SiteRow = tuple[str, str, Sequence[int | float] | None]
+"""A site, its state, and its numbers, if there are any."""
+
+
+def site_table(columns: Sequence[str], rows: Iterable[SiteRow]) -> str:
+    """A table with a line for each site, and one with the totals.
+
+    Args:
+        columns: What the numbers are called.
+        rows: The sites.
+    """
+    lines: list[tuple[str, ...]] = [("site", "state", *columns)]
+    totals: list[int | float] = [0] * len(columns)
+    for site, state, numbers in rows:
+        lines.append((site, state, *_texts(numbers, len(columns))))
+        if numbers is not None:
+            totals = [total + number for total, number in zip(totals, numbers, strict=True)]
+    lines.append(("total", "", *_texts(totals, len(columns))))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if number < 2 else text.rjust(width)
+            for number, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _texts(numbers: Sequence[int | float] | None, columns: int) -> list[str]:
+    if numbers is None:
+        return [""] * columns
+    return [f"{n:.1f}" if isinstance(n, float) else f"{n:,}" for n in numbers]

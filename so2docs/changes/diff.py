@@ -114,17 +114,9 @@ class Changes:
                 compared.
             OutputError: A file exists, cannot be read, or cannot be written.
         """
-        if format not in FRAMINGS:
-            raise OptionError(
-                f"{flag('format')} is {format!r}; it must be one of: {', '.join(FRAMINGS)}"
-            )
+        self.check(format, deleted)
         framing = FRAMINGS[format](elasticsearch_index, site_field)
         asked, name = self._asked, os.fspath(path)
-        if deleted is None and not framing.tells_deletions and "deleted" in asked.only:
-            raise OptionError(
-                f"{flag('format', format)} cannot say what was deleted: give "
-                f"{flag('deleted', 'FILE')} for those ids, or {flag('only', 'added,changed')}"
-            )
         with self._opened() as (old, new), NewFiles() as files, ExitStack() as targets:
             read = asked.old, asked.new
             target = targets.enter_context(Target(files, name, read, force=force))
@@ -141,6 +133,28 @@ class Changes:
                     target.write(framing.frame(change))
             target.write(framing.footer())
         return self.summary
+
+    def check(self, format: ChangesFormat, deleted: object) -> None:  # noqa: A002
+        """Refuse a format that cannot hold these changes.
+
+        Args:
+            format: As of `write`.
+            deleted: As of `write`.
+
+        Raises:
+            OptionError: It is unknown, or cannot say what was deleted.
+        """
+        if format not in FRAMINGS:
+            raise OptionError(
+                f"{flag('format')} is {format!r}; it must be one of: {', '.join(FRAMINGS)}"
+            )
+        if deleted is not None or "deleted" not in self._asked.only:
+            return
+        if not FRAMINGS[format].tells_deletions:
+            raise OptionError(
+                f"{flag('format', format)} cannot say what was deleted: give "
+                f"{flag('deleted', 'FILE')} for those ids, or {flag('only', 'added,changed')}"
+            )
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Collection, Collection]]:

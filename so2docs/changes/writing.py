@@ -93,3 +93,14 @@ class Target:
             if kind is None:
                 self.write_segment()
                 self._files.add(self.path, self._output.seal(self.record))
+
+
+def write_empty(path: str, record: bytes) -> None:
+    """Write an output without documents.
+
+    Args:
+        path: Its name, which says the compression.
+        record: How it was made, for the index.
+    """
+    with NewFiles() as files, Target(files, path, (), force=False, indexed=True) as target:
+        target.record = record

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.options import GroupedCommand, debug, quiet, table_option, update
+from so2docs.commands.sites import refuse_update, show_sites
 from so2docs.commands.terminal import shows_progress, tell
+from so2docs.errors import OptionError, flag
 
 _EPILOG = """\b
 Example:
   so2docs diff 2024-04.jsonl.gz 2024-07.jsonl.gz changes.jsonl.gz
   so2docs diff old.jsonl.gz new.jsonl.gz --summary --ignore ViewCount
   so2docs diff old.jsonl.gz new.jsonl.gz bulk.ndjson --format elasticsearch
+  so2docs diff questions/2024-04 questions/2024-07 changes
 """
 
 
@@ -45,7 +49,8 @@ Example:
 @click.option(
     "--deleted",
     metavar="FILE",
-    help="Write the ids of deleted questions to FILE, with --format jsonl or mongodb.",
+    help="Write the ids of deleted questions to FILE, with --format jsonl or mongodb; of folders, "
+    "a folder.",
 )
 @table_option(
     "elasticsearch_index",
@@ -55,8 +60,9 @@ Example:
 )
 @table_option("site_field", "Field of the site's name, for ids such as SITE/1.")
 @table_option("nest", "Nest these tables when converting dumps.")
-@table_option("jobs", "Worker processes for converting dumps.")
+@table_option("jobs", "Worker processes, for dumps and for folders.")
 @table_option("work_dir", "Folder for the outputs that dumps are converted to.")
+@update
 @table_option("force", "Overwrite existing files.")
 @quiet
 @debug
@@ -73,8 +79,9 @@ def diff(
     only: str | None,
     ignore: str | None,
     work_dir: str | None,
+    update: bool,
     **written: Any,
-) -> None:
+) -> int:
     """Write what changed between the outputs OLD and NEW to CHANGES, in ascending question id.
 
     OLD and NEW are outputs of one site, of convert with the same options, or dumps, which are
@@ -82,9 +89,41 @@ def diff(
     added, changed or deleted, with the new document. The first line says which outputs were
     compared, the last one how many changes there are and their checksum: `so2docs patch` refuses
     another OLD and damaged changes.
+
+    OLD, NEW and CHANGES may be folders, with an output for each site: then each site is compared.
+    Of a new site all questions are added; one that is gone is listed. Changes between the same
+    outputs are not written again.
+
+    Exit codes: 0 done, 1 a file, or a site of a folder, failed, 2 wrong usage.
     """
     from so2docs.changes.diff import diff as compare
+    from so2docs.reader.folder import is_folder_of_outputs
 
+    if is_folder_of_outputs(old) or is_folder_of_outputs(new):
+        if nest or work_dir:
+            raise OptionError(
+                f"{flag('nest' if nest else 'work_dir')} is for dumps; {old} or {new} is a folder "
+                "of outputs"
+            )
+        from so2docs.folders import diff_all
+
+        return show_sites(
+            partial(
+                diff_all,
+                old,
+                new,
+                None if changes is None and (summary or as_json) else changes or "-",
+                only=only,
+                ignore=ignore,
+                update=update,
+                **written,
+            ),
+            jobs=jobs,
+            quiet=quiet,
+            as_json=as_json,
+            is_asked=summary,
+        )
+    refuse_update(update)
     found = compare(
         old,
         new,
@@ -103,3 +142,4 @@ def diff(
         click.echo(json.dumps(counted.as_dict(), indent=2))
     elif summary or not quiet:
         (click.echo if summary else tell)(str(counted))
+    return 0

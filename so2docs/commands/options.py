@@ -139,6 +139,13 @@ debug = click.option(
 )
 
 
+update = click.option(
+    "--update",
+    is_flag=True,
+    help="Of folders, make again what is not up to date.",
+)
+
+
 def given_keywords(options: dict[str, Any]) -> dict[str, Any]:
     """The options that were given, as keywords."""
     return {name: value for name, value in options.items() if value not in (None, ())}

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.options import GroupedCommand, debug, quiet, table_option, update
+from so2docs.commands.sites import refuse_update, show_sites
 from so2docs.commands.terminal import shows_progress, tell
 
 _EPILOG = """\b
 Example:
   so2docs patch 2024-04.jsonl.gz changes.jsonl.gz 2024-07.jsonl.gz
   so2docs diff old.jsonl.gz new.jsonl.gz | so2docs patch old.jsonl.gz - copy.jsonl.gz
+  so2docs patch questions/2024-04 changes questions/2024-07
 """
 
 
@@ -18,18 +23,41 @@ Example:
 @click.argument("old", type=click.Path())
 @click.argument("changes", type=click.Path())
 @click.argument("new", type=click.Path())
+@update
+@table_option("jobs", "Worker processes, for folders.")
 @table_option("force", "Overwrite an existing NEW.")
 @quiet
 @debug
-def patch(old: str, changes: str, new: str, *, force: bool, quiet: bool) -> None:
+def patch(
+    old: str,
+    changes: str,
+    new: str,
+    *,
+    update: bool,
+    jobs: int | None,
+    force: bool,
+    quiet: bool,
+) -> int:
     """Apply CHANGES, as diff wrote them, to the output OLD, and write the output NEW.
 
     CHANGES may be - for standard input. NEW is byte for byte the output that the changes were made
     from. Changes that diff wrote with --only or --ignore are applied, too; NEW is then an output
     that has these changes alone.
+
+    OLD, CHANGES and NEW may be folders: then the changes of each site are applied to its output. A
+    site without changes is listed as gone.
+
+    Exit codes: 0 done, 1 a file, or a site of a folder, failed, 2 wrong usage.
     """
+    if os.path.isdir(old) or os.path.isdir(changes):
+        from so2docs.folders import patch_all
+
+        run = partial(patch_all, old, changes, new, update=update, force=force)
+        return show_sites(run, jobs=jobs, quiet=quiet)
+    refuse_update(update)
     from so2docs.changes.patch import patch as apply
 
     done = apply(old, changes, new, force=force, progress=shows_progress(quiet))
     if not quiet:
         tell(done)
+    return 0

@@ -26,6 +26,7 @@ Example:
   so2docs serve questions.db
   so2docs serve questions.jsonl.gz --port 8080
   so2docs serve beer.db cooking.db
+  so2docs serve questions/
 """
 
 
@@ -67,8 +68,8 @@ def serve(
     """Read OUTPUT or DATABASE in the browser: lists, tags, search, questions with their answers.
 
     Works offline: pages load nothing from elsewhere. DATABASE is what `so2docs sqlite` made; for
-    an OUTPUT, one is made next to it first. Only this machine is served, unless --host says
-    otherwise.
+    an OUTPUT, one is made next to it first. All outputs and databases of a folder are served; one
+    that cannot be is named. Only this machine is served, unless --host says otherwise.
     """
     missing = [package for name, package in _NEEDED.items() if find_spec(name) is None]
     if missing:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.options import GroupedCommand, debug, quiet, table_option, update
+from so2docs.commands.sites import refuse_update, show_sites
 from so2docs.commands.terminal import say, shows_progress, tell
-from so2docs.errors import OptionError, resumable
-
-_ENDINGS = (".db", ".sqlite", ".sqlite3")
+from so2docs.errors import OptionError, flag, resumable
+from so2docs.options.choices import DATABASE_ENDINGS
 
 _EPILOG = """\b
 Example:
   so2docs sqlite questions.jsonl.gz
   so2docs sqlite beer.stackexchange.com.7z beer.db --with all
-  so2docs sqlite questions/*.jsonl.gz sites.db --site-field Site
+  so2docs sqlite questions sites.db --site-field Site
+  so2docs sqlite questions databases --update
   datasette questions.db -m questions.metadata.json
 """
 
@@ -44,6 +46,7 @@ Example:
 )
 @table_option("nest", "Include these tables of a dump.")
 @table_option("jobs", "Worker processes for reading a dump.")
+@update
 @table_option("force", "Overwrite an existing database.")
 @quiet
 @debug
@@ -56,25 +59,56 @@ def sqlite(
     site: str | None,
     nest: tuple[str, ...],
     jobs: int | None,
+    update: bool,
     force: bool,
     quiet: bool,
-) -> None:
+) -> int:
     """Make an SQLite database with full-text search from OUTPUT, or from a dump.
 
     Tables: questions, answers, tags, question_tags and, if they are nested, comments, links, votes,
     users. DATABASE ends in .db, .sqlite or .sqlite3; the default is the name of OUTPUT with
     .db, in the current folder. It gets its name only when it is complete. Beside it goes
     NAME.metadata.json for Datasette. `so2docs serve` shows it in a browser.
+
+    OUTPUT may be a folder of outputs. DATABASE is a folder, too, then, for a database of each site,
+    or one database for all of them, with --site-field. Databases in a folder that are up to date
+    are left unchanged.
+
+    Exit codes: 0 done, 1 a file, or a site of a folder, failed, 2 wrong usage.
     """
+    from so2docs.reader.folder import is_folder_of_outputs
     from so2docs.sqlite.build import to_sqlite
 
+    if site_field is None and is_folder_of_outputs(paths[0]):
+        folder, *databases = paths
+        if nest:
+            raise OptionError(f"{flag('nest')} is for dumps; {folder} is a folder of outputs")
+        if len(databases) != 1 or databases[0].endswith(DATABASE_ENDINGS):
+            raise OptionError(
+                f"{folder}: is a folder of outputs; give one folder for their databases, or one "
+                f"database for all of them with {flag('site_field', 'NAME')}"
+            )
+        from so2docs.folders import to_sqlite_all
+
+        run = partial(
+            to_sqlite_all,
+            folder,
+            databases[0],
+            search=search,  # type: ignore[arg-type]
+            stemming=stemming,
+            site=site,
+            update=update,
+            force=force,
+        )
+        return show_sites(run, jobs=jobs, quiet=quiet)
+    refuse_update(update)
     *sources, last = paths
     database: str | None = last
-    if not sources or not last.endswith(_ENDINGS):
+    if not sources or not last.endswith(DATABASE_ENDINGS):
         if sources and not os.path.exists(last) and "." in os.path.basename(last):
             raise OptionError(
                 f"{last}: is neither an OUTPUT nor a database, whose name ends in "
-                f"{', '.join(_ENDINGS)}"
+                f"{', '.join(DATABASE_ENDINGS)}"
             )
         sources, database = list(paths), None
     with resumable(False):
@@ -95,3 +129,4 @@ def sqlite(
             say(line)
     else:
         tell(made)
+    return 0

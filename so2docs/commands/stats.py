@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+from functools import partial
 from typing import Any
 
 import click
 
 from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.sites import show_sites
 from so2docs.commands.terminal import allow_any_encoding, draws_blocks, shows_progress
+from so2docs.errors import OptionError, flag
 
 _EPILOG = """\b
 Example:
   so2docs stats questions.jsonl.gz
   so2docs stats questions.jsonl.gz --html questions.html
+  so2docs stats questions/
 """
 
 
@@ -29,15 +34,28 @@ Example:
 @table_option("jobs", "Worker processes.")
 @quiet
 @debug
-def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> None:
-    """Count what OUTPUT holds: questions by year, answers, scores, tags, longest bodies."""
+def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> int:
+    """Count what OUTPUT holds: questions by year, answers, scores, tags, longest bodies.
+
+    OUTPUT may be a folder of outputs: then a table of the sites is printed, or, with --json, all.
+
+    Exit codes: 0 done, 1 a file, or a site of a folder, failed, 2 wrong usage.
+    """
+    allow_any_encoding()
+    if os.path.isdir(output):
+        if html_file is not None:
+            raise OptionError(f"{flag('html')} is of one output; {output} is a folder")
+        from so2docs.folders import stats_all
+
+        run = partial(stats_all, output)
+        quiet, jobs = options["quiet"], options["jobs"]
+        return show_sites(run, jobs=jobs, quiet=quiet, as_json=as_json, is_asked=True)
     from so2docs.output.new_files import write_file
     from so2docs.output.targets import PAGE, check_own
     from so2docs.statistics.html import as_page
     from so2docs.statistics.stats import stats as count
     from so2docs.statistics.text import as_text
 
-    allow_any_encoding()
     if html_file is not None:
         check_own(html_file, PAGE, [output])
     found = count(output, jobs=options["jobs"], progress=shows_progress(options["quiet"]))
@@ -47,3 +65,4 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
         click.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     elif html_file is None:
         click.echo(as_text(found, ascii_only=not draws_blocks()))
+    return 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet
+from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.sites import show_sites
 from so2docs.commands.terminal import shows_progress, tell
 
 
@@ -16,6 +20,8 @@ Example:
   so2docs verify questions.jsonl.gz
   so2docs convert beer.stackexchange.com.7z beer.jsonl.gz --report beer.json
   so2docs verify beer.jsonl.gz --report beer.json
+  so2docs convert *.7z --output-dir questions --report questions.json
+  so2docs verify questions --report questions.json
 """,
 )
 @click.argument("output", type=click.Path())
@@ -24,21 +30,29 @@ Example:
     metavar="FILE",
     help="The report that convert wrote to FILE.  [default: the manifest next to OUTPUT]",
 )
+@table_option("jobs", "Worker processes, for a folder.")
 @quiet
 @debug
-def verify(output: str, *, report: str | None, quiet: bool) -> None:
+def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) -> int:
     """Check OUTPUT against the manifest that convert --card wrote next to it, or against a report.
 
     Checks size and SHA-256 of each file, the number of documents and answers, and each document
     against its JSON Schema, which needs jsonschema-rs (pip install jsonschema-rs); in formats
     other than jsonl and json, only size and SHA-256. OUTPUT is the name that convert was given,
-    also if it was split, in any folder; what went to standard output may have any name.
+    also if it was split, in any folder; what went to standard output may have any name. It may be
+    a folder of outputs: then each is checked, and one without a manifest fails.
 
     Exit codes: 0 all is as the manifest says, 1 something is not, which the message names.
     """
+    if os.path.isdir(output):
+        from so2docs.folders import verify_all
+
+        run = partial(verify_all, output, report=report)
+        return show_sites(run, jobs=jobs, quiet=quiet)
     from so2docs.metadata.verify import verify as check
 
     # What was not checked is said even to those who want it quiet.
     found = check(output, report=report, progress=shows_progress(quiet))
     if not quiet:
         tell(found)
+    return 0

@@ -203,20 +203,41 @@ def load_from_report(path: str, output: str) -> Manifest:
     Raises:
         OutputError: There is none, it cannot be read, or it is damaged.
     """
-    advice = f"convert the dump again with {flag('report')}"
-    values, name = _read(path, "report", advice), os.path.basename(output)
-    try:
-        reports = [one["report"] or {} for one in values] if isinstance(values, list) else [values]
-        found = [report["manifest"] for report in reports if report.get("manifest") is not None]
-        names = [manifest["output"] for manifest in found]
-    except (KeyError, TypeError, AttributeError):
-        raise OutputError(f"{path}: is damaged, or no report; {advice}") from None
+    advice, name = _REPORT_ADVICE, os.path.basename(output)
+    found = _in_report(path)
     for manifest in found:
         if manifest["output"] in (name, "-"):
             return _parse_manifest(manifest, path, "report", advice)
-    if len(names) == 1:
-        raise OutputError(f"{path}: is the report of {names[0]}, not of {name}; choose another one")
+    if len(found) == 1:
+        only = found[0]["output"]
+        raise OutputError(f"{path}: is the report of {only}, not of {name}; choose another one")
     raise OutputError(f"{path}: the report has no manifest of {name}; {advice}")
+
+
+def manifests_of_report(path: str) -> dict[str, list[str]]:
+    """The outputs that the manifests in a report are of, and their files.
+
+    Raises:
+        OutputError: It cannot be read, or it is damaged.
+    """
+    found = [_parse_manifest(values, path, "report", _REPORT_ADVICE) for values in _in_report(path)]
+    return {manifest.output: [file.name for file in manifest.files] for manifest in found}
+
+
+_REPORT_ADVICE = f"convert the dump again with {flag('report')}"
+
+
+def _in_report(path: str) -> list[dict[str, Any]]:
+    """The manifests in a report, not checked yet."""
+    values = _read(path, "report", _REPORT_ADVICE)
+    try:
+        reports = [one["report"] or {} for one in values] if isinstance(values, list) else [values]
+        found = [report["manifest"] for report in reports if report.get("manifest") is not None]
+        if all(isinstance(manifest["output"], str) for manifest in found):
+            return found
+    except (KeyError, TypeError, AttributeError):
+        pass
+    raise OutputError(f"{path}: is damaged, or no report; {_REPORT_ADVICE}")
 
 
 def _read(path: str, what: str, advice: str) -> Any:

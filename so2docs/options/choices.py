@@ -59,6 +59,9 @@ FORMATS: Registry[FormatTraits] = Registry("so2docs.formats", _OWN, _traits)
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 """By the end of a file name."""
 
+DATABASE_ENDINGS = (".db", ".sqlite", ".sqlite3")
+"""Ends of the name of an SQLite database."""
+
 UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 """Ends of a file name that say so."""
 

@@ -42,16 +42,17 @@ def site_from_name(source: str | os.PathLike[str]) -> str:
         raise OptionError("standard input has no name; give the name of a file")
     path = Path(source)
     if path.is_dir():
-        return _without_date(path.resolve().name)
+        return without_date(path.resolve().name)
     name = path.name
     while shorter := _EXTENSION.sub("", name):
         if shorter == name:
             break
         name = shorter
-    return _without_date(_TABLE.sub("", name) or path.resolve().parent.name)
+    return without_date(_TABLE.sub("", name) or path.resolve().parent.name)
 
 
-def _without_date(name: str) -> str:
+def without_date(name: str) -> str:
+    """A name without the date or the release around that of a published site."""
     bare = _TABLE.sub("", _AFTER.sub("", _BEFORE.sub("", name)))
     return bare if _PUBLISHED.fullmatch(bare) else name
 

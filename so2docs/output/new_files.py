@@ -23,7 +23,7 @@ from so2docs.output.part_files import (
     remove,
     write_part,
 )
-from so2docs.output.side_files import INDEX, side_file
+from so2docs.output.side_files import INDEX, LOCK, side_file
 from so2docs.output.targets import check_folder, check_replaceable, refuse_existing
 
 _FOR_SMALL_FILES = 10.0
@@ -122,10 +122,21 @@ class NewFiles:
 
     def _discard(self) -> None:
         for path in dict.fromkeys([*self._claimed, *self._finished]):
-            part = part_path(path)
-            for name in (part, journal.journal_path(part), part_path(side_file(path, INDEX))):
-                with suppress(OSError):
-                    os.unlink(name)
+            _remove_unfinished(path)
+
+
+def _remove_unfinished(path: str) -> None:
+    part = part_path(path)
+    for name in (part, journal.journal_path(part), part_path(side_file(path, INDEX))):
+        with suppress(OSError):
+            os.unlink(name)
+
+
+def clean_up(path: str) -> None:
+    """Remove what a killed process left of a file, of which its lock is left, too."""
+    if os.path.exists(side_file(path, LOCK)):
+        with suppress(OSError, So2docsError), output_lock(path, seconds=0):
+            _remove_unfinished(path)
 
 
 def write_file(path: str, data: bytes) -> None:

@@ -12,7 +12,10 @@ import uvicorn
 
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, So2docsError, flag
+from so2docs.options.choices import DATABASE_ENDINGS
+from so2docs.output.paths import OutputPaths
 from so2docs.progress import log
+from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.serve.app import Guard, application
 from so2docs.serve.store import Store
 from so2docs.sqlite.about import read_about
@@ -35,10 +38,10 @@ def open_sites(
 ) -> Guard:
     """The application for some outputs and databases.
 
-    A database of an output is made next to it, once.
+    A database of an output is made next to it, once. Of a folder, what cannot be served is logged.
 
     Args:
-        paths: Outputs of `convert` in JSON lines, dumps, or databases.
+        paths: Outputs of `convert` in JSON lines, dumps, databases, or folders of these.
         progress: Show progress bars meanwhile.
         site: Address of the site, where the names do not tell.
         local: Answer only where this machine is asked under its own name.
@@ -49,16 +52,46 @@ def open_sites(
     """
     stores: dict[str, Store] = {}
     for path in paths:
-        database = _find_database(path, progress=progress, site=site)
-        about = read_about(database)
-        for one in about.sites:
-            slug = re.sub(r"[^a-z0-9.-]+", "-", one.title.lower()).strip("-") or "site"
-            while slug in stores or slug in _TAKEN:
-                slug += "-"
-            stores[slug] = Store(about, one, formulas=formulas)
+        is_folder = is_folder_of_outputs(path)
+        for one in _inside(path) if is_folder else [path]:
+            try:
+                about = read_about(_find_database(one, progress=progress, site=site))
+            except So2docsError as error:
+                if not is_folder:
+                    raise
+                log.warning("%s; the other sites of the folder are served", error)
+                continue
+            for found in about.sites:
+                slug = re.sub(r"[^a-z0-9.-]+", "-", found.title.lower()).strip("-") or "site"
+                while slug in stores or slug in _TAKEN:
+                    slug += "-"
+                stores[slug] = Store(about, found, formulas=formulas)
     if not stores:
         raise OptionError("there is nothing to serve; the databases hold no sites")
     return application(stores, local=local)
+
+
+def _inside(folder: str) -> list[str]:
+    """The outputs in a folder, and the databases of others.
+
+    Raises:
+        OutputNotFoundError: There are none.
+    """
+    outputs = outputs_in(folder)
+    found, own = [], set()
+    for site, paths in outputs.items():
+        try:
+            path = readable(paths)
+        except OutputError as error:
+            log.warning("%s: %s; the other sites of the folder are served", site, error)
+            continue
+        found.append(path)
+        own.add(f"{OutputPaths(path, None).stem}.db")
+    names = sorted(os.path.join(folder, name) for name in os.listdir(folder))
+    found += [name for name in names if name.endswith(DATABASE_ENDINGS) and name not in own]
+    if not found:
+        check_holds_outputs(folder, outputs)
+    return found
 
 
 def _find_database(path: str, *, progress: bool, site: str | None) -> str:

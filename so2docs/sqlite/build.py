@@ -22,6 +22,7 @@ from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import checked_host, published_host
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import finish_file, part_path
+from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.schema import ANSWERS, RESERVED
 from so2docs.sqlite import finish
 from so2docs.sqlite.about import read_about
@@ -89,7 +90,7 @@ def to_sqlite(
 
     Args:
         source: An output of `convert` in JSON lines, or a dump in any form that `convert` takes; a
-            list of them, with `site_field`; or documents.
+            list of them, or a folder of outputs, with `site_field`; or documents.
         database: Name of the database; that of the source with `.db` if None, in the current
             folder.
         search: Find words in `titles` (with tags), in `all` (with the text of bodies), or make no
@@ -271,9 +272,20 @@ class _Building:
 
 
 def _each(source: Any) -> list[Any]:
-    """Sources: one, or a list of paths."""
+    """Sources: one, or a list of paths; the outputs of folders that are no dumps."""
     is_list = isinstance(source, list | tuple)
-    return list(source) if is_list and all(map(_is_path, source)) else [source]
+    sources = list(source) if is_list and all(map(_is_path, source)) else [source]
+    return [one for given in sources for one in (_inside(given) if _is_path(given) else [given])]
+
+
+def _inside(path: PathLike) -> list[PathLike]:
+    """The outputs in a folder; otherwise the path itself."""
+    name = os.fspath(path)
+    if not is_folder_of_outputs(name):
+        return [path]
+    outputs = outputs_in(name)
+    check_holds_outputs(name, outputs)
+    return [readable(paths) for paths in outputs.values()]
 
 
 def _is_path(source: object) -> bool:

@@ -1,0 +1,97 @@
+"""The outputs in a folder, by site."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+from so2docs.dump.kinds import join_names, members_with
+from so2docs.dump.opening import names_in_folder
+from so2docs.dump.storage import unreadable_output
+from so2docs.errors import OptionError, OutputError, OutputNotFoundError
+from so2docs.options.choices import COMPRESSIONS, FORMATS
+from so2docs.options.sites import without_date
+from so2docs.output import index
+from so2docs.output.paths import OutputPaths
+from so2docs.schema import POSTS
+
+_LINES = FORMATS.own["jsonl"].extensions
+
+
+def is_folder_of_outputs(path: str) -> bool:
+    """Whether a path is a folder, and not that of one dump."""
+    return os.path.isdir(path) and len(members_with(POSTS, names_in_folder(path))) != 1
+
+
+def outputs_in(folder: str) -> dict[str, list[str]]:
+    """The outputs in a folder.
+
+    File names decide: a damaged output is one, too. A date or a release around the name of a
+    published site is not part of it, unless that makes one site of two outputs, as of the parts of
+    a split one.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        The paths of each site's outputs, several if they are in several formats, in the order of
+        the sites.
+
+    Raises:
+        OptionError: It is a file.
+        OutputError: It cannot be read.
+    """
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+    except NotADirectoryError:
+        raise OptionError(f"{folder}: is a file; give a folder of outputs") from None
+    except OSError as error:
+        raise unreadable_output(folder, error) from error
+    by_stem: dict[str, list[str]] = {}
+    for name in names:
+        path = os.path.join(folder, name)
+        if _is_output(path, name):
+            by_stem.setdefault(OutputPaths(name, None).stem, []).append(path)
+    sites = Counter(map(without_date, by_stem))
+    named = {
+        site if sites[site := without_date(stem)] == 1 else stem: paths
+        for stem, paths in by_stem.items()
+    }
+    return dict(sorted(named.items()))
+
+
+def _is_output(path: str, name: str) -> bool:
+    plain = name
+    for extension in COMPRESSIONS:
+        plain = plain.removesuffix(extension)
+    if name.startswith("."):
+        return False
+    if plain.endswith(".json"):  # Reports, and metadata for Datasette, are JSON, too.
+        return index.is_index(index.index_path(path))
+    return plain.endswith(tuple(end for kind in FORMATS.values() for end in kind.extensions))
+
+
+def readable(paths: list[str]) -> str:
+    """The output of a site that documents are read from: the one in JSON lines, if there is one.
+
+    Raises:
+        OutputError: There are several.
+    """
+    lines = [path for path in paths if any(end in os.path.basename(path) for end in _LINES)]
+    if len(lines) > 1:
+        names = " and ".join(map(os.path.basename, lines))
+        raise OutputError(f"{names} are outputs of the same site; move all but one away")
+    return lines[0] if lines else paths[0]
+
+
+def check_holds_outputs(folder: str, outputs: dict[str, list[str]]) -> None:
+    """Refuse a folder without outputs.
+
+    Raises:
+        OutputNotFoundError: There is none; the text says what is there.
+    """
+    if not outputs:
+        names = join_names(sorted(name for name in os.listdir(folder) if not name.startswith(".")))
+        raise OutputNotFoundError(
+            f"{folder}: is a folder without outputs of convert; it holds {names}"
+        )

@@ -1,0 +1,419 @@
+"""Folders of outputs in, folders out: what other commands do with one output, for each site."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.command import COMMAND, run
+from support.dumps import answer, question, write_dump
+from support.messages import heard
+
+import so2docs
+from so2docs.errors import OptionError, OutputError
+
+
+def posts(questions: int, score: int = 1) -> list[bytes]:
+    """Rows of a made-up site: questions with odd ids, each with an answer."""
+    rows = []
+    for number in range(1, 2 * questions, 2):
+        rows.append(question(number, Title=f"Question {number}", Score=score * (number == 3)))
+        rows.append(answer(number + 1, number, Body=f"<p>{number}</p>"))
+    return rows
+
+
+def folder_with(folder: Path, rows: list[bytes]) -> Path:
+    """A folder with a dump."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_dump(folder / "Posts.xml", *rows)
+    return folder
+
+
+def quarter(folder: Path, sites: dict[str, list[bytes]], end: str = ".jsonl.gz") -> Path:
+    """A folder of outputs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for site, rows in sites.items():
+        dump = folder_with(folder.parent / f"{folder.name}.dumps" / site, rows)
+        so2docs.convert(dump, folder / f"{site}{end}", jobs=1)
+    return folder
+
+
+@pytest.fixture
+def quarters(tmp_path: Path) -> tuple[Path, Path]:
+    """Two folders: a site that changed, one that did not, one that is gone, one that is new."""
+    old = quarter(tmp_path / "2024-04", {"beer": posts(4), "coffee": posts(3), "gone": posts(2)})
+    new = quarter(
+        tmp_path / "2024-07", {"beer": posts(6, score=9), "coffee": posts(3), "new": posts(5)}
+    )
+    return old, new
+
+
+def states(results: list[so2docs.SiteResult]) -> dict[str, str]:
+    return {result.site: result.state for result in results}
+
+
+def table(text: str) -> dict[str, list[str]]:
+    """The lines of the table that a command prints, by site."""
+    lines = text[text.index("site ") :].splitlines()
+    return {line.split()[0]: line.split()[1:] for line in lines}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_there_and_back(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) -> None:
+    """The changes of each site, applied, give the new folder byte for byte, indexes included."""
+    old, new = quarters
+    changes, copy = tmp_path / "changes", tmp_path / "copy"
+    done = so2docs.diff_all(old, new, changes, jobs=jobs)
+    wanted = {"beer": "changed", "coffee": "unchanged", "gone": "gone", "new": "new"}
+    assert states(done) == wanted
+    beer, _, gone, added = (result.result for result in done)
+    assert isinstance(beer, so2docs.Summary)
+    assert (beer.questions.added, beer.questions.changed, beer.unchanged) == (2, 1, 3)
+    assert gone is None
+    assert isinstance(added, so2docs.Summary)
+    assert (added.questions.added, added.answers.added, added.old_path) == (5, 5, "")
+    assert sorted(contents(changes)) == ["beer.jsonl.gz", "coffee.jsonl.gz", "new.jsonl.gz"]
+    patched = so2docs.patch_all(old, changes, copy, jobs=jobs)
+    assert states(patched) == wanted | {"beer": "patched", "coffee": "patched"}
+    assert contents(copy) == contents(new)
+    lines = gzip.decompress((changes / "beer.jsonl.gz").read_bytes()).splitlines()
+    alone = list(so2docs.diff(old / "beer.jsonl.gz", new / "beer.jsonl.gz"))
+    assert [json.loads(line) for line in lines[1:-1]] == alone
+
+
+def test_what_is_up_to_date_is_left(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = quarters
+    changes, copy, databases = (tmp_path / name for name in ("changes", "copy", "databases"))
+    words: list[list[object]] = [
+        ["diff", old, new, changes],
+        ["patch", old, changes, copy],
+        ["sqlite", new, databases],
+    ]
+    for command in words:
+        assert run(*command).returncode == 0
+    before = [contents(folder) for folder in (changes, copy, databases)]
+    for command in words:
+        again = run(*command)
+        assert again.returncode == 0
+        assert again.stderr.splitlines()[-1].startswith(f"{4 - (command[0] == 'sqlite')} sites: ")
+        assert "3 up to date" in again.stderr
+    assert [contents(folder) for folder in (changes, copy, databases)] == before
+    # Another quarter: without --update, or --force, what is there is left, and named.
+    quarter(new, {"coffee": posts(8)}, ".new.jsonl.gz")
+    os.replace(new / "coffee.new.jsonl.gz", new / "coffee.jsonl.gz")
+    os.replace(new / ".coffee.new.jsonl.gz.index", new / ".coffee.jsonl.gz.index")
+    for command, folder in zip(words, (changes, copy, databases), strict=True):
+        before = [contents(folder)]
+        refused = run(*command, "-q")
+        assert refused.returncode == 1, command
+        assert "coffee" in refused.stderr
+        assert "exists, and is not " in refused.stderr
+        assert "--update makes again what changed" in refused.stderr
+        assert [contents(folder)] == before
+        updated = run(*command, "--update")
+        assert updated.returncode == 0, updated.stderr
+        assert table(updated.stderr)["coffee"][0] in ("changed", "patched", "made")
+        assert "2 up to date" in updated.stderr
+    assert contents(copy) == contents(new)
+    forced = run(*words[0], "--force")
+    assert "up to date" not in forced.stderr
+
+
+def test_a_broken_site_stops_no_other(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = quarters
+    (new / "beer.jsonl.gz").write_bytes((new / "beer.jsonl.gz").read_bytes()[:200])
+    changes = tmp_path / "changes"
+    done = run("diff", old, new, changes, "--jobs", "2")
+    assert done.returncode == 1
+    assert "beer.jsonl.gz: is damaged or cut off" in done.stderr
+    assert [line[0] for line in table(done.stderr).values()] == [
+        *("state", "failed", "unchanged", "gone", "new"),
+        *("5", "sites:"),
+    ]
+    assert done.stderr.splitlines()[-1] == "4 sites: 1 unchanged, 1 gone, 1 new, 1 failed"
+    assert sorted(contents(changes)) == ["coffee.jsonl.gz", "new.jsonl.gz"]
+    damaged = bytearray((changes / "new.jsonl.gz").read_bytes())
+    damaged[len(damaged) // 2] ^= 255
+    (changes / "new.jsonl.gz").write_bytes(damaged)
+    done = run("patch", old, changes, tmp_path / "copy", "-q")
+    assert done.returncode == 1
+    assert "new.jsonl.gz" in done.stderr
+    assert "beer: " in done.stderr  # It has no changes, which is said.
+    assert [path.name for path in (tmp_path / "copy").glob("*.gz")] == ["coffee.jsonl.gz"]
+    for command in (["stats", new], ["sqlite", new, tmp_path / "databases"]):
+        done = run(*command)
+        assert done.returncode == 1
+        assert "beer.jsonl.gz: is damaged or cut off" in done.stderr
+        counted = table(done.stdout or done.stderr)
+        assert counted["beer"] == ["failed"]
+        assert counted["total"][:2] == ["8", "8"]
+
+
+def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
+    _, new = quarters
+    done = run("stats", new)
+    lines = table(done.stdout)
+    rows = [lines[site][1:] for site in ("beer", "coffee", "new")]
+    assert [row[:2] for row in rows] == [["6", "6"], ["3", "3"], ["5", "5"]]
+    totals = [
+        sum(int(number.replace(",", "")) for number in column) for column in zip(*rows, strict=True)
+    ]
+    assert lines["total"] == [f"{total:,}" for total in totals]
+    sizes = [path.stat().st_size for path in new.glob("*.gz")]
+    assert totals[-1] == sum(sizes)
+    found = json.loads(run("stats", new, "--json").stdout)
+    alone = [so2docs.stats(new / f"{site}.jsonl.gz") for site in ("beer", "coffee", "new")]
+    assert [one["result"] for one in found] == [one.as_dict() for one in alone]
+    assert [one["state"] for one in found] == ["counted"] * 3
+    summaries = json.loads(run("diff", *quarters, "--json").stdout)
+    assert [one["state"] for one in summaries] == ["changed", "unchanged", "gone", "new"]
+    assert summaries[0]["result"]["questions"]["added"] == 2
+
+
+def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    """Of an output in several formats, the one in JSON lines is read; Parquet alone is named."""
+    pytest.importorskip("pyarrow")
+    old, new = quarters
+    quarter(new, {"beer": posts(6), "tea": posts(2)}, ".parquet")
+    (new / "beer.jsonl.gz").unlink()
+    quarter(new, {"beer": posts(6, score=9)}, ".jsonl.zst")
+    for name in ("README.md", "report.json", "notes.txt"):
+        (new / name).write_text("{}")
+    done = run("diff", old, new, tmp_path / "changes")
+    assert done.returncode == 1
+    assert "tea.parquet: is Parquet, and only JSON lines can be looked up" in done.stderr
+    assert table(done.stderr)["beer"] == ["changed", "2", "1", "0", "3"]
+    so2docs.patch_all(old, tmp_path / "changes", tmp_path / "copy")
+    name = "beer.jsonl.zst"
+    assert (tmp_path / "copy" / name).read_bytes() == (new / name).read_bytes()
+    quarter(new, {"beer": posts(6)}, ".jsonl")
+    assert states(so2docs.stats_all(new))["beer"] == "failed"
+    done = run("stats", new)
+    assert "beer.jsonl and beer.jsonl.zst are outputs of the same site" in done.stderr
+
+
+def test_dates_in_names(tmp_path: Path) -> None:
+    site = "beer.stackexchange.com"
+    old = quarter(tmp_path / "old", {f"{site}-2024-04": posts(4), "other": posts(2)})
+    new = quarter(tmp_path / "new", {f"2024-07_{site}": posts(5), "others": posts(2)})
+    found = states(so2docs.diff_all(old, new, tmp_path / "changes"))
+    assert found == {site: "changed", "other": "gone", "others": "new"}
+    assert (
+        states(so2docs.patch_all(old, tmp_path / "changes", tmp_path / "copy"))[site] == "patched"
+    )
+    assert (tmp_path / "copy" / f"{site}.jsonl.gz").exists()
+    # Parts of a split output are not one output.
+    split = quarter(tmp_path / "split", {f"{site}-2023": posts(2), f"{site}-2024": posts(3)})
+    assert [one.site for one in so2docs.stats_all(split)] == [f"{site}-2023", f"{site}-2024"]
+
+
+def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    """From an empty folder, all is new."""
+    _, new = quarters
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = so2docs.diff_all(empty, new, tmp_path / "changes")
+    assert set(states(done).values()) == {"new"}
+    so2docs.patch_all(empty, tmp_path / "changes", tmp_path / "copy")
+    assert contents(tmp_path / "copy") == contents(new)
+    # Changes between two outputs are not those of a new site.
+    so2docs.diff_all(new, new, tmp_path / "others")
+    done = so2docs.patch_all(empty, tmp_path / "others", tmp_path / "nothing")
+    assert set(states(done).values()) == {"failed"}
+    assert "no output that these changes could be applied to" in str(done[0].error)
+
+
+def test_for_databases(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    """Other formats of changes, with folders for what was deleted."""
+    old, new = quarters
+    ids = tmp_path / "ids"
+    changes = tmp_path / "bulk"
+    so2docs.diff_all(new, old, changes, format="elasticsearch", elasticsearch_index="qa")
+    actions = gzip.decompress((changes / "beer.jsonl.gz").read_bytes()).splitlines()
+    assert [json.loads(line) for line in actions if b'"delete"' in line] == [
+        {"delete": {"_index": "qa", "_id": "9"}},
+        {"delete": {"_index": "qa", "_id": "11"}},
+    ]
+    so2docs.diff_all(new, old, tmp_path / "docs", format="jsonl", deleted=ids)
+    deleted = gzip.decompress((ids / "beer.jsonl.gz").read_bytes())
+    assert deleted == b'{"Id":9}\n{"Id":11}\n'
+    # Nothing in them says what they were made from.
+    again = so2docs.diff_all(new, old, changes, format="elasticsearch", elasticsearch_index="qa")
+    assert states(again) == {"beer": "exists", "coffee": "exists", "gone": "exists", "new": "gone"}
+
+
+def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = quarters
+    dump = tmp_path / "2024-07.dumps" / "beer" / "Posts.xml"
+    so2docs.convert(dump, new / "beer.jsonl.gz", min_score=3, force=True)
+    done = so2docs.diff_all(old, new)
+    assert states(done) == {"beer": "failed", "coffee": "unchanged", "gone": "gone", "new": "new"}
+    assert "converted with other options (min_score)" in str(done[0].error)
+
+
+@pytest.fixture
+def verified(tmp_path: Path) -> Path:
+    """A folder of outputs with a report, and a split one with a manifest of its own."""
+    folder = tmp_path / "outputs"
+    dumps = [folder_with(tmp_path / site, posts(3)) for site in ("beer", "coffee")]
+    so2docs.convert_all(dumps, folder, report=tmp_path / "report.json")
+    return folder
+
+
+def test_verify(verified: Path, tmp_path: Path) -> None:
+    done = run("verify", verified, "--report", tmp_path / "report.json")
+    assert done.returncode == 0, done.stderr
+    assert table(done.stderr)["total"] == ["2", "6"]
+    # Without a report, there are no manifests.
+    done = run("verify", verified)
+    assert done.returncode == 1
+    assert done.stderr.count("the manifest cannot be read") == 2
+    so2docs.convert(tmp_path / "beer", verified / "tea.jsonl.gz", split_files=2, card=True)
+    done = run("verify", verified)
+    assert table(done.stderr)["tea.jsonl.gz"] == ["verified", "2", "3"]
+    assert done.stderr.splitlines()[-1] == "3 sites: 1 verified, 2 failed"
+    # An output that is missing, and one that the report does not have.
+    shutil.move(verified / "coffee.jsonl.gz", verified / "mocha.jsonl.gz")
+    done = run("verify", verified, "--report", tmp_path / "report.json", "-q")
+    assert done.returncode == 1
+    told = done.stderr
+    assert "coffee.jsonl.gz: cannot be read" in told
+    assert "the report has no manifest of mocha.jsonl.gz" in told
+
+
+def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+    _, new = quarters
+    database = tmp_path / "all.db"
+    done = run("sqlite", new, database, "--site-field", "Site")
+    assert done.returncode == 0, done.stderr
+    with sqlite3.connect(database) as connection:
+        found = connection.execute("SELECT Site, count(*) FROM questions GROUP BY Site").fetchall()
+    connection.close()
+    assert found == [("beer", 6), ("coffee", 3), ("new", 5)]
+    assert so2docs.to_sqlite(new, tmp_path / "py.db", site_field="Site").rows["questions"] == 14
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["diff", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file; give a fol"),
+        (["diff", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file; give a fol"),
+        (["diff", "OLD", "NEW"], 2, "outputs of several sites go to a folder; name one"),
+        (["diff", "OLD", "NEW", "-"], 2, "outputs of several sites go to a folder; name one"),
+        (["diff", "OLD", "NEW", "NEW"], 2, "NEW: is read and written; choose another folder"),
+        (["diff", "OLD", "NEW", "NEW/beer.jsonl.gz"], 2, "is a file; outputs of several sites go"),
+        (["diff", "OLD", "NEW", "x", "--only", "all"], 2, "--only is 'all'"),
+        (["diff", "OLD", "NEW", "x", "--format", "jsonl"], 2, "cannot say what was deleted"),
+        (["diff", "OLD", "NEW", "x", "--nest", "votes"], 2, "--nest is for dumps; OLD or NEW is a"),
+        (
+            ["diff", "OLD", "NEW", "x", "--format", "jsonl", "--deleted", "x"],
+            2,
+            "x: is the folder of the changes; give another --deleted",
+        ),
+        (
+            ["diff", "OLD", "EMPTY", "x"],
+            1,
+            "EMPTY: is a folder without outputs of convert",
+        ),
+        (["diff", "OLD", "nothing", "x"], 1, "nothing: cannot be read: No such file or directory"),
+        (
+            ["diff", "OLD", "DUMP", "x"],
+            1,
+            "DUMP: is a folder without outputs of convert",
+        ),
+        (["diff", "OLD/beer.jsonl.gz", "NEW/beer.jsonl.gz", "--update"], 2, "--update is for fold"),
+        (["patch", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file; give a fol"),
+        (["patch", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file; give a fol"),
+        (
+            ["patch", "OLD", "EMPTY", "x"],
+            1,
+            "EMPTY: is a folder without outputs of convert",
+        ),
+        (["patch", "OLD", "NEW", "OLD"], 2, "OLD: is read and written; choose another folder"),
+        (["stats", "EMPTY"], 1, "EMPTY: is a folder without outputs of convert; it holds nothing"),
+        (["stats", "OLD", "--html", "x.html"], 2, "--html is of one output; OLD is a folder"),
+        (["verify", "EMPTY"], 1, "EMPTY: is a folder without outputs of convert; it holds nothing"),
+        (["verify", "OLD", "--report", "DUMP/Posts.xml"], 1, "Posts.xml: the report is damaged"),
+        (["sqlite", "OLD"], 2, "OLD: is a folder of outputs; give one folder for their databases"),
+        (["sqlite", "OLD", "x.db"], 2, "OLD: is a folder of outputs; give one folder for their d"),
+        (["sqlite", "OLD", "x", "--site", "a.test"], 2, "--site is of one output; OLD holds 3"),
+        (["sqlite", "OLD", "x", "--nest", "votes"], 2, "--nest is for dumps; OLD is a folder of"),
+        (["sqlite", "EMPTY", "x"], 1, "EMPTY: is a folder without outputs of convert; it holds no"),
+        (["sqlite", "OLD/beer.jsonl.gz", "x.db", "--update"], 2, "--update is for folders of out"),
+    ],
+)
+def test_refused(
+    words: list[str], code: int, told: str, quarters: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for name, folder in zip(("OLD", "NEW"), quarters, strict=True):
+        folder.rename(tmp_path / name)
+    (tmp_path / "EMPTY").mkdir()
+    folder_with(tmp_path / "DUMP", posts(1))
+    done = run(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert told in done.stderr
+    assert not list(tmp_path.glob("x*/*"))
+
+
+def test_names_that_are_empty(quarters: tuple[Path, Path]) -> None:
+    old, new = quarters
+    with pytest.raises(OptionError, match="go to a folder; name one"):
+        so2docs.diff_all(old, new, "")
+    with pytest.raises(OutputError, match="the name is empty"):
+        so2docs.diff_all(old, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_stopped(number: int, tmp_path: Path) -> None:
+    """The same command does the rest; Ctrl-C leaves nothing unfinished."""
+    rows = posts(6000)
+    old = quarter(tmp_path / "old", {"site0": posts(3000)})
+    new = quarter(tmp_path / "new", {"site0": rows})
+    for folder in (old, new):
+        for name in list(contents(folder)):
+            for site in range(1, 8):
+                shutil.copy(folder / name, folder / name.replace("site0", f"site{site}"))
+    changes = tmp_path / "changes"
+    command = [*COMMAND, "diff", str(old), str(new), str(changes), "--jobs", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while process.poll() is None and not list(changes.glob("*.gz")):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(number)
+    _, told = process.communicate()
+    assert b"Traceback" not in told
+    if len(list(changes.glob("*.gz"))) == 8:
+        pytest.skip("all was done before the signal came")
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert told.splitlines()[-1].endswith(b"; run the same command again to resume")
+        assert [path.name for path in changes.iterdir() if not path.name.endswith(".gz")] == []
+    done = so2docs.diff_all(old, new, changes, jobs=2)
+    assert "up to date" in states(done).values()
+    so2docs.patch_all(old, changes, tmp_path / "copy")
+    assert contents(tmp_path / "copy") == contents(new)
+
+
+def test_messages_name_their_site(quarters: tuple[Path, Path]) -> None:
+    """What is logged about one of several sites, in a worker, too."""
+    old, new = quarters
+    for path in old.glob(".*.index"):
+        path.unlink()
+    with heard() as messages:
+        so2docs.diff_all(old, new, jobs=2)
+    assert [text.split(":")[0] for text in messages] == ["beer", "beer", "coffee", "coffee"]
