@@ -33,7 +33,7 @@ ORDER = (
     {"parse"},
     {"options"},
     {"recipes"},
-    {"domain", "schema"},
+    {"domain", "schema", "types"},
     {"counts", "progress", "registry", "report"},
     {"errors", "escape", "_version"},
 )

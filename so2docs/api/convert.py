@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import orjson
 
@@ -56,6 +56,9 @@ from so2docs.pipeline.spill_folder import has_spill, opened_spill
 from so2docs.progress import log
 from so2docs.report import Report
 from so2docs.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from so2docs.types import Question
 
 
 @spell_out(*OF_CONVERT)
@@ -261,10 +264,10 @@ class Documents:
             raise So2docsError("the report is complete when all documents have been read")
         return self._report
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Question]:
         return self._iterator
 
-    def __next__(self) -> dict[str, Any]:
+    def __next__(self) -> Question:
         return next(self._iterator)
 
     def __enter__(self) -> Documents:
@@ -279,7 +282,7 @@ class Documents:
 
     def _documents(
         self, source: DumpLike, options: Options, run: RunOptions
-    ) -> Generator[dict[str, Any], None, None]:
+    ) -> Generator[Question, None, None]:
         with document_session(source, options, run) as session:
             for _, line in chain.from_iterable(session.documents()):
                 yield orjson.loads(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from typing import Any, cast
 
 import click
 
@@ -58,7 +59,8 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
             elif as_json:
                 click.echo(docs.line(question_id))
             else:
-                pages.append(as_page(docs[question_id], shutil.get_terminal_size().columns))
+                document = cast(dict[str, Any], docs[question_id])
+                pages.append(as_page(document, shutil.get_terminal_size().columns))
     if pages:
         show_text("\n\n\n".join(pages))
     for error in missing[:-1]:

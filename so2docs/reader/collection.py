@@ -8,9 +8,9 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -32,18 +32,21 @@ from so2docs.progress import bar, log
 from so2docs.reader.index_build import NO_ID, build
 from so2docs.reader.segments import SegmentReader, find_line, replaced_error
 
+if TYPE_CHECKING:
+    from so2docs.types import Question
+
 _CACHE_BYTES = 32 * 1024 * 1024
 _BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
 """Seconds: an index gets its name just before its output does."""
 
 
-class Collection:
-    """The documents of an output, in ascending question id; `so2docs.open` makes one.
+class Collection(Mapping[int, "Question"]):
+    """The documents of an output by question id, in ascending order; `so2docs.open` makes one.
 
     Examples:
         >>> docs[11227809]["Title"]
         >>> len(docs), 4 in docs
-        >>> for question in docs: ...
+        >>> for question in docs.values(): ...
 
     Safe to use from several threads; a copy in another process (pickle) opens the file again.
     Memory: the index, and the 32 MiB of documents that were used last.
@@ -124,11 +127,36 @@ class Collection:
     def __len__(self) -> int:
         return self.index.documents
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[int]:
+        return (question_id for question_id, _ in self._numbered())
+
+    def keys(self) -> KeysView[int]:
+        """The ids of the questions; reading them takes a pass over the file."""
+        return super().keys()
+
+    def values(self) -> ValuesView[Question]:
+        """The documents, streamed."""
+        return _Values(self)
+
+    def items(self) -> ItemsView[int, Question]:
+        """The ids and the documents, streamed."""
+        return _Items(self)
+
+    def documents(self) -> Iterator[Question]:
+        """All documents, in ascending question id."""
         for entry in self.entries():
             lines = self._reader.read(entry)
             with self._bad_lines(entry):
                 yield from map(orjson.loads, lines.splitlines())
+
+    def _numbered(self) -> Iterator[tuple[int, Question]]:
+        """All documents, each with its id."""
+        for entry in self.entries():
+            lines = self._reader.read(entry)
+            with self._bad_lines(entry):
+                for line in lines.splitlines():
+                    document = orjson.loads(line)
+                    yield document["Id"], document
 
     def __contains__(self, question_id: object) -> bool:
         try:
@@ -136,7 +164,7 @@ class Collection:
         except TypeError:
             return False
 
-    def __getitem__(self, question_id: int) -> dict[str, Any]:
+    def __getitem__(self, question_id: int) -> Question:
         return self._found(question_id)[1]
 
     def get(self, question_id: int, default: Any = None) -> Any:
@@ -199,7 +227,7 @@ class Collection:
         """How the file is compressed."""
         return self._reader.compression
 
-    def _found(self, question_id: int) -> tuple[bytes, dict[str, Any]]:
+    def _found(self, question_id: int) -> tuple[bytes, Question]:
         found = self._find(operator.index(question_id))
         if found is None:
             raise DocumentNotFoundError(
@@ -208,13 +236,14 @@ class Collection:
             )
         return found
 
-    def _find(self, question_id: int) -> tuple[bytes, dict[str, Any]] | None:
+    def _find(self, question_id: int) -> tuple[bytes, Question] | None:
         segment = self.index.find(question_id)
         if segment is None:
             return None
         lines = self._lines(segment)
         with self._bad_lines(self.index[segment]):
-            return find_line(lines, question_id)
+            found: Any = find_line(lines, question_id)
+            return found  # type: ignore[no-any-return]
 
     @contextmanager
     def _bad_lines(self, entry: Entry) -> Iterator[None]:
@@ -241,6 +270,24 @@ class Collection:
         return lines
 
 
+class _Values(ValuesView["Question"]):
+    """The documents of a collection, in turn instead of one by one by their ids."""
+
+    _mapping: Collection
+
+    def __iter__(self) -> Iterator[Question]:
+        return self._mapping.documents()
+
+
+class _Items(ItemsView[int, "Question"]):
+    """Its ids and documents."""
+
+    _mapping: Collection
+
+    def __iter__(self) -> Iterator[tuple[int, Question]]:
+        return self._mapping._numbered()
+
+
 def open(  # noqa: A001
     path: str | os.PathLike[str], *, progress: bool = False
 ) -> Collection:
@@ -257,7 +304,7 @@ def open(  # noqa: A001
 
     Returns:
         A collection, to be used as a context manager or closed: `docs[4]`, `4 in docs`,
-        `len(docs)`, `for question in docs`.
+        `len(docs)`, `for question in docs.values()`.
 
     Raises:
         OutputError: The file cannot be read, is damaged, or cannot be indexed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from io import BufferedReader, BytesIO
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 import orjson
 import zstandard
@@ -17,6 +17,11 @@ from so2docs.errors import OutputError
 from so2docs.output.compression import detect_compression
 from so2docs.reader.file_kinds import not_read_back
 
+if TYPE_CHECKING:
+    from so2docs.types import Question
+
+Record = TypeVar("Record")
+
 _START_BYTES = 2
 _READ_BYTES = 256 * 1024
 _END = b"\0the end\0"
@@ -26,12 +31,18 @@ MOST_LINE_BYTES = 256 * 1024 * 1024
 """A longer line is no document that can be read back; bounds what a bomb takes of memory."""
 
 
-def read(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
+@overload
+def read(path: str | os.PathLike[str] | BinaryIO) -> Iterator[Question]: ...
+@overload
+def read(path: str | os.PathLike[str] | BinaryIO, kind: type[Record]) -> Iterator[Record]: ...
+def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[Any]:
     """Read the documents of an output (or of any JSON lines), streamed.
 
     Args:
         path: A file name, or an open binary file, which is left open. Compressed by gzip or
             zstd or not.
+        kind: What type checkers take the lines for, such as `dict` for the records of a recipe; a
+            `Question` if None. Nothing is checked at run time.
 
     Returns:
         An iterator: one question a time, its answers under `Answers`.

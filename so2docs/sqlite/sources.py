@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from so2docs.api.convert import documents
 from so2docs.errors import OptionError, OutputError, flag
@@ -85,7 +85,7 @@ class DocumentSource:
             total = os.fstat(file.fileno()).st_size
             with bar("rows", total, shown=progress) as shown:
                 done = 0
-                for document in read(file):
+                for document in read(file, dict):
                     yield document
                     if (place := file.tell()) != done:
                         shown.update(place - done)
@@ -96,7 +96,7 @@ class DocumentSource:
     ) -> Generator[dict[str, Any], None, None]:
         nested = documents(self.name, nest=nest, jobs=jobs, progress=progress)
         try:
-            yield from nested
+            yield from cast(Iterator[dict[str, Any]], nested)
             self.made = nested.made
         finally:
             nested.close()

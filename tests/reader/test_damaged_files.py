@@ -54,7 +54,7 @@ def output(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def opened(path: Path) -> Iterator[dict[str, Any]]:
     with so2docs.open(path) as documents:
-        yield from documents
+        yield from documents.values()
 
 
 def test_read_and_open(output: Path, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_read_and_open(output: Path, tmp_path: Path) -> None:
 def test_commands(command: str, output: Path, tmp_path: Path) -> None:
     """An exception that is none of so2docs would come through."""
     with so2docs.open(output) as documents:
-        number = next(iter(documents))["Id"]
+        number = next(iter(documents))
     whole, rng, damaged = output.read_bytes(), random.Random(12), tmp_path / output.name
     for name in (f".{output.name}.index", f"{output.name}.manifest.json"):
         if (output.parent / name).exists():

@@ -58,7 +58,9 @@ def assert_same(output: Path) -> None:
     missing = (near | answers | {0, -1, 2**31, 10**10, 2**70, -(2**70)}) - set(expected)
     with so2docs.open(output) as docs:
         assert len(docs) == len(expected)
-        assert [document["Id"] for document in docs] == list(expected)
+        assert list(docs) == list(docs.keys()) == list(expected)
+        assert list(docs.values()) == list(expected.values())
+        assert dict(docs.items()) == expected
         for question_id in random.Random(1).sample(sorted(expected), len(expected)):
             assert docs[question_id] == expected[question_id]
         for question_id in random.Random(2).sample(sorted(expected), min(len(expected), 50)):
@@ -149,7 +151,11 @@ def test_only_one_piece_is_read(output: Path) -> None:
             file.write(b"~~~~")
         for entry in (entries[1], entries[3]):
             assert docs[entry.first_id] == expected[entry.first_id]
-        for look_up in (lambda: docs[spoilt.first_id], lambda: list(docs)):
+        for look_up in (
+            lambda: docs[spoilt.first_id],
+            lambda: list(docs),
+            lambda: list(docs.values()),
+        ):
             with pytest.raises(so2docs.OutputError, match=f"{spoilt.offset:,}, are damaged"):
                 look_up()
 

@@ -1,0 +1,126 @@
+"""What documents are, for type checkers and editors; `make docs` writes it from the schema.
+
+A key that is not required is one that some rows lack, as `ClosedDate`: use `get`. `Comments`,
+`Links` and `Votes` are in every post where these tables are nested (`nest="all"`), and in none
+otherwise; `fields` and `without` can leave any key out. Dates are texts, as in the dump.
+
+Examples:
+    >>> from so2docs.types import Question
+    >>> def words(question: Question) -> int:
+    ...     return len(question["Body"].split())
+"""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+# [[[cog
+# from support.types_text import text
+# cog.outl(f"\n\n{text()}\n\n")
+# ]]]
+
+
+class User(TypedDict):
+    """A user, as far as documents name one."""
+
+    Id: int
+    Reputation: int
+    CreationDate: str
+    DisplayName: str
+    Url: NotRequired[str]
+
+
+class Author(TypedDict):
+    """An author of a question, its answers and comments."""
+
+    DisplayName: str
+    Url: NotRequired[str]
+
+
+class Comment(TypedDict):
+    """A comment of a post."""
+
+    Id: int
+    PostId: int
+    Score: int
+    Text: str
+    CreationDate: str
+    UserDisplayName: NotRequired[str]
+    UserId: NotRequired[int]
+    ContentLicense: NotRequired[str]
+    User: NotRequired[User]
+
+
+class Link(TypedDict):
+    """A link from a post to a question."""
+
+    Id: int
+    CreationDate: str
+    PostId: int
+    RelatedPostId: int
+    LinkTypeId: int
+    LinkType: str
+
+
+class Answer(TypedDict):
+    """An answer."""
+
+    Id: int
+    PostTypeId: int
+    ParentId: int
+    CreationDate: str
+    Score: int
+    Body: str
+    OwnerUserId: NotRequired[int]
+    OwnerDisplayName: NotRequired[str]
+    LastEditorUserId: NotRequired[int]
+    LastEditorDisplayName: NotRequired[str]
+    LastEditDate: NotRequired[str]
+    LastActivityDate: NotRequired[str]
+    CommentCount: NotRequired[int]
+    CommunityOwnedDate: NotRequired[str]
+    ContentLicense: NotRequired[str]
+    Comments: list[Comment]
+    Links: list[Link]
+    Votes: dict[str, int]
+    Owner: NotRequired[User]
+    LastEditor: NotRequired[User]
+    Url: NotRequired[str]
+
+
+class Question(TypedDict):
+    """A document: a question with its answers."""
+
+    Id: int
+    PostTypeId: int
+    AcceptedAnswerId: NotRequired[int]
+    CreationDate: str
+    Score: int
+    ViewCount: NotRequired[int]
+    Body: str
+    OwnerUserId: NotRequired[int]
+    OwnerDisplayName: NotRequired[str]
+    LastEditorUserId: NotRequired[int]
+    LastEditorDisplayName: NotRequired[str]
+    LastEditDate: NotRequired[str]
+    LastActivityDate: NotRequired[str]
+    Title: str
+    Tags: list[str]
+    AnswerCount: NotRequired[int]
+    CommentCount: NotRequired[int]
+    FavoriteCount: NotRequired[int]
+    ClosedDate: NotRequired[str]
+    CommunityOwnedDate: NotRequired[str]
+    ContentLicense: NotRequired[str]
+    Comments: list[Comment]
+    Links: list[Link]
+    Votes: dict[str, int]
+    Owner: NotRequired[User]
+    LastEditor: NotRequired[User]
+    Url: NotRequired[str]
+    Licenses: NotRequired[list[str]]
+    Authors: NotRequired[list[Author]]
+    Answers: list[Answer]
+
+
+# [[[end]]]

@@ -1,0 +1,117 @@
+"""The `TypedDict`s of `so2docs/types.py`, as cog writes them there from the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from so2docs.schema import (
+    ANSWER_ATTRIBUTES,
+    ANSWERS,
+    POST_PARTS,
+    POSTS,
+    QUESTION_ATTRIBUTES,
+    TABLES,
+    Attributes,
+    Part,
+)
+
+_TYPES = {
+    "integer": "int",
+    "text": "str",
+    "date": "str",
+    "boolean": "bool",
+    "texts": "list[str]",
+    "integers": "list[int]",
+}
+_CLASSES = {"Comments": "Comment", "Links": "Link", "User": "User"} | dict.fromkeys(
+    POSTS.users.values(), "User"
+)
+_EVERYWHERE = {
+    "Question": {"Id", "PostTypeId", "CreationDate", "Score", "Body", "Title", "Tags"},
+    "Answer": {"Id", "PostTypeId", "ParentId", "CreationDate", "Score", "Body"},
+    "Comment": {"Id", "PostId", "Score", "Text", "CreationDate"},
+    "Link": {"Id", "CreationDate", "PostId", "RelatedPostId", "LinkTypeId", "LinkType"},
+    "User": {"Id", "Reputation", "CreationDate", "DisplayName"},
+    "Author": {"DisplayName"},
+}
+"""What every row of every published dump has."""
+
+_ASKED_FOR = {"Comments", "Links", "Votes"}
+"""What every post has where the table is nested."""
+
+Member = tuple[str, str, bool]
+"""Name, type, and whether every such object has it."""
+
+
+def text() -> str:
+    """All classes."""
+    by_key = {part.key: part for part in POST_PARTS}
+    comment, link = by_key["Comments"], by_key["Links"]
+    answer = [*_attributes("Answer", _of_posts(ANSWER_ATTRIBUTES)), *_parts(POST_PARTS), _URL]
+    question = _attributes("Question", _of_posts(QUESTION_ATTRIBUTES))
+    question += [*_parts(POST_PARTS), _URL]
+    question += [("Licenses", "list[str]", False), ("Authors", "list[Author]", False)]
+    return "\n\n\n".join(
+        [
+            _class(
+                "User",
+                "A user, as far as documents name one.",
+                [*_attributes("User", TABLES["users"].documented), _URL],
+            ),
+            _class(
+                "Author",
+                "An author of a question, its answers and comments.",
+                [("DisplayName", "str", True), _URL],
+            ),
+            _class(
+                "Comment",
+                "A comment of a post.",
+                [*_attributes("Comment", comment.attributes), *_parts(comment.parts)],
+            ),
+            _class(
+                "Link",
+                "A link from a post to a question.",
+                _attributes("Link", link.attributes),
+            ),
+            _class("Answer", "An answer.", answer),
+            _class(
+                "Question",
+                "A document: a question with its answers.",
+                [*question, (ANSWERS, "list[Answer]", True)],
+            ),
+        ]
+    )
+
+
+_URL: Member = ("Url", "str", False)
+
+
+def _of_posts(names: Iterable[str]) -> Attributes:
+    return {name: POSTS.attributes[name] for name in names}
+
+
+def _attributes(name: str, attributes: Attributes) -> list[Member]:
+    return [
+        (attribute, _TYPES[kind], attribute in _EVERYWHERE[name])
+        for attribute, kind in attributes.items()
+    ]
+
+
+def _parts(parts: Iterable[Part]) -> list[Member]:
+    return [(part.key, _part_type(part), part.key in _ASKED_FOR) for part in parts]
+
+
+def _part_type(part: Part) -> str:
+    if part.shape == "counts":
+        return "dict[str, int]"
+    if part.shape == "value":
+        return _TYPES[part.attributes[part.key]]
+    inner = _CLASSES[part.key]
+    return f"list[{inner}]" if part.shape == "list" else inner
+
+
+def _class(name: str, about: str, members: list[Member]) -> str:
+    lines = [f"class {name}(TypedDict):", f'    """{about}"""', ""]
+    for member, kind, is_everywhere in members:
+        lines.append(f"    {member}: {kind if is_everywhere else f'NotRequired[{kind}]'}")
+    return "\n".join(lines)
