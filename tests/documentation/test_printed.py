@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from support.places import CHECKOUT
+
+import so2docs
 
 PAGES = (
     "README.md",
@@ -29,7 +32,10 @@ SHARED = ("README.md", "docs/sqlite.md", "docs/datasets.md", "docs/loading.md")
 """Pages that a reader may follow one after the other in one folder."""
 OTHERS = ("jq", "sqlite3", "psql", "curl", "mongoimport")
 """Programs that are not installed everywhere; servers that are not there."""
-BLOCKS = re.compile(r"^```(console|python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCKS = re.compile(
+    r"(?:^<!-- (\S+\.py) -->\n)?^```(console|python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE
+)
+"""Blocks, each with the name of the file that it is, if it is one."""
 SITE = "beer.stackexchange.com"
 
 
@@ -48,9 +54,13 @@ def folder(tmp_path: Path, samples: Path) -> Path:
     for table in ("Posts", "Comments", "Users"):
         with py7zr.SevenZipFile(tmp_path / f"stackoverflow.com-{table}.7z", "w") as archive:
             archive.write(tmp_path / SITE / f"{table}.xml", f"{table}.xml")
-    for release in ("2024-04", "2024-07"):
-        (tmp_path / release).mkdir()
-        shutil.copy(tmp_path / f"{SITE}.7z", tmp_path / release)
+    (tmp_path / "2024-04").mkdir()
+    shutil.copy(tmp_path / f"{SITE}.7z", tmp_path / "2024-04")
+    (tmp_path / "2024-07").mkdir()
+    posts = (tmp_path / SITE / "Posts.xml").read_bytes()
+    for site, title in ((SITE, b'Title="Edited: '), ("coffee.stackexchange.com", b'Title="')):
+        with py7zr.SevenZipFile(tmp_path / "2024-07" / f"{site}.7z", "w") as archive:
+            archive.writestr(posts.replace(b'Title="', title), "Posts.xml")
     return tmp_path
 
 
@@ -76,12 +86,32 @@ def run(command: list[str], folder: Path) -> str:
     [page if page == "README.md" else pytest.param(page, marks=pytest.mark.long) for page in PAGES],
 )
 def test_blocks_run_in_order(page: str, folder: Path) -> None:
-    if page in ("docs/sources.md", "docs/tutorials/many-sites.md"):  # Archives of whole sites.
+    if page == "docs/sources.md":  # Archives of whole sites.
         for archive in folder.glob("stackoverflow.com-*"):
             archive.unlink()
     if page == "docs/reading.md":  # It reads the output that the README makes.
         run(["so2docs", "convert", "Posts.xml", "questions.jsonl.gz"], folder)
     run_blocks(page, folder)
+
+
+@pytest.mark.long
+def test_the_index_of_the_tutorial_is_that_of_the_last_quarter(folder: Path) -> None:
+    run_blocks("docs/tutorials/many-sites.md", folder)
+    with sqlite3.connect(folder / "search.db") as index:
+        rows = index.execute(
+            "SELECT site, id, title, body FROM posts JOIN search ON search.rowid = row"
+        )
+        found = sorted(rows)
+    index.close()
+    outputs = sorted((folder / "questions" / "2024-07").glob("*.jsonl.gz"))
+    assert [path.name[:4] for path in outputs] == ["beer", "coff"]
+    wanted = [
+        (path.name.removesuffix(".jsonl.gz"), question["Id"], question["Title"], question["Body"])
+        for path in outputs
+        for question in so2docs.read(path)
+    ]
+    assert found == wanted
+    assert {title.startswith("Edited: ") for site, _, title, _ in found if site == SITE} == {True}
 
 
 @pytest.mark.long
@@ -104,7 +134,11 @@ def run_blocks(page: str, folder: Path) -> None:
     """Run what a page prints, but for what needs a server or a program that is not here."""
     blocks = BLOCKS.findall((CHECKOUT / page).read_text(encoding="utf-8"))
     ran = 0
-    for language, block in blocks:
+    for script, language, block in blocks:
+        if script:
+            (folder / script).write_text(block, encoding="utf-8")
+            ran += 1
+            continue
         if language == "python":
             names = re.findall(r"^(?:from|import) (\w+)", block, re.MULTILINE)
             if all(find_spec(name) for name in names):
