@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, OutputError, flag
+from so2docs.metadata import croissant
 from so2docs.metadata.features import dataset_info
 from so2docs.metadata.manifest import DESCRIBED, Manifest, load, manifest_path
 from so2docs.options.fingerprint import Fingerprint
@@ -27,6 +28,7 @@ from so2docs.output.side_files import MANIFEST
 from so2docs.output.targets import TargetKind, check_own, check_replaceable
 from so2docs.recipes import RECIPES
 from so2docs.report import Report
+from so2docs.schema import DATES
 
 CARD = TargetKind(
     "card of so2docs",
@@ -36,6 +38,8 @@ CARD = TargetKind(
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 _MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
 _WHOLE = 2**64
+_CARD, _CROISSANT = "README.md", "croissant.json"
+_DESCRIPTION = "Questions and answers of a Stack Exchange data dump, nested by so2docs."
 _BY_SITE = "train"
 """Stem of an output that has the folder of its site to itself."""
 _RECIPES_BY_SITE = frozenset(name for name, one in RECIPES.own.items() if one.is_by_site)
@@ -96,12 +100,23 @@ def check_card(
             f"{flag('card', True)} is not for recipe {options.recipe.spec}, a folder of its own"
         )
     folder = _folder_of_card(names)
-    card = os.path.join(folder, "README.md")
-    if not (force and os.path.isfile(card)):
-        check_own(card, CARD, filter(None, read))
+    check_folder_of_card(folder, filter(None, read), force=force)
     own = manifest_path(names.output)
     check_replaceable(own, read)
     _described(folder, but=own)
+
+
+def check_folder_of_card(folder: str, read: Iterable[str] = (), *, force: bool) -> None:
+    """Refuse to replace what a card of so2docs is not; its `croissant.json` goes with the card.
+
+    Raises:
+        OutputError: Something else is where the card or its `croissant.json` would be.
+    """
+    card, described = (os.path.join(folder, name) for name in (_CARD, _CROISSANT))
+    if not (force and os.path.isfile(card)):
+        check_own(card, CARD, read)
+    if os.path.exists(described) and not os.path.exists(card) and not force:
+        raise OutputError(f"{described}: exists without a card of so2docs; choose another output")
 
 
 def describe(
@@ -122,8 +137,18 @@ def describe(
     report.manifest = manifest.to_json()
     if with_card:
         manifest.save(names.output)
-        folder = _folder_of_card(names)
-        write_file(os.path.join(folder, "README.md"), text(_described(folder)).encode())
+        write(_folder_of_card(names))
+
+
+def write(folder: str) -> None:
+    """Write the card of a folder, and the same as Croissant.
+
+    Raises:
+        So2docsError: A manifest there is damaged, or a file cannot be written.
+    """
+    outputs = _described(folder)
+    write_file(os.path.join(folder, _CARD), text(outputs).encode())
+    write_file(os.path.join(folder, _CROISSANT), croissant_text(outputs).encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +202,10 @@ def text(outputs: list[Described]) -> str:
         front += [f"- config_name: {json.dumps(name)}", "  data_files:", "  - split: train"]
         paths = [output.path(file.name) for file in output.manifest.files]
         front += ["    path:", *(f"    - {json.dumps(path)}" for path in paths)]
-    # Documents may have further attributes, and Parquet its own columns.
-    schemas = [None if one.counts["recipe"] is None else one.schema for one in manifests]
-    front += dataset_info(list(zip(names, counts, schemas, strict=True)))
+    # Parquet says itself what its columns are, and those of documents are others.
+    schemas = [None if _is_plain_parquet(one) else one.schema for one in manifests]
+    sizes = [sum(file.bytes for file in manifest.files) for manifest in manifests]
+    front += dataset_info(list(zip(names, counts, sizes, schemas, strict=True)))
     table = ["| output | records | questions | answers |", "|---|---:|---:|---:|"]
     for output, count in zip(outputs, counts, strict=True):
         found = output.manifest.counts
@@ -195,12 +221,36 @@ def text(outputs: list[Described]) -> str:
         )
     )
     return "\n".join([*front, "---"]) + _TEXT.format(
-        title=", ".join(names) if len(names) < 4 else f"{len(names)} outputs",
+        title=_title(names),
         version=", ".join(sorted({manifest.so2docs for manifest in manifests})),
         table="\n".join(table),
         commands="\n".join(f"$ {command(output)}" for output in outputs),
         hashes="\n".join(hashes),
     )
+
+
+def croissant_text(outputs: list[Described]) -> str:
+    """The `croissant.json` of a folder with these outputs."""
+    names = _config_names(outputs)
+    record_sets = [
+        croissant.RecordSet(
+            name,
+            output.manifest.schema,
+            [(output.path(file.name), file.bytes, file.sha256) for file in output.manifest.files],
+            DATES if _is_plain_parquet(output.manifest) else frozenset(),
+        )
+        for name, output in zip(names, outputs, strict=True)
+    ]
+    return croissant.text(_title(names), _DESCRIPTION, record_sets)
+
+
+def _title(names: list[str]) -> str:
+    return ", ".join(names) if len(names) < 4 else f"{len(names)} outputs"
+
+
+def _is_plain_parquet(manifest: Manifest) -> bool:
+    is_parquet = all(file.name.endswith(".parquet") for file in manifest.files)
+    return is_parquet and manifest.counts["recipe"] is None
 
 
 def _config_names(outputs: list[Described]) -> list[str]:

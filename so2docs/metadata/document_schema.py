@@ -106,7 +106,8 @@ def _part(options: Options, part: Part) -> Schema:
     if part.shape == "value":
         return _value(part.key, part.attributes[part.key], options)
     if part.shape == "counts":
-        return {"type": "object", "additionalProperties": INTEGER}
+        known = dict.fromkeys(part.attributes, INTEGER)
+        return {"type": "object", "properties": known, "additionalProperties": INTEGER}
     record = _row(options, part.attributes)
     record["properties"] |= {held.key: _part(options, held) for held in part.parts}
     if part.by and options.is_attributed:

@@ -30,7 +30,9 @@ def features(schema: Mapping[str, Any], indent: str = "  ") -> list[str] | None:
 
 
 def _feature(schema: Mapping[str, Any], indent: str) -> list[str] | None:
-    kind = schema.get("type")
+    kind = schema.get("type", "string" if "const" in schema else None)
+    if isinstance(kind, list):  # A number that is none of 64 bits stays a text.
+        kind = kind[0]
     if kind == "array":
         items = schema.get("items", {})
         if items.get("type") in _PLAIN:
@@ -47,16 +49,16 @@ def _of_object(word: str, schema: Mapping[str, Any], indent: str) -> list[str] |
 
 
 def dataset_info(
-    configurations: list[tuple[str, int, Mapping[str, Any] | None]],
+    configurations: list[tuple[str, int, int, Mapping[str, Any] | None]],
 ) -> Iterator[str]:
-    """The lines of `dataset_info`.
+    """The lines of `dataset_info`, which `datasets` ignores without the bytes.
 
     Args:
-        configurations: Of each its name, the number of its records, and their JSON Schema; None if
-            Hugging Face is to tell the columns by the files.
+        configurations: Of each its name, the number of its records, the bytes of its files, and the
+            JSON Schema of a record; None if Hugging Face is to tell the columns by the files.
     """
     yield "dataset_info:"
-    for name, count, schema in configurations:
+    for name, count, size, schema in configurations:
         yield f"- config_name: {json.dumps(name)}"
         columns = None if schema is None else features(schema)
         if columns is not None:
@@ -64,4 +66,7 @@ def dataset_info(
             yield from columns
         yield "  splits:"
         yield "  - name: train"
+        yield f"    num_bytes: {size}"
         yield f"    num_examples: {count}"
+        yield f"  download_size: {size}"
+        yield f"  dataset_size: {size}"

@@ -33,8 +33,8 @@ class Recipe:
         reads_html: Whether it reads the HTML of the bodies, which no other form of them replaces.
         settings: Names of the options that its function takes as keywords.
         check: Refuses values of these by `OptionError`, before anything is converted.
-        is_by_site: Whether, in a folder of several outputs, each site is a folder with a file
-            `train`.
+        is_by_site: Whether a record is a question, with its id as `Id`, and, in a folder of several
+            outputs, each site is a folder with a file `train`.
     """
 
     name: str

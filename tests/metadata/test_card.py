@@ -51,7 +51,10 @@ def front_matter(card: Path) -> tuple[list[str], str]:
 def test_the_card(tmp_path: Path) -> None:
     output = convert(tmp_path, tags=["bread", "c++"], min_score=-3)
     lines, text = front_matter(tmp_path / "README.md")
-    assert lines[1:] == [
+    size = output.stat().st_size
+    before, after = lines.index("  features:"), lines.index("  splits:")
+    assert '  - name: "Id"' in lines[before:after]
+    assert lines[1:before] + lines[after:] == [
         "license: cc-by-sa-4.0",
         "size_categories:",
         "- n<1K",
@@ -65,12 +68,61 @@ def test_the_card(tmp_path: Path) -> None:
         '- config_name: "questions"',
         "  splits:",
         "  - name: train",
+        f"    num_bytes: {size}",
         f"    num_examples: {so2docs.verify(output).documents}",
+        f"  download_size: {size}",
+        f"  dataset_size: {size}",
     ]
     assert sha256(output) in text
     assert sha256(SAMPLES / "posts.xml") in text
     command = "so2docs convert posts.xml questions.jsonl.gz --tags bread --tags c++ --min-score -3"
     assert f"$ {command} --card\n" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords", "kind"),
+    [
+        ("q.jsonl.gz", {}, ["application/jsonlines", "application/gzip"]),
+        ("q.jsonl", {"split_files": 2}, "application/jsonlines"),
+        ("q.parquet", {"nest": "comments"}, "application/x-parquet"),
+        ("q.json", {"recipe": "hub"}, "application/json"),
+    ],
+)
+def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Path) -> None:
+    """Every file with its hash, and every member of a document; mlcroissant checks the rest."""
+    output = tmp_path / name
+    so2docs.convert(SITE, output, card=True, **keywords)
+    said = json.loads((tmp_path / "croissant.json").read_text())
+    assert said["conformsTo"] == "http://mlcommons.org/croissant/1.1"
+    *objects, last = said["distribution"]
+    objects = objects if last["@type"] == "cr:FileSet" else [*objects, last]
+    assert (last["@type"] == "cr:FileSet") is ("split_files" in keywords)
+    for one in objects:
+        path = tmp_path / one["contentUrl"]
+        assert one["sha256"] == sha256(path)
+        assert one["contentSize"] == f"{path.stat().st_size} B"
+        assert one["encodingFormat"] == kind
+    (records,) = said["recordSet"]
+    fields = {field["name"].partition("/")[2]: field for field in records["field"]}
+    assert fields["Answers"]["repeated"] is True
+    inside = {field["name"].rpartition("/")[2]: field for field in fields["Answers"]["subField"]}
+    assert inside["Score"]["dataType"] == "sc:Integer"
+    assert inside["Score"]["source"]["transform"] == [{"jsonPath": "Score"}]
+    date = "sc:DateTime" if name == "q.parquet" else "sc:Text"
+    assert fields["CreationDate"]["dataType"] == date
+    for question in so2docs.documents(
+        SITE, **{k: v for k, v in keywords.items() if k != "split_files"}
+    ):
+        assert question.keys() <= fields.keys()
+
+
+def test_somebody_elses_croissant_stays(tmp_path: Path) -> None:
+    (tmp_path / "croissant.json").write_text("{}")
+    with pytest.raises(so2docs.OutputError, match="exists without a card of so2docs"):
+        convert(tmp_path)
+    assert (tmp_path / "croissant.json").read_text() == "{}"
+    convert(tmp_path, force=True)
+    convert(tmp_path, "other.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -527,3 +527,20 @@ def test_the_site_is_a_column_of_parquet(tmp_path: Path) -> None:
     answer = table.schema.field("Answers").type.value_type
     assert not answer.field("Id").nullable
     assert answer.field("Score").nullable
+
+
+@pytest.mark.parametrize(("recipe", "order"), [(None, "Id"), ("hub", "Id"), ("qa", None)])
+def test_parquet_says_its_order(recipe: str | None, order: str | None, tmp_path: Path) -> None:
+    """Rows ascend by `Id` in documents and where a record is a question, not in others."""
+    output = tmp_path / "q.parquet"
+    site = "a.com" if recipe == "qa" else None
+    so2docs.convert(SAMPLES / "posts.xml", output, recipe=recipe, site=site)
+    file = pq.ParquetFile(output)
+    assert file.num_row_groups
+    for number in range(file.num_row_groups):
+        said = file.metadata.row_group(number).sorting_columns
+        names = [file.schema.column(one.column_index).path for one in said]
+        assert names == ([order] if order else [])
+        if order:
+            ids = file.read_row_group(number, [order])[order].to_pylist()
+            assert ids == sorted(ids)

@@ -12,7 +12,14 @@ import so2docs
 
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
-RECIPES = ("preferences", "pairs", "qa", "thread")
+RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "hub")
+CARDS: list[tuple[str, dict[str, Any]]] = [
+    ("jsonl.gz", {}),
+    ("jsonl.zst", {"nest": "all"}),
+    ("json", {"split_files": 2}),
+    ("parquet", {"nest": "comments"}),
+    *(("parquet", {"recipe": name}) for name in RECIPES),
+]
 
 
 def _reader(name: str) -> Any:
@@ -46,7 +53,7 @@ def converted(dump: Path, folder: Path, name: str, **options: Any) -> list[dict[
     """A folder with the output, and the records that are in it."""
     folder.mkdir()
     so2docs.convert(dump, folder / f"data.{name}", card=True, **options)
-    plain = {key: value for key, value in options.items() if key != "split_by"}
+    plain = {key: value for key, value in options.items() if not key.startswith("split_")}
     return list(so2docs.documents(dump, **plain))
 
 
@@ -101,17 +108,50 @@ def test_the_count_of_the_card_is_checked(dump: Path, tmp_path: Path, load_datas
         load_dataset(str(tmp_path / "set"), split="train")
 
 
-@pytest.mark.parametrize("name", ["jsonl.gz", "json", "parquet"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("jsonl.gz", {}),
+        ("jsonl.zst", {}),
+        ("json", {}),
+        ("parquet", {}),
+        ("jsonl.gz", {"split_size": "200kB"}),
+        ("parquet", {"split_files": 3}),
+    ],
+)
 @pytest.mark.parametrize("nest", [(), ("comments", "links", "votes", "users")])
 def test_hugging_face_loads_documents(
-    name: str, nest: tuple[str, ...], dump: Path, tmp_path: Path, load_dataset: Any
+    name: str,
+    options: dict[str, Any],
+    nest: tuple[str, ...],
+    dump: Path,
+    tmp_path: Path,
+    load_dataset: Any,
 ) -> None:
-    documents = converted(dump, tmp_path / "set", name, nest=nest)
+    documents = converted(dump, tmp_path / "set", name, nest=nest, **options)
     found = load_dataset(str(tmp_path / "set"), split="train")
     assert found["Id"][:] == [document["Id"] for document in documents]
     assert found["Title"][:] == [document["Title"] for document in documents]
     answers = [[answer["Id"] for answer in document["Answers"]] for document in documents]
     assert [[answer["Id"] for answer in row] for row in found["Answers"]] == answers
+
+
+@pytest.mark.parametrize(("name", "options"), CARDS)
+def test_croissant_is_valid(name: str, options: dict[str, Any], dump: Path, tmp_path: Path) -> None:
+    mlcroissant = _reader("mlcroissant")
+    (tmp_path / "set").mkdir()
+    so2docs.convert(dump, tmp_path / "set" / f"data.{name}", card=True, **options)
+    described = mlcroissant.Dataset(jsonld=tmp_path / "set" / "croissant.json").metadata
+    assert not described.ctx.issues.errors
+    assert len(described.record_sets) == 1
+
+
+def test_mlcroissant_reads_records(dump: Path, tmp_path: Path) -> None:
+    mlcroissant = _reader("mlcroissant")
+    records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="html")
+    found = mlcroissant.Dataset(jsonld=tmp_path / "set" / "croissant.json").records("data")
+    prompts = [record["data/prompt"].decode() for record in found]
+    assert prompts == [record["prompt"] for record in records]
 
 
 def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
@@ -155,6 +195,23 @@ def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_datas
         assert row["prompt"]
         assert isinstance(row["prompt"], str)
         assert isinstance(row["completion"], str)
+
+
+def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
+    """Its conversational forms: of preferences, and of messages with one of the system."""
+    trl = _reader("trl")
+    options = {"recipe": "pairs", "conversational": True}
+    converted(dump, tmp_path / "pairs", "jsonl.gz", body="html", **options)
+    found = load_dataset(str(tmp_path / "pairs"), split="train")
+    assert trl.is_conversational(found[0])
+    single = trl.unpair_preference_dataset(found.select_columns(["prompt", "chosen", "rejected"]))
+    assert {message["role"] for row in single["completion"] for message in row} == {"assistant"}
+    options = {"recipe": "messages", "system": "Be brief."}
+    converted(dump, tmp_path / "messages", "parquet", body="html", **options)
+    found = load_dataset(str(tmp_path / "messages"), split="train")
+    assert trl.is_conversational(found[0])
+    roles = [message["role"] for message in found[0]["messages"]]
+    assert roles == ["system", "user", "assistant"]
 
 
 @pytest.mark.parametrize("accepted", [False, True])

@@ -41,6 +41,7 @@ def of(options: Options) -> Format:
     if recipe is not None and recipe.schema is not None and options.form.format == "parquet":
         found = RecordParquet(options.form, level=options.level)
         found.record_schema = recipe.schema
+        found.is_one_a_question = recipe.is_by_site
         return found
     return _CLASSES[options.form.format](
         options.form,

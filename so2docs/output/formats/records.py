@@ -16,9 +16,16 @@ class RecordParquet(Parquet):
 
     Attributes:
         record_schema: JSON Schema of a record.
+        is_one_a_question: Whether a record is a question, with its id as `Id`.
     """
 
     record_schema: Mapping[str, Any]
+    is_one_a_question: bool = False
+
+    @property
+    def sorted_by(self) -> str:
+        """The column by which the rows of the file ascend; empty if none is known to."""
+        return "Id" if self.is_one_a_question else ""
 
     @cached_property
     def schema(self) -> Any:
