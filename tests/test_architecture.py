@@ -95,6 +95,7 @@ ONLY_USERS = {
         "sqlite.file",
         "sqlite.finish",
         "sqlite.rebuild",
+        "sqlite.search",
     },
     "click": {
         "cli",

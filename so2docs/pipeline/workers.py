@@ -100,8 +100,15 @@ class Workers:
         peaks: Most resident memory of each worker, in bytes, by process id.
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, *, is_apart: bool = False) -> None:
+        """Start nothing yet.
+
+        Args:
+            jobs: Processes; a single one is this process.
+            is_apart: Let a single one be another process, which keeps what modules hold.
+        """
         self.jobs = jobs
+        self._is_inline = jobs == 1 and not is_apart
         self.peaks: dict[int, int] = {}
         self._threads: ThreadPoolExecutor | None = None
         self._workers: list[_Worker] = []
@@ -145,7 +152,7 @@ class Workers:
             WorkerDiedError: A worker ended without an answer, and `died` is None.
             Exception: The first error of a task, in the order of the tasks.
         """
-        if self.jobs == 1:
+        if self._is_inline:
             for task in tasks:
                 yield function(task)
             return

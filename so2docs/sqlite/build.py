@@ -10,7 +10,8 @@ import itertools
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
@@ -20,6 +21,7 @@ import orjson
 from so2docs._version import __version__
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import checked_host, published_host
+from so2docs.output.lock import temporary_folder
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import finish_file, part_path
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
@@ -30,9 +32,10 @@ from so2docs.sqlite.file import connect, explained
 from so2docs.sqlite.layout import ABOUT, FORMAT, LAYOUTS, NESTED, listed, table_sql, texts_sql
 from so2docs.sqlite.metadata import metadata, metadata_name
 from so2docs.sqlite.rows import USERS_DIFFER, DocumentError, Row, Search, TableRows
+from so2docs.sqlite.search import copy_index, index_texts
 from so2docs.sqlite.sources import DocumentSource, PathLike, source_of
 
-_BATCH = 2_000
+_BATCH = 500
 _MADE_AT_THE_END = ("tags", "question_tags")
 
 
@@ -130,11 +133,18 @@ def to_sqlite(
         files.claim(path, read, force=force, advice="choose another database")
         with explained(path), closing(connect(part_path(path))) as connection:
             building = _Building(connection, search, site_field, stemming=stemming)
-            about = [
-                building.load(one, one.read(nest=nest, jobs=jobs, progress=progress), site)
-                for one in sources
-            ]
-            rows = building.finish(about, progress=progress)
+            loaded = building.load_all(
+                (one, one.read(nest=nest, jobs=jobs, progress=progress), site) for one in sources
+            )
+            if search == "none":
+                deque(loaded, maxlen=0)
+            else:
+                with temporary_folder(os.path.dirname(path) or ".") as folder:
+                    index = index_texts(
+                        loaded, folder, site_field, stemming=stemming, is_apart=jobs != 1
+                    )
+                    copy_index(connection, index, site_field, stemming=stemming)
+            rows = building.finish(progress=progress)
         files.add(path, finish_file(path))
         files.write(metadata_name(path), metadata(path, read_about(part_path(path))))
     seconds = time.perf_counter() - begun
@@ -155,13 +165,21 @@ class _Building:
         self.connection, self.search, self.site_field = connection, search, site_field
         self.stemming = stemming and search != "none"
         self._inserts: dict[str, str] = {}
+        self._sources: list[dict[str, Any]] = []
         self._number_row: Callable[[], int] = itertools.count(1).__next__
         self._clashing = 0
         self.lost: list[str] = []
 
-    def load(
+    def load_all(
+        self, sources: Iterable[tuple[DocumentSource, Iterable[dict[str, Any]], str | None]]
+    ) -> Iterator[list[Row]]:
+        """Insert the rows of all sources; yields those of the texts, batch by batch."""
+        for source, documents, site in sources:
+            self._sources.append((yield from self._load(source, documents, site)))
+
+    def _load(
         self, source: DocumentSource, documents: Iterable[dict[str, Any]], site: str | None
-    ) -> dict[str, Any]:
+    ) -> Generator[list[Row], None, dict[str, Any]]:
         """Insert the rows of all documents of a source; returns what is to be known of it."""
         rows = TableRows(self.site_field, source.stem, self.search, self._number_row)
         first = 1
@@ -172,7 +190,7 @@ class _Building:
                     rows.add(document)
             except DocumentError as error:
                 raise OutputError(f"{source.place(number)}: {error}") from None
-            self._insert(rows, source, first, batch)
+            yield self._insert(rows, source, first, batch)
             first += len(batch)
         clashing, self._clashing = self._clashing, 0
         self.lost += [f"{source.label}: {line}" for line in rows.lost()]
@@ -191,8 +209,12 @@ class _Building:
 
     def _insert(
         self, rows: TableRows, source: DocumentSource, first: int, batch: list[dict[str, Any]]
-    ) -> None:
-        """Insert the rows of a batch of documents, of which the first has this number."""
+    ) -> list[Row]:
+        """Insert the rows of a batch of documents, of which the first has this number.
+
+        Returns:
+            The rows of the texts.
+        """
         taken = rows.take()
         # Tables of posts refer to users only where there are any in the first documents.
         for table in ("users", "questions", "answers", *taken):
@@ -210,6 +232,7 @@ class _Building:
                     f"{source.place(number)}: {key}: {record_id} occurs before; ids are unique per "
                     f"site only: for several sites, name a column with {flag('site_field')}"
                 ) from None
+        return taken.get("texts", [])
 
     def _clash(self) -> int:
         """Called by SQLite where a user has another value than before; keeps what was."""
@@ -239,7 +262,7 @@ class _Building:
             self.connection.create_function("so2docs_clash", 0, self._clash)
         self._inserts[table] = f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks}){end}"
 
-    def finish(self, sources: list[dict[str, Any]], *, progress: bool) -> dict[str, int]:
+    def finish(self, *, progress: bool) -> dict[str, int]:
         """Make what can be made only of all rows; returns the rows by table."""
         tables = ["questions", "answers"] + (["texts"] if self.search != "none" else [])
         for table in tables:
@@ -247,10 +270,6 @@ class _Building:
                 self._create(table)
         names = [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]
         finish.index(self.connection, names, self.site_field, progress=progress)
-        if self.search != "none":
-            finish.make_searchable(
-                self.connection, self.site_field, stemming=self.stemming, progress=progress
-            )
         rows = finish.counts(self.connection, names)
         about = {
             "format": FORMAT,
@@ -259,8 +278,8 @@ class _Building:
             "search": self.search,
             "stemming": self.stemming,
             "rows": rows,
-            "sources": sources,
-            "overview": finish.overviews(self.connection, self.site_field, sources),
+            "sources": self._sources,
+            "overview": finish.overviews(self.connection, self.site_field, self._sources),
         }
         self.connection.execute(f"CREATE TABLE {ABOUT} (name TEXT PRIMARY KEY, value TEXT)")
         self.connection.executemany(

@@ -1,7 +1,7 @@
 """The file of a database on its way: how it is opened, and what its errors mean.
 
-It is written without a journal, since nobody sees it before it is whole. Memory: 128 MiB of
-SQLite's pages; its sorters use the disk.
+It is written without a journal, since nobody sees it before it is whole. Memory: 64 MiB of SQLite's
+pages; its sorters use the disk.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from so2docs.errors import DiskFullError, OutputError, flag
 from so2docs.output.part_files import explain_errors, remove
 
-_CACHE_KIB = 128 * 1024
+_CACHE_KIB = 64 * 1024
 _PAGE_BYTES = 8192
 
 
-def connect(part: str) -> sqlite3.Connection:
+def connect(part: str, cache_kib: int = _CACHE_KIB) -> sqlite3.Connection:
     """Make a file and begin to write."""
     with explain_errors(part):
         remove(part)
@@ -27,7 +27,7 @@ def connect(part: str) -> sqlite3.Connection:
         "journal_mode=OFF",
         "synchronous=OFF",
         "locking_mode=EXCLUSIVE",
-        f"cache_size=-{_CACHE_KIB}",
+        f"cache_size=-{cache_kib}",
         "threads=2",
     ):
         connection.execute(f"PRAGMA {setting}").fetchall()

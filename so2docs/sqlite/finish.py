@@ -1,4 +1,4 @@
-"""What is made of all rows at once: tags, indexes, the full-text index, and the overview."""
+"""What is made of all rows at once: tags, indexes and the overview."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import sqlite_utils
 
 from so2docs.domain import SCORE_BINS
 from so2docs.progress import bar
-from so2docs.sqlite.layout import LAYOUTS, TEXTS, index_name, listed, quoted, search_sql, table_sql
+from so2docs.sqlite.layout import LAYOUTS, index_name, listed, quoted, table_sql
 
-_TEXTS_AT_ONCE = 20_000
-_HASH_BYTES = 64 * 1024 * 1024
 _MOST_TAGS = 30
 
 Connection = sqlite3.Connection
@@ -67,36 +65,6 @@ def _named_users(tables: list[str], site: list[str]) -> list[str]:
         for column, other in LAYOUTS[table].references
         if other == "users" and table in tables
     ]
-
-
-def make_searchable(
-    connection: Connection, site_field: str | None, *, stemming: bool, progress: bool
-) -> None:
-    """Make the full-text index, in the order of its rows."""
-    row = "Id" if site_field is None else "Row"
-    connection.execute(search_sql(site_field, stemming=stemming))
-    connection.execute("INSERT INTO search(search, rank) VALUES ('hashsize', ?)", (_HASH_BYTES,))
-    # A word in a title says more than one in a body.
-    connection.execute("INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0)')")
-    total = connection.execute("SELECT count(*) FROM texts").fetchone()[0]
-    with bar("full text", total, unit=" posts", shown=progress) as shown:
-        last = -(1 << 63)
-        while True:
-            end, count = connection.execute(
-                f"SELECT max({row}), count(*) FROM "
-                f"(SELECT {row} FROM texts WHERE {row} > ? ORDER BY {row} LIMIT ?)",
-                (last, _TEXTS_AT_ONCE),
-            ).fetchone()
-            if not count:
-                break
-            connection.execute(
-                f"INSERT INTO search (rowid, {listed(TEXTS)}) SELECT {row}, {listed(TEXTS)} "
-                f"FROM texts WHERE {row} > ? AND {row} <= ? ORDER BY {row}",
-                (last, end),
-            )
-            last = end
-            shown.update(count)
-    connection.execute("INSERT INTO search(search) VALUES ('optimize')")
 
 
 def counts(connection: Connection, tables: list[str]) -> dict[str, int]:

@@ -1,0 +1,120 @@
+"""The full-text index, made by a process of its own while the rows of the tables are inserted.
+
+To find words in texts takes as long as everything else. The index is made in a file of its own, and
+its tables are then copied into the database: they are plain tables, as https://sqlite.org/fts5.html
+documents ("FTS5 Data Structures"). Each batch of texts becomes a segment of the index, and all
+segments are merged once, at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from so2docs.pipeline.workers import Workers
+from so2docs.sqlite.file import connect
+from so2docs.sqlite.layout import TEXTS, listed, search_sql
+from so2docs.sqlite.rows import Row
+
+_CACHE_KIB = 16 * 1024
+_HASH_BYTES = 16 * 1024 * 1024
+_MOST_SEGMENTS = 1_000
+"""Segments of a level before they are merged; FTS5 can have twice as many in all."""
+
+_connections: dict[str, sqlite3.Connection] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """A batch of texts.
+
+    Attributes:
+        path: File of the index.
+        site_field: Column of the site; None in a database of one site.
+        stemming: Whether English words are found in all their forms.
+        rows: Of the table `texts`; None after the last batch.
+    """
+
+    path: str
+    site_field: str | None
+    stemming: bool
+    rows: list[Row] | None
+
+
+def index_texts(
+    batches: Iterable[list[Row]],
+    folder: str,
+    site_field: str | None,
+    *,
+    stemming: bool,
+    is_apart: bool,
+) -> str:
+    """Make the full-text index of texts.
+
+    Args:
+        batches: Rows of the table `texts`, a few thousand at once.
+        folder: Where the file of the index goes.
+        site_field: Column of the site; None in a database of one site.
+        stemming: Whether English words are found in all their forms.
+        is_apart: Whether a process of its own makes the index while `batches` goes on.
+
+    Returns:
+        Name of the file, which is closed.
+    """
+    path = os.path.join(folder, "search.db")
+    tasks = (
+        _Texts(path, site_field, stemming, rows)
+        for rows in chain((rows for rows in batches if rows), [None])
+    )
+    try:
+        with Workers(1, is_apart=is_apart) as workers:
+            deque(workers.run(_index, tasks), maxlen=0)
+    finally:
+        if connection := _connections.pop(path, None):
+            connection.close()
+    return path
+
+
+def _index(texts: _Texts) -> None:
+    """Add a batch to the index, or close it."""
+    connection = _connections.get(texts.path)
+    if connection is None:
+        connection = _connections[texts.path] = connect(texts.path, _CACHE_KIB)
+        connection.execute(search_sql(texts.site_field, stemming=texts.stemming))
+        _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
+        # A word in a title says more than one in a body.
+        connection.execute(
+            "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0)')"
+        )
+    if texts.rows is not None:
+        words = len(texts.rows[0]) - len(TEXTS)  # The row's number comes first.
+        connection.executemany(
+            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?, ?, ?, ?)",
+            sorted((one[0], *one[words:]) for one in texts.rows),
+        )
+        return
+    connection.execute("INSERT INTO search(search) VALUES ('optimize')")
+    _configure(connection, automerge=4, crisismerge=16)  # The defaults.
+    connection.execute("COMMIT")
+    _connections.pop(texts.path).close()
+
+
+def _configure(connection: sqlite3.Connection, **values: int) -> None:
+    connection.executemany("INSERT INTO search(search, rank) VALUES (?, ?)", values.items())
+
+
+def copy_index(
+    connection: sqlite3.Connection, path: str, site_field: str | None, *, stemming: bool
+) -> None:
+    """Copy an index into its database."""
+    connection.execute(search_sql(site_field, stemming=stemming))
+    connection.execute("ATTACH ? AS made", (path,))
+    for table in ("data", "idx", "docsize", "config"):
+        connection.execute(f"DELETE FROM search_{table}")
+        connection.execute(f"INSERT INTO search_{table} SELECT * FROM made.search_{table}")
+    for statement in ("COMMIT", "DETACH made", "BEGIN"):
+        connection.execute(statement)
