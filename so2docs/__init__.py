@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from so2docs.metadata.verify import Verified, verify
     from so2docs.reader.collection import Collection
     from so2docs.reader.collection import open as open  # noqa: A004
+    from so2docs.reader.frames import Frame, Selection
     from so2docs.reader.reading import read
     from so2docs.recipes.recipe import Recipe
     from so2docs.report import Report, TableCounts
@@ -81,6 +82,7 @@ __all__ = [
     "DumpError",
     "DumpNotFoundError",
     "FlatTable",
+    "Frame",
     "Inspection",
     "InternalError",
     "Location",
@@ -94,6 +96,7 @@ __all__ = [
     "RecipeError",
     "Report",
     "Scores",
+    "Selection",
     "SiteResult",
     "So2docsError",
     "SpillError",
@@ -143,6 +146,7 @@ _MODULES = {
     ),
     "inspection.inspect": ("Inspection", "inspect"),
     "reader.collection": ("Collection", "open"),
+    "reader.frames": ("Frame", "Selection"),
     "reader.reading": ("read",),
     "recipes.recipe": ("Recipe",),
     "report": ("Report", "TableCounts"),

@@ -82,6 +82,7 @@ ONLY_USERS = {
         "output.formats.columns",
         "output.formats.parquet",
         "output.formats.records",
+        "reader.frames",
         "spark.jobs",
         "spark.rows",
     },

@@ -54,6 +54,7 @@ from so2docs.parse.core import choose_core
 from so2docs.pipeline.session import Session
 from so2docs.pipeline.spill_folder import has_spill, opened_spill
 from so2docs.progress import log
+from so2docs.reader.frames import Framed, in_batches
 from so2docs.report import Report
 from so2docs.store.disk import disk_errors
 
@@ -245,8 +246,10 @@ def open_dump(
         yield posts, found
 
 
-class Documents:
+class Documents(Framed):
     """An iterator over nested questions; `report` is complete when it has ended.
+
+    A frame such as `answers.to_pandas()` reads what is left of the documents.
 
     Attributes:
         made: How the documents were made; None before all have been read.
@@ -275,6 +278,9 @@ class Documents:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def _document_batches(self) -> Iterator[list[dict[str, Any]]]:
+        return in_batches(self)
 
     def close(self) -> None:
         """Stop early, and remove the spill."""

@@ -8,8 +8,9 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from contextlib import contextmanager, suppress
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -29,6 +30,7 @@ from so2docs.output.index import (
 from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
 from so2docs.progress import bar, log
+from so2docs.reader.frames import Framed, Selection, select
 from so2docs.reader.index_build import NO_ID, build
 from so2docs.reader.segments import SegmentReader, find_line, replaced_error
 
@@ -40,13 +42,15 @@ _BEFORE_AGAIN = (0, 0.05, 0.2, 0.5)
 """Seconds: an index gets its name just before its output does."""
 
 
-class Collection(Mapping[int, "Question"]):
+class Collection(Framed, Mapping[int, "Question"]):
     """The documents of an output by question id, in ascending order; `so2docs.open` makes one.
 
     Examples:
         >>> docs[11227809]["Title"]
         >>> len(docs), 4 in docs
         >>> for question in docs.values(): ...
+        >>> docs.answers.to_pandas()
+        >>> docs.where(since="2020", tags="python").questions.to_arrow()
 
     Safe to use from several threads; a copy in another process (pickle) opens the file again.
     Memory: the index, and the 32 MiB of documents that were used last.
@@ -141,6 +145,36 @@ class Collection(Mapping[int, "Question"]):
     def items(self) -> ItemsView[int, Question]:
         """The ids and the documents, streamed."""
         return _Items(self)
+
+    def where(
+        self,
+        *,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        tags: str | Iterable[str] = (),
+        all_tags: bool = False,
+    ) -> Selection:
+        """Some of the documents, which are found as they are read.
+
+        Args:
+            since: Questions created on this date (UTC) or later.
+            until: Questions created before this date.
+            tags: Questions with any of these tags.
+            all_tags: With all of them, instead.
+
+        Returns:
+            What can be iterated over, any number of times, and has the same frames.
+
+        Raises:
+            OptionError: A date or a tag is not one.
+        """
+        return select(self, since, until, tags, all_tags=all_tags)
+
+    def _document_batches(self) -> Iterator[list[dict[str, Any]]]:
+        for entry in self.entries():
+            lines = self._reader.read(entry)
+            with self._bad_lines(entry):
+                yield [orjson.loads(line) for line in lines.splitlines()]
 
     def documents(self) -> Iterator[Question]:
         """All documents, in ascending question id."""
