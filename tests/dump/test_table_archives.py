@@ -4,8 +4,10 @@ import base64
 import bz2
 import gzip
 import io
+import json
 import lzma
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -15,6 +17,7 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,8 +25,9 @@ import py7zr
 import pytest
 import zstandard
 from support.command import run
-from support.dumps import strays_of, unpacked
+from support.dumps import left_by, strays_of, unpacked
 from support.oracle_tables import FILES
+from support.places import CHECKOUT
 from support.table_sites import SITE, converted
 
 import so2docs
@@ -423,6 +427,77 @@ def test_killed_while_reading_an_archive(
     report = so2docs.convert(archive, output, jobs=1, nest="all")
     assert report.resumed
     assert [unpacked(output), unpacked(strays_of(output))] == wanted
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process that it forks")
+@pytest.mark.parametrize(
+    "place",
+    [
+        in_one_7z,
+        *(
+            pytest.param(place, marks=pytest.mark.long)
+            for place in (in_one_7z_of_lzma, in_a_7z_backwards, in_one_zip)
+        ),
+    ],
+)
+def test_killed_at_every_step_on_the_file_system(
+    place: Callable[[Path], Path], folder: Path, tmp_path: Path
+) -> None:
+    """The next run ends with the bytes of an undisturbed one, which are those of the folder."""
+    archive = place(folder)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "support.steps", archive, tmp_path / "out", "kill"),
+            json.dumps({"nest": "all"}),
+        ],
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "tests")},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20
+    output = tmp_path / "out" / "questions.jsonl.gz"
+    so2docs.convert(archive, output, jobs=1, nest="all", force=True)
+    assert [unpacked(output), unpacked(strays_of(output))] == WANTED
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize("seed", range(3))
+def test_published_archives_killed_at_any_moment(
+    seed: int, dumps: Path, unpacked_dumps: Path, tmp_path: Path
+) -> None:
+    """However often they are killed and resumed: the bytes of the folder, and nothing else left."""
+    chance = random.Random(seed)
+    for archive in sorted((dumps / "archives").glob("*.7z")):
+        plain = tmp_path / archive.stem / "plain" / "questions.jsonl.gz"
+        packed = tmp_path / archive.stem / "packed" / "questions.jsonl.gz"
+        for output in (plain, packed):
+            output.parent.mkdir(parents=True)
+        begun = time.monotonic()
+        so2docs.convert(unpacked_dumps / archive.stem, plain, jobs=2, nest="all")
+        seconds = time.monotonic() - begun
+        kills = 0
+        for _ in range(12):
+            process = subprocess.Popen([sys.executable, "-c", CONVERT, str(archive), str(packed)])
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0.1, 2 * seconds))
+            kills += process.poll() is None
+            process.kill()
+            if process.wait() == 0:
+                break
+        print(f"{archive.name}: {kills} kills survived")
+        if process.returncode:
+            so2docs.convert(archive, packed, jobs=1, nest="all")
+        left = left_by(packed)
+        index = f".{packed.name}.index"  # It says what was read: the archive, or the folder.
+        assert left.pop(index)
+        wanted = left_by(plain)
+        assert wanted.pop(index)
+        assert left == wanted
 
 
 def test_names() -> None:
