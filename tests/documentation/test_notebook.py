@@ -25,6 +25,7 @@ for cell in json.load(sys.stdin)["cells"]:
             shown = getattr(value, "_repr_html_", value.__repr__)()
             print(f"[{cell['id']}]", shown)
 print("questions in the frame:", len(names["questions"]), "plotted:", len(names["waited"]))
+print("dates are", names["answers"]["CreationDate"].dtype, "in", len(names["figure"].axes), "plots")
 names["figure"].savefig(sys.argv[1])
 """
 
@@ -49,6 +50,7 @@ def test_runs_from_top_to_bottom(tmp_path: Path) -> None:
     assert "(8, True, False)" in done.stdout
     assert "<svg" in done.stdout
     assert "questions in the frame: 8 plotted: 7" in done.stdout
+    assert "dates are datetime64[ms, UTC] in 3 plots" in done.stdout
     assert plot.stat().st_size > 5000
 
 
