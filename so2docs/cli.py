@@ -32,6 +32,7 @@ COMMANDS = {
     "patch": "Apply changes to an output.",
     "schema": "Print the JSON Schema of the documents.",
     "verify": "Check an output against its manifest.",
+    "card": "Write the card of an output, for Hugging Face and as Croissant.",
     "sqlite": "Make an SQLite database with full-text search.",
     "tables": "Write the tables of a dump as Parquet, CSV or a database.",
     "serve": "Read an output or a database in the browser.",

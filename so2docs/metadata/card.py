@@ -19,9 +19,9 @@ from typing import Any
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.metadata import croissant
 from so2docs.metadata.features import dataset_info
-from so2docs.metadata.manifest import DESCRIBED, Manifest, load, manifest_path
+from so2docs.metadata.manifest import DESCRIBED, Manifest, load, load_from_report, manifest_path
 from so2docs.options.fingerprint import Fingerprint
-from so2docs.options.table import Options
+from so2docs.options.table import OPTIONS, Options
 from so2docs.output.new_files import write_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.side_files import MANIFEST
@@ -91,10 +91,7 @@ def check_card(
         raise OptionError(
             f"{flag('card', True)} describes one split; leave {flag('split_share')} out"
         )
-    if options.form.format not in DESCRIBED:
-        raise OptionError(
-            f"{flag('card', True)} is for {', '.join(DESCRIBED)}, not for {options.form.format}"
-        )
+    _check_format(options.form.format)
     if options.recipe is not None and options.recipe.recipe.files:
         raise OptionError(
             f"{flag('card', True)} is not for recipe {options.recipe.spec}, a folder of its own"
@@ -149,6 +146,50 @@ def write(folder: str) -> None:
     outputs = _described(folder)
     write_file(os.path.join(folder, _CARD), text(outputs).encode())
     write_file(os.path.join(folder, _CROISSANT), croissant_text(outputs).encode())
+
+
+def describe_existing(
+    output: str, *, report: str | None = None, force: bool = False
+) -> tuple[str, str]:
+    """Write the card of an output that is there, and its manifest if it has none.
+
+    Args:
+        output: Name of the output, as `convert` was given it.
+        report: The report of its conversion, with a manifest; without it the manifest next to the
+            output counts, or else what the output itself says of how it was made.
+        force: Replace a `README.md` that is not a card of so2docs.
+
+    Returns:
+        The names of the card and of the `croissant.json`.
+
+    Raises:
+        OutputError: There is no such output, it does not say how it was made or was changed since,
+            or a file cannot be written.
+        OptionError: It is in a format that a card does not describe.
+    """
+    folder, own = os.path.dirname(output), manifest_path(output)
+    if report is not None:
+        manifest = load_from_report(report, output)
+    else:
+        manifest = load(own) if os.path.exists(own) else Manifest.of_existing(output)
+    _check_format(str(manifest.options.get("format")))
+    if not manifest.is_in_place(folder):
+        raise OutputError(
+            f"{output}: its files are not as its manifest says; convert the dump again with "
+            f"{flag('card', True)} and {flag('force', True)}"
+        )
+    is_by_site = manifest.counts["recipe"] in _RECIPES_BY_SITE
+    place = _folder_of_card(OutputPaths(output, None, is_by_site=is_by_site))
+    check_folder_of_card(place, force=force)
+    if not os.path.exists(own):
+        manifest.save(output)
+    write(place)
+    return os.path.join(place, _CARD), os.path.join(place, _CROISSANT)
+
+
+def _check_format(name: str) -> None:
+    if name not in DESCRIBED:
+        raise OptionError(f"{flag('card', True)} is for {', '.join(DESCRIBED)}, not for {name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +254,7 @@ def text(outputs: list[Described]) -> str:
         table.append(f"| `{output.path(output.manifest.output)}` | {rows} |")
     hashes = ["| SHA-256 | bytes | file |", "|---|---:|---|"]
     hashes += dict.fromkeys(
-        f"| `{file.sha256}` | {file.bytes:,} | `{name}` |"
+        f"| {f'`{file.sha256}`' if file.sha256 else 'not known'} | {file.bytes:,} | `{name}` |"
         for output in outputs
         for file, name in (
             *((file, file.name) for file in output.manifest.input),
@@ -277,7 +318,8 @@ def command(output: Described) -> str:
     if manifest.counts["recipe"] is not None:
         del usual["body"]  # Which the recipe may say.
     words = ["so2docs", "convert", manifest.input[0].name, output.path(manifest.output)]
-    for name, value in manifest.options.items():
+    for name in (name for name in OPTIONS if name in manifest.options):
+        value = manifest.options[name]
         if value != usual.get(name):
             words += _words(name, value, manifest)
     return shlex.join([*words, "--card"])

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,7 +20,8 @@ from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.metadata.document_schema import schema_of
 from so2docs.options.fingerprint import Fingerprint
-from so2docs.options.table import Options
+from so2docs.options.request import build_options
+from so2docs.options.table import Options, OutputForm
 from so2docs.output.existing import read_provenance
 from so2docs.output.new_files import write_file
 from so2docs.output.paths import OutputPaths
@@ -149,6 +151,40 @@ class Manifest:
             _schema(options),
         )
 
+    @classmethod
+    def of_existing(cls, output: str) -> Manifest:
+        """The manifest of one file, from what it says of how it was made; reads it once.
+
+        Raises:
+            OutputError: There is no such file, or it does not say so.
+        """
+        advice = f"give its report, or convert the dump again with {flag('card', True)}"
+        if not os.path.isfile(output):
+            raise OutputError(f"{output}: not found, or split into several files; {advice}")
+        made = read_provenance(output)
+        if made is None or "questions" not in made.counts:
+            raise OutputError(f"{output}: does not say how it was made; {advice}")
+        recorded = made.options["recipe"]
+        recipe = None if recorded is None else re.split("[ ,]", recorded)[0]
+        counts: dict[str, Any] = {
+            **dict.fromkeys(_COUNTS),
+            **made.counts,
+            "recipe": recipe,
+            "tables": {},
+        }
+        return cls(
+            FORMAT,
+            made.version,
+            made.contract,
+            made.site,
+            os.path.basename(output),
+            made.options,
+            counts,
+            [File(file.name, file.bytes, None) for file in made.input],
+            [File.of(output)],
+            _recorded_schema(made.options, recipe),
+        )
+
     def to_json(self) -> dict[str, Any]:
         """All fields by name, and the checksum of them."""
         values = asdict(self)
@@ -179,6 +215,23 @@ def _schema(options: Options) -> dict[str, Any] | None:
     try:
         return schema_of(options) if options.form.format in DESCRIBED else None
     except OptionError:  # A function of one's own, which has none.
+        return None
+
+
+_OF_SCHEMA = ("fields", "without", "nest", "attribution", "conversational")
+"""Options that decide what a document or a record has."""
+
+
+def _recorded_schema(recorded: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | None:
+    """The schema that a conversion had, from its options as they were recorded."""
+    given = {name: recorded[name] for name in _OF_SCHEMA if recorded[name]}
+    if recipe is not None:
+        given["recipe"] = recipe
+    form = OutputForm(recorded["format"], recorded["compression"])
+    field = recorded["site_field"]
+    try:
+        return _schema(build_options(given, form, field and tuple(field), core="python"))
+    except OptionError:  # A recipe of one's own that is not here.
         return None
 
 

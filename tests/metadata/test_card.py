@@ -116,6 +116,55 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
         assert question.keys() <= fields.keys()
 
 
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("q.jsonl.gz", {"nest": "comments", "without": "Answers.Body", "sample": "90%"}),
+        ("q.parquet", {"attribution": True, "site": "a.example"}),
+        ("q.json", {"recipe": "qa", "best": True, "site": "a.example"}),
+        ("a.example/train.jsonl", {"recipe": "hub"}),
+        ("q.jsonl", {"site_field": "Site", "split_files": 2}),
+    ],
+)
+def test_the_card_of_an_output_that_is_there(
+    name: str, keywords: dict[str, Any], tmp_path: Path
+) -> None:
+    """As `--card` writes it, but for the hash of the dump, which only a manifest knows."""
+    output, report = tmp_path / name, tmp_path / "report.json"
+    card, croissant = tmp_path / "README.md", tmp_path / "croissant.json"
+    so2docs.convert(SITE, output, card=True, report=report, **keywords)
+    wanted = card.read_text(), croissant.read_text()
+    card.unlink()
+    croissant.unlink()
+    done = run("card", output)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert (card.read_text(), croissant.read_text()) == wanted
+    manifest_of(output).unlink()
+    done = run("card", output, *(["--report", report] if "split_files" in keywords else []))
+    assert done.returncode == 0, done.stderr
+    assert croissant.read_text() == wanted[1]
+    hashes = re.compile(r"^\| (?:not known|`\w{64}`) \|", re.MULTILINE)
+    assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", wanted[0])
+    assert so2docs.verify(output).files == keywords.get("split_files", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("gone.jsonl", "not found, or split into several files; give its report, or convert"),
+        ("plain.jsonl", "does not say how it was made; give its report"),
+        ("bulk.ndjson", "is for jsonl, json, parquet, not for elasticsearch"),
+    ],
+)
+def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "plain.jsonl").write_text("{}\n")
+    so2docs.convert(SITE, tmp_path / "bulk.ndjson", format="elasticsearch")
+    done = run("card", tmp_path / name)
+    assert done.returncode in (1, 2)
+    assert problem in done.stderr
+    assert not (tmp_path / "README.md").exists()
+
+
 def test_somebody_elses_croissant_stays(tmp_path: Path) -> None:
     (tmp_path / "croissant.json").write_text("{}")
     with pytest.raises(so2docs.OutputError, match="exists without a card of so2docs"):
