@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from so2docs import history
 from so2docs.counts import FILTERED, NESTED
 from so2docs.options.field_choice import choice_of_nested
 from so2docs.options.field_paths import Fields
@@ -30,6 +31,9 @@ Row = tuple[int, int, int, int, bytes]
 """Kind, post id, rank, order in the dump, JSON: sorted, rows are in the order of a post's lists."""
 
 _EMPTY = len(b"{}")
+_MAKERS = {"History": history.members}
+"""By key, what makes the members of a post of its rows, where these are not copied."""
+
 _MARKERS = {
     table.name: [
         (b'"%b":' % by.encode(), b'"%b":' % key.encode()) for by, key in table.users.items()
@@ -96,6 +100,9 @@ class Nest:
         for table in self._tables:
             found = held[table.kind]
             totals[table.name] = len(found)
+            if make := _MAKERS.get(table.key):
+                members += make(table, found, self._find_user)
+                continue
             if table.kind == VOTE:
                 totals[table.name], value = _votes(tuple(found))
             else:
@@ -107,6 +114,18 @@ class Nest:
             comma = b"," if len(json) > _EMPTY else b""
             json = b"%b%b%b}" % (json[:-1], comma, b",".join(members))
         return self._chosen(json, totals, is_question=is_question)
+
+    @property
+    def made(self) -> dict[int, bytes]:
+        """By kind, the members of a post without such rows, where more is made than a list."""
+        return {
+            table.kind: b",".join(_MAKERS[table.key](table, (), None))
+            for table in self._tables
+            if table.key in _MAKERS
+        }
+
+    def _find_user(self, user_id: object) -> bytes | None:
+        return None if self._users is None else self._users[str(user_id).encode()]
 
     def _with_users(self, table: Table, rows: list[bytes]) -> list[bytes]:
         """Rows of a table with their users inside."""
@@ -124,10 +143,13 @@ class Nest:
             return json
         post = choice.of(orjson.loads(json))
         for table in self._tables:
-            value = post.get(table.key, {})
-            stay = sum(value.values()) if table.kind == VOTE else len(value)
+            total = totals[table.name]
+            if table.kind == VOTE:
+                stay = sum(post.get(table.key, {}).values())
+            else:
+                stay = total if any(part.key in post for part in table.parts) else 0
             self.counts[table.name][NESTED] += stay
-            self.counts[table.name][FILTERED] += totals[table.name] - stay
+            self.counts[table.name][FILTERED] += total - stay
         return orjson.dumps(post)
 
     def reject(

@@ -44,6 +44,7 @@ class Part:
         columns: Names that have a column, where not all of them do.
         by: The attribute of the holder by which it is found, if it is a user.
         is_optional: Whether it is left out where there is nothing to tell.
+        is_open: Whether its records may hold objects that nobody knows.
     """
 
     key: str
@@ -54,6 +55,7 @@ class Part:
     columns: tuple[str, ...] | None = None
     by: str = ""
     is_optional: bool = False
+    is_open: bool = False
 
     @property
     def is_always_there(self) -> bool:
@@ -80,7 +82,11 @@ class Table:
         users: Attributes of a row by which users are found, and the keys of those.
         sought: Attributes that a database has an index for.
         order: Attributes by which rows of a post are ordered.
+        holds: What a row holds besides.
+        entry: Attributes of what documents make of its rows, where that is not the row.
         adds: What else a post holds where the table is nested.
+        option: The option that says which file it is; by default that of its name.
+        is_in_all: Whether it is nested where all tables are asked for.
         counted: Names that are counted, in place of attributes.
         columns: Those among them that have a column in formats that need to know beforehand.
     """
@@ -98,9 +104,18 @@ class Table:
     users: Mapping[str, str] = field(default_factory=dict)
     sought: tuple[str, ...] = ()
     order: tuple[str, ...] = ("Id",)
+    holds: tuple[Part, ...] = ()
+    entry: Attributes | None = None
     adds: tuple[Part, ...] = ()
+    option: str = ""
+    is_in_all: bool = True
     counted: Attributes = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
+
+    @property
+    def file_option(self) -> str:
+        """The option that says which file it is."""
+        return self.option or self.name
 
     @property
     def stem(self) -> str:
@@ -120,13 +135,16 @@ class Table:
     @cached_property
     def documented(self) -> Attributes:
         """Attributes of a row in a document."""
+        if self.entry is not None:
+            return self.entry
         kept = self.attributes if self.shown is None else self.shown
         return {**{name: self.attributes[name] for name in kept}, **self.given}
 
     @cached_property
     def numbers(self) -> frozenset[str]:
         """Attributes that are JSON numbers."""
-        return frozenset(n for n, kind in self.documented.items() if kind == INTEGER)
+        kept = self.attributes if self.shown is None else self.shown
+        return frozenset(name for name in kept if self.attributes[name] == INTEGER)
 
     @cached_property
     def reserved(self) -> frozenset[str]:
@@ -140,7 +158,8 @@ class Table:
             return ()
         users = tuple(_user(key, by) for by, key in self.users.items())
         attributes = self.counted or self.documented
-        rows = Part(self.key, self.shape, attributes, self.name, users, self.columns)
+        held = (*self.holds, *users)
+        rows = Part(self.key, self.shape, attributes, self.name, held, self.columns)
         return rows, *self.adds
 
     @cached_property
@@ -152,8 +171,18 @@ class Table:
 _FIRST_KIND = 4
 
 
+_OF_USERS: Attributes = {
+    "Id": INTEGER,
+    "Reputation": INTEGER,
+    "CreationDate": DATE,
+    "DisplayName": TEXT,
+}
+"""Who it is, for the credit that the licence asks for, and their standing and time on the site. The
+rest is rare, long, or the site's own business."""
+
+
 def _user(key: str, by: str) -> Part:
-    return Part(key, "record", TABLES["users"].documented, "users", by=by)
+    return Part(key, "record", _OF_USERS, "users", by=by)
 
 
 TYPE_NAMES = {
@@ -220,6 +249,69 @@ VOTE_TYPES = {
 VOTE_COLUMNS = tuple(VOTE_TYPES[number] for number in range(1, 17))
 """Those that dumps are published with, for formats that need to know beforehand."""
 
+HISTORY_TYPES = {
+    1: "InitialTitle",
+    2: "InitialBody",
+    3: "InitialTags",
+    4: "EditTitle",
+    5: "EditBody",
+    6: "EditTags",
+    7: "RollbackTitle",
+    8: "RollbackBody",
+    9: "RollbackTags",
+    10: "PostClosed",
+    11: "PostReopened",
+    12: "PostDeleted",
+    13: "PostUndeleted",
+    14: "PostLocked",
+    15: "PostUnlocked",
+    16: "CommunityOwned",
+    17: "PostMigrated",
+    18: "QuestionMerged",
+    19: "QuestionProtected",
+    20: "QuestionUnprotected",
+    21: "PostDisassociated",
+    22: "QuestionUnmerged",
+    24: "SuggestedEditApplied",
+    25: "PostTweeted",
+    31: "CommentsMovedToChat",
+    33: "PostNoticeAdded",
+    34: "PostNoticeRemoved",
+    35: "PostMigratedAway",
+    36: "PostMigratedHere",
+    37: "PostMergeSource",
+    38: "PostMergeDestination",
+    50: "BumpedByCommunity",
+    52: "BecameHotNetworkQuestion",
+    53: "RemovedFromHotNetworkQuestions",
+    66: "CreatedByAskWizard",
+}
+"""Types of events: table PostHistoryTypes of the Stack Exchange Data Explorer, in short."""
+
+TITLES, BODIES, TAGS = frozenset({1, 4, 7}), frozenset({2, 5, 8}), frozenset({3, 6, 9})
+CONTENT = TITLES | BODIES | TAGS
+"""Types of events with a text of the post."""
+
+STATES = frozenset({*range(10, 23), *range(33, 39)})
+"""Types of events after which a post is in another state: closed, deleted, locked, protected,
+owned by the community, with a notice, migrated or merged; or no longer so."""
+
+CLOSE_REASONS = {
+    1: "Exact duplicate",
+    2: "Off-topic",
+    3: "Subjective and argumentative",
+    4: "Not a real question",
+    7: "Too localized",
+    10: "General reference",
+    20: "Noise or pointless",
+    101: "Duplicate",
+    102: "Off-topic",
+    103: "Needs details or clarity",
+    104: "Needs more focus",
+    105: "Opinion-based",
+}
+"""Reasons to close a question: table CloseReasonTypes of the Stack Exchange Data Explorer."""
+
 POSTS = Table(
     "posts",
     "Posts.xml",
@@ -268,6 +360,87 @@ QUESTION_ATTRIBUTES = tuple(name for name in POSTS.attributes if name not in _OF
 """Of a question."""
 ANSWER_ATTRIBUTES = tuple(name for name in POSTS.attributes if name not in _OF_QUESTIONS)
 """Of an answer."""
+
+_TEXTS: Attributes = {"Title": TEXT, "Body": TEXT, "Tags": TEXTS}
+_EDITORS = (
+    Part("Revisions", "value", {"Revisions": INTEGER}),
+    Part(
+        "Editors",
+        "list",
+        {"UserId": INTEGER, "UserDisplayName": TEXT},
+        parts=(_user("User", "UserId"),),
+    ),
+)
+_MARKDOWN = Part("BodyMarkdown", "value", {"BodyMarkdown": TEXT}, is_optional=True)
+
+
+def _history(name: str, sequence: int, texts: Attributes, adds: tuple[Part, ...]) -> Table:
+    """The history of posts, more or less of it: an entry for each revision, not for each row."""
+    return Table(
+        name,
+        "PostHistory.xml",
+        "event",
+        {
+            "Id": INTEGER,
+            "PostHistoryTypeId": INTEGER,
+            "PostId": INTEGER,
+            "RevisionGUID": TEXT,
+            "CreationDate": DATE,
+            "UserId": INTEGER,
+            "UserDisplayName": TEXT,
+            "Comment": TEXT,
+            "Text": TEXT,
+            "ContentLicense": TEXT,
+        },
+        required=("Id", "PostId", "PostHistoryTypeId"),
+        sequence=sequence,
+        key="History",
+        entry={
+            "Id": INTEGER,
+            "RevisionGUID": TEXT,
+            "CreationDate": DATE,
+            "UserId": INTEGER,
+            "UserDisplayName": TEXT,
+            "Events": TEXTS,
+            "Comment": TEXT,
+            "Text": TEXT,
+            **texts,
+            "CloseReason": TEXT,
+            "CloseReasonId": INTEGER,
+            "OriginalQuestionIds": INTEGERS,
+            "ProposedBy": INTEGER,
+            "ApprovedBy": INTEGERS,
+            "RollbackTo": TEXT,
+            "Url": TEXT,
+            "ContentLicense": TEXT,
+        },
+        holds=(
+            Part(
+                "Voters",
+                "list",
+                {"Id": INTEGER, "DisplayName": TEXT},
+                name,
+                is_optional=True,
+                is_open=True,
+            ),
+        ),
+        users={"UserId": "User"},
+        sought=("CreationDate", "UserId"),
+        order=("CreationDate", "Id"),
+        adds=(
+            Part(
+                "Closed",
+                "record",
+                {"Reason": TEXT, "Date": DATE, "OriginalQuestionIds": INTEGERS},
+                name,
+                is_optional=True,
+            ),
+            *(replace(part, table=name) for part in adds),
+        ),
+        option="history",
+        is_in_all=False,
+    )
+
 
 _NESTED = (
     Table(
@@ -326,15 +499,15 @@ _NESTED = (
         counted=dict.fromkeys(VOTE_TYPES.values(), INTEGER),
         columns=VOTE_COLUMNS,
     ),
+    _history("closings", 5, {}, ()),
+    _history("history", 6, {}, _EDITORS),
+    _history("history-text", 7, _TEXTS, (*_EDITORS, _MARKDOWN)),
     Table(
         "users",
         "Users.xml",
         "user",
         {
-            "Id": INTEGER,
-            "Reputation": INTEGER,
-            "CreationDate": DATE,
-            "DisplayName": TEXT,
+            **_OF_USERS,
             "EmailHash": TEXT,
             "LastAccessDate": DATE,
             "WebsiteUrl": TEXT,
@@ -349,9 +522,7 @@ _NESTED = (
         },
         required=("Id",),
         sequence=4,
-        # Who it is, for the credit that the licence asks for, and their standing and time on the
-        # site. The rest is rare, long, or the site's own business.
-        shown=("Id", "Reputation", "CreationDate", "DisplayName"),
+        shown=tuple(_OF_USERS),
     ),
 )
 
@@ -362,24 +533,7 @@ DUMP = {
     table.name: table
     for table in (
         POSTS,
-        *_NESTED,
-        Table(
-            "history",
-            "PostHistory.xml",
-            "event",
-            {
-                "Id": INTEGER,
-                "PostHistoryTypeId": INTEGER,
-                "PostId": INTEGER,
-                "RevisionGUID": TEXT,
-                "CreationDate": DATE,
-                "UserId": INTEGER,
-                "UserDisplayName": TEXT,
-                "Comment": TEXT,
-                "Text": TEXT,
-                "ContentLicense": TEXT,
-            },
-        ),
+        *(table for table in _NESTED if table.name == table.file_option),
         Table(
             "tags",
             "Tags.xml",

@@ -62,6 +62,55 @@ class Link(TypedDict):
     LinkType: str
 
 
+class Voter(TypedDict):
+    """Who voted to close a question, for example."""
+
+    Id: NotRequired[int]
+    DisplayName: NotRequired[str]
+
+
+class Revision(TypedDict):
+    """What one user did at once."""
+
+    Id: int
+    RevisionGUID: NotRequired[str]
+    CreationDate: str
+    UserId: NotRequired[int]
+    UserDisplayName: NotRequired[str]
+    Events: list[str]
+    Comment: NotRequired[str]
+    Text: NotRequired[str]
+    Title: NotRequired[str]
+    Body: NotRequired[str]
+    Tags: NotRequired[list[str]]
+    CloseReason: NotRequired[str]
+    CloseReasonId: NotRequired[int]
+    OriginalQuestionIds: NotRequired[list[int]]
+    ProposedBy: NotRequired[int]
+    ApprovedBy: NotRequired[list[int]]
+    RollbackTo: NotRequired[str]
+    Url: NotRequired[str]
+    ContentLicense: NotRequired[str]
+    Voters: NotRequired[list[Voter]]
+    User: NotRequired[User]
+
+
+class Closing(TypedDict):
+    """Why a post is closed."""
+
+    Reason: NotRequired[str]
+    Date: str
+    OriginalQuestionIds: NotRequired[list[int]]
+
+
+class Editor(TypedDict):
+    """Who edited a post."""
+
+    UserId: NotRequired[int]
+    UserDisplayName: NotRequired[str]
+    User: NotRequired[User]
+
+
 class Answer(TypedDict):
     """An answer."""
 
@@ -83,6 +132,11 @@ class Answer(TypedDict):
     Comments: list[Comment]
     Links: list[Link]
     Votes: dict[str, int]
+    History: NotRequired[list[Revision]]
+    Closed: NotRequired[Closing]
+    Revisions: NotRequired[int]
+    Editors: NotRequired[list[Editor]]
+    BodyMarkdown: NotRequired[str]
     Owner: NotRequired[User]
     LastEditor: NotRequired[User]
     Url: NotRequired[str]
@@ -115,6 +169,11 @@ class Question(TypedDict):
     Comments: list[Comment]
     Links: list[Link]
     Votes: dict[str, int]
+    History: NotRequired[list[Revision]]
+    Closed: NotRequired[Closing]
+    Revisions: NotRequired[int]
+    Editors: NotRequired[list[Editor]]
+    BodyMarkdown: NotRequired[str]
     Owner: NotRequired[User]
     LastEditor: NotRequired[User]
     Url: NotRequired[str]

@@ -158,7 +158,7 @@ def find_tables(
     """
     found: dict[str, TableFile] = {}
     for name in nest:
-        given = tables.get(name)
+        given = tables.get(TABLES[name].file_option)
         path = _locate(source, TABLES[name], catalog) if given is None else os.fspath(given)
         if os.path.isdir(path):
             path = file_in_folder(path, TABLES[name])
@@ -253,7 +253,7 @@ def _beside(table: Table, folder: str, prefixes: list[str]) -> str | None:
             raise ArchiveError(
                 folder,
                 f"holds several files of the {table.name}: {join_names(found)}",
-                advice=f"choose one with {flag(table.name, 'FILE')}",
+                advice=f"choose one with {flag(table.file_option, 'FILE')}",
             )
     return None
 
@@ -262,7 +262,9 @@ def _missing(
     table: Table, path: str, problem: str, members: Iterable[str] | None = None
 ) -> DumpError:
     problem = f"{problem}, and the {table.name} to nest are in it" if members is None else problem
-    advice = f"say where it is with {flag(table.name, 'FILE')}, or leave the {table.name} out"
+    advice = (
+        f"say where it is with {flag(table.file_option, 'FILE')}, or leave the {table.name} out"
+    )
     if members is None:
         return DumpError(path, problem, advice=advice)
     return ArchiveError(path, f"{problem}; it holds {join_names(members)}", advice=advice)

@@ -109,6 +109,8 @@ def _part(options: Options, part: Part) -> Schema:
         known = dict.fromkeys(part.attributes, INTEGER)
         return {"type": "object", "properties": known, "additionalProperties": INTEGER}
     record = _row(options, part.attributes)
+    if part.is_open:
+        record["additionalProperties"] = True
     record["properties"] |= {held.key: _part(options, held) for held in part.parts}
     if part.by and options.is_attributed:
         record["properties"]["Url"] = TEXT

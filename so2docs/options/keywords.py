@@ -132,6 +132,7 @@ class IteratorKeywords(DocumentKeywords, total=False):
         comments: Nest the rows of this Comments.xml.
         links: Nest the rows of this PostLinks.xml.
         votes: Nest the rows of this Votes.xml.
+        history: Nest the rows of this PostHistory.xml.
         users: Nest the rows of this Users.xml.
         site: The site, such as beer.stackexchange.com, for addresses and site_field. If None, that
             of the archive or folder.
@@ -149,6 +150,7 @@ class IteratorKeywords(DocumentKeywords, total=False):
     comments: str | os.PathLike[str] | None
     links: str | os.PathLike[str] | None
     votes: str | os.PathLike[str] | None
+    history: str | os.PathLike[str] | None
     users: str | os.PathLike[str] | None
     site: str | None
     site_field: str | None

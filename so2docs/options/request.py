@@ -100,7 +100,8 @@ def _values(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def table_files(given: Mapping[str, Any]) -> Tables:
     """Files of tables that keywords name."""
-    return {name: OPTIONS[name].read(given[name]) for name in TABLES if given.get(name) is not None}
+    names = dict.fromkeys(table.file_option for table in TABLES.values())
+    return {name: OPTIONS[name].read(given[name]) for name in names if given.get(name) is not None}
 
 
 def find_recipe(given: Mapping[str, Any]) -> RecipeChoice | None:
@@ -126,10 +127,19 @@ def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
     Raises:
         OptionError: There is no such table.
     """
-    wanted = {*nest, *tables}
+    wanted = set(nest)
+    options = {TABLES[name].file_option for name in wanted & TABLES.keys()}
+    wanted |= tables.keys() - options
     for name in sorted(wanted - {*TABLES, ALL_TABLES}):
         raise OptionError(
             f"{flag('nest')} is {name!r}; it must be some of: {', '.join(TABLES)}, all"
             + did_you_mean(name, TABLES)
         )
-    return tuple(name for name in TABLES if name in wanted or ALL_TABLES in wanted)
+    chosen = [
+        table
+        for name, table in TABLES.items()
+        if name in wanted or (ALL_TABLES in wanted and table.is_in_all)
+    ]
+    # Of tables that fill the same key, the last one tells most.
+    by_key = {table.key or table.name: table.name for table in chosen}
+    return tuple(table.name for table in chosen if table.name in by_key.values())

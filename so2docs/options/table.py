@@ -697,7 +697,7 @@ def _table_option(name: str) -> Option:
 OPTIONS: dict[str, Option] = {
     entry.name: entry
     for entry in (
-        *map(_table_option, TABLES),
+        *map(_table_option, dict.fromkeys(table.file_option for table in TABLES.values())),
         *entries(Filters),
         *entries(Options),
         *entries(OutputForm),

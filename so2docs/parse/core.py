@@ -36,7 +36,7 @@ VARIABLE = "SO2DOCS_CORE"
 _USERS = 4
 """What the compiled core calls users, which have no kind."""
 
-_KNOWN = frozenset({"comments", "links", "votes"})
+_KNOWN = frozenset({"comments", "links", "votes", "closings", "history", "history-text"})
 """Tables of which it knows the attributes."""
 
 

@@ -22,13 +22,18 @@ import orjson
 
 from so2docs.parse.keys import BUCKET_BITS, KEY
 from so2docs.parse.posts import Posts, Projection, new_bucket, number, stray_line
-from so2docs.schema import LINK, LINK_TYPES, TABLES, VOTE, Table
+from so2docs.schema import CONTENT, LINK_TYPES, STATES, TABLES, VOTE, Table
 
 Row = dict[str, Any]
 FindQuestions = Callable[[Iterable[int]], dict[int, int]]
 """Question ids of those of some post ids that are in the dump."""
 
-_WORDS = {"Id": "id", "PostId": "post_id", "VoteTypeId": "vote_type_id"}
+_WORDS = {
+    "Id": "id",
+    "PostId": "post_id",
+    "VoteTypeId": "vote_type_id",
+    "PostHistoryTypeId": "post_history_type_id",
+}
 _COUNT_BITS = 32
 _INT32 = 1 << 31
 
@@ -92,7 +97,7 @@ def add_rows(
     questions: FindQuestions,
     projection: Projection | None = None,
 ) -> None:
-    """Turn rows of comments or links into records.
+    """Turn rows of a table, all but votes, into records.
 
     Args:
         found: Where they go.
@@ -104,19 +109,45 @@ def add_rows(
     usable: list[Row] = reject(found, table, rows)
     places = questions({row["PostId"] for row in usable})
     buckets, pack, dumps, kind = found.buckets, KEY.pack, orjson.dumps, table.kind
+    prepare = _PREPARE.get(table.name)
     for row in usable:
         post_id: int = row["PostId"]
         rank: int = row["Id"]
         question_id = places.get(post_id, post_id)
-        if kind == LINK and "LinkTypeId" in row:
-            link_type = row["LinkTypeId"]
-            row["LinkType"] = LINK_TYPES.get(link_type, str(link_type))
+        if prepare is not None and not prepare(row):
+            found.filtered += 1
+            continue
         json = dumps(row if projection is None else projection(row))
         bucket = buckets.get(question_id >> BUCKET_BITS)
         if bucket is None:
             bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()
         bucket.keys.extend(pack(question_id, post_id, rank, len(json) << 4 | kind))
         bucket.json.extend(json)
+
+
+def _name_link_type(row: Row) -> bool:
+    if "LinkTypeId" in row:
+        link_type = row["LinkTypeId"]
+        row["LinkType"] = LINK_TYPES.get(link_type, str(link_type))
+    return True
+
+
+def _is_of_state(row: Row) -> bool:
+    return row["PostHistoryTypeId"] in STATES
+
+
+def _leave_text_out(row: Row) -> bool:
+    if row["PostHistoryTypeId"] in CONTENT:
+        row.pop("Text", None)
+    return True
+
+
+_PREPARE: dict[str, Callable[[Row], bool]] = {
+    "links": _name_link_type,
+    "closings": _is_of_state,
+    "history": _leave_text_out,
+}
+"""By table, what happens to a typed row before it is JSON, and whether it was asked for."""
 
 
 def add_votes(found: Posts, rows: list[Row], questions: FindQuestions) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from so2docs.options.table import Options
 from so2docs.parse import core, posts, table_rows
 from so2docs.parse.core import Added
+from so2docs.parse.keys import KEY
 from so2docs.parse.posts import Posts
 from so2docs.parse.projection import make_projection, projection_of_table
 from so2docs.parse.row_filter import RowFilter, ids_to_drop
@@ -133,7 +134,7 @@ class _UserFiling(RowSink):
 
 
 class _RowFiling(RowSink):
-    """Comments, links or votes.
+    """Rows that are nested in posts.
 
     The questions of those that the compiled core read are looked up for many slices at once: in
     order, each block of the map is read once for all of them.
@@ -178,6 +179,8 @@ class _RowFiling(RowSink):
         if done is None:
             return None
         added, keys, json = done
+        if not self._counts:  # A record each, but for rows that were not asked for.
+            self.found.filtered += added.rows - len(keys) // KEY.size
         self._read.append((keys, json))
         return added
 

@@ -94,6 +94,7 @@ class JoinedRecords:
             nesting.with_answers,
             nesting.by_votes,
             kinds=[kind for kind, table in OF_KIND.items() if table.name in nested],
+            made={} if nesting.nest is None else nesting.nest.made,
             repeated=array("q", sorted(nesting.first_question_of)),
             user_ids=user_ids,
             users=users,

@@ -10,6 +10,7 @@ import orjson
 
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
+    POST_PARTS,
     QUESTION_ATTRIBUTES,
     USER_ATTRIBUTES,
     VOTE_TYPES,
@@ -30,6 +31,9 @@ _ATTRIBUTES = {
     },
 }
 _LISTS = {"questions": ("Tags",)} | {t.key.lower(): t.lists for t in NESTED.values()}
+_KEYS = tuple(dict.fromkeys(part.key for part in POST_PARTS))
+_ADDED = frozenset(part.key for table in NESTED.values() for part in table.adds)
+"""What a post holds of the tables besides their rows."""
 _NUMBER_OF_VOTE = {name: number for number, name in VOTE_TYPES.items()}
 _MOST_VALUES = 500
 
@@ -114,6 +118,10 @@ class RebuiltDocuments:
                 else:
                     post[key] = [self._nested(row, path + key, table, users) for row in of_post]
             self._name_users(post, path, OWNERS, users)
+            if not _ADDED.isdisjoint(post):  # They come from `Other`.
+                for key in _KEYS:
+                    if key in post:
+                        post[key] = post.pop(key)
 
     def _nested(
         self, row: Document, path: str, table: Table, users: dict[int, Document]

@@ -18,7 +18,13 @@ from xml.parsers import expat
 AnswersBy = Literal["id", "votes"]
 Row = dict[str, Any]
 
-RESERVED = {"Answers", "Comments", "LastEditor", "Links", "Owner", "Votes"}
+RESERVED = {"Answers", "Comments", "LastEditor", "Links", "Owner", "Votes"} | {
+    "History",
+    "Closed",
+    "Revisions",
+    "Editors",
+    "BodyMarkdown",
+}
 NUMBERS = {
     "Id",
     "PostTypeId",

@@ -210,6 +210,8 @@ def is_taken_of(table: str, data: bytes) -> bool:
     if done is None:
         return False
     added, keys, json = done
+    if table != "votes":
+        compiled.filtered = added.rows - len(keys) // KEY.size
     core.file_records([(keys, json)], compiled, replace_questions)
     count, last_id = 0, None
     for part in rows.parse(data):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
@@ -13,6 +13,7 @@ from so2docs.schema import (
     TABLES,
     Attributes,
     Part,
+    paths,
 )
 
 _TYPES = {
@@ -23,9 +24,23 @@ _TYPES = {
     "texts": "list[str]",
     "integers": "list[int]",
 }
-_CLASSES = {"Comments": "Comment", "Links": "Link", "User": "User"} | dict.fromkeys(
-    POSTS.users.values(), "User"
-)
+_CLASSES = {
+    "Comments": "Comment",
+    "Links": "Link",
+    "User": "User",
+    "History": "Revision",
+    "Voters": "Voter",
+    "Closed": "Closing",
+    "Editors": "Editor",
+} | dict.fromkeys(POSTS.users.values(), "User")
+_ABOUT = {
+    "Comment": "A comment of a post.",
+    "Link": "A link from a post to a question.",
+    "Voter": "Who voted to close a question, for example.",
+    "Revision": "What one user did at once.",
+    "Closing": "Why a post is closed.",
+    "Editor": "Who edited a post.",
+}
 _EVERYWHERE = {
     "Question": {"Id", "PostTypeId", "CreationDate", "Score", "Body", "Title", "Tags"},
     "Answer": {"Id", "PostTypeId", "ParentId", "CreationDate", "Score", "Body"},
@@ -33,6 +48,10 @@ _EVERYWHERE = {
     "Link": {"Id", "CreationDate", "PostId", "RelatedPostId", "LinkTypeId", "LinkType"},
     "User": {"Id", "Reputation", "CreationDate", "DisplayName"},
     "Author": {"DisplayName"},
+    "Revision": {"Id", "CreationDate", "Events"},
+    "Closing": {"Date"},
+    "Voter": set[str](),
+    "Editor": set[str](),
 }
 """What every row of every published dump has."""
 
@@ -45,11 +64,11 @@ Member = tuple[str, str, bool]
 
 def text() -> str:
     """All classes."""
-    by_key = {part.key: part for part in POST_PARTS}
-    comment, link = by_key["Comments"], by_key["Links"]
-    answer = [*_attributes("Answer", _of_posts(ANSWER_ATTRIBUTES)), *_parts(POST_PARTS), _URL]
+    by_key = {part.key: part for _, part in paths()}
+    held = list({part.key: part for part in POST_PARTS}.values())
+    answer = [*_attributes("Answer", _of_posts(ANSWER_ATTRIBUTES)), *_parts(held), _URL]
     question = _attributes("Question", _of_posts(QUESTION_ATTRIBUTES))
-    question += [*_parts(POST_PARTS), _URL]
+    question += [*_parts(held), _URL]
     question += [("Licenses", "list[str]", False), ("Authors", "list[Author]", False)]
     return "\n\n\n".join(
         [
@@ -63,16 +82,7 @@ def text() -> str:
                 "An author of a question, its answers and comments.",
                 [("DisplayName", "str", True), _URL],
             ),
-            _class(
-                "Comment",
-                "A comment of a post.",
-                [*_attributes("Comment", comment.attributes), *_parts(comment.parts)],
-            ),
-            _class(
-                "Link",
-                "A link from a post to a question.",
-                _attributes("Link", link.attributes),
-            ),
+            *(_of_part(name, by_key) for name in _ABOUT),
             _class("Answer", "An answer.", answer),
             _class(
                 "Question",
@@ -81,6 +91,12 @@ def text() -> str:
             ),
         ]
     )
+
+
+def _of_part(name: str, by_key: Mapping[str, Part]) -> str:
+    """The class of the records of a part."""
+    [part] = [by_key[key] for key, of_key in _CLASSES.items() if of_key == name]
+    return _class(name, _ABOUT[name], [*_attributes(name, part.attributes), *_parts(part.parts)])
 
 
 _URL: Member = ("Url", "str", False)

@@ -37,6 +37,7 @@ typedef enum {
     POST_ID,
     LINK_TYPE_ID,
     VOTE_TYPE_ID,
+    EVENT_TYPE_ID,
     OTHER_NUMBER,
     TAGS,
     RESERVED,
@@ -117,10 +118,34 @@ static inline Meaning meaning_in_table(Name name, Kind table)
                : IS_ALL(name, "LinkType")    ? RESERVED
                                              : TEXT;
     }
-    if (IS_ALL(name, "Score") || IS_ALL(name, "UserId")) {
+    if (table >= CLOSINGS && IS_ALL(name, "PostHistoryTypeId")) {
+        return EVENT_TYPE_ID;
+    }
+    if ((table == COMMENT && IS_ALL(name, "Score")) || IS_ALL(name, "UserId")) {
         return OTHER_NUMBER;
     }
     return IS_ALL(name, "User") ? RESERVED : TEXT;
+}
+
+/* `schema.CONTENT`: types of events with a text of the post. */
+static inline int is_content(int64_t type)
+{
+    return type >= 1 && type <= 9;
+}
+
+/* `schema.STATES`: types of events after which a post is in another state. */
+static inline int is_of_state(int64_t type)
+{
+    return (type >= 10 && type <= 22) || (type >= 33 && type <= 38);
+}
+
+/* What the text of an event is, where texts of posts were not asked for. The type comes first. */
+static inline Meaning meaning_of_text(const Row *row)
+{
+    if (!(row->has & 1u << EVENT_TYPE_ID)) {
+        return RESERVED;
+    }
+    return is_content(row->numbers[EVENT_TYPE_ID]) ? LEFT_OUT : TEXT;
 }
 
 int reserve_name(Posts *posts, const char *bytes, size_t size)
@@ -174,6 +199,9 @@ static Status put_attribute(Reader *in, Row *row, Posts *posts)
     TRY(add_name(row, name));
     Meaning meaning = posts->table == POSTS ? meaning_in_posts(name)
                                             : meaning_in_table(name, posts->table);
+    if (posts->table == HISTORY && IS_ALL(name, "Text")) {
+        meaning = meaning_of_text(row);
+    }
     row->has |= 1u << meaning;
     if (meaning == LEFT_OUT) {
         posts->tags.size = 0;
@@ -266,11 +294,16 @@ static Status add_record(const Row *row, size_t start, Posts *posts)
     unsigned required = 1u << ID;
     required |= posts->table == USERS ? 0 : 1u << POST_ID;
     required |= posts->table == VOTE ? 1u << VOTE_TYPE_ID : 0;
+    required |= posts->table >= CLOSINGS ? 1u << EVENT_TYPE_ID : 0;
     if ((row->has & required) != required) {
         return FALLBACK;
     }
     posts->rows++;
     posts->last_id = row->numbers[ID];
+    if (posts->table == CLOSINGS && !is_of_state(row->numbers[EVENT_TYPE_ID])) {
+        posts->json.size = start;
+        return OK;
+    }
     int64_t post_id = row->numbers[posts->table == USERS ? ID : POST_ID], rank = row->numbers[ID];
     if (posts->table == VOTE) {
         posts->json.size = start;

@@ -217,8 +217,8 @@ static PyObject *read_table(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "Si:read_table", &data, &table)) {
         return NULL;
     }
-    if (table < USERS || table > VOTE) {
-        return PyErr_Format(PyExc_ValueError, "table is %d; it must be 4 to 7", table);
+    if (table < USERS || (table > VOTE && table < CLOSINGS) || table > HISTORY_TEXT) {
+        return PyErr_Format(PyExc_ValueError, "table is %d; it must be 4 to 7 or 9 to 11", table);
     }
     posts.table = (Kind)table;
     char *bytes;

@@ -35,7 +35,10 @@ typedef enum {
     USERS = 4,
     COMMENT = 5,
     LINK = 6,
-    VOTE = 7
+    VOTE = 7,
+    CLOSINGS = 9, /* The history of posts, as much of it as was asked for. */
+    HISTORY = 10,
+    HISTORY_TEXT = 11
 } Kind;
 
 /* The integer at `bytes` in a key, which is little-endian on every machine. */

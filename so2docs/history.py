@@ -1,0 +1,205 @@
+"""The history of a post: rows of `PostHistory.xml` -> members of its JSON object. Pure.
+
+An entry is what one user did at once: the rows of a post with one `RevisionGUID`. Ids are not in
+the order of time after a migration, so rows are ordered by date, then by `Id`. An entry has an
+attribute from the first of its rows with that attribute, in the order of their ids; a text of the
+post, which several rows of one type may have after a merge, from the last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import orjson
+
+from so2docs.parse.posts import tags
+from so2docs.schema import (
+    BODIES,
+    CLOSE_REASONS,
+    CONTENT,
+    HISTORY_TYPES,
+    TABLES,
+    TAGS,
+    TITLES,
+    Table,
+)
+
+Row = dict[str, Any]
+FindUser = Callable[[Any], bytes | None]
+"""The JSON of the user with an id; None if nobody has it."""
+
+_CLOSED, _REOPENED, _SUGGESTED = 10, 11, 24
+_ROLLBACKS = frozenset({7, 8, 9})
+_WITH_URL = frozenset({25, 35, 36, 37, 38})
+_EDITS = CONTENT - {1, 2, 3}
+_ROLLBACK = re.compile(r"Rollback to \[([0-9A-Fa-f-]+)\]")
+_PROPOSED = re.compile(
+    r"Proposed by (-?\d{1,18}) approved by (-?\d{1,18}(?:, -?\d{1,18})*) edit id of \d+"
+)
+_URL = re.compile(r"(?:(?:from|to) )?(https?://\S+)")
+
+_OF_ROW = frozenset({"Id", "PostId", "PostHistoryTypeId", "CreationDate", "Comment", "Text"})
+"""Attributes of a row that an entry has in another form, or not."""
+_ORDER = (*TABLES["history-text"].documented, "Voters")
+
+
+class _Revision(NamedTuple):
+    """An entry, and the types of its events."""
+
+    entry: Row
+    types: frozenset[int]
+
+    @property
+    def time(self) -> tuple[str, int]:
+        return _time(self.entry)
+
+
+def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) -> list[bytes]:
+    """The members of a post.
+
+    Args:
+        table: How much of the history is told.
+        jsons: The rows of the post.
+        find_user: Where users are looked up, if they are nested.
+    """
+    rows = sorted(map(orjson.loads, jsons), key=_time)
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.get("RevisionGUID", row["Id"]), []).append(row)
+    revisions = sorted(map(_revision, groups.values()), key=lambda revision: revision.time)
+    found: dict[str, Any] = {table.key: [revision.entry for revision in revisions]}
+    if (closed := _closed(rows)) is not None:
+        found["Closed"] = closed
+    if table.name != "closings":
+        found["Revisions"] = sum(not CONTENT.isdisjoint(types) for _, types in revisions)
+        found["Editors"] = _editors(revisions)
+    if table.name == "history-text" and (body := _newest_body(rows)) is not None:
+        found["BodyMarkdown"] = body
+    if find_user is not None:
+        for holder in (*found[table.key], *found.get("Editors", ())):
+            user = find_user(holder["UserId"]) if "UserId" in holder else None
+            if user is not None:
+                holder["User"] = orjson.Fragment(user)
+    return [orjson.dumps({key: value})[1:-1] for key, value in found.items()]
+
+
+def _time(row: Row) -> tuple[str, int]:
+    date = row.get("CreationDate", "")
+    # An object as MongoDB has it.
+    return date["$date"] if isinstance(date, dict) else date, row["Id"]
+
+
+def _revision(rows: list[Row]) -> _Revision:
+    """The entry of the rows of one revision, which are in the order of time."""
+    by_id = sorted(rows, key=lambda row: int(row["Id"]))
+    types = frozenset(row["PostHistoryTypeId"] for row in rows)
+    told: Row = {}
+    for row in by_id:
+        for name, value in _told(row).items():
+            told.setdefault(name, value)
+    for row in by_id:
+        told |= _text_of_post(row)
+    told["Id"] = by_id[0]["Id"]
+    told["Events"] = [HISTORY_TYPES.get(kind, str(kind)) for kind in sorted(types)]
+    dated = [row for row in rows if "CreationDate" in row]
+    if dated:
+        told["CreationDate"] = dated[0]["CreationDate"]
+    return _Revision({name: told.pop(name) for name in _ORDER if name in told} | told, types)
+
+
+def _told(row: Row) -> Row:
+    """What a row says of its revision."""
+    told = {name: value for name, value in row.items() if name not in _OF_ROW}
+    kind: int = row["PostHistoryTypeId"]
+    if "Comment" in row:
+        told |= _comment(kind, row["Comment"])
+    if "Text" in row and kind not in CONTENT:
+        told |= _voters(row["Text"])
+    return told
+
+
+def _comment(kind: int, comment: str) -> Row:
+    """What the comment of an event says, by the type of the event."""
+    if kind == _CLOSED and comment.isascii() and comment.isdecimal() and len(comment) < 10:
+        reason = int(comment)
+        return {"CloseReason": CLOSE_REASONS.get(reason, comment), "CloseReasonId": reason}
+    if kind in _ROLLBACKS and (match := _ROLLBACK.fullmatch(comment)):
+        return {"RollbackTo": match[1]}
+    if kind == _SUGGESTED and (match := _PROPOSED.fullmatch(comment)):
+        approved = [int(number) for number in match[2].split(", ")]
+        return {"ProposedBy": int(match[1]), "ApprovedBy": approved}
+    if kind in _WITH_URL and (match := _URL.fullmatch(comment)):
+        return {"Url": match[1]}
+    return {"Comment": comment}
+
+
+def _voters(text: str) -> Row:
+    """Who voted, and which questions had been asked before; any other text as it is."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {"Text": text}
+    known = {"Voters": _are_users, "OriginalQuestionIds": _are_ids}
+    if not isinstance(found, dict) or not all(
+        name in known and known[name](value) for name, value in found.items()
+    ):
+        return {"Text": text}
+    return found
+
+
+def _are_users(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(user, dict)
+        and type(user.get("Id", 0)) is int
+        and isinstance(user.get("DisplayName", ""), str)
+        for user in value
+    )
+
+
+def _are_ids(value: Any) -> bool:
+    return isinstance(value, list) and all(type(one) is int for one in value)
+
+
+def _text_of_post(row: Row) -> Row:
+    kind, text = row["PostHistoryTypeId"], row.get("Text")
+    if text is None or kind not in CONTENT:
+        return {}
+    if kind in TITLES:
+        return {"Title": text}
+    return {"Tags": tags(text)} if kind in TAGS else {"Body": text}
+
+
+def _closed(rows: Iterable[Row]) -> Row | None:
+    """Why a post is closed; None if it is not."""
+    last: Row | None = None
+    for row in rows:
+        if row["PostHistoryTypeId"] in (_CLOSED, _REOPENED):
+            last = row
+    if last is None or last["PostHistoryTypeId"] == _REOPENED:
+        return None
+    told = _told(last)
+    closed = {
+        "Reason": told.get("CloseReason"),
+        "Date": last.get("CreationDate"),
+        "OriginalQuestionIds": told.get("OriginalQuestionIds"),
+    }
+    return {name: value for name, value in closed.items() if value is not None}
+
+
+def _editors(revisions: Iterable[_Revision]) -> list[Row]:
+    """Who edited a post or rolled an edit back, each once, in the order of the first time."""
+    found: dict[Any, Row] = {}
+    for entry, types in revisions:
+        if _EDITS.isdisjoint(types):
+            continue
+        named: Row = {name: entry[name] for name in ("UserId", "UserDisplayName") if name in entry}
+        if named:
+            found.setdefault(named.get("UserId", named.get("UserDisplayName")), named)
+    return list(found.values())
+
+
+def _newest_body(rows: Iterable[Row]) -> str | None:
+    bodies = [row["Text"] for row in rows if row["PostHistoryTypeId"] in BODIES and "Text" in row]
+    return bodies[-1] if bodies else None

@@ -1,0 +1,330 @@
+"""The history of posts: an odd site with every kind of event, and published dumps."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from support import oracle_history
+from support.command import run
+from support.dumps import answer, question, row, unpacked, write_dump
+from support.places import DUMPS, NO_DUMPS, is_small
+
+import so2docs
+from so2docs.options.choices import Core
+
+LEVELS = ("closings", "history", "history-text")
+ADA = {"Id": 5, "Reputation": 7, "DisplayName": "Ada"}
+NEW, DAY = "2020-01-{:02}T00:00:00.000", 1
+
+
+def event(number: int, kind: int, post_id: int, guid: str, day: int, **more: Any) -> bytes:
+    """A row of PostHistory.xml."""
+    first = {"Id": number, "PostHistoryTypeId": kind, "PostId": post_id, "RevisionGUID": guid}
+    return row(**first, CreationDate=NEW.format(day), **more)
+
+
+def voters(*names: str, **more: Any) -> str:
+    binding = [{"Id": -1, "BindingReason": {"GoldTagBadge": "beer"}}]
+    found = [{"Id": 3, "DisplayName": name} for name in names]
+    return json.dumps(more | {"Voters": found + (binding if "OriginalQuestionIds" in more else [])})
+
+
+EVENTS = [
+    # Written after a migration: the first edit has a higher id than what came later.
+    event(10, 5, 1, "e", 4, UserId=5, Text="new *body*", Comment="better", ContentLicense="4.0"),
+    event(11, 4, 1, "e", 4, UserId=5, Text="New title"),
+    event(21, 1, 1, "a", 1, UserId=9, Text="Title"),
+    event(20, 2, 1, "a", 1, UserId=9, Text="body", ContentLicense="3.0"),
+    event(22, 3, 1, "a", 1, UserId=9, Text="<a><b>"),
+    event(30, 6, 1, "s", 5, UserId=6, Text="<a>"),
+    event(31, 24, 1, "s", 5, Comment="Proposed by 6 approved by 5, -1 edit id of 77"),
+    event(32, 7, 1, "r", 6, UserId=5, Text="Title", Comment="Rollback to [0a-B]"),
+    event(33, 8, 1, "r", 6, UserId=5, Text="body", Comment="Rollback to the past"),
+    event(40, 10, 1, "c", 7, UserId=3, Comment="101", Text=voters("x", OriginalQuestionIds=[2, 4])),
+    event(41, 11, 1, "o", 8, UserId=3, Text=voters("y")),
+    event(42, 10, 1, "d", 9, UserId=3, Comment="105", Text=voters("z")),
+    event(50, 25, 1, "t", 2, Comment="http://example.org/1"),
+    event(51, 36, 1, "m", 3, UserId=-1, Comment="from http://example.org/2"),
+    event(52, 33, 1, "n", 9, UserId=3, Comment="2"),
+    event(53, 99, 1, "u", 9, UserDisplayName="gone", Text="words", Comment="?"),
+    event(54, 14, 1, "l", 9, UserId=3, Text='{"Voters":[{"Id":"x"}]}'),
+    # An answer: no user but a name; closed as who knows why, then opened again.
+    event(60, 2, 3, "b", 1, UserDisplayName="gone", Text="**answer**"),
+    event(61, 5, 3, "f", 2, UserDisplayName="gone", Text="**answer**!"),
+    event(62, 5, 3, "g", 3, UserDisplayName="gone", Text="answer"),
+    # One revision in two posts, as of a merge.
+    event(63, 38, 1, "x", 10, UserId=3, Comment="from http://example.org/3"),
+    event(64, 37, 2, "x", 10, UserId=3, Comment="to http://example.org/4"),
+    event(65, 10, 2, "y", 10, UserId=3, Comment="777"),
+    event(70, 2, 8, "w", 1, UserId=3, Text="of a wiki"),
+]
+BROKEN = [
+    row(Id=80, PostId=1, CreationDate=NEW.format(1)),
+    row(Id=81, PostId=1, PostHistoryTypeId="x"),
+    row(PostId=1, PostHistoryTypeId=5),
+    row(Id=82, PostHistoryTypeId=5),
+    event(83, 5, 1, "v", 1, User="x"),
+]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A dump with posts, users and an odd history."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    posts = [
+        question(1, OwnerUserId=9, Title="New title", Tags="<a>", ClosedDate=NEW.format(9)),
+        question(2, Title="other", Tags="<b>"),
+        answer(3, 1, OwnerUserId=5),
+        question(4, Title="no history"),
+        row(Id=8, PostTypeId=5, Body="wiki"),
+    ]
+    write_dump(folder / "Posts.xml", *posts)
+    write_dump(folder / "Users.xml", row(**ADA))
+    write_dump(folder / "PostHistory.xml", *EVENTS)
+    return folder
+
+
+@pytest.mark.usefixtures("core")
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("users", [False, True])
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_kind_of_event(level: str, users: bool, jobs: int, site: Path) -> None:
+    expected = oracle_history.nest(site, level, users=users)
+    nest = [level, *["users"] * users]
+    found = so2docs.documents(site, nest=nest, jobs=jobs)
+    assert list(found) == expected.documents
+    counts = found.report.tables[level]
+    assert (counts.nested, counts.filtered) == (expected.rows["nested"], expected.rows["filtered"])
+    assert counts.strays == {"event_without_post": 1} if level != "closings" else not counts.strays
+
+
+def test_what_a_question_is_told_of(site: Path) -> None:
+    """A few keys in full, so that the rules are seen and not only computed twice."""
+    [question, *_] = so2docs.documents(site, nest=["history-text"], jobs=1)
+    by_guid = {entry["RevisionGUID"]: entry for entry in question["History"]}
+    assert list(by_guid) == list("atmesrcoulndx".replace("ulnd", "dnul"))
+    assert by_guid["a"] == {
+        "Id": 20,
+        "RevisionGUID": "a",
+        "CreationDate": NEW.format(1),
+        "UserId": 9,
+        "Events": ["InitialTitle", "InitialBody", "InitialTags"],
+        "Title": "Title",
+        "Body": "body",
+        "Tags": ["a", "b"],
+        "ContentLicense": "3.0",
+    }
+    assert (by_guid["s"]["ProposedBy"], by_guid["s"]["ApprovedBy"]) == (6, [5, -1])
+    assert (by_guid["r"]["RollbackTo"], by_guid["r"]["Comment"]) == ("0a-B", "Rollback to the past")
+    assert by_guid["c"]["OriginalQuestionIds"] == [2, 4]
+    assert by_guid["l"]["Text"] == '{"Voters":[{"Id":"x"}]}'
+    assert by_guid["u"]["Events"] == ["99"]
+    assert question["Closed"] == {"Reason": "Opinion-based", "Date": NEW.format(9)}
+    assert question["Revisions"] == 4
+    assert question["Editors"] == [{"UserId": 5}, {"UserId": 6}]
+    assert question["BodyMarkdown"] == "body"
+
+
+def test_rows_without_a_place(site: Path, tmp_path: Path) -> None:
+    write_dump(site / "PostHistory.xml", *EVENTS, *BROKEN)
+    report = so2docs.convert(site, tmp_path / "q.jsonl", nest=["history"], jobs=1)
+    assert report.tables["history"].strays == {
+        "event_without_post": 1,
+        "event_missing_post_history_type_id": 1,
+        "event_invalid_post_history_type_id": 1,
+        "event_missing_id": 1,
+        "event_missing_post_id": 1,
+        "event_reserved_attribute": 1,
+    }
+    assert report.tables["history"].rows == len(EVENTS) + len(BROKEN)
+
+
+def test_names_of_the_option(site: Path, tmp_path: Path) -> None:
+    """The widest level counts; all means what it meant, and a file is of the level asked for."""
+    output = tmp_path / "q.jsonl"
+    file = str(site / "PostHistory.xml")
+    for given, level in (
+        (["--with", "closings,history"], "history"),
+        (["--history", file], "history"),
+        (["--history", file, "--with", "closings"], "closings"),
+        (["--history", file, "--with", "history-text"], "history-text"),
+    ):
+        done = run("convert", site, output, "--force", "--report", "-", *given)
+        assert done.returncode == 0, done.stderr
+        assert list(json.loads(done.stdout)["tables"]) == [level]
+    done = run("convert", site, output, "--force", "--with", "all")
+    assert "Comments.xml" in done.stderr
+    assert "PostHistory" not in done.stderr
+
+
+def test_fields_of_the_history(site: Path) -> None:
+    kept = "Id,Closed.Reason,History.Id,History.Voters.DisplayName,Revisions"
+    [question, *_] = so2docs.documents(site, nest=["history"], fields=kept, jobs=1)
+    assert list(question) == ["Id", "History", "Closed", "Revisions"]
+    assert question["Closed"] == {"Reason": "Opinion-based"}
+    assert question["History"][0] == {"Id": 20}
+    assert {"Id": 40, "Voters": [{"DisplayName": "x"}, {}]} in question["History"]
+    found = so2docs.documents(site, nest=["history"], without="History,Editors", jobs=1)
+    [question, *_] = found
+    assert "History" not in question
+    assert question["Revisions"] == 4
+    with pytest.raises(so2docs.OptionError, match=r"BodyMarkdown.*needs"):
+        so2docs.documents(site, nest=["history"], fields="Id,BodyMarkdown")
+
+
+def test_a_database_gives_the_history_back(site: Path, tmp_path: Path) -> None:
+    from so2docs.sqlite.about import connect_to_site, read_about
+    from so2docs.sqlite.rebuild import RebuiltDocuments
+
+    output, database = tmp_path / "q.jsonl.gz", tmp_path / "q.db"
+    so2docs.convert(site, output, nest=["history-text", "users"], jobs=1)
+    made = so2docs.to_sqlite(output, database)
+    assert made.lost == []
+    assert made.rows["history"] == sum(
+        len(post["History"]) for q in so2docs.read(output) for post in (q, *q["Answers"])
+    )
+    [known] = read_about(str(database)).sites
+    connection = connect_to_site(str(database), None, known.name)
+    try:
+        rebuilt = list(RebuiltDocuments(connection, known.shape, {}))
+        events = connection.execute("SELECT Events FROM history WHERE Id = 20").fetchone()
+    finally:
+        connection.close()
+    assert [json.dumps(d) for d in rebuilt] == [json.dumps(d) for d in so2docs.read(output)]
+    assert json.loads(events[0]) == ["InitialTitle", "InitialBody", "InitialTags"]
+
+
+def test_parquet_of_the_history(site: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    so2docs.convert(site, tmp_path / "q.parquet", nest=["history-text", "users"], jobs=1)
+    table = parquet.read_table(tmp_path / "q.parquet")
+    [first, *_] = table.to_pylist()
+    expected = oracle_history.nest(site, "history-text", users=True).documents[0]
+    assert first["BodyMarkdown"] == expected["BodyMarkdown"]
+    assert first["Closed"]["Reason"] == "Opinion-based"
+    assert (first["Revisions"], len(first["Editors"])) == (4, 2)
+    told = {entry["Id"]: entry for entry in first["History"]}
+    assert told.keys() == {entry["Id"] for entry in expected["History"]}
+    assert told[40]["OriginalQuestionIds"] == [2, 4]
+    assert told[40]["Voters"][0] == {"Id": 3, "DisplayName": "x", "Other": None}
+    assert json.loads(told[40]["Voters"][1]["Other"]) == {"BindingReason": {"GoldTagBadge": "beer"}}
+    assert told[20]["Tags"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_documents_keep_to_their_json_schema(level: str, site: Path) -> None:
+    schema = json.loads(run("schema", "--with", f"{level},users").stdout)
+    validator = jsonschema_rs.validator_for(schema)
+    for document in so2docs.documents(site, nest=[level, "users"], jobs=1):
+        validator.validate(document)
+    known = schema["properties"]
+    assert ("Revisions" in known, "BodyMarkdown" in known) == (
+        level != "closings",
+        level == "history-text",
+    )
+
+
+def test_changes_of_the_history(site: Path, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.jsonl.gz", tmp_path / "new.jsonl.gz"
+    so2docs.convert(site, old, nest=["history"], jobs=1)
+    write_dump(site / "PostHistory.xml", *EVENTS, event(90, 11, 1, "z", 20, UserId=3))
+    so2docs.convert(site, new, nest=["history"], jobs=1)
+    changes, patched = tmp_path / "changes.jsonl.gz", tmp_path / "patched.jsonl.gz"
+    assert run("diff", old, new, changes).returncode == 0
+    assert run("patch", old, changes, patched).returncode == 0
+    assert unpacked(patched) == unpacked(new) != unpacked(old)
+
+
+def _dumps() -> list[Any]:
+    found = sorted(DUMPS.glob("archives/*.7z"))
+    long = pytest.mark.long
+    return [pytest.param(path, id=path.stem, marks=[long] * (not is_small(path))) for path in found]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
+    """Folders of published dumps that were unpacked."""
+    return {}
+
+
+@pytest.fixture
+def published(
+    request: pytest.FixtureRequest, folders: dict[Path, Path], tmp_path_factory: Any
+) -> Path:
+    """A published dump with its history, unpacked once."""
+    source: Path = request.param
+    if source not in folders:
+        py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {source.name}")
+        folders[source] = tmp_path_factory.mktemp("dump")
+        with py7zr.SevenZipFile(source) as archive:
+            names = ["Posts.xml", "PostHistory.xml", "Users.xml"]
+            archive.extract(path=folders[source], targets=names)
+    return folders[source]
+
+
+@pytest.mark.skipif(not _dumps(), reason=NO_DUMPS)
+@pytest.mark.parametrize("published", _dumps(), indirect=True)
+@pytest.mark.parametrize("level", LEVELS)
+def test_published_dumps(level: str, core: Core, published: Path, tmp_path: Path) -> None:
+    expected = oracle_history.nest(published, level, users=True)
+    wanted = b"".join(oracle_history.line(document) for document in expected.documents)
+    written = set()
+    for jobs in (1, 2):
+        output = tmp_path / f"{jobs}.jsonl.gz"
+        nest = [level, "users"]
+        report = so2docs.convert(published, output, nest=nest, jobs=jobs, chunk_bytes=300_000)
+        assert report.core == core
+        assert unpacked(output) == wanted
+        counts = report.tables[level]
+        assert counts.rows == expected.rows["all"]
+        assert counts.nested == expected.rows["nested"]
+        assert counts.filtered == expected.rows["filtered"]
+        assert counts.strays.get("event_without_post", 0) == expected.rows["event_without_post"]
+        written.add(output.read_bytes())
+    assert len(written) == 1
+    if level == "history-text":
+        held = expected.invariants
+        for name in ("begins with a body", "closed as told"):
+            assert (held[name] > 0, held[f"not {name}"]) == (True, 0)
+        assert held["not last title"] + held["not last tags"] < 0.01 * held.total()
+
+
+CONVERT = """
+import sys, so2docs
+so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest=["history-text"])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_killed_while_the_history_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    posts = [question(number, Body="b" * 200) for number in range(1, 3000)]
+    write_dump(folder / "Posts.xml", *posts)
+    text = "t" * 300
+    write_dump(
+        folder / "PostHistory.xml",
+        *(
+            event(n, 5, n % 2999 + 1, f"g{n}", n % 28 + 1, UserId=n % 7, Text=text)
+            for n in range(9000)
+        ),
+    )
+    output = tmp_path / "q.jsonl.gz"
+    process = subprocess.Popen([sys.executable, "-c", CONVERT, str(folder), str(output)])
+    deadline = time.monotonic() + 120
+    while process.poll() is None and not list(tmp_path.glob("*.spill/table7-*0-1.blocks")):
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not output.exists()
+    report = so2docs.convert(folder, output, nest=["history-text"], jobs=1)
+    assert report.resumed
+    expected = oracle_history.nest(folder, "history-text").documents
+    assert unpacked(output) == b"".join(map(oracle_history.line, expected))
