@@ -77,7 +77,7 @@ def connect(path: str) -> sqlite3.Connection:
             f"file:{quote(path)}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
         )
     except sqlite3.Error as error:
-        raise OutputError(f"{path}: cannot be read: {error}") from error
+        raise OutputError(f"{path}: cannot be read: {error}", retry="fix this") from error
 
 
 def read_about(path: str) -> About:

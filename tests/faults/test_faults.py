@@ -106,6 +106,7 @@ def test_nothing_is_wrong_whichever_call_fails() -> None:
     [
         ("serve", "unlink of /old.db.part"),
         ("sqlite", "open64 of /old.jsonl"),
+        ("sqlite", "open64 of /q.db.part"),
         ("diff stdout", "open64 of /.new.jsonl.index"),
         ("show", "write of /stdout"),
     ],
