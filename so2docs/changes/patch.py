@@ -21,7 +21,7 @@ from so2docs.errors import OutputError
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.index import tail_crc
 from so2docs.output.new_files import NewFiles
-from so2docs.output.part_files import part_path
+from so2docs.output.part_files import explain_errors, part_path
 from so2docs.output.paths import OutputPaths
 from so2docs.progress import bar
 from so2docs.reader.collection import Collection
@@ -121,7 +121,8 @@ def _identity(output: Collection) -> OutputIdentity:
 
 def _written(new: str) -> OutputIdentity:
     """Which output a file is that gets its name soon."""
-    with open(part_path(new), "rb") as file:
+    part = part_path(new)
+    with explain_errors(part), open(part, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         return OutputIdentity(size, tail_crc(file, size))
 

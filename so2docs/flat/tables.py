@@ -191,7 +191,8 @@ def tables(
     request = _request(form, values, chosen, core)
     os.makedirs(where, exist_ok=True)
     report = TablesReport(where)
-    with disk_errors(), resumable(True), Catalog() as catalog:
+    # Tables that are complete are not written again; a database has its name with the last one.
+    with disk_errors(), resumable(form not in _DATABASES), Catalog() as catalog:
         files = find_dump_tables(source, chosen, catalog)
         targets = _targets(source, where, files, request)
         for target in targets:
@@ -315,6 +316,9 @@ def _check(target: _Target, *, force: bool, update: bool) -> list[FlatTable] | N
         are_whole = all(_has_size(os.path.join(folder, name), n) for name, n in files.items())
         if difference is None and are_whole:
             return done
+        sizes = [files.get(os.path.relpath(path, folder)) for path in found]
+        if difference is None and all(map(_has_size, found, sizes)):
+            return None  # Some of them got their names before the process was killed.
         state = "other options"
         reason = ", and is not what was written"
         if difference is not None:
@@ -329,7 +333,7 @@ def _check(target: _Target, *, force: bool, update: bool) -> list[FlatTable] | N
     raise ExistingOutputError(f"{found[0]}: exists{reason}", state, advice)
 
 
-def _has_size(path: str, size: int) -> bool:
+def _has_size(path: str, size: int | None) -> bool:
     return os.path.isfile(path) and os.path.getsize(path) == size
 
 
@@ -375,7 +379,7 @@ class _Run:
         os.makedirs(parent, exist_ok=True)
         try:
             with NewFiles() as files:
-                files.claim(target.record, [file.file for file in target.files], force=True)
+                files.claim(target.path, [file.file for file in target.files], force=True)
                 files.outdate(*_earlier_files(target.path), side_file(target.path, STRAYS))
                 for path in _earlier_files(target.path, PART):
                     remove(path)
@@ -395,17 +399,18 @@ class _Run:
         except BaseException:
             writer.discard()
             raise
-        for path, complete in finished.items():
-            files.add(path, complete)
         parent = os.path.dirname(target.path)
         sizes = {os.path.relpath(path, parent): one.size for path, one in finished.items()}
         for table in done:
             table.files, table.bytes = len(finished), sum(sizes.values())
-        if self._strays:
-            files.write(side_file(target.path, STRAYS), _gzip(b"".join(self._strays)))
         tables = [asdict(table) for table in done]
         about = {"made": target.made.as_dict(), "files": sizes, "tables": tables}
+        # Before the files: what is there when this process is killed is known by it.
         files.write(target.record, orjson.dumps(about, option=orjson.OPT_INDENT_2))
+        if self._strays:
+            files.write(side_file(target.path, STRAYS), _gzip(b"".join(self._strays)))
+        for path, complete in finished.items():
+            files.add(path, complete)
         return done
 
     def _read(self, file: TableFile, writer: TableWriter, path: str) -> FlatTable:

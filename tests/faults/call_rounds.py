@@ -35,6 +35,9 @@ Files = dict[str, bytes]
 TEMPORARY = re.compile(r"\.part(\.|$)|\.spill/|\.lock$|so2docs-[0-9a-f]{8}/|^tmp/")
 """In the names of files that a command may leave when it does not come to its end."""
 
+TEMPORARY_FILE = re.compile(r"\.lock$|so2docs-[0-9a-f]{8}/")
+"""In the names of those that the same command may not come across again."""
+
 NOTICES = re.compile(r"making one takes one pass over the file|the index is kept in memory")
 """In lines that are not errors, whatever comes of the command."""
 
@@ -176,7 +179,8 @@ class CallRounds:
         check_messages(without_notices(result), lines=writer.errors)
         if result.code == 1:
             check_refused(without_notices(result))
-        if "resume" in result.messages and not writer.words.startswith("convert"):
+        resumes = writer.resumes or writer.words.startswith("convert")
+        if "resume" in result.messages and not resumes:
             raise BrokenPromiseError(f"advice: nothing resumes: {result.messages}")
         for name in sorted(found.keys() - expected.keys() - self._before.keys()):
             if not TEMPORARY.search(name):
@@ -201,8 +205,8 @@ class CallRounds:
         is_kept = "kept in memory" in result.messages
         is_disturbed = "unlink" in self.hit or self._was_killed
         for name in sorted(expected.keys() | found.keys()):
-            if name.endswith(".lock") and is_disturbed:
-                continue  # Whoever writes next takes it.
+            if is_disturbed and TEMPORARY_FILE.search(name):
+                continue  # What cannot be removed stays.
             if name not in found and not (is_kept and name.endswith(".index")):
                 raise BrokenPromiseError(f"lost: exit 0 and no {name}")
             if name not in expected:

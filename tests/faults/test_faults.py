@@ -101,18 +101,21 @@ def test_nothing_is_wrong_whichever_call_fails() -> None:
 
 
 @needs_gcc
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("command", "call"),
+    ("command", "call", "what"),
     [
-        ("serve", "unlink of /old.db.part"),
-        ("sqlite", "open64 of /old.jsonl"),
-        ("sqlite", "open64 of /q.db.part"),
-        ("diff stdout", "open64 of /.new.jsonl.index"),
-        ("show", "write of /stdout"),
+        ("serve", "unlink of /old.db.part", "fails"),
+        ("sqlite", "open64 of /old.jsonl", "fails"),
+        ("sqlite", "open64 of /q.db.part", "fails"),
+        ("diff stdout", "open64 of /.new.jsonl.index", "fails"),
+        ("show", "write of /stdout", "fails"),
+        ("patch of sites", "open64 of /patched/two.jsonl.part", "fails"),
+        ("flat csv", "rename of /flat/PostLinks", "SIGKILL"),
     ],
 )
-def test_a_call_that_went_wrong_before(command: str, call: str) -> None:
-    done = rounds("--every", command, "--only", call, "fails")
+def test_a_call_that_went_wrong_before(command: str, call: str, what: str) -> None:
+    done = rounds("--every", command, "--only", call, what)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{call.partition(' ')[0]}: exit" in done.stdout
 

@@ -22,6 +22,7 @@ class Writer:
         source: A file that it reads as standard input.
         ignored: Files of which only the names are compared: their contents have times.
         errors: How many lines its errors may have.
+        resumes: Whether it goes on with what is complete, as `convert` does.
     """
 
     words: str
@@ -29,6 +30,7 @@ class Writer:
     source: str | None = None
     ignored: tuple[str, ...] = ()
     errors: int = 1
+    resumes: bool = False
 
 
 WRITERS = {
@@ -64,6 +66,12 @@ WRITERS = {
     "forced page": Writer("stats old.jsonl --html former.html -q -j 1"),
     "index": Writer("stats bare.jsonl --json -q -j 1", stdout=True),
     "show": Writer("show bare.jsonl 1 --json", stdout=True),
+    "flat": Writer("tables site flat -q -j 1", resumes=True),
+    "flat csv": Writer("tables site flat --format csv --split-by year -q -j 1", resumes=True),
+    "flat database": Writer("tables site flat --format sqlite -q -j 1"),
+    "diff of sites": Writer("diff olds news changes -q -j 1", errors=3, resumes=True),
+    "patch of sites": Writer("patch olds changed patched -q -j 1", errors=3, resumes=True),
+    "databases of sites": Writer("sqlite olds databases -q -j 1", errors=3, resumes=True),
     "inspect": Writer("inspect site -q -j 1 --json --work-dir work", stdout=True),
     "schema": Writer("schema --with all", stdout=True),
     "completion": Writer("completion bash", stdout=True),
@@ -89,6 +97,12 @@ def make_inputs(folder: Path) -> None:
     shutil.copy(folder / "old.jsonl", folder / "bare.jsonl")
     so2docs.diff(folder / "old.jsonl", folder / "new.jsonl").write(folder / "changes.jsonl")
     so2docs.to_sqlite(folder / "new.jsonl", folder / "former.db")
+    for name, output in (("olds", "old"), ("news", "new")):
+        (folder / name).mkdir()
+        for site in ("one", "two"):
+            for made in (f"{output}.jsonl", f".{output}.jsonl.index"):
+                shutil.copy(folder / made, folder / name / made.replace(output, site))
+    so2docs.diff_all(folder / "olds", folder / "news", folder / "changed", jobs=1)
     page = as_page(so2docs.stats(folder / "new.jsonl", jobs=1))
     (folder / "former.html").write_text(page, encoding="utf-8")
 

@@ -227,6 +227,24 @@ def test_a_file_that_was_cut_is_written_again(site: Path, tmp_path: Path) -> Non
     assert (out / "Posts.parquet").read_bytes() == whole
 
 
+def test_files_of_which_some_have_no_name_yet_are_written_again(site: Path, tmp_path: Path) -> None:
+    """A process that is killed while it gives them their names leaves the record and some files."""
+    out = tmp_path / "out"
+    dates = [f"{year}-01-01T00:00:00.000" for year in (2030, 2031, 2032)]
+    posts = [question(n, CreationDate=date) for n, date in enumerate(dates, 1)]
+    write_dump(site / "Posts.xml", *posts)
+    so2docs.tables(site, out, only="posts", split_by="year")
+    whole = {path: path.read_bytes() for path in out.rglob("*.parquet")}
+    first, *others = sorted(whole)
+    first.unlink()
+    so2docs.tables(site, out, only="posts", split_by="year")
+    assert {path: path.read_bytes() for path in out.rglob("*.parquet")} == whole
+    first.unlink()
+    others[0].write_bytes(b"mine")
+    with pytest.raises(so2docs.OutputExistsError, match="is not what was written"):
+        so2docs.tables(site, out, only="posts", split_by="year")
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("split_by", [None, "year"])
 def test_a_damaged_table_leaves_nothing(
