@@ -22,7 +22,12 @@ WAYS: list[dict[str, Any]] = [
     {"fields": "Id,Title,Tags,Answers.Body"},
     {"without": "Answers,Body"},
     {"body": "text", "accepted": True},
-    *({"recipe": name, "site": HOST} for name in ("preferences", "pairs", "qa", "thread")),
+    *(
+        {"recipe": name, "site": HOST}
+        for name in ("preferences", "pairs", "qa", "thread", "chunks", "blocks")
+    ),
+    {"recipe": "hub"},
+    {"recipe": "pairs", "conversational": True, "site": HOST},
 ]
 
 
