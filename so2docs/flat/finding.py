@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 
 from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import Catalog, names_in_folder
 from so2docs.dump.tables import TableFile, table_file
 from so2docs.errors import ArchiveError, DumpError, flag
 from so2docs.schema import DUMP, Table
+
+_HEAD = 4096
 
 
 def find_dump_tables(dump: str, only: tuple[str, ...], catalog: Catalog) -> list[TableFile]:
@@ -44,7 +47,7 @@ def _path(dump: str, table: Table, catalog: Catalog) -> str | None:
     if archive is not None:
         if members_with(table, [entry.name for entry in archive.entries]):
             return dump
-    elif table_prefix(table, os.path.basename(dump)) is not None:
+    elif table_prefix(table, os.path.basename(dump)) is not None or _has_root(dump, table, catalog):
         return dump
     folder = os.path.dirname(dump) or "."
     names = [table_prefix(other, os.path.basename(dump)) for other in DUMP.values()]
@@ -55,6 +58,15 @@ def _path(dump: str, table: Table, catalog: Catalog) -> str | None:
         if near:
             return os.path.join(folder, near[0])
     return None
+
+
+def _has_root(path: str, table: Table, catalog: Catalog) -> bool:
+    """Whether a plain file, of whatever name, starts with the root element of a table."""
+    source = catalog.look(path)
+    if not source.is_plain:
+        return False
+    with source.open() as file:
+        return re.search(rb"<%b[\s/>]" % table.root.encode(), file.read(_HEAD)) is not None
 
 
 def _in_folder(folder: str, table: Table, catalog: Catalog) -> str | None:
@@ -80,7 +92,9 @@ def _unclear(folder: str, table: Table, names: list[str]) -> DumpError:
 def _missing(dump: str, problem: str, catalog: Catalog) -> DumpError:
     if os.path.isdir(dump):
         names = names_in_folder(dump)
+    elif catalog.look(dump).archive() is None:
+        return DumpError(dump, problem, advice="give a file such as Posts.xml, or the folder of it")
     else:
         names = [entry.name for entry in catalog.look(dump).members()]
-    advice = f"choose tables with {flag('only')}" if names else "give the folder or the archive"
+    advice = f"choose tables with {flag('only')}"
     return ArchiveError(dump, f"{problem}; it holds {join_names(names)}", advice=advice)

@@ -22,6 +22,7 @@ import orjson
 from so2docs._version import __version__
 from so2docs.dump.dump import Dump
 from so2docs.dump.opening import STANDARD_INPUT, Catalog
+from so2docs.dump.storage import sample_hash
 from so2docs.dump.tables import TableFile
 from so2docs.errors import DumpError, InternalError, OptionError, flag, resumable
 from so2docs.flat.chunk import CHUNK_BYTES, TableResult, TableTask, read_chunk
@@ -41,7 +42,7 @@ from so2docs.output.existing import ExistingOutputError, State
 from so2docs.output.framing import gzip_end
 from so2docs.output.lock import temporary_folder
 from so2docs.output.new_files import NewFiles
-from so2docs.output.part_files import PART, remove
+from so2docs.output.part_files import PART, explain_errors, part_path, remove
 from so2docs.output.provenance import Provenance, input_file, load
 from so2docs.output.segments import remove as remove_stored
 from so2docs.output.side_files import RECORD, STRAYS, side_file
@@ -189,7 +190,8 @@ def tables(
     }
     values = {name: OPTIONS[name].read(OPTIONS[name].check(one)) for name, one in given.items()}
     request = _request(form, values, chosen, core)
-    os.makedirs(where, exist_ok=True)
+    with explain_errors(where):
+        os.makedirs(where, exist_ok=True)
     report = TablesReport(where)
     # Tables that are complete are not written again; a database has its name with the last one.
     with disk_errors(), resumable(form not in _DATABASES), Catalog() as catalog:
@@ -313,12 +315,10 @@ def _check(target: _Target, *, force: bool, update: bool) -> list[FlatTable] | N
         made, files, done = record
         difference = made.difference(target.made)
         folder = os.path.dirname(target.path)
-        are_whole = all(_has_size(os.path.join(folder, name), n) for name, n in files.items())
-        if difference is None and are_whole:
-            return done
-        sizes = [files.get(os.path.relpath(path, folder)) for path in found]
-        if difference is None and all(map(_has_size, found, sizes)):
-            return None  # Some of them got their names before the process was killed.
+        recorded = [files.get(os.path.relpath(path, folder)) for path in found]
+        if difference is None and recorded == list(map(_fingerprint, found)):
+            # Fewer if the process was killed while it gave them their names.
+            return done if len(found) == len(files) else None
         state = "other options"
         reason = ", and is not what was written"
         if difference is not None:
@@ -333,11 +333,14 @@ def _check(target: _Target, *, force: bool, update: bool) -> list[FlatTable] | N
     raise ExistingOutputError(f"{found[0]}: exists{reason}", state, advice)
 
 
-def _has_size(path: str, size: int | None) -> bool:
-    return os.path.isfile(path) and os.path.getsize(path) == size
+def _fingerprint(path: str) -> list[Any]:
+    """Size of a file, and a hash of its bytes at 17 places."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        return [size, sample_hash(file, size)]
 
 
-def _read_record(path: str) -> tuple[Provenance, dict[str, int], list[FlatTable]] | None:
+def _read_record(path: str) -> tuple[Provenance, dict[str, list[Any]], list[FlatTable]] | None:
     """What a side file says; None if it is missing or damaged."""
     try:
         values = orjson.loads(Path(path).read_bytes())
@@ -400,11 +403,12 @@ class _Run:
             writer.discard()
             raise
         parent = os.path.dirname(target.path)
-        sizes = {os.path.relpath(path, parent): one.size for path, one in finished.items()}
+        size = sum(one.size for one in finished.values())
+        prints = {os.path.relpath(name, parent): _fingerprint(part_path(name)) for name in finished}
         for table in done:
-            table.files, table.bytes = len(finished), sum(sizes.values())
+            table.files, table.bytes = len(finished), size
         tables = [asdict(table) for table in done]
-        about = {"made": target.made.as_dict(), "files": sizes, "tables": tables}
+        about = {"made": target.made.as_dict(), "files": prints, "tables": tables}
         # Before the files: what is there when this process is killed is known by it.
         files.write(target.record, orjson.dumps(about, option=orjson.OPT_INDENT_2))
         if self._strays:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from so2docs.errors import DiskFullError, OutputError
 from so2docs.flat.columns import OTHER, TableColumns
 from so2docs.flat.encoding import ENCODERS, TableFormat
 from so2docs.output.part_files import CompleteFile, PartFile, explain_errors, finish_file, part_path
@@ -200,14 +201,15 @@ class DuckdbWriter(TableWriter):
 
         self._path = path
         self._remove()
-        with explain_errors(part_path(path)):
+        with _explain_duckdb(path):
             self._connection: Any = duckdb.connect(part_path(path))
-        self._connection.execute("SET memory_limit = '256MB'; SET threads = 2")
+            self._connection.execute("SET memory_limit = '256MB'; SET threads = 2")
 
     def begin(self, columns: TableColumns) -> None:
         """Make the table."""
         self._columns = columns
-        self._connection.execute(_create(columns.table, _DUCKDB_TYPES))
+        with _explain_duckdb(self._path):
+            self._connection.execute(_create(columns.table, _DUCKDB_TYPES))
 
     def append(self, segment: Segment) -> None:
         """Insert the rows of a segment."""
@@ -218,24 +220,47 @@ class DuckdbWriter(TableWriter):
             if pa.types.is_timestamp(column.type):
                 naive = rows.column(place).cast(pa.timestamp("ms"))
                 rows = rows.set_column(place, column.name, naive)
-        self._connection.register("segment", rows)
-        self._connection.execute(f'INSERT INTO "{self._columns.table.stem}" SELECT * FROM segment')
-        self._connection.unregister("segment")
+        with _explain_duckdb(self._path):
+            self._connection.register("segment", rows)
+            table = self._columns.table.stem
+            self._connection.execute(f'INSERT INTO "{table}" SELECT * FROM segment')
+            self._connection.unregister("segment")
 
     def finish(self) -> dict[str, CompleteFile]:
         """Close the database, which writes all of it."""
-        self._connection.close()
+        with _explain_duckdb(self._path):
+            self._connection.execute("CHECKPOINT")  # Closing would ignore what is wrong.
+            self._connection.close()
         return {self._path: finish_file(self._path)}
 
     def discard(self) -> None:
         """Remove the database."""
-        self._connection.close()
+        import duckdb
+
+        with suppress(duckdb.Error):
+            self._connection.close()
         self._remove()
 
     def _remove(self) -> None:
         for name in (part_path(self._path), f"{part_path(self._path)}.wal"):
             with suppress(OSError):
                 os.unlink(name)
+
+
+@contextmanager
+def _explain_duckdb(path: str) -> Iterator[None]:
+    """Say what DuckDB says in terms of what was asked for."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        said = str(error).partition("\n")[0]
+        if "No space left" in said:
+            message = f"{part_path(path)}: the disk is full"
+            raise DiskFullError(message, retry="free some room") from error
+        message = f"{part_path(path)}: cannot be written: {said}"
+        raise OutputError(message, retry="fix this") from error
 
 
 def writer_for(path: str, form: TableFormat) -> TableWriter:

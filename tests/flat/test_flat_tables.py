@@ -245,6 +245,16 @@ def test_files_of_which_some_have_no_name_yet_are_written_again(site: Path, tmp_
         so2docs.tables(site, out, only="posts", split_by="year")
 
 
+def test_a_file_of_the_same_size_is_no_other(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    so2docs.tables(site, out, only="posts")
+    data = bytearray((out / "Posts.parquet").read_bytes())
+    data[10] ^= 1
+    (out / "Posts.parquet").write_bytes(data)
+    with pytest.raises(so2docs.OutputExistsError, match="is not what was written"):
+        so2docs.tables(site, out, only="posts")
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("split_by", [None, "year"])
 def test_a_damaged_table_leaves_nothing(
@@ -276,6 +286,27 @@ def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
     assert not list(out.rglob("*.part"))
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there are no limits of file sizes on Windows")
+@pytest.mark.parametrize("form", ["parquet", "sqlite", "duckdb"])
+def test_a_file_that_cannot_grow(form: str, site: Path, tmp_path: Path) -> None:
+    """Whichever library writes it: one line that says so, and nothing is left."""
+    import resource
+
+    write_dump(site / "Posts.xml", *some_rows(3000, body_bytes=2000, dense=True))
+    words = ["tables", str(site), str(tmp_path / "out"), "--format", form, "--jobs", "1", "-q"]
+    limited = subprocess.run(
+        [*COMMAND, *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000)),
+    )
+    assert limited.returncode == 1
+    assert "cannot be written" in limited.stderr
+    assert limited.stderr.count("\n") == 1
+    assert list((tmp_path / "out").rglob("*")) == []
+
+
 def test_one_table_file_brings_those_next_to_it(site: Path, tmp_path: Path) -> None:
     for table in tables_in(site):
         packed = tmp_path / f"tea.stackexchange.com-{table.stem}.xml.gz"
@@ -283,6 +314,16 @@ def test_one_table_file_brings_those_next_to_it(site: Path, tmp_path: Path) -> N
     votes = tmp_path / "tea.stackexchange.com-Votes.xml.gz"
     assert set(so2docs.tables(votes, tmp_path / "all")) == set(DUMP)
     assert set(so2docs.tables(votes, tmp_path / "one", only="votes")) == {"votes"}
+
+
+def test_a_file_of_any_name(site: Path, tmp_path: Path) -> None:
+    """The root element tells which table a plain file is."""
+    other = tmp_path / "some.xml"
+    shutil.copy(site / "Votes.xml", other)
+    assert set(so2docs.tables(other, tmp_path / "out")) == {"votes"}
+    (tmp_path / "other.xml").write_text("<rows></rows>")
+    with pytest.raises(so2docs.DumpError, match="has no table of a Stack Exchange dump"):
+        so2docs.tables(tmp_path / "other.xml", tmp_path / "out")
 
 
 def test_the_command(site: Path, tmp_path: Path) -> None:
