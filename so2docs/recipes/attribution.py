@@ -12,6 +12,7 @@ from typing import Any
 from so2docs.domain import license_at
 from so2docs.errors import RecipeError, flag
 from so2docs.recipes.json_schema import TEXT, Schema, array
+from so2docs.schema import CONTENT, HISTORY_TYPES
 
 Row = dict[str, Any]
 
@@ -30,6 +31,10 @@ AUTHORS: Schema = array(
 )
 
 
+_WRITTEN = frozenset(HISTORY_TYPES[kind] for kind in CONTENT)
+"""Events with a text of the post, whose authors are to be credited."""
+
+
 def user_url(base: str, user_id: int) -> str:
     """The profile of a user of the site with this address."""
     return f"{base}/users/{user_id}"
@@ -37,6 +42,8 @@ def user_url(base: str, user_id: int) -> str:
 
 def attribute(question: Row, host: str) -> Row:
     """Say of a document where it is from, under which licences, and by whom.
+
+    Where the history is nested, the authors of each revision and its licence are among them.
 
     Adds `Url` to the question, its answers and the users in it, `ContentLicense` where the dump has
     none, and `Licenses` and `Authors` to the question.
@@ -54,7 +61,7 @@ def attribute(question: Row, host: str) -> Row:
     for post in posts:
         kind = "questions" if post is question else "a"
         _attribute_post(post, host, f"https://{host}/{kind}/{post['Id']}")
-    parts = [part for post in posts for part in (post, *_comments(post))]
+    parts = [part for post in posts for part in (post, *_comments(post), *_revisions(post))]
     question["Licenses"] = sorted(
         {part["ContentLicense"] for part in parts if "ContentLicense" in part}
     )
@@ -84,14 +91,28 @@ def _attribute_post(post: Row, host: str, url: str) -> None:
     post["Url"] = url
     for user in (post.get("Owner"), post.get("LastEditor")):
         _link(user, host)
-    for comment in _comments(post):
-        _license(comment)
-        _link(comment.get("User"), host)
+    for part in (*_comments(post), *_revisions(post)):
+        _license(part)
+    for named in (*_comments(post), *_rows(post, "History"), *_rows(post, "Editors")):
+        _link(named.get("User"), host)
 
 
 def _comments(post: Row) -> list[Row]:
-    comments = post.get("Comments")
-    return comments if isinstance(comments, list) else []
+    return _rows(post, "Comments")
+
+
+def _revisions(post: Row) -> list[Row]:
+    """What was written of a post and by whom, where its history is nested."""
+    return [
+        entry
+        for entry in _rows(post, "History")
+        if not _WRITTEN.isdisjoint(entry.get("Events", ()))
+    ]
+
+
+def _rows(post: Row, key: str) -> list[Row]:
+    rows = post.get(key)
+    return rows if isinstance(rows, list) else []
 
 
 def _license(part: Row) -> None:

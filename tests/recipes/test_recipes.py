@@ -137,6 +137,28 @@ def test_attribution(questions: list[dict[str, Any]]) -> None:
     assert made(RecordMaker(None, HOST), copy.deepcopy(questions)) == expected
 
 
+def test_attribution_names_every_editor_where_the_history_is_nested() -> None:
+    written = {"Events": ["EditBody", "SuggestedEditApplied"], "CreationDate": "2012-01-01"}
+    history = [
+        written | {"UserId": 5, "User": {"Id": 5, "DisplayName": "Ada"}},
+        written | {"UserDisplayName": "gone", "ContentLicense": "CC BY-SA 4.0"},
+        {"Events": ["PostClosed"], "UserId": 7, "CreationDate": "2019-01-01"},
+    ]
+    answer = {"Id": 2, "OwnerUserId": 5, "ContentLicense": "CC BY-SA 2.5", "History": history}
+    [found] = made(RecordMaker(None, HOST), [{"Id": 1, "OwnerUserId": 4, "Answers": [answer]}])
+    ada = f"https://{HOST}/users/5"
+    assert found["Authors"] == [
+        {"DisplayName": "user4", "Url": f"https://{HOST}/users/4"},
+        {"DisplayName": "user5", "Url": ada},
+        {"DisplayName": "Ada", "Url": ada},
+        {"DisplayName": "gone"},
+    ]
+    assert found["Licenses"] == ["CC BY-SA 2.5", "CC BY-SA 3.0", "CC BY-SA 4.0"]
+    edited, _, closed = found["Answers"][0]["History"]
+    assert (edited["User"]["Url"], edited["ContentLicense"]) == (ada, "CC BY-SA 3.0")
+    assert "ContentLicense" not in closed
+
+
 def test_attribution_replaces_no_attribute() -> None:
     with pytest.raises(so2docs.So2docsError, match="post 5: the dump has an attribute Url, which"):
         RecordMaker(None, HOST).records(5, b'{"Id":5,"Url":"mine","Answers":[]}')
