@@ -32,6 +32,15 @@ USERS = some([row["OwnerUserId"] for row in rows("Posts.xml") if "OwnerUserId" i
 POSTS = some([row["Id"] for row in rows("Posts.xml")])
 
 
+def packed(path: Path) -> Path:
+    """The site as it is published: comments come before the posts that they belong to."""
+    py7zr = pytest.importorskip("py7zr")
+    with py7zr.SevenZipFile(path, "w") as archive:
+        for table in sorted(SITE.glob("*.xml")):
+            archive.write(table, table.name)
+    return path
+
+
 @pytest.fixture
 def lists(tmp_path: Path) -> dict[str, Path]:
     found = {"drop_users": tmp_path / "users.txt", "drop_posts": tmp_path / "posts.txt"}
@@ -42,15 +51,21 @@ def lists(tmp_path: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("names", [("drop_users",), ("drop_posts",), ("drop_users", "drop_posts")])
 @pytest.mark.parametrize("options", [{"core": "python"}, {"jobs": 2, "chunk_bytes": 2000}])
+@pytest.mark.parametrize("is_packed", [False, True])
 def test_what_a_list_names_is_gone(
-    names: tuple[str, ...], options: Any, lists: dict[str, Path], tmp_path: Path
+    names: tuple[str, ...],
+    options: Any,
+    is_packed: bool,
+    lists: dict[str, Path],
+    tmp_path: Path,
 ) -> None:
+    source = packed(tmp_path / "a.example.7z") if is_packed else SITE
     ids = {"drop_users": USERS, "drop_posts": POSTS}
     expected = filtered(
         oracle_tables.nest(SITE, set(TABLES)).documents, **{name: ids[name] for name in names}
     )
     output, given = tmp_path / "q.jsonl", {name: lists[name] for name in names}
-    report = so2docs.convert(SITE, output, nest=TABLES, **given, **options)
+    report = so2docs.convert(source, output, nest=TABLES, **given, **options)
     assert jsonl(output) == expected
     users = set(USERS) if "drop_users" in names else set()
     posts = set(POSTS) if "drop_posts" in names else set()
