@@ -133,9 +133,33 @@ def test_other_rows_of_tables_come_out_the_same_or_are_left(table: str, attribut
     is_taken_of(table, (ROWS[table] % attributes).encode())
 
 
+HISTORY = [name for name, table in TABLES.items() if table.stem == "PostHistory"]
+
+
+@pytest.mark.parametrize("table", HISTORY)
+@pytest.mark.parametrize("kind", [1, 9, 10, 22, 23, 32, 33, 38, 39, -5])
+@pytest.mark.parametrize("attributes", ['Text="a &lt; b" UserId="-1" Comment="x"', *TAKEN[:9]])
+def test_canonical_events_are_taken(table: str, kind: int, attributes: str) -> None:
+    """Which are of a state and which have a text of the post, both cores have to know."""
+    row = f'<row Id="7" PostHistoryTypeId="{kind}" PostId="5" RevisionGUID="a" {attributes} />'
+    assert is_taken_of(table, f'{row}\n<row Id="8" PostHistoryTypeId="10" PostId="5" />'.encode())
+
+
+@pytest.mark.parametrize("table", HISTORY)
+@pytest.mark.parametrize("attributes", LEFT)
+def test_other_events_come_out_the_same_or_are_left(table: str, attributes: str) -> None:
+    is_taken_of(table, f'<row Id="7" PostHistoryTypeId="5" PostId="5" {attributes} />'.encode())
+
+
 @pytest.mark.parametrize(
     ("table", "data"),
     [
+        ("history", b'<row Id="1" PostId="2" />'),
+        ("history", b'<row Id="1" PostId="2" PostHistoryTypeId="x" />'),
+        ("history", b'<row Id="1" PostId="2" PostHistoryTypeId="5" User="x" />'),
+        ("history", b'<row Id="1" PostId="2" Text="x" PostHistoryTypeId="5" />'),
+        ("history-text", b'<row Id="1" PostHistoryTypeId="5" />'),
+        ("closings", b'<row PostId="1" PostHistoryTypeId="5" />'),
         ("comments", b'<row Id="1" />'),
         ("comments", b'<row PostId="1" />'),
         ("comments", b'<row Id="1" PostId="2" User="x" />'),
