@@ -1,9 +1,10 @@
 """Archives as published, with all tables: `7z x`, `7z x` and then the folder, the archive directly.
 
-`python benchmarks/archives.py --size 300MB --sites 40 [--rounds 3]`; needs 7z. 7z packs generated
-posts and tables, in the shares that a small site has of them: in one solid block of bzip2, as
-published, in one of LZMA2, and with a block for each member. Each round runs the three ways one
-after the other, so that a busy neighbour slows all of them.
+`python benchmarks/archives.py --size 300MB --size 1GB --sites 40 [--rounds 3]`; needs 7z. 7z packs
+generated posts and tables, in the shares that a small site has of them: in one solid block of
+bzip2, as published, in one of LZMA2, and with a block for each member. Each round runs the three
+ways one after the other, so that a busy neighbour slows all of them. Most of the time goes into
+packing and into bzip2. Standard error says what is done when.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from make_dump import size
@@ -97,10 +99,17 @@ def show(name: str, rounds: list[dict[str, list[Measured]]]) -> None:
         print(f"| {name} | {way} | {wall:.1f} | {cpu:.1f} | {ratios} | {memory:.0f} |", flush=True)
 
 
+def tell(what: str) -> None:
+    """Say what comes now, and when."""
+    print(time.strftime("%H:%M:%S"), what, file=sys.stderr, flush=True)
+
+
 def main() -> None:
     """Make the archives, measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=size, default=300_000_000, help="of one large site")
+    parser.add_argument(
+        "--size", type=size, action="append", help="of one large site; may be given again"
+    )
     parser.add_argument("--sites", type=int, default=40, help="number of small sites")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
@@ -111,14 +120,20 @@ def main() -> None:
     print("|---|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory(dir=wanted.work_dir) as folder:
         work = Path(folder)
-        if wanted.size:
-            make_site(work / "large", wanted.size, 1)
-            for number, (name, options) in enumerate(FORMS.items()):
-                archive = work / f"large{number}.7z"
+        for total in wanted.size or [300_000_000]:
+            tell(f"a site of {total / 1e6:,.0f} MB")
+            make_site(work / "large", total, 1)
+            for name, options in FORMS.items():
+                archive = work / "large.7z"
+                tell(f"pack: {name}")
                 pack(archive, work / "large", options)
-                show(name, [ways([archive], work) for _ in range(wanted.rounds)])
+                tell(f"measure: {name}")
+                label = f"{total / 1e6:,.0f} MB, {name}"
+                show(label, [ways([archive], work) for _ in range(wanted.rounds)])
                 archive.unlink()
+            shutil.rmtree(work / "large")
         if wanted.sites:
+            tell(f"{wanted.sites} sites")
             archives: list[Path] = []
             for number in range(wanted.sites):
                 archive = work / f"site{number}.7z"
