@@ -359,6 +359,29 @@ def test_several_sites(tmp_path: Path) -> None:
         assert client.get(f"/{HOST}/questions/900").status_code == 200
 
 
+def test_a_folder_of_outputs_and_databases(tmp_path: Path) -> None:
+    """All of it is served; what cannot be is named; a database of an output is no other site."""
+    for name in ("posts", "grouped"):
+        site = f"{name}.stackexchange.com"
+        so2docs.convert(SAMPLES / f"{name}.xml", tmp_path / f"{site}.jsonl.gz")
+    so2docs.to_sqlite(SAMPLES / "posts.jsonl", tmp_path / "other.db", site=HOST)
+    (tmp_path / "broken.jsonl.gz").write_bytes(b"\x1f\x8b")
+    (tmp_path / "notes.txt").write_text("nothing to serve")
+    for _ in range(2):
+        with heard() as said, client_of(tmp_path) as client:
+            sites = client.get("/index.json").json()
+            assert [site["path"] for site in sites] == [
+                *("/grouped.stackexchange.com/", "/posts.stackexchange.com/", f"/{HOST}/")
+            ]
+        (broken,) = [line for line in said if "are served" in line]
+        assert "broken.jsonl.gz" in broken
+    (tmp_path / "empty").mkdir()
+    from so2docs.serve.server import open_sites
+
+    with pytest.raises(so2docs.OutputNotFoundError, match="a folder without outputs"):
+        open_sites([str(tmp_path / "empty")])
+
+
 def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
     output = tmp_path / "posts.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output)
