@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -152,6 +152,8 @@ class CallRounds:
         whole = {name: data for name, data in found.items() if not TEMPORARY.search(name)}
         if again.code == 1 and "exists" in again.messages and whole == expected:
             return  # The signal came when all was done.
+        if writer.has_two_files and self._was_killed and "--force" in again.messages:
+            again = self._command(replace(writer, words=f"{writer.words} --force"))
         self._check_done(writer, again, files_in(self._place), expected)
 
     def undisturbed(self, name: str) -> tuple[Files, list[bytes]]:

@@ -23,6 +23,8 @@ class Writer:
         ignored: Files of which only the names are compared: their contents have times.
         errors: How many lines its errors may have.
         resumes: Whether it goes on with what is complete, as `convert` does.
+        has_two_files: Whether it gives two files their names: a kill in between leaves one, which
+            the same command replaces with `--force` alone.
     """
 
     words: str
@@ -31,6 +33,7 @@ class Writer:
     ignored: tuple[str, ...] = ()
     errors: int = 1
     resumes: bool = False
+    has_two_files: bool = False
 
 
 WRITERS = {
@@ -53,7 +56,9 @@ WRITERS = {
     "stdin": Writer("convert - q.jsonl -q -j 1", source="Posts.xml"),
     "diff": Writer("diff old.jsonl new.jsonl c.jsonl.gz -q"),
     "forced diff": Writer("diff old.jsonl new.jsonl former.jsonl --force -q"),
-    "documents": Writer("diff old.jsonl new.jsonl c.jsonl --format jsonl --deleted d.jsonl -q"),
+    "documents": Writer(
+        "diff old.jsonl new.jsonl c.jsonl --format jsonl --deleted d.jsonl -q", has_two_files=True
+    ),
     "dumps": Writer("diff Posts.xml Other.xml c.jsonl -q -j 1 --work-dir work"),
     "diff stdout": Writer("diff old.jsonl new.jsonl -q", stdout=True),
     "patch": Writer("patch old.jsonl changes.jsonl p.jsonl.zst -q"),
