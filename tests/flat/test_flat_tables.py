@@ -17,6 +17,7 @@ import py7zr
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from make_dump import make_dump
 from support.command import COMMAND, run
 from support.dumps import question, row, some_rows, write_dump
 from support.flat_oracle import read_back, rows_of, summary, tables_in
@@ -420,3 +421,13 @@ def test_an_archive_is_decompressed_once(
     assert len(report) == len(DUMP)
     # The list of members, the places that tell one content from another, and each block once.
     assert Counting.counts[str(archive)] < archive.stat().st_size + 100_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_memory_of_a_long_table(form: TableFormat, tmp_path: Path) -> None:
+    """Of all processes together, at two jobs; a chunk is a fixed part of however long a table."""
+    make_dump(tmp_path / "Posts.xml", 100_000_000)
+    report = so2docs.tables(tmp_path, tmp_path / "out", format=form, jobs=2)
+    assert report["posts"].rows > 50_000
+    assert report.peak_memory_bytes < 512 * 1024 * 1024
