@@ -68,7 +68,7 @@ def test_the_self_test_goes_on_where_a_library_is_broken(tmp_path: Path) -> None
 def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
     package = tmp_path / "so2docs"
     shutil.copytree(CHECKOUT / "so2docs", package, ignore=shutil.ignore_patterns("_core.*"))
-    (package / "posts" / f"_core{EXTENSION_SUFFIXES[0]}").write_bytes(b"of another system")
+    (package / "parse" / f"_core{EXTENSION_SUFFIXES[0]}").write_bytes(b"of another system")
 
     def broken(*arguments: object) -> tuple[int, str]:
         done = run_process(*arguments, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
