@@ -51,7 +51,9 @@ def _similar(name: str) -> str:
 def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """A value that is not empty, as that of an unset variable is."""
     if value == "" or (isinstance(value, tuple) and "" in value):
-        raise click.BadParameter("it is empty, as an unset variable is", context, parameter)
+        raise click.BadParameter(
+            "it is empty, as an unset variable is; give a value", context, parameter
+        )
     return value
 
 

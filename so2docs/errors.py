@@ -163,7 +163,7 @@ class DumpError(So2docsError):
         saved = (
             ""
             if self.excerpt_path is None
-            else f"; a small dump that shows it: {self.excerpt_path}"
+            else f"; a small dump that reproduces it: {self.excerpt_path}"
         )
         advice = "" if not self.advice else f"; {self.advice}"
         return f"{self.path}: {self.problem}{where}{advice}{saved}"

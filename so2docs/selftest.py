@@ -141,7 +141,7 @@ class _Bench:
         arguments = [str(self.dump), str(output), str(_CHUNK_BYTES)]
         killed = subprocess.run([sys.executable, "-c", _DIE, *arguments], check=False)
         if output.exists() or killed.returncode == 0:
-            raise _FailedError("a conversion that was to die did not")
+            raise _FailedError("a conversion that had to die did not")
         report = so2docs.convert(self.dump, output, chunk_bytes=_CHUNK_BYTES, jobs=1)
         if not report.resumed:
             raise _FailedError("the conversion was not resumed, but started over")
@@ -174,7 +174,7 @@ class _Bench:
         with so2docs.open(self.folder / "questions.jsonl.gz") as found:
             for document in self.documents[:: len(self.documents) // 10]:
                 if found[document["Id"]] != document:
-                    raise _FailedError(f"question {document['Id']} is another one")
+                    raise _FailedError(f"question {document['Id']} differs")
 
 
 def _sample() -> tuple[bytes, list[dict[str, Any]]]:

@@ -145,22 +145,25 @@ def convert_all(
             "of the same id would replace each other"
         )
     if not os.fspath(output_dir):
-        raise OptionError(f"{flag('output_dir')} is empty, as an unset variable is; give a folder")
+        raise OptionError(
+            f"{flag('output_dir')} is empty, as an unset variable is; give the name of a folder"
+        )
     if given.get("recipe") == "beir":
         raise OptionError(
-            f"{flag('recipe', 'beir')} is a folder of its own; convert each dump alone"
+            f"{flag('recipe', 'beir')} writes a folder for each dump; convert one dump at a time"
         )
     if run.tables:
         raise OptionError(
-            f"{flag(next(iter(run.tables)))} applies to one dump; with several, the tables next to "
-            f"the posts are read: give {flag('nest')}"
+            f"{flag(next(iter(run.tables)))} applies to one dump; for several, give "
+            f"{flag('nest')}, "
+            "which reads the tables next to the posts of each"
         )
     choice = find_recipe(given)
     by_site = choice is not None and choice.recipe.is_by_site
     end = f"{os.sep}train{end}" if by_site else end
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
     if given.get("site") is not None and len(planned) > 1:
-        raise OptionError(f"{flag('site')} applies to one dump; convert it alone")
+        raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
     check_report(report_path, [source for source, _, _ in planned])
     os.makedirs(output_dir, exist_ok=True)
     todo: list[_Site] = []
@@ -352,8 +355,8 @@ def _plan(sources: list[str], folder: str, end: str) -> list[tuple[str, str, str
         other = planned.setdefault(output.lower(), (source, site, output))
         if other[0] != source:
             raise OptionError(
-                f"{source}: would have the same output as {other[0]} ({output}); "
-                "convert one of them alone"
+                f"{source}: has the same output as {other[0]} ({output}); "
+                "rename one of them, or convert it on its own"
             )
     return list(planned.values())
 

@@ -212,8 +212,9 @@ def options_for(
         options = replace(options, host=host(source, site))
     elif site is not None and field is None:
         raise OptionError(
-            f"{flag('site')} is for {flag('attribution', True)}, for {flag('site_field')}, and for "
-            "recipes that give addresses"
+            f"{flag('site')} needs {flag('attribution', True)}, {flag('site_field')}, or a "
+            "recipe that "
+            "writes addresses"
         )
     if options.recipe is None:
         return options
@@ -225,7 +226,9 @@ def options_for(
         found = tables_beside(source, wanted, catalog)
     for name in sorted({*wanted} - {*found}):
         log.warning(
-            "recipe %s: goes without the %s, which were not found", options.recipe.spec, name
+            "recipe %s: records do not contain the %s, which were not found",
+            options.recipe.spec,
+            name,
         )
     return replace(options, nest=tables_to_nest([*options.nest, *found], {}))
 
@@ -264,7 +267,7 @@ class Documents(Framed):
     def report(self) -> Report:
         """Counts, bytes and seconds; a `So2docsError` before all documents have been read."""
         if self._report is None:
-            raise So2docsError("the report is complete when all documents have been read")
+            raise So2docsError("the report is not complete; read all documents first")
         return self._report
 
     def __iter__(self) -> Iterator[Question]:

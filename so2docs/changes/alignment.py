@@ -69,13 +69,14 @@ class Side:
             question_id = id_of(line)
             if question_id is None:
                 raise OutputError(
-                    f"{self.output.path}: after byte {entry.offset:,}, a line is no document "
-                    "with an Id; compare outputs of the format jsonl that have it"
+                    f"{self.output.path}: after byte {entry.offset:,}, a line is not a document "
+                    "with an Id; compare outputs in the format jsonl that keep Id"
                 )
             if self._last_id is not None and question_id <= self._last_id:
                 raise OutputError(
                     f"{self.output.path}: question {question_id} comes after question "
-                    f"{self._last_id}; only documents in ascending Id can be compared"
+                    f"{self._last_id}; only documents in ascending Id can be compared; "
+                    "convert the dump again"
                 )
             self._last_id = question_id
             yield question_id, line

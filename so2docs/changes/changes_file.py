@@ -233,14 +233,14 @@ class ChangeReader:
             if last_id is not None and change.question_id <= last_id:
                 raise OutputError(
                     f"{self.path}: line {change.line:,}: question {change.question_id} comes after "
-                    f"question {last_id}; changes must be in ascending Id"
+                    f"question {last_id}; changes must be in ascending Id; {_ADVICE}"
                 )
             last_id = change.question_id
             self._crc = isal_zlib.crc32(line, self._crc)
             self._changes += 1
             yield change
             found = self._next()
-        raise self._damaged("the line that ends it is missing, so the file is cut off")
+        raise self._damaged("its last line is missing")
 
     def _next(self) -> tuple[bytes, dict[str, Any]] | None:
         line = next(self._lines, None)
@@ -272,18 +272,18 @@ class ChangeReader:
     def _check_end(self, values: dict[str, Any]) -> None:
         if (values.get("changes"), values.get("crc32")) != (self._changes, self._crc):
             raise self._damaged(
-                f"its {self._changes:,} changes are not the {values.get('changes')} that were "
-                "written"
+                f"it has {self._changes:,} changes, {values.get('changes')} were written"
             )
         if next(self._lines, None) is not None:
-            raise self._damaged(f"something follows its end in line {self._number:,}")
+            raise self._damaged(f"line {self._number:,} is after its end")
 
     def _damaged(self, reason: str) -> OutputError:
         return OutputError(f"{self.path}: is damaged or cut off: {reason}; {_ADVICE}")
 
     def _not_a_change(self) -> OutputError:
         return OutputError(
-            f"{self.path}: line {self._number:,} is no change; give what so2docs diff wrote with "
+            f"{self.path}: line {self._number:,} is not a change; give a file that so2docs "
+            "diff wrote with "
             f"{flag('format', 'changes')}"
         )
 

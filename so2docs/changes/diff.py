@@ -249,7 +249,7 @@ def diff(
     if not wanted or not wanted <= set(OPERATIONS):
         names = ",".join(sorted(wanted))
         raise OptionError(
-            f"{flag('only')} is {names!r}; it must be some of: {', '.join(OPERATIONS)}"
+            f"{flag('only')} is {names!r}; it must be one or more of: {', '.join(OPERATIONS)}"
         )
     ignored = names_of("ignore", ignore or ())
     for name in ignored:

@@ -57,7 +57,8 @@ class Framing:
         if self.site_field not in document:
             raise OptionError(
                 f"question {change.question_id} has no field {self.site_field}; "
-                f"name the one that {flag('site_field')} of convert added, or none"
+                f"give the {flag('site_field')} that both outputs were converted with, or "
+                "leave it out"
             )
         return f"{document[self.site_field]}/{change.question_id}"
 

@@ -66,8 +66,8 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
             name for name, made in zip(names, (before, after), strict=True) if made is None
         )
         log.info(
-            f"{unknown}: nothing says how it was made; whether both outputs come from one site and "
-            "of conversions with the same options cannot be checked"
+            f"{unknown}: no record of how it was made; whether both outputs come from one site and "
+            "the same options cannot be checked"
         )
         return
     reason = None

@@ -194,7 +194,7 @@ class _PatchedSegments:
         )
         if self._expected is not None and self._expected.popleft() != made:
             raise OutputError(
-                f"{self._changes}: the documents from question {self._first_id} on do not become "
-                "what the changes were made from; compare the outputs again"
+                f"{self._changes}: the documents from question {self._first_id} on do not match "
+                "the output that the changes were made from; compare the outputs again"
             )
         self._held = self._size = 0

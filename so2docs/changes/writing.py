@@ -45,7 +45,9 @@ class Target:
         indexed: bool = False,
     ) -> None:
         if not path:
-            raise OptionError("a name is empty, as an unset variable is; give that of a file, or -")
+            raise OptionError(
+                "a name is empty, as an unset variable is; give the name of a file, or -"
+            )
         self.path = path
         self.record = b""
         self.compression: Compression = (

@@ -87,8 +87,8 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}/"
         if not is_loopback(host):
-            log.info(f"whoever can reach {host} can read this")
-        log.info(f"serving {address} (Ctrl-C ends it)")
+            log.info(f"anyone who can reach {host} can read these pages")
+        log.info(f"serving {address} (Ctrl-C to stop)")
         if opens:
             click.launch(address)
         try:

@@ -128,8 +128,8 @@ def start_session(
         from pyspark.sql import SparkSession
     except ImportError:
         raise ClusterError(
-            "PySpark is needed for this: pip install pyspark (450 MB), or the much smaller "
-            "pyspark-client for a server of Spark Connect"
+            "so2docs spark needs PySpark: pip install pyspark (450 MB), or the much smaller "
+            "pyspark-client for a Spark Connect server"
         ) from None
     # It works with pandas 3, which nothing here hands it.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)

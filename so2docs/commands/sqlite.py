@@ -67,7 +67,7 @@ def sqlite(
 
     Tables: questions, answers, tags, question_tags and, if they are nested, comments, links, votes,
     users. DATABASE ends in .db, .sqlite or .sqlite3; the default is the name of OUTPUT with
-    .db, in the current folder. It gets its name only when it is complete. Beside it goes
+    .db, in the current folder. It gets its name only when it is complete. Next to it goes
     NAME.metadata.json for Datasette. `so2docs serve` shows it in a browser.
 
     OUTPUT may be a folder of outputs. DATABASE is a folder, too, then, for a database of each site,
@@ -107,8 +107,8 @@ def sqlite(
     if not sources or not last.endswith(DATABASE_ENDINGS):
         if sources and not os.path.exists(last) and "." in os.path.basename(last):
             raise OptionError(
-                f"{last}: is neither an OUTPUT nor a database, whose name ends in "
-                f"{', '.join(DATABASE_ENDINGS)}"
+                f"{last}: is neither an output nor the name of a database; choose one that ends in "
+                f"{' or '.join(DATABASE_ENDINGS)}"
             )
         sources, database = list(paths), None
     with resumable(False):

@@ -76,8 +76,8 @@ class Archive(ABC):
         if not found:
             raise ArchiveError(
                 self.name,
-                f"has no {wanted.file} in it; it holds {join_names(names)}",
-                advice=f"of a site in several archives, take the one of the {wanted.name}",
+                f"has no {wanted.file}; it holds {join_names(names)}",
+                advice=f"if the site has several archives, give the one with the {wanted.name}",
             )
         if len(set(found)) < len(found):
             raise ArchiveError(
@@ -89,7 +89,7 @@ class Archive(ABC):
             raise ArchiveError(
                 self.name,
                 f"holds the {wanted.name} of several sites: {join_names(found)}",
-                advice="unpack it, and convert them one by one",
+                advice="unpack it and convert them one by one",
             )
         entry = self.entries[names.index(found[0])]
         if not entry.size:
@@ -189,5 +189,5 @@ class _Member:
         self._left -= len(data)
         self._crc = crc32(data, self._crc)
         if data and not self._left and self._expected is not None and self._crc != self._expected:
-            raise OSError("the checksum of what is in it is wrong")
+            raise OSError("its checksum is wrong")
         return data

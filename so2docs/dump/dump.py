@@ -96,7 +96,9 @@ class Dump:
             found = storage.identity(self.file, file)
         except OSError as error:
             raise ChangedDumpError(
-                self.path, f"is gone while being read ({error.strerror})"
+                self.path,
+                f"disappeared while being read ({error.strerror})",
+                advice="make it available, then run again",
             ) from None
         if found != self.identity:
             raise ChangedDumpError(
@@ -159,7 +161,9 @@ def open_dump(path: str, wanted: Table = POSTS) -> Dump:
         # Opening a pipe would wait for its other end.
         if not (storage.is_url(path) or stat.S_ISREG(os.stat(path).st_mode)):
             raise DumpError(
-                path, "is not a file", advice=f"give the path of the {wanted.file} of a dump"
+                path,
+                "is not a file",
+                advice=f"give the {wanted.file} of a dump, or the archive of its site",
             )
         with storage.open_file(path) as file:
             return _inspect(path, file, wanted)
@@ -222,7 +226,13 @@ def slices(
             more = file.read(min(max(size, len(rest)), stop - at - len(rest)))
             if not more:
                 dump.check_unchanged(file)
-                raise ChangedDumpError(dump.path, "became shorter while being read")
+                raise ChangedDumpError(
+                    dump.path,
+                    "became shorter while being read",
+                    advice=(
+                        f"wait until it is complete, then run again with {flag('restart', True)}"
+                    ),
+                )
             is_last = at + len(rest) + len(more) >= stop
             # A start where two reads meet is not looked for: its row joins the next slice.
             cut = -1 if is_last else _last_row_start(more)

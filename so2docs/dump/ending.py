@@ -104,7 +104,7 @@ class Ending:
             self._path,
             f"has content after its closing {self.name}",
             Location(end, data.count(b"\n", 0, end), row=self._wanted.row),
-            advice="are these two files in one? convert them one by one",
+            advice="if two dumps were joined, split them and convert each",
         )
 
     def cut_off(
@@ -115,14 +115,16 @@ class Ending:
             self._path,
             f"is cut off: it ends without {self.name}",
             location,
-            advice="download it again, or the part that is missing",
+            advice="download it again, or the missing part",
             excerpt=excerpt,
         )
 
 
 def empty_root_error(path: str, location: Location) -> MalformedDumpError:
     """The error for what follows a root that is one empty tag, which ends at `location`."""
-    return MalformedDumpError(path, "has content after its empty root element", location)
+    return MalformedDumpError(
+        path, "has content after its empty root element", location, advice="remove that content"
+    )
 
 
 def check_misc(data: bytes, read: Callable[[int], bytes], error: MalformedDumpError) -> None:

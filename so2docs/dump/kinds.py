@@ -122,7 +122,7 @@ SOURCES: Registry[Kind] = Registry("so2docs.sources", {}, _from_entry_point)
 
 _UNPACK = "unpack it first"
 _GIVE_DUMP = "give the Posts.xml of a dump, or the archive of its site"
-_GIVE_OUTPUT = f"to look into it use so2docs show or stats; to convert, {_GIVE_DUMP}"
+_GIVE_OUTPUT = f"to read it use so2docs show or stats; to convert, {_GIVE_DUMP}"
 
 # Ratios of published dumps.
 _KINDS: dict[bytes, Kind] = {
@@ -192,7 +192,7 @@ def check_root(path: str, root: str, wanted: Table) -> None:
     if name == wanted.root:
         return
     if name == "row":
-        raise _piece(path, f"starts with <row>; {expected} around the rows", wanted)
+        raise _piece(path, f"starts with <row>, {expected} around the rows", wanted)
     if name in _TABLE_ROOTS:
         problem = f"holds <{name}>, {expected}"
         raise DumpError(path, problem, advice=f"give the {wanted.file} of the dump")
@@ -216,11 +216,13 @@ def check_head(path: str, head: bytes, wanted: Table) -> None:
         is_output = b'"PostTypeId":' in start or b'"Answers":' in start
         raise DumpError(
             path,
-            f"is JSON{', as so2docs writes it' if is_output else ''}, not a {wanted.file}",
+            f"is JSON{' that so2docs wrote' if is_output else ''}, not a {wanted.file}",
             advice=_GIVE_OUTPUT if is_output else _GIVE_DUMP,
         )
     if _ROW.search(head):
-        raise _piece(path, f"starts within the rows; expected <{wanted.root}> before them", wanted)
+        raise _piece(
+            path, f"starts in the middle of the rows, expected <{wanted.root}> before them", wanted
+        )
 
 
 def _piece(path: str, problem: str, wanted: Table) -> MalformedDumpError:
@@ -229,6 +231,6 @@ def _piece(path: str, problem: str, wanted: Table) -> MalformedDumpError:
         path,
         problem,
         Location(0, 1, row=wanted.row),
-        advice=f"is it a part of a {wanted.file}, as split makes them? join the parts (cat) and "
-        "convert the whole",
+        advice=f"if it is a part of a {wanted.file} that was split, join the parts with cat and "
+        "convert the result",
     )

@@ -87,6 +87,7 @@ def read_prolog(path: str, read: Callable[[int], bytes], wanted: Table) -> Prolo
             path,
             f"is not well-formed XML before its first row: {error}",
             Location(0, 1, row=wanted.row),
+            advice="download it again",
             excerpt=head[:start],
         ) from None
     return Prolog(head, start, 1 + head.count(b"\n", 0, start), frame, is_empty)
@@ -117,7 +118,6 @@ def _find_root(
         f"is not a {wanted.file}: no root element such as <{wanted.root}> "
         f"in its first {len(head):,} bytes",
         Location(0, 1, row=wanted.row),
-        advice=f"check that this is the {wanted.file} of a Stack Exchange dump, and that it is "
-        "complete",
+        advice=f"check that this is the complete {wanted.file} of a Stack Exchange dump",
         excerpt=head[:_WINDOW],
     )

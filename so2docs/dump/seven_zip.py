@@ -84,7 +84,9 @@ class SevenZip(Archive):
         folder = folders[number]
         if _count_streams(folder) != 1:
             raise ArchiveError(
-                name, "is compressed by a method for programs (BCJ2)", advice="unpack it first"
+                name,
+                "is compressed with BCJ2, which so2docs does not unpack",
+                advice="unpack it first",
             )
         first = sum(map(_count_streams, folders[:number]))
         start = self._archive.afterheader + info.packpos + sum(info.packsizes[:first])

@@ -200,7 +200,9 @@ class Source:
             found = storage.identity(self.file)
         except OSError as error:
             raise ChangedDumpError(
-                self.name, f"is gone while being read ({error.strerror})"
+                self.name,
+                f"disappeared while being read ({error.strerror})",
+                advice="make it available, then run again",
             ) from None
         if found != self.identity:
             raise ChangedDumpError(

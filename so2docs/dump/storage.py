@@ -151,7 +151,7 @@ def _system(url: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
     except ImportError:
         raise OptionError(
-            f"{url}: fsspec is needed for a URL; pip install fsspec and the driver of its store, "
+            f"{url}: reading a URL needs fsspec: pip install fsspec and the driver for its store, "
             "such as s3fs or gcsfs"
         ) from None
     try:
@@ -198,31 +198,31 @@ def _unreadable(path: str, error: Exception) -> str:
 
 def _advice(path: str, error: Exception) -> str:
     if is_url(path):
-        return "check the URL, and that its store lets you in"
+        return "check the URL and your access to its store"
     if not path:
         return "the name is empty, as an unset variable is; give a file"
     if path.startswith("~"):
-        return "the shell puts your home folder in the place of ~ only where it is not quoted"
+        return "write ~ without quotes, so that the shell replaces it with your home folder"
     # A file where a folder should be is the latter here, and the former on Windows.
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         found = _existing_part(path)
-        return f"{found} is a file, and no folder" if os.path.isfile(found) else _nearest(path)
+        return f"{found} is a file, not a folder" if os.path.isfile(found) else _nearest(path)
     kinds: dict[type[Exception], str] = {
         PermissionError: "ask its owner to let you read it",
         IsADirectoryError: "name a file in it",
     }
-    return kinds.get(type(error), "see to its disk, and try again")
+    return kinds.get(type(error), "check its disk, then try again")
 
 
 def _nearest(path: str) -> str:
     """What is at the path, or at the part of it that exists."""
     if os.path.islink(path):
-        return f"it is a link to {os.readlink(path)}, which is gone"
+        return f"it is a link to {os.readlink(path)}, which does not exist"
     folder, name = os.path.split(path.rstrip("/"))
     found = _existing_part(path)
     if found != (folder or "."):
         missing = os.path.relpath(path, found).split(os.sep)[0]
-        return f"there is no {missing} in {_called(found)}"
+        return f"{missing} does not exist in {_called(found)}"
     try:
         names = sorted(one for one in os.listdir(found) if not one.startswith("."))
     except OSError:

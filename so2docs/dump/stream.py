@@ -76,7 +76,7 @@ class StreamedRows:
             if copied > size + MOST_ROW_BYTES:
                 raise MalformedDumpError(
                     self._path,
-                    f"has no start of a row in {MOST_ROW_BYTES >> 20} MiB",
+                    f"has no <row in {MOST_ROW_BYTES >> 20} MiB",
                     advice=f"check that this is the {self._wanted.file} of a Stack Exchange dump",
                 )
             more = self._read(BLOCK_BYTES) if len(self._data) <= MISC_LIMIT else b""

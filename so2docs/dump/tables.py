@@ -211,7 +211,7 @@ def table_file(table: Table, source: SourceFile) -> TableFile:
         return TableFile(table, name, source.expected, source)
     names = [entry.name for entry in archive.entries]
     if not members_with(table, names):
-        raise _missing(table, path, f"has no {table.file} in it", names)
+        raise _missing(table, path, f"has no {table.file}", names)
     entry = archive.find(table)
     return TableFile(table, name, entry.size, source, entry)
 
@@ -252,7 +252,7 @@ def _beside(table: Table, folder: str, prefixes: list[str]) -> str | None:
         if found:
             raise ArchiveError(
                 folder,
-                f"holds several files of the {table.name}: {join_names(found)}",
+                f"holds several files with {table.name}: {join_names(found)}",
                 advice=f"choose one with {flag(table.file_option, 'FILE')}",
             )
     return None

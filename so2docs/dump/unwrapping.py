@@ -95,7 +95,9 @@ def _translate_errors(name: str) -> Iterator[None]:
         yield
     except NotImplementedError as error:
         raise ArchiveError(
-            name, f"is compressed in an unusual way ({error})", advice="unpack it first"
+            name,
+            f"is compressed with a method that so2docs does not unpack ({error})",
+            advice="unpack it first",
         ) from None
     except (zipfile.BadZipFile, EOFError, ValueError, LookupError, OSError, struct.error) as error:
         raise ArchiveError(
@@ -135,7 +137,7 @@ class ErrorTranslator:
             raise TruncatedDumpError(
                 self._name,
                 f"is {self._kind} that is cut off",
-                advice="download it again, or the part that is missing",
+                advice="download it again, or the missing part",
             ) from None
         except Exception as error:
             if not is_damage(error):
@@ -192,7 +194,9 @@ def unwrap(
             saved = open_archive(kind, source.name, _save(source, found, work_dir))
             source.closers.append(saved.close)
             found = _open_member(source, saved, threads)
-    raise DumpError(source.name, "is packed more than five times", advice="unpack it first")
+    raise DumpError(
+        source.name, "is compressed more than five times over", advice="unpack it first"
+    )
 
 
 def _save(source: Source, found: Peekable, work_dir: str | None) -> BinaryIO:

@@ -84,7 +84,7 @@ def _in_folder(folder: str, table: Table, catalog: Catalog) -> str | None:
 def _unclear(folder: str, table: Table, names: list[str]) -> DumpError:
     return ArchiveError(
         folder,
-        f"holds several files of the {table.name}: {join_names(names)}",
+        f"holds several files with {table.name}: {join_names(names)}",
         advice="name the archive of one dump",
     )
 

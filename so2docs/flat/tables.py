@@ -228,7 +228,7 @@ def _chosen(only: str | Iterable[str]) -> tuple[str, ...]:
         known = by_any_name.get(name.lower(), name.lower())
         if known not in DUMP:
             raise OptionError(
-                f"{flag('only')} is {name!r}; it must be some of: {', '.join(DUMP)}"
+                f"{flag('only')} is {name!r}; it must be one or more of: {', '.join(DUMP)}"
                 + did_you_mean(name, DUMP)
             )
         chosen.append(known)

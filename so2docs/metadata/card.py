@@ -80,12 +80,13 @@ def check_card(
     """
     if names.output == "-":
         raise OptionError(
-            f"{flag('card', True)} writes a file next to the output; give a name in place of -"
+            f"{flag('card', True)} writes a file next to the output; give the name of a file "
+            "instead of -"
         )
     if not all(file and os.path.isfile(file) for file in read):
         raise OptionError(
-            f"{flag('card', True)} reads the dump once more, for its SHA-256; give a file or a "
-            "folder with one"
+            f"{flag('card', True)} reads the dump a second time, for its SHA-256; give the "
+            "name of a file or folder"
         )
     if options.form.split_share is not None:
         raise OptionError(
@@ -94,7 +95,8 @@ def check_card(
     _check_format(options.form.format)
     if options.recipe is not None and options.recipe.recipe.files:
         raise OptionError(
-            f"{flag('card', True)} is not for recipe {options.recipe.spec}, a folder of its own"
+            f"{flag('card', True)} does not support recipe {options.recipe.spec}, which "
+            "writes a folder; leave one of them out"
         )
     folder = _folder_of_card(names)
     check_folder_of_card(folder, filter(None, read), force=force)
@@ -189,7 +191,10 @@ def describe_existing(
 
 def _check_format(name: str) -> None:
     if name not in DESCRIBED:
-        raise OptionError(f"{flag('card', True)} is for {', '.join(DESCRIBED)}, not for {name}")
+        raise OptionError(
+            f"{flag('card', True)} supports the formats {', '.join(DESCRIBED)}, not {name}; "
+            "leave it out"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,7 +263,7 @@ def load_from_report(path: str, output: str) -> Manifest:
             return _parse_manifest(manifest, path, "report", advice)
     if len(found) == 1:
         only = found[0]["output"]
-        raise OutputError(f"{path}: is the report of {only}, not of {name}; choose another one")
+        raise OutputError(f"{path}: is the report of {only}, not of {name}; give that one")
     raise OutputError(f"{path}: the report has no manifest of {name}; {advice}")
 
 
@@ -290,7 +290,7 @@ def _in_report(path: str) -> list[dict[str, Any]]:
             return found
     except (KeyError, TypeError, AttributeError):
         pass
-    raise OutputError(f"{path}: is damaged, or no report; {_REPORT_ADVICE}")
+    raise OutputError(f"{path}: is damaged, or is not a report; {_REPORT_ADVICE}")
 
 
 def _read(path: str, what: str, advice: str) -> Any:
@@ -329,5 +329,5 @@ def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
     except (KeyError, TypeError, AttributeError):
         is_whole = False
     if not is_whole:
-        raise OutputError(f"{path}: is damaged, or no {what}; {advice}")
+        raise OutputError(f"{path}: is damaged, or is not a {what}; {advice}")
     return found

@@ -18,7 +18,8 @@ from so2docs.progress import bar, log
 from so2docs.reader.reading import read_lines
 
 _AGAIN = (
-    f"convert the dump again with {flag('card', True)} or {flag('report')}, or get the output again"
+    f"convert the dump again with {flag('card', True)} or {flag('report')}, or copy the "
+    "output again"
 )
 _READ = ("jsonl", "json")
 """Formats whose documents are read."""
@@ -125,7 +126,7 @@ def _check_record(path: str, manifest: Manifest) -> None:
     """Compare how a file says that it was made with what the manifest says."""
     made = read_provenance(path)
     if made is None:
-        log.info(f"{path}: nothing says how it was made; that is not compared with the manifest")
+        log.info(f"{path}: no record of how it was made; this is not compared with the manifest")
         return
     names = made.options.keys() | manifest.options.keys()
     others = [flag(n) for n in sorted(names) if made.options.get(n) != manifest.options.get(n)]
@@ -138,13 +139,13 @@ def _validator(manifest: Manifest, path: str) -> Check | None:
     """What raises for a document that is not valid; None if there is nothing to check by."""
     if manifest.schema is None:
         log.warning(
-            f"recipe {manifest.counts['recipe']} has no schema; files and counts are checked"
+            f"recipe {manifest.counts['recipe']} has no schema; only files and counts are checked"
         )
         return None
     if find_spec("jsonschema_rs") is None:
         log.warning(
-            "documents are not held against their schema without jsonschema-rs "
-            "(pip install jsonschema-rs); files and counts are checked"
+            "only files and counts are checked: checking documents against their schema needs "
+            "jsonschema-rs (pip install jsonschema-rs)"
         )
         return None
     import jsonschema_rs
@@ -167,7 +168,7 @@ def _documents(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         except orjson.JSONDecodeError as error:
             raise OutputError(f"{where} is not JSON ({error}); {_AGAIN}") from None
         if not isinstance(document, dict):
-            raise OutputError(f"{where} is no document; {_AGAIN}")
+            raise OutputError(f"{where} is not a document; {_AGAIN}")
         yield where, document
 
 
@@ -180,7 +181,7 @@ def _validate(check: Check | None, where: str, document: dict[str, Any]) -> None
         at = "/".join(map(str, getattr(error, "instance_path", ())))
         what = getattr(error, "message", str(error))[:200]
         raise OutputError(
-            f"{where}, {at or 'the document'}: is not as the schema says ({what}); {_AGAIN}"
+            f"{where}, {at or 'the document'}: does not match the schema ({what}); {_AGAIN}"
         ) from None
 
 

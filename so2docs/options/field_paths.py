@@ -122,7 +122,7 @@ class Fields:
             if not any(self.has(f"{place}{part}") for place in ("", _INSIDE) for part in parts):
                 hint = f"name {' or '.join(parts)}, or leave" if self.kept else "leave"
                 raise OptionError(
-                    f"{flag(option)} leaves nothing of the {table} to nest: {hint} "
+                    f"{flag(option)} leaves no field of the {table} to nest; {hint} "
                     f"{flag('nest', table)} out"
                 )
 

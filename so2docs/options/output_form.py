@@ -39,8 +39,8 @@ def output_form(output: str, given: Mapping[str, Any]) -> OutputForm:
         )
     if "://" in output:
         raise OptionError(
-            f"{output}: outputs are files of this machine; write one and copy it, or convert with "
-            "so2docs spark, which writes to object stores"
+            f"{output}: outputs are local files; write one and copy it, or use so2docs spark, "
+            "which writes to object stores"
         )
     name = _format(output, given.get("format"))
     if (package := FORMATS[name].needs) is not None and find_spec(package) is None:
@@ -48,7 +48,7 @@ def output_form(output: str, given: Mapping[str, Any]) -> OutputForm:
     index = given.get("elasticsearch_index")
     if index is not None and name != "elasticsearch":
         raise OptionError(
-            f"{flag('elasticsearch_index')} is for {flag('format', 'elasticsearch')}; the format "
+            f"{flag('elasticsearch_index')} needs {flag('format', 'elasticsearch')}; the format "
             f"is {name}"
         )
     if index is not None and not _INDEX.fullmatch(index):
@@ -103,7 +103,7 @@ def _by_name(output: str) -> list[str]:
         known = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
         hint = OTHER_FORMS.get(unknown[1:].lower(), "")
         raise OptionError(
-            f"{output}: so2docs writes nothing that ends in {unknown}{hint and f' ({hint})'}; "
+            f"{output}: no output format ends in {unknown}{hint and f' ({hint})'}; "
             f"choose a name that ends in one of {' '.join(known)}, and .gz or .zst after these "
             "(not after .parquet)"
         )
@@ -118,7 +118,7 @@ def _format(output: str, wanted: str | None) -> str:
     if by_name and wanted not in by_name:
         ends = " or ".join(FORMATS[wanted].extensions)
         raise OptionError(
-            f"{flag('format', wanted)} contradicts the name {output}, which says {by_name[0]}; "
+            f"{flag('format', wanted)} contradicts the name {output}, which means {by_name[0]}; "
             f"choose a name that ends in {ends}"
         )
     return wanted
@@ -128,16 +128,16 @@ def _compression(output: str, name: str, wanted: str | None) -> Compression:
     by_name = next((how for end, how in COMPRESSIONS.items() if output.endswith(end)), None)
     chosen: Compression | None = OPTIONS["compression"].read(wanted)
     if not FORMATS[name].compressed:
-        given = flag("compression", wanted) if wanted not in (None, "none") else ""
-        given = given or (f"the name {output}" if by_name else "")
-        if given:
-            raise OptionError(
-                f"{flag('format', name)} compresses inside the file; {given} contradicts it"
-            )
+        advice = f"choose a name that ends in {FORMATS[name].extensions[0]}" if by_name else ""
+        if wanted not in (None, "none"):
+            advice = f"leave {flag('compression', wanted)} out"
+        if advice:
+            raise OptionError(f"{flag('format', name)} compresses inside the file; {advice}")
         return "none"
     said = by_name or ("none" if output.endswith(UNCOMPRESSED) else None)
     if wanted is not None and said not in (None, wanted):
         raise OptionError(
-            f"{flag('compression', wanted)} contradicts the name {output}, which says {said}"
+            f"{flag('compression', wanted)} contradicts the name {output}, which means {said}; "
+            "leave the option out, or choose another name"
         )
     return chosen or compression_from_name(output)

@@ -132,7 +132,7 @@ def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
     wanted |= tables.keys() - options
     for name in sorted(wanted - {*TABLES, ALL_TABLES}):
         raise OptionError(
-            f"{flag('nest')} is {name!r}; it must be some of: {', '.join(TABLES)}, all"
+            f"{flag('nest')} is {name!r}; it must be one or more of: {', '.join(TABLES)}, all"
             + did_you_mean(name, TABLES)
         )
     chosen = [

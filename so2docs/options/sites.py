@@ -85,7 +85,7 @@ def site_name(source: object) -> str:
     if isinstance(source, str | os.PathLike) and source != "-":
         return site_from_name(source)
     raise OptionError(
-        f"the dump has no name to take the site from; give it: {flag('site', 'HOST')}"
+        f"the dump has no name that contains the site; give it with {flag('site', 'HOST')}"
     )
 
 
@@ -108,6 +108,6 @@ def host(source: object, given: str | None) -> str:
         return found
     reason = ": the dump has no name" if site is None else f" from {site!r}"
     raise OptionError(
-        f"the host name of the site cannot be told{reason}; "
+        f"the host name of the site cannot be derived{reason}; "
         f"give it, as in {flag('site', 'beer.stackexchange.com')}"
     )

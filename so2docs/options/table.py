@@ -202,8 +202,7 @@ class Filters:
             raise OptionError(f"{flag('all_tags', True)} needs {flag('tags')}")
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise OptionError(
-                f"{flag('since', self.since)} and {flag('until', self.until)} leave nothing "
-                "between them"
+                f"{flag('since', self.since)} must be before {flag('until', self.until)}"
             )
         if self.kept is not None and self.left_out:
             raise contradiction("fields", "without")
@@ -212,7 +211,10 @@ class Filters:
                 f"{flag('fields')} is empty; name at least one, such as Id,Title,Answers.Body"
             )
         if self.min_answer_score is not None and not self.fields.has_answers:
-            raise OptionError(f"{flag('min_answer_score')} contradicts leaving out the answers")
+            raise OptionError(
+                f"{flag('min_answer_score')} needs the answers, which "
+                f"{flag('fields')} or {flag('without')} leaves out"
+            )
 
     @property
     def fields(self) -> Fields:
@@ -507,8 +509,8 @@ class Options:
         known = {"", *KNOWN_NAMES, *(RESERVED if self.nest else ())}
         if self.site_field is not None and self.site_field[0] in known:
             raise OptionError(
-                f"{flag('site_field')} is {self.site_field[0]!r}; it must be a name that posts do "
-                "not have"
+                f"{flag('site_field')} is {self.site_field[0]!r}; it must be a name "
+                "that no field of the documents has"
             )
         self._check_recipe()
         self._check_body()
@@ -534,7 +536,10 @@ class Options:
                 f"{flag('body', self.body)} out"
             )
         if self.body != "html" and not has_body:
-            raise OptionError(f"{flag('body', self.body)} contradicts leaving out the bodies")
+            raise OptionError(
+                f"{flag('body', self.body)} needs Body, which "
+                f"{flag('fields')} or {flag('without')} leaves out"
+            )
 
     def _check_recipe(self) -> None:
         fields = self.filters.fields
@@ -549,8 +554,8 @@ class Options:
                 raise OptionError(f"{what} is written as jsonl, json or parquet, not as {name}")
             if name == "parquet" and recipe.schema is None:
                 raise OptionError(
-                    f"{what}: {flag('format', 'parquet')} needs to know its columns: give a Recipe "
-                    "with a schema, in place of the function alone"
+                    f"{what}: {flag('format', 'parquet')} needs columns; give a Recipe with a "
+                    "schema instead of a function"
                 )
         missing = [path for path in needed if not fields.has_whole(path)]
         if missing:

@@ -71,7 +71,8 @@ def tags(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     for tag in found:
         if not tag or re.search(r"[<>|\s]", tag):
             raise OptionError(
-                f"{flag(name)} is {tag!r}; it must be one tag, such as python, or several"
+                f"{flag(name)} is {tag!r}; it must be a tag such as python, or several with commas"
+                " between them"
             )
     return tuple(sorted({tag.lower() for tag in found}))
 
@@ -128,7 +129,7 @@ def shares(name: str, value: str | None) -> str | None:
             raise ValueError
     except (InvalidOperation, ValueError):
         raise OptionError(
-            f"{flag(name)} is {value!r}; it must be names in lower case with shares that sum up to "
+            f"{flag(name)} is {value!r}; it must be lower-case names with shares that add up to "
             "1, such as train=0.9,validation=0.05,test=0.05"
         ) from None
     return ",".join(f"{key}={part}" for key, part in found.items())

@@ -143,7 +143,9 @@ class Index:
         if not data.startswith(HEADER):
             other = data.startswith(_ANY_HEADER)
             raise UnusableIndexError(
-                "its index is from another version of so2docs" if other else "its index is none"
+                "its index is from another version of so2docs"
+                if other
+                else "its index was not written by so2docs"
             )
         footer = len(data) - _FOOTER.size
         whole = footer >= len(HEADER)
@@ -169,7 +171,9 @@ class Index:
         """
         size = file.seek(0, os.SEEK_END)
         if size != self.size or tail_crc(file, size) != self.tail:
-            raise UnfitIndexError("its index belongs to another file, or to an earlier state of it")
+            raise UnfitIndexError(
+                "its index belongs to another file, or to an earlier version of it"
+            )
 
     def first_id(self, segment: int) -> int:
         """Question id of the first document of a segment."""
@@ -218,7 +222,7 @@ def load(output: str, file: BinaryIO) -> Index:
     """
     found = load_any(output, file)
     if found.documents < 0:
-        raise UnusableIndexError("its index is not of documents")
+        raise UnusableIndexError("its index does not describe documents")
     return found
 
 

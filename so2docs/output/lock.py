@@ -18,6 +18,7 @@ from pathlib import Path
 from so2docs.errors import OutputError, So2docsError, flag
 from so2docs.output.part_files import explain_errors
 from so2docs.output.side_files import LOCK, side_file
+from so2docs.output.targets import describe_missing_folder
 
 PATIENCE = 1.0
 """Seconds to wait for another process, such as a reader that saves an index of the output."""
@@ -97,7 +98,9 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
     """
     parent = parent or tempfile.gettempdir()
     if not os.path.isdir(parent):
-        raise OutputError(f"{parent}: the folder for temporary files does not exist; make it first")
+        advice = f"choose another {flag('work_dir')}"
+        problem = describe_missing_folder(parent, advice)
+        raise OutputError(f"{parent}: the folder for temporary files {problem}")
     if not os.access(parent, os.W_OK):
         raise OutputError(f"{parent}: is not writable; choose another {flag('work_dir')}")
     _remove_abandoned(parent)

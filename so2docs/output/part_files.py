@@ -51,8 +51,8 @@ class LostFileError(OutputError):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{part_path(path)}: is gone, or not what was written",
-            retry="make sure that nothing else removes it",
+            f"{part_path(path)}: was removed or changed",
+            retry="make sure that no other program changes it",
         )
         self.path = path
 

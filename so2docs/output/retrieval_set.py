@@ -48,12 +48,13 @@ def records_path(output: str | os.PathLike[str] | None, given: Mapping[str, Any]
     for name in ("format", "compression", "split_size", "split_files", "split_by", "split_share"):
         if given.get(name) is not None:
             raise OptionError(
-                f"{flag('recipe', 'beir')} is a folder of plain files; leave {flag(name)} out"
+                f"{flag('recipe', 'beir')} writes plain files; leave {flag(name)} out"
             )
     folder = Path("beir" if output is None else os.fspath(output))
     if str(folder) == "-" or (folder.exists() and not folder.is_dir()):
         raise OptionError(
-            f"{flag('recipe', 'beir')} writes a folder of files; {folder} is not a folder"
+            f"{flag('recipe', 'beir')} writes a folder, and {folder} is not one; choose "
+            "another output"
         )
     return str(folder / RECORDS)
 

@@ -38,9 +38,16 @@ def check_folder(path: str, advice: str = "choose another output") -> None:
     """
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
-        raise OutputError(f"{path}: the folder {folder} does not exist; make it first")
+        raise OutputError(f"{path}: the folder {folder} {describe_missing_folder(folder, advice)}")
     if not os.access(folder, os.W_OK):
         raise OutputError(f"{path}: the folder {folder} is not writable; {advice}")
+
+
+def describe_missing_folder(folder: str, advice: str) -> str:
+    """What is wrong with a path that is not a folder, and what to do."""
+    if os.path.exists(folder):
+        return f"is a file, not a folder; {advice}"
+    return "does not exist; create it first"
 
 
 def refuse_existing(path: str, *, force: bool, advice: str = "choose another output") -> None:
@@ -56,11 +63,11 @@ def refuse_existing(path: str, *, force: bool, advice: str = "choose another out
 
 
 def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
-    """Refuse to put a file in the place of what is none, or of a file that is read.
+    """Refuse to replace anything but a file, or a file that is read.
 
     Args:
         path: A name that may exist or not.
-        read: Files that are read; None for what is no file.
+        read: Files that are read; None for an input that is not a file.
 
     Raises:
         OutputError: It is a folder, a device, a pipe, or one of those, by whatever link.
@@ -74,7 +81,7 @@ def check_replaceable(path: str, read: Iterable[str | None] = ()) -> None:
         )
     for file in read:
         if file and is_same(path, file):
-            raise OutputError(f"{path}: is the dump itself; choose another output")
+            raise OutputError(f"{path}: is also an input; choose another output")
 
 
 def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
@@ -100,12 +107,12 @@ def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
         check_folder(path, advice)
     for taken in read:
         if os.path.realpath(path) == os.path.realpath(taken) or is_same(path, taken):
-            raise OutputError(f"{path}: is {taken}; {advice}")
+            raise OutputError(f"{path}: is the same file as {taken}; {advice}")
     if os.path.isfile(path) and os.path.getsize(path):
         with open(path, "rb") as file:
             start = file.read(max(map(len, kind.starts)))
         if not start.startswith(kind.starts):
-            raise OutputError(f"{path}: exists and is no {kind.name}; {advice}")
+            raise OutputError(f"{path}: exists and is not a {kind.name}; {advice}")
 
 
 def is_same(path: str, other: str) -> bool:

@@ -178,7 +178,7 @@ def malformed_error(
     problem, advice = part.problem, "download the dump again"
     if closes_within(part.raw, dump.frame):
         problem = f"content after its closing {closing.decode(errors='replace')}"
-        advice = "are these two files in one? convert them one by one"
+        advice = "if two dumps were joined, split them and convert each"
     problem = f"is not well-formed XML ({problem}) in the row"
     advice += f", or leave such rows out with {flag('skip_malformed', True)}"
     if not part.can_be_skipped:

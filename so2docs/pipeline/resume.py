@@ -103,12 +103,12 @@ def _another(found: Spill, differences: list[str]) -> SpillError:
     advice = f"run with {flag('restart', True)} to start over, or choose another {flag('work_dir')}"
     if found.get("sealed"):
         advice = (
-            "that one has written its output: end it as it began, or run with "
+            "that one has written its output: finish it with its own options, or run with "
             f"{flag('restart', True)} and {flag('force', True)}"
         )
     elif all(what.endswith(" of the dump") for what in differences):
         advice = (
-            "it holds what was read of another dump, or of this one before it changed: run with "
+            "it was made from another dump, or from this one before it changed: run with "
             f"{flag('restart', True)} to convert the changed dump, or choose another "
             f"{flag('work_dir')}"
         )

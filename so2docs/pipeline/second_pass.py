@@ -117,7 +117,9 @@ class SecondPass:
         state = Checkpoint.from_json(saved)
         for path, left in state.files(self.names):
             if not matches_checkpoint(path, left):
-                log.info(f"{path}.part is not as it was left; writing again from the spill")
+                log.info(
+                    f"{path}.part was changed in the meantime; writing it again from the spill"
+                )
                 return None
         size = sum(size for _, size in self.buckets) or 1
         done = self.bytes_before(state)

@@ -108,9 +108,9 @@ class Session:
             try:
                 self.publish(done)
             except LostFileError as lost:
-                log.info(f"{lost.path} is not as it was left; it is not published")
+                log.info(f"{lost.path} was changed in the meantime; it is not used")
             else:
-                log.info("resuming: the documents were all written")
+                log.info("resuming: all documents are written")
                 done.report.resumed = True
                 return done.report
         refuse_existing(self.names, self.made, force=force)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from so2docs.errors import SpillError, SpillTakenError, resumable
+from so2docs.errors import SpillError, SpillTakenError, flag, resumable
 from so2docs.output.lock import temporary_folder
 from so2docs.output.paths import OutputPaths
+from so2docs.output.targets import describe_missing_folder
 from so2docs.spill import Spill
 from so2docs.store.spill_files import clear
 
@@ -57,7 +58,8 @@ def opened_spill(
     """
     parent = names.work_folder
     if parent is not None and not os.path.isdir(parent):
-        raise SpillError(f"{parent}: the folder for the spill does not exist; make it first")
+        problem = describe_missing_folder(parent, f"choose another {flag('work_dir')}")
+        raise SpillError(f"{parent}: the folder for the spill {problem}")
     if names.output == "-":
         with (
             resumable(False),

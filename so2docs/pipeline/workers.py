@@ -47,8 +47,7 @@ class _Worker:
         except OSError as error:
             raise So2docsError(
                 f"a worker process cannot be started: {error.strerror or error}",
-                retry=f"give fewer {flag('jobs')}, or raise "
-                f"{_LIMITS.get(error.errno, 'the limit')}",
+                retry=f"use fewer {flag('jobs')}, or raise {_LIMITS.get(error.errno, 'the limit')}",
             ) from error
         self.peak = 0
         with suppress(OSError):  # If it is dead already, its first task will tell.
@@ -79,7 +78,7 @@ class _Worker:
         except (EOFError, OSError, pickle.UnpicklingError):
             raise WorkerDiedError(
                 "a worker process was killed, perhaps because memory ran out",
-                retry=f"if it was memory, give fewer {flag('jobs')}",
+                retry=f"if it was memory, use fewer {flag('jobs')}",
             ) from None
         if error is not None:
             raise error from cause

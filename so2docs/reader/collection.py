@@ -285,7 +285,8 @@ class Collection(Framed, Mapping[int, "Question"]):
             yield
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise OutputError(
-                f"{self.path}: at byte {entry.offset:,}, a line is no document with an Id; {NO_ID}"
+                f"{self.path}: at byte {entry.offset:,}, a line is not a document with an Id; "
+                f"{NO_ID}"
             ) from None
 
     def _lines(self, segment: int) -> bytes:

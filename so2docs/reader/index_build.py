@@ -200,9 +200,8 @@ def _check_trailer(name: str, file: BinaryIO, size: int, crc: int) -> None:
 
 def _foreign(name: str) -> OutputError:
     return OutputError(
-        f"{name}: was not compressed by so2docs, so that nothing in it can be reached without "
-        "reading all before; unpack it (gunzip -k, zstd -d) and open the .jsonl, or stream it with "
-        "so2docs.read"
+        f"{name}: was not compressed by so2docs, so single documents cannot be looked up; "
+        "unpack it (gunzip -k, zstd -d) and open the .jsonl, or read all of it with so2docs.read"
     )
 
 
@@ -235,11 +234,11 @@ def build(name: str, file: BinaryIO, reason: str, *, progress: bool = False) -> 
             shown.update(cut.end - cut.offset)
             first_id = _id(name, cut.raw, 0, cut.offset)
             if last_id is None:
-                log.warning("%s: %s; making one takes one pass over the file", name, reason)
+                log.warning("%s: %s; building an index in one pass over the file", name, reason)
             elif first_id <= last_id:
                 raise OutputError(
                     f"{name}: question {first_id} comes after question {last_id}; "
-                    "only documents in ascending Id can be looked up"
+                    "only documents in ascending Id can be looked up; convert the dump again"
                 )
             last_id = _id(name, cut.raw, cut.raw.rfind(b"\n", 0, -1) + 1, cut.offset)
             documents = cut.raw.count(b"\n") + (not cut.raw.endswith(b"\n"))
@@ -274,6 +273,6 @@ def _problem(raw: bytes, offset: int) -> str:
     if line.startswith(b"{") and b'"Title":' in line and not line.startswith(b'{"Id":'):
         return f"its documents have no Id; {NO_ID}"
     return (
-        f"at byte {offset:,} is no JSON line with an Id; only the documents of so2docs can be "
-        "looked up"
+        f"after byte {offset:,}, a line is not JSON with an Id; only the documents of so2docs can "
+        "be looked up"
     )

@@ -71,7 +71,9 @@ def _documents(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, An
                 raise OutputError(
                     f"{name}: is {what}, and only JSON lines are read; read it with {reader}"
                 ) from None
-            raise OutputError(f"{name}: line {number:,} is not JSON ({error})") from None
+            raise OutputError(
+                f"{name}: line {number:,} is not JSON ({error}); convert the dump again"
+            ) from None
         yield document
 
 

@@ -34,7 +34,7 @@ def _identity(status: os.stat_result) -> FileIdentity:
 
 def replaced_error(path: str) -> OutputError:
     """The error for an output that is another since it was opened."""
-    return OutputError(f"{path}: was replaced meanwhile; run the same again for what it now is")
+    return OutputError(f"{path}: was replaced while being read; run again to read the new file")
 
 
 class SegmentReader:

@@ -116,7 +116,7 @@ def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) ->
     for name, value in settings.items():
         if recipe is None or name not in recipe.settings:
             owner = next(one.name for one in RECIPES.own.values() if name in one.settings)
-            raise OptionError(f"{flag(name, value)} is for {flag('recipe', owner)}")
+            raise OptionError(f"{flag(name, value)} needs {flag('recipe', owner)}")
 
 
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
@@ -153,7 +153,7 @@ def _name_of(given: Recipe | Callable[..., Any]) -> str:
 
 def _not_importable(spec: str, why: str) -> OptionError:
     return OptionError(
-        f"recipe {spec}: workers cannot import it: {why}; put it into a module, by its own name"
+        f"recipe {spec}: workers cannot import it: {why}; define it in a module, under its own name"
     )
 
 
@@ -178,5 +178,5 @@ def _found(spec: str) -> Recipe:
     if isinstance(found, Recipe):
         return replace(found, name=spec)
     if not callable(found):
-        raise OptionError(f"recipe {spec}: is no function, but {type(found).__name__}")
+        raise OptionError(f"recipe {spec}: is not a function but {type(found).__name__}")
     return Recipe(spec, found)

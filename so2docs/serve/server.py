@@ -67,7 +67,7 @@ def open_sites(
                     slug += "-"
                 stores[slug] = Store(about, found, formulas=formulas)
     if not stores:
-        raise OptionError("there is nothing to serve; the databases hold no sites")
+        raise OptionError("there is nothing to serve: the databases have no questions")
     return application(stores, local=local)
 
 
@@ -110,7 +110,7 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
     if exists and _is_of(database, source.identity()):
         return database
     if exists:
-        log.info(f"{database}: was made from another state of {path}; making it again")
+        log.info(f"{database}: was made from an earlier version of {path}; making it again")
     else:
         log.info(f"{path}: making a database of it, once: {database}")
     to_sqlite(path, database, site=site, force=exists, progress=progress, nest=_all_there(path))
@@ -151,7 +151,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         bound.close()
         raise So2docsError(
-            f"{host}:{port}: cannot be served from ({error.strerror or error}); choose another "
+            f"{host}:{port}: cannot listen there ({error.strerror or error}); choose another "
             f"{flag('port')}"
         ) from error
     return bound

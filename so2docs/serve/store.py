@@ -603,7 +603,7 @@ def _identity(path: str) -> tuple[int, ...]:
     try:
         status = os.stat(path)
     except OSError as error:
-        raise OutputError(f"{path}: is not there any more: {error.strerror}") from error
+        raise OutputError(f"{path}: was removed: {error.strerror}") from error
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 

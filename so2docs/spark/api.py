@@ -118,10 +118,10 @@ def convert(
         )
     if site is not None:
         if sites.is_several(source):
-            raise OptionError(f"{flag('site')} is the host name of one dump; convert it alone")
+            raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
         if not options.is_attributed:
             raise OptionError(
-                f"{flag('site')} is for {flag('attribution', True)} and for recipes that give "
+                f"{flag('site')} needs {flag('attribution', True)} or a recipe that writes "
                 "addresses"
             )
         options = replace(options, host=checked_host(site))

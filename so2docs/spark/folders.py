@@ -136,7 +136,7 @@ def finish(folder: str, run: str, files: Mapping[str, int], report: Mapping[str,
         except OSError:
             found = None
         if found != size:
-            state = "is gone" if found is None else f"has {found:,} bytes, not {size:,}"
+            state = "is missing" if found is None else f"has {found:,} bytes, not {size:,}"
             raise OutputError(
                 f"{storage.join(folder, name)}: {state}; find out what else writes to this folder",
                 retry="",

@@ -160,7 +160,8 @@ def check_host(site: Site, options: Options) -> None:
         host(site.path, options.host)
     except OptionError as error:
         raise OptionError(
-            f"{site.path}: the host name of its site cannot be told; put the dump into a folder of "
+            f"{site.path}: the host name of its site cannot be derived; put the dump into a "
+            "folder of "
             "that name, such as beer.stackexchange.com/Posts.xml"
         ) from error
 

@@ -91,7 +91,7 @@ def read_about(path: str) -> About:
             found = dict(connection.execute(f"SELECT name, value FROM {ABOUT}").fetchall())
         except sqlite3.Error as error:
             raise OutputError(
-                f"{path}: is no database of so2docs ({error}); make one with `so2docs sqlite`"
+                f"{path}: is not a database of so2docs ({error}); make one with `so2docs sqlite`"
             ) from error
     values = {name: orjson.loads(value) for name, value in found.items()}
     if values.get("format") != FORMAT:

@@ -122,10 +122,11 @@ def to_sqlite(
     site = None if site is None else checked_host(site)
     sources = [source_of(one) for one in _each(source)]
     if not sources:
-        raise OptionError("there is nothing to make a database of; give an output or a dump")
+        raise OptionError("a database needs an output or a dump; give one")
     if len(sources) > 1 and site_field is None:
         raise OptionError(
-            f"ids are unique per site only; for several, name a column: {flag('site_field')}"
+            "ids are unique per site only; for several inputs, name a column with "
+            f"{flag('site_field')}"
         )
     path = os.fspath(database) if database is not None else f"{sources[0].stem}.db"
     with NewFiles() as files:
@@ -229,7 +230,7 @@ class _Building:
                 row = values[self.connection.total_changes - before]
                 number, key, record_id = _second(table, row, self.site_field, first, batch)
                 raise OutputError(
-                    f"{source.place(number)}: {key}: {record_id} occurs before; ids are unique per "
+                    f"{source.place(number)}: {key}: {record_id} occurs twice; ids are unique per "
                     f"site only: for several sites, name a column with {flag('site_field')}"
                 ) from None
         return taken.get("texts", [])

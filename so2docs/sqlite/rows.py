@@ -133,7 +133,7 @@ class _Columns:
             return values, orjson.dumps(other).decode()
         except TypeError as error:
             keys = ", ".join(path + name for name in other)
-            raise DocumentError(f"{keys}: cannot be held as JSON ({error})") from None
+            raise DocumentError(f"{keys}: cannot be represented as JSON ({error})") from None
 
     def _too_large(self, path: str, place: int) -> DocumentError:
         return DocumentError(f"{path}{self.names[place]}: has more than 64 bits")

@@ -74,8 +74,8 @@ class DocumentSource:
         if self.is_output:
             if nest:
                 raise OptionError(
-                    f"{self.name}: is an output; what is nested was said when it was made, "
-                    f"{flag('nest')} is for dumps"
+                    f"{self.name}: is an output, and {flag('nest')} is for dumps; "
+                    "leave it out, or give the dump"
                 )
             return self._of_output(progress=progress)
         return self._of_dump(nest, jobs, progress=progress)

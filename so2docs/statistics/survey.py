@@ -246,6 +246,7 @@ def survey(task: SurveyTask) -> Survey:
                 found.add([orjson.loads(line) for line in reader.read(entry).splitlines()])
             except (orjson.JSONDecodeError, AttributeError, TypeError):
                 raise OutputError(
-                    f"{task.path}: after byte {entry.offset:,}, a line is no document"
+                    f"{task.path}: after byte {entry.offset:,}, a line is not a document; "
+                    "convert the dump again"
                 ) from None
     return found

@@ -33,7 +33,7 @@ def test_documents_are_those_that_convert_writes(samples: Path, tmp_path: Path) 
 
 def test_documents_report_is_complete_at_the_end(samples: Path) -> None:
     documents = so2docs.documents(samples / "strays.xml")
-    with pytest.raises(So2docsError, match="when all documents have been read"):
+    with pytest.raises(So2docsError, match="is not complete; read all documents"):
         documents.report  # noqa: B018
     assert len(list(documents)) == 2
     assert sum(documents.report.strays.values()) == 18

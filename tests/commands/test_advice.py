@@ -70,7 +70,7 @@ def test_other_options_than_a_conversion_that_was_killed_at_its_end(tmp_path: Pa
     command = ["convert", site, "--output-dir", folder, "--answers-by", "votes"]
     refused = run(*command)
     assert refused.returncode == 1
-    assert "(different: --answers-by); that one has written its output: end it" in refused.stderr
+    assert "(different: --answers-by); that one has written its output: finish it" in refused.stderr
     assert "or run with --restart and --force" in refused.stderr
     assert run(*command, "--restart", "--force").returncode == 0
 
@@ -110,16 +110,19 @@ def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
     [
         ("convert postz.xml", "did you mean posts.xml or Posts2.xml?"),
         ("convert site/post.xml", "; site holds Comments.xml, Users.xml"),
-        ("convert no/where/Posts.xml", "there is no no in this folder"),
-        ("convert site/no/Posts.xml", "there is no no in site"),
+        ("convert no/where/Posts.xml", "no does not exist in this folder"),
+        ("convert site/no/Posts.xml", "no does not exist in site"),
         ("convert empty/Posts.xml", "there is nothing in empty"),
-        ("convert posts.xml/Posts.xml", "posts.xml is a file, and no folder"),
-        ("convert ~/Posts.xml", "only where it is not quoted"),
-        ("convert gone.xml", "it is a link to away.xml, which is gone"),
+        ("convert posts.xml/Posts.xml", "posts.xml is a file, not a folder"),
+        ("convert ~/Posts.xml", "write ~ without quotes"),
+        ("convert gone.xml", "it is a link to away.xml, which does not exist"),
         ("convert posts.xml o.jsonl --comments Coments.xml", "did you mean Comments.xml?"),
-        ("convert posts.xml o.jsonl --report no/r.json", "the folder no does not exist; make it"),
-        ("convert posts.xml no/o.jsonl", "the folder no does not exist; make it first"),
-        ("convert posts.xml o.jsonl --work-dir no", "does not exist; make it first"),
+        ("convert posts.xml o.jsonl --report no/r.json", "the folder no does not exist; create it"),
+        ("convert posts.xml no/o.jsonl", "the folder no does not exist; create it first"),
+        ("convert posts.xml o.jsonl --work-dir no", "does not exist; create it first"),
+        ("convert posts.xml posts.xml/o.jsonl", "posts.xml is a file, not a folder"),
+        ("convert posts.xml o.jsonl --work-dir posts.xml", "is a file, not a folder"),
+        ("convert posts.xml - --work-dir posts.xml", "is a file, not a folder; choose another"),
         ("show q.json.gz 1", "did you mean q.jsonl.gz?"),
         ("stats q.json.gz", "did you mean q.jsonl.gz?"),
         ("verify q.json.gz", "did you mean q.jsonl.gz?"),
@@ -206,16 +209,16 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("convert posts.xml out.xml", "so2docs writes nothing that ends in .xml"),
+        ("convert posts.xml out.xml", "no output format ends in .xml"),
         ("convert posts.xml out.csv", "so2docs sqlite makes flat tables"),
         ("convert posts.xml --format csv", "so2docs sqlite makes flat tables"),
-        ("convert posts.xml s3://bucket/o.jsonl", "outputs are files of this machine"),
+        ("convert posts.xml s3://bucket/o.jsonl", "outputs are local files"),
         ("convert posts.xml o.jsonl --spill-budget lots", "--spill-budget is 'lots'"),
         ("convert posts.xml o.jsonl --since soon", "--since is 'soon'"),
         ("convert posts.xml o.jsonl --limit 0", "--limit is 0; it must be 1 or more"),
         ("convert posts.xml o.jsonl --nest vote", "did you mean votes?"),
         ("convert posts.xml o.jsonl --body mardown", "did you mean markdown?"),
-        ("sqlite q.jsonl.gz out.csv", "neither an OUTPUT nor a database, whose name ends in .db"),
+        ("sqlite q.jsonl.gz out.csv", "neither an output nor the name of a database; choose one"),
         ("posts.xml o.jsonl", "did you mean `so2docs convert posts.xml o.jsonl`?"),
         ("convrt posts.xml", "did you mean convert?"),
     ],
@@ -263,7 +266,7 @@ def test_only_an_output_is_said_to_be_indexed(tmp_path: Path) -> None:
         done = run(*command)
         assert done.returncode == 1
         assert done.stderr.count("\n") == 1
-        assert "making one takes one pass" not in done.stderr
+        assert "building an index in one pass" not in done.stderr
     (tmp_path / "q.parquet").write_bytes(b"PAR1\xed\xa0\x80\nPAR1")
     with pytest.raises(so2docs.OutputError, match="is Parquet, and only JSON lines are read"):
         list(so2docs.read(tmp_path / "q.parquet"))

@@ -149,7 +149,7 @@ def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str], message: str)
 def test_a_folder_that_does_not_exist(folder: Path) -> None:
     done = run("convert", "Posts.xml", "nope/q.jsonl.gz", cwd=folder)
     assert done.returncode == 1
-    assert "the folder nope does not exist; make it first" in done.stderr
+    assert "the folder nope does not exist; create it first" in done.stderr
 
 
 def test_version_and_short_help(folder: Path) -> None:

@@ -282,7 +282,7 @@ def test_missing_in_an_archive(
     problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*{name}=FILE"
     with pytest.raises(so2docs.ArchiveError, match=problem):
         so2docs.convert(archive, tmp_path / "questions.jsonl.gz", nest="all")
-    with pytest.raises(so2docs.ArchiveError, match=rf"has no {FILES[name]} in it; it holds"):
+    with pytest.raises(so2docs.ArchiveError, match=rf"has no {FILES[name]}; it holds"):
         so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", **{name: archive})
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     so2docs.convert(folder, tmp_path / "questions.jsonl.gz", nest="all", jobs=1)
@@ -301,7 +301,7 @@ def test_several_files_of_a_table(folder: Path, tmp_path: Path) -> None:
     shutil.copy(SITE / "Posts.xml", folder)
     for end in (".gz", ".bz2"):
         (folder / f"Votes.xml{end}").write_bytes(b"")
-    with pytest.raises(so2docs.ArchiveError, match=r"several files of the votes: .*votes=FILE"):
+    with pytest.raises(so2docs.ArchiveError, match=r"several files with votes: .*votes=FILE"):
         so2docs.convert(folder / "Posts.xml", tmp_path / "questions.jsonl.gz", nest=["votes"])
 
 

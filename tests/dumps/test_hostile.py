@@ -95,14 +95,17 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
     ),
     "within-rows": (
         question(1)[9:] + question(2),
-        r"starts within the rows.*join the parts \(cat\)",
+        r"starts in the middle of the rows.*join the parts with cat",
     ),
-    "output": (b'{"Id":1,"PostTypeId":1,"Answers":[]}\n', "is JSON, as so2docs .*so2docs show"),
+    "output": (
+        b'{"Id":1,"PostTypeId":1,"Answers":[]}\n',
+        "is JSON that so2docs wrote.*so2docs show",
+    ),
     "json": (b'[{"a": 1}]', r"is JSON, not a Posts\.xml; give the Posts\.xml of a dump"),
     "parquet": (b"PAR1" + bytes(50), r"is a Parquet file, not XML; give the Posts\.xml"),
     "torrent": (b"d8:announce35:", "is a torrent, .*; download what it describes"),
-    "row-as-root": (question(1), "starts with <row>; expected <posts> around the rows"),
-    "only-a-row": (b'<row Id="1" PostTypeId="1"/>', "starts with <row>; expected <posts>"),
+    "row-as-root": (question(1), "starts with <row>, expected <posts> around the rows"),
+    "only-a-row": (b'<row Id="1" PostTypeId="1"/>', "starts with <row>, expected <posts>"),
     "two-roots": (b"<posts/><posts/>", "has content after its empty root element"),
     "after-the-end": (dump_of(question(1)) + b"x", "has content after its closing </posts>"),
     "nested": (START + b"<posts>" + question(1) + b"</posts>" + END, "is not well-formed XML"),
@@ -322,7 +325,7 @@ def test_links_to_the_dump_are_not_written_to(tmp_path: Path) -> None:
     for name in names:
         for link in (os.link, os.symlink):
             link(dump, tmp_path / name)
-            with pytest.raises(so2docs.OutputError, match="is the dump itself; choose another"):
+            with pytest.raises(so2docs.OutputError, match="is also an input; choose another"):
                 convert(dump)
             assert dump.read_bytes() == data
             (tmp_path / name).unlink()

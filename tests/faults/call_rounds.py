@@ -38,7 +38,7 @@ TEMPORARY = re.compile(r"\.part(\.|$)|\.spill/|\.lock$|so2docs-[0-9a-f]{8}/|^tmp
 TEMPORARY_FILE = re.compile(r"\.lock$|so2docs-[0-9a-f]{8}/")
 """In the names of those that the same command may not come across again."""
 
-NOTICES = re.compile(r"making one takes one pass over the file|the index is kept in memory")
+NOTICES = re.compile(r"building an index in one pass over the file|the index is kept in memory")
 """In lines that are not errors, whatever comes of the command."""
 
 WRITES = (b"write", b"pwrite", b"copy_file_range")

@@ -153,7 +153,7 @@ def test_the_card_of_an_output_that_is_there(
     [
         ("gone.jsonl", "not found, or split into several files; give its report, or convert"),
         ("plain.jsonl", "does not say how it was made; give its report"),
-        ("bulk.ndjson", "is for jsonl, json, parquet, not for elasticsearch"),
+        ("bulk.ndjson", "supports the formats jsonl, json, parquet, not elasticsearch"),
     ],
 )
 def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_document_or_a_schema_that_is_another(tmp_path: Path) -> None:
     output = convert(tmp_path)
     lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
     replace_lines(output, [lines[0], lines[1].replace(b'"Id":', b'"Id":"x","Ids":', 1), *lines[2:]])
-    with pytest.raises(so2docs.OutputError, match="line 2, Id: is not as the schema says"):
+    with pytest.raises(so2docs.OutputError, match="line 2, Id: does not match the schema"):
         so2docs.verify(output)
     output = convert(tmp_path, force=True)
     schema = json.loads(manifest_of(output).read_text())["schema"]
@@ -352,7 +352,7 @@ def test_without_the_validator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
     card = tmp_path / "README.md"
     card.write_text("# My own\n")
-    with pytest.raises(so2docs.OutputError, match=r"README\.md: exists and is no card"):
+    with pytest.raises(so2docs.OutputError, match=r"README\.md: exists and is not a card"):
         convert(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     convert(tmp_path, force=True)
@@ -373,7 +373,7 @@ def test_what_has_no_card(tmp_path: Path, name: str, keywords: dict[str, Any]) -
         so2docs.convert(SAMPLES / "posts.xml", output, card=True, **keywords)
     with (
         (SAMPLES / "posts.xml").open("rb") as dump,
-        pytest.raises(so2docs.OptionError, match="reads the dump once more"),
+        pytest.raises(so2docs.OptionError, match="reads the dump a second time"),
     ):
         so2docs.convert(dump, tmp_path / "q.jsonl", card=True, restart=True)
 
@@ -505,4 +505,4 @@ def test_an_output_and_a_manifest_that_say_different_things(tmp_path: Path) -> N
     output.with_name(f".{output.name}.index").unlink()
     with heard() as messages:
         assert so2docs.verify(output).validated
-    assert any("nothing says how it was made" in message for message in messages)
+    assert any("no record of how it was made" in message for message in messages)

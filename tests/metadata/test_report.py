@@ -107,7 +107,7 @@ def test_another_value_in_the_manifest_of_a_report_is_noticed(tmp_path: Path, ke
     whole = json.loads(report.read_text())
     whole["manifest"][key] = {**whole["manifest"][key], "more": 1} if key != "files" else []
     report.write_text(json.dumps(whole))
-    with pytest.raises(so2docs.OutputError, match=r"report\.json: is damaged, or no report"):
+    with pytest.raises(so2docs.OutputError, match=r"report\.json: is damaged, or is not a report"):
         so2docs.verify(output, report=report)
 
 
@@ -156,7 +156,7 @@ def test_standard_output_by_size_counts_and_schema(tmp_path: Path) -> None:
     saved.write_text(ran.stdout.replace('"Id":', '"id":', 1), encoding="utf-8")
     verified = run("verify", saved, "--report", tmp_path / "r.json")
     assert verified.returncode == 1
-    assert "line 1, the document: is not as the schema says" in verified.stderr
+    assert "line 1, the document: does not match the schema" in verified.stderr
     saved.write_text(ran.stdout[:-1], encoding="utf-8")
     verified = run("verify", saved, "--report", tmp_path / "r.json")
     assert f"saved.jsonl: has bytes {len(ran.stdout.encode()) - 1}, its" in verified.stderr

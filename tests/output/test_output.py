@@ -144,7 +144,7 @@ def test_another_file_of_the_same_size_does_not_pass_for_it(
         files = [(path, CompleteFile.from_json(asdict(file))) for path, file in files]
     Path(f"{paths[1]}.part").unlink()
     Path(f"{paths[1]}{there}").write_bytes(b"alters")
-    with pytest.raises(LostFileError, match=r"b\.part: is gone, or not what was written"):
+    with pytest.raises(LostFileError, match=r"b\.part: was removed or changed"):
         publish(files)
     assert Path(paths[0]).read_bytes() == b"former"
 

@@ -56,7 +56,7 @@ def test_index_of_a_file_that_was_replaced_meanwhile_is_not_saved(
         assert "there is no index next to it" in message
         replace(tmp_path, later, (NAMES[1], NAMES[0]))
 
-    with heard(notify), pytest.raises(OutputError, match="was replaced meanwhile"):
+    with heard(notify), pytest.raises(OutputError, match="was replaced while being read"):
         so2docs.open(tmp_path / NAMES[0])
     assert (tmp_path / NAMES[1]).read_bytes() == (later / NAMES[1]).read_bytes()
 
@@ -88,4 +88,4 @@ def test_stats_while_the_output_is_replaced(states: list[Path], tmp_path: Path) 
         replacing.join()
     assert {size for size, _ in found} <= expected
     assert len(found) <= len(expected)
-    assert problems <= {"was replaced meanwhile"}
+    assert problems <= {"was replaced while being read"}

@@ -219,14 +219,14 @@ def test_outputs_that_cannot_be(small: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "small.jsonl").symlink_to(small)
     for name, words in {
-        "missing/questions.jsonl.gz": "does not exist; make it first",
-        "file/questions.jsonl.gz": "does not exist; make it first",
+        "missing/questions.jsonl.gz": "does not exist; create it first",
+        "file/questions.jsonl.gz": "is a file, not a folder; choose another output",
         "folder.jsonl.gz": "is a folder; give the name of a file",
-        "small.jsonl": "is the dump itself; choose another output",
+        "small.jsonl": "is also an input; choose another output",
     }.items():
         with pytest.raises(so2docs.OutputError, match=words):
             convert(small, tmp_path / name, force=True)
-    with pytest.raises(so2docs.SpillError, match="the folder for the spill does not exist; make"):
+    with pytest.raises(so2docs.SpillError, match="the folder for the spill does not exist; create"):
         convert(small, tmp_path / "questions.jsonl.gz", work_dir=tmp_path / "missing")
     with pytest.raises(so2docs.So2docsError, match=r"File name too long"):
         convert(small, tmp_path / ("q" * 252 + ".gz"))
@@ -282,7 +282,7 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
     before = small.read_bytes()
     for report, words in {
         tmp_path: "the report cannot be written there; choose another --report",
-        tmp_path / "missing" / "r.json": "does not exist; make it first",
+        tmp_path / "missing" / "r.json": "does not exist; create it first",
         small: "small.xml; choose another --report",
         tmp_path / "link.json": "small.xml; choose another --report",
         output: "questions.jsonl.gz; choose another --report",
@@ -300,7 +300,7 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
         done = run("convert", small, output, "--report", tmp_path / "r.json")
         assert (done.returncode, done.stderr.splitlines()[0]) == (
             0,
-            "so2docs: resuming: the documents were all written",
+            "so2docs: resuming: all documents are written",
         )
 
 
@@ -341,7 +341,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "shrinks": (lambda dump: os.truncate(dump, dump.stat().st_size // 2), "changed while being"),
     "grows": (grow, "changed while being read"),
     "is replaced": (replace, "changed while being read"),
-    "is gone": (Path.unlink, "is gone while being read (No such file"),
+    "is gone": (Path.unlink, "disappeared while being read (No such file"),
     "is overwritten": (overwrite, "changed while being read"),
 }
 
@@ -408,7 +408,7 @@ def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
         split = {"split_files": 3} if output == "s.jsonl" else {}
         for name in taken:
             (tmp_path / name).symlink_to(small)
-            with pytest.raises(so2docs.OutputError, match=f"{re.escape(name)}: is the dump itself"):
+            with pytest.raises(so2docs.OutputError, match=f"{re.escape(name)}: is also an input"):
                 convert(small, tmp_path / output, force=True, **split)
             (tmp_path / name).unlink()
             os.mkfifo(tmp_path / name)
@@ -427,7 +427,7 @@ def test_reports_and_pages_replace_only_their_own_kind(tmp_path: Path) -> None:
     for report in (folder / "Votes.xml", folder / "Posts.xml", folder / "questions.jsonl"):
         before = report.read_bytes()
         done = run("convert", folder, output, "--report", report)
-        assert "exists and is no report; choose another --report" in done.stderr
+        assert "exists and is not a report; choose another --report" in done.stderr
         assert (done.returncode, report.read_bytes(), output.exists()) == (1, before, False)
     table = tmp_path / "v.json"
     shutil.move(folder / "Votes.xml", table)

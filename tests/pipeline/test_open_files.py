@@ -51,7 +51,7 @@ def test_advice_where_more_workers_are_asked_for_than_files_may_be_open(
 ) -> None:
     failed = convert(dump, tmp_path / "questions.gz", 60)
     assert failed.returncode == 1
-    assert "Too many open files; give fewer jobs" in failed.stderr
+    assert "Too many open files; use fewer jobs" in failed.stderr
     assert "ulimit -n" in failed.stderr
     done = convert(dump, tmp_path / "questions.gz", 2)  # As was advised.
     assert (done.returncode, done.stderr) == (0, "")

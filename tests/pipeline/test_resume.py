@@ -210,7 +210,7 @@ def test_a_part_that_is_not_as_it_was_left_is_written_again(
     if damage == "gone":
         part.unlink()
     _, messages = convert(dump, output)
-    assert messages[1] == f"{part} is not as it was left; writing again from the spill"
+    assert messages[1] == f"{part} was changed in the meantime; writing it again from the spill"
     assert left_by(output) == expected
 
 
@@ -244,7 +244,9 @@ def test_a_file_that_is_lost_before_it_has_its_name(
 
     with monkeypatch.context() as patch:
         patch.setattr(SecondPass, "seal", losing)
-        with pytest.raises(so2docs.OutputError, match=f"{lost}.part: is gone, or .* removes it"):
+        with pytest.raises(
+            so2docs.OutputError, match=f"{lost}.part: was removed or changed.* changes it"
+        ):
             convert(dump, output, **options)
     assert spill_of(output).exists()
     convert(dump, output, **options)
@@ -267,7 +269,7 @@ def test_a_byte_changed_anywhere_in_the_journal_is_noticed(
         data[at] ^= 1
         journal.write_bytes(data)
         messages = convert(dump, folder / name)[1]
-        assert messages[1].endswith(" is not as it was left; writing again from the spill")
+        assert messages[1].endswith(" was changed in the meantime; writing it again from the spill")
         assert left_by(folder / name) == left_by(expected / name)
 
 

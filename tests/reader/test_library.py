@@ -204,8 +204,8 @@ def flip(path: Path) -> None:
 
 SPOILT_INDEXES: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (Path.unlink, "there is no index"),
-    "empty": (lambda path: path.write_bytes(b""), "none"),
-    "no index": (lambda path: path.write_bytes(b"some notes\n" * 9), "none"),
+    "empty": (lambda path: path.write_bytes(b""), "not written by"),
+    "no index": (lambda path: path.write_bytes(b"some notes\n" * 9), "not written by"),
     "cut": (lambda path: cut(path, 0.7), "damaged"),
     "flipped bit": (flip, "damaged"),
     "other version": (
@@ -249,7 +249,7 @@ def test_changed_output_is_noticed(output: Path) -> None:
     else:
         with heard() as said, so2docs.open(output) as docs:
             assert docs[3_000_000_000] == {"Id": 3_000_000_000, "Answers": []}
-    assert "an earlier state" in said[0]
+    assert "an earlier version" in said[0]
 
 
 def test_index_that_cannot_be_saved(output: Path) -> None:
@@ -323,7 +323,7 @@ def test_index_made_again_is_the_one_of_the_conversion(
     ("text", "message"),
     [
         ('{"Id":2}\n{"Id":1}\n', "ascending"),
-        ("some notes\n", "no JSON line"),
+        ("some notes\n", "a line is not JSON with an Id"),
         ('{"Title":"t"}\n', "have no Id"),
         ("[1]\n", "is a JSON array"),
     ],
@@ -344,7 +344,7 @@ def test_line_that_is_no_document(tmp_path: Path) -> None:
     path.write_text('{"Id":1}\n{"no": "id"}\n{"Id":9}\n')
     with so2docs.open(path) as docs:
         assert docs[9] == {"Id": 9}
-        with pytest.raises(so2docs.OutputError, match="no document with an Id"):
+        with pytest.raises(so2docs.OutputError, match="not a document with an Id"):
             docs[5]
 
 

@@ -286,21 +286,21 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
     [
         ({"recipe": "pairs", "format": "mongodb"}, "is written as jsonl, json or parquet, not as"),
         ({"recipe": "qa", "fields": "Id,Title"}, "recipe='qa' needs CreationDate, which fields or"),
-        ({"recipe": counted, "format": "parquet"}, "needs to know its columns: give a Recipe"),
+        ({"recipe": counted, "format": "parquet"}, "needs columns; give a Recipe"),
         ({"attribution": True, "without": "OwnerUserId"}, "attribution=True needs OwnerUserId"),
-        ({"recipe": "qa"}, "cannot be told from 'samples'; give it, as in site="),
+        ({"recipe": "qa"}, "cannot be derived from 'samples'; give it, as in site="),
         ({"recipe": "qa", "site": "samples"}, "site is 'samples'; it must be a host such as"),
-        ({"site": "beer.stackexchange.com"}, "for site_field, and for recipes that give add"),
-        ({"best": True}, "best=True is for recipe='qa'"),
-        ({"system": "Be brief."}, "system='Be brief.' is for recipe='messages'"),
-        ({"recipe": "qa", "overlap": 5}, "overlap=5 is for recipe='chunks'"),
+        ({"site": "beer.stackexchange.com"}, "site_field, or a recipe that writes add"),
+        ({"best": True}, "best=True needs recipe='qa'"),
+        ({"system": "Be brief."}, "system='Be brief.' needs recipe='messages'"),
+        ({"recipe": "qa", "overlap": 5}, "overlap=5 needs recipe='chunks'"),
         ({"recipe": "chunks", "max_length": 0}, "max_length is 0; it must be 1 or more"),
         ({"recipe": "chunks", "overlap": 2000}, "overlap=2000 must be less than the length of a"),
         ({"recipe": "rag", "tokenizer": "none"}, "tokenizer is 'none', which cannot be read: No"),
         ({"recipe": "rag", "tokenizer": "no/t.json"}, "cannot be read: No such file or directory"),
         ({"recipe": "blocks", "body": "markdown"}, "recipe='blocks' reads the HTML of the bodies"),
-        ({"recipe": "messages", "conversational": True}, "conversational=True is for recipe='pair"),
-        ({"recipe": "pairs", "best": True}, "best=True is for recipe='qa'"),
+        ({"recipe": "messages", "conversational": True}, "conversational=True needs recipe='pair"),
+        ({"recipe": "pairs", "best": True}, "best=True needs recipe='qa'"),
         ({"recipe": "qa", "best": True, "accepted": True}, "contradict each other"),
     ],
 )
@@ -336,7 +336,7 @@ def test_a_recipe_that_fails_in_a_worker(tmp_path: Path) -> None:
 def test_it_says_which_table_it_goes_without(tmp_path: Path) -> None:
     with heard() as said:
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="qa", site="a.com")
-    assert said == ["recipe qa: goes without the users, which were not found"]
+    assert said == ["recipe qa: records do not contain the users, which were not found"]
 
 
 def test_every_record_is_json(tmp_path: Path) -> None:

@@ -430,7 +430,7 @@ def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(tmp_path: Pa
     ("content", "message"),
     [
         (None, "cannot be read: No such file"),
-        (b"SQLite format 3\x00", "is no database of so2docs"),
+        (b"SQLite format 3\x00", "is not a database of so2docs"),
         (b'[{"Id": 1}]', "is a JSON array"),
     ],
 )

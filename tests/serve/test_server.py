@@ -223,12 +223,12 @@ def test_a_database_that_is_replaced_is_opened_again(tmp_path: Path) -> None:
         database.unlink()
         answer = client.get("/questions/77")
         assert answer.status_code == 500
-        assert "is not there any more" in answer.text
+        assert "was removed" in answer.text
         so2docs.to_sqlite(documents(), database, site=HOST)
         assert client.get("/questions/1").status_code == 200
         (tmp_path / "text").write_text("no database")
         os.replace(tmp_path / "text", database)
-        assert "is no database of so2docs" in client.get("/").text
+        assert "is not a database of so2docs" in client.get("/").text
 
 
 def test_a_database_that_is_overwritten_in_place(tmp_path: Path) -> None:

@@ -30,5 +30,5 @@ def test_a_report_in_the_place_of_something_else(tmp_path: Path) -> None:
     precious.write_text("precious")
     done = run("spark", SAMPLES / "posts.xml", tmp_path / "out", "--report", precious)
     assert done.returncode == 1
-    assert "thesis.txt: exists and is no report; choose another --report" in done.stderr
+    assert "thesis.txt: exists and is not a report; choose another --report" in done.stderr
     assert precious.read_text() == "precious"

@@ -98,14 +98,14 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [question(Comments=[{"Id": 1, "PostId": 9}])],
         "line 1: Comments.PostId: is 9 within post 1",
     ),
-    "a question twice": ([QUESTION, question(Id=3), QUESTION], "line 3: Id: 1 occurs before"),
+    "a question twice": ([QUESTION, question(Id=3), QUESTION], "line 3: Id: 1 occurs twice"),
     "an answer in two questions": (
         [answer(), {**question(Id=5), "Answers": [{**ANSWER, "ParentId": 5}]}],
-        "line 2: Answers.Id: 2 occurs before",
+        "line 2: Answers.Id: 2 occurs twice",
     ),
     "a comment twice": (
         [question(Comments=[{"Id": 5}]), question(Id=9, Comments=[{"Id": 5}])],
-        "line 2: Comments.Id: 5 occurs before",
+        "line 2: Comments.Id: 5 occurs twice",
     ),
     "nested too deep": ([question(Foo=json.loads("[" * 300 + "]" * 300))], "line 1: Foo: cannot"),
 }
@@ -189,5 +189,5 @@ def test_a_site_that_is_no_string_is_refused(tmp_path: Path) -> None:
 
 def test_documents_of_a_program_are_named_by_their_number(tmp_path: Path) -> None:
     documents = [question(Id=number) for number in range(1, 2500)] + [question(Id=7)]
-    with pytest.raises(OutputError, match="the documents: document 2,500: Id: 7 occurs before"):
+    with pytest.raises(OutputError, match="the documents: document 2,500: Id: 7 occurs twice"):
         so2docs.to_sqlite(iter(documents), tmp_path / "q.db")

@@ -332,14 +332,14 @@ def test_the_command(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["nope.jsonl.gz"], 1, "nope.jsonl.gz: cannot be read: No such file"),
-        (["a.jsonl", "b.jsonl", "q.db"], 2, "for several, name a column: --site-field"),
+        (["a.jsonl", "b.jsonl", "q.db"], 2, "for several inputs, name a column with --site-field"),
         (["a.jsonl", "--site-field", "Score"], 2, "must be a name that no column has"),
-        (["a.jsonl", "--with", "users"], 2, "is an output; what is nested was said"),
-        (["a.jsonl", "nope/q.db"], 1, "the folder nope does not exist; make it first"),
+        (["a.jsonl", "--with", "users"], 2, "is an output, and --nest is for dumps"),
+        (["a.jsonl", "nope/q.db"], 1, "the folder nope does not exist; create it first"),
         (["cut.jsonl.gz", "q.db"], 1, "is damaged or cut off in line"),
         (["array.json", "q.db"], 1, "is a JSON array; give an output of JSON lines"),
         (["noid.jsonl", "q.db"], 1, "noid.jsonl: line 1: Id: is missing or not an integer"),
-        (["twice.jsonl", "q.db"], 1, "twice.jsonl: line 2: Id: 1 occurs before"),
+        (["twice.jsonl", "q.db"], 1, "twice.jsonl: line 2: Id: 1 occurs twice"),
         (["rows.xml", "q.db"], 1, "is cut off"),
     ],
 )

@@ -268,7 +268,7 @@ def test_damaged_output_is_an_error(tmp_path: Path) -> None:
         so2docs.stats(output)
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"Id":1}\nnot JSON\n{"Id":3}\n')
-    with pytest.raises(so2docs.OutputError, match="a line is no document"):
+    with pytest.raises(so2docs.OutputError, match="a line is not a document"):
         so2docs.stats(broken)
 
 
@@ -355,7 +355,7 @@ def test_command_on_a_terminal_with_few_characters(output: Path) -> None:
         (["nowhere.jsonl.gz"], "nowhere.jsonl.gz: cannot be read"),
         (
             ["{output}", "--html", "no/such/folder/page.html"],
-            "page.html: the folder no/such/folder does not exist; make it first",
+            "page.html: the folder no/such/folder does not exist; create it first",
         ),
     ],
 )

@@ -69,5 +69,5 @@ def _type(schema: Mapping[str, Any]) -> Any:
         "boolean": pa.bool_(),
     }
     if not isinstance(kind, str) or kind not in plain:
-        raise OptionError(f"{flag('format', 'parquet')}: no column can be made of {dict(schema)!r}")
+        raise OptionError(f"{flag('format', 'parquet')}: no column type for {dict(schema)!r}")
     return plain[kind]
