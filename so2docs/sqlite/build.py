@@ -89,7 +89,7 @@ def to_sqlite(
 ) -> Database:
     """Make an SQLite database with full-text search of an output, or of a dump.
 
-    Beside it goes `NAME.metadata.json`, for Datasette.
+    Next to it goes `NAME.metadata.json`, for Datasette.
 
     Args:
         source: An output of `convert` in JSON lines, or a dump in any form that `convert` takes; a
