@@ -148,22 +148,29 @@ static inline Meaning meaning_of_text(const Row *row)
     return is_content(row->numbers[EVENT_TYPE_ID]) ? LEFT_OUT : TEXT;
 }
 
+/* A bit of 64, by the first and last byte and the size. */
+static inline uint64_t hash_of(Name name)
+{
+    Byte first = name.at[0], last = name.at[name.size - 1];
+    return (uint64_t)1 << ((first * 5u + last * 7u + name.size * 11u) % 64);
+}
+
 int reserve_name(Posts *posts, const char *bytes, size_t size)
 {
-    if (posts->reserved_count == MOST_RESERVED) {
+    if (posts->reserved_count == MOST_RESERVED || size == 0) {
         return 0;
     }
     posts->reserved[posts->reserved_count].bytes = bytes;
     posts->reserved[posts->reserved_count++].size = size;
-    posts->reserved_sizes |= (uint64_t)1 << (size % 64);
+    posts->reserved_hashes |= hash_of((Name){(const Byte *)bytes, size});
     return 1;
 }
 
-/* Whether no attribute may have this name; the size alone tells of most. */
+/* Whether no attribute may have this name; of most, the hash tells that one may. */
 static inline int is_reserved(Name name, const Posts *posts)
 {
-    for (size_t i = 0; (posts->reserved_sizes >> (name.size % 64) & 1) && i < posts->reserved_count;
-         i++) {
+    uint64_t hash = hash_of(name);
+    for (size_t i = 0; (posts->reserved_hashes & hash) && i < posts->reserved_count; i++) {
         if (name.size == posts->reserved[i].size
             && memcmp(name.at, posts->reserved[i].bytes, name.size) == 0) {
             return 1;
@@ -175,8 +182,7 @@ static inline int is_reserved(Name name, const Posts *posts)
 /* Keep a name, unless the row has it already. */
 static inline Status add_name(Row *row, Name name)
 {
-    Byte first = name.at[0], last = name.at[name.size - 1];
-    uint64_t hash = (uint64_t)1 << ((first * 5u + last * 7u + name.size * 11u) % 64);
+    uint64_t hash = hash_of(name);
     if (row->count == MOST_ATTRIBUTES) {
         return FALLBACK;
     }

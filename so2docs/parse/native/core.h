@@ -217,7 +217,7 @@ typedef struct {
         size_t size;
     } reserved[MOST_RESERVED]; /* Names that no attribute may have, */
     size_t reserved_count;
-    uint64_t reserved_sizes; /* and a bit for the size of each. */
+    uint64_t reserved_hashes; /* and the hashes of all. */
     Buffer keys, json;
     Buffer tags; /* The text of one `Tags`, before it is split. */
     size_t rows;
