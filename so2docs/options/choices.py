@@ -37,8 +37,8 @@ class FormatTraits:
 _LINES = (".jsonl", ".ndjson")
 
 
-def _traits(name: str, found: Any) -> FormatTraits:
-    traits = getattr(found, "traits", None)
+def _traits(name: str, format_class: Any) -> FormatTraits:
+    traits = getattr(format_class, "traits", None)
     if not isinstance(traits, FormatTraits):
         raise TypeError("it has no traits, which a Format of another package needs")
     return traits

@@ -81,11 +81,11 @@ class Fingerprint:
 
 
 def _values_that_decide(options: Options, decides: Decides) -> dict[str, Any]:
-    found = {}
+    remembered = {}
     for part in (options, options.form, options.filters):
         for entry in entries(type(part)):
             if entry.decides == decides:
                 value = getattr(part, entry.attribute)
                 value = list(value) if isinstance(value, tuple) else value
-                found[entry.name] = entry.remember(value) if entry.remember else value
-    return found
+                remembered[entry.name] = entry.remember(value) if entry.remember else value
+    return remembered

@@ -163,7 +163,7 @@ def option(group: Group, help: str, decides: Decides, /, default: Any = None, **
 def entries(kind: type) -> list[Option]:
     """The options that a dataclass declares, in order."""
     hints = get_type_hints(kind)
-    found = []
+    options = []
     for field in dataclasses.fields(kind):
         if entry := dict(field.metadata.get("option", ())):
             entry = {"name": field.name, "accepts": hints[field.name], **entry}
@@ -172,8 +172,8 @@ def entries(kind: type) -> list[Option]:
             literal = [one for one in made.kinds if get_origin(one) is Literal]
             if literal and made.choices is None:
                 made = dataclasses.replace(made, choices=partial(get_args, literal[0]))
-            found.append(made)
-    return found
+            options.append(made)
+    return options
 
 
 def one_of(

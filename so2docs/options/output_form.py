@@ -95,11 +95,11 @@ def _by_name(output: str) -> list[str]:
     plain = output
     for extension in COMPRESSIONS:
         plain = plain.removesuffix(extension)
-    found = [name for name, kind in FORMATS.own.items() if plain.endswith(kind.extensions)]
-    if not found:
-        found = [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
+    formats = [name for name, kind in FORMATS.own.items() if plain.endswith(kind.extensions)]
+    if not formats:
+        formats = [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
     unknown = os.path.splitext(os.path.basename(plain))[1]
-    if unknown and not found:
+    if unknown and not formats:
         known = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
         hint = OTHER_FORMS.get(unknown[1:].lower(), "")
         raise OptionError(
@@ -107,7 +107,7 @@ def _by_name(output: str) -> list[str]:
             f"choose a name that ends in one of {' '.join(known)}, and .gz or .zst after these "
             "(not after .parquet)"
         )
-    return found
+    return formats
 
 
 def _format(output: str, wanted: str | None) -> str:

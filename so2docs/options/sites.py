@@ -104,8 +104,8 @@ def host(source: object, given: str | None) -> str:
     site = None
     if isinstance(source, str | os.PathLike) and source != "-":
         site = site_from_name(source)
-    if found := published_host(site):
-        return found
+    if published := published_host(site):
+        return published
     reason = ": the dump has no name" if site is None else f" from {site!r}"
     raise OptionError(
         f"the host name of the site cannot be derived{reason}; "

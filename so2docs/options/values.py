@@ -48,13 +48,13 @@ def size(least: int, example: str) -> Callable[[str, str | int | None], int | No
             raise OptionError(f"{flag(name)} is {value!r}; it must be a size such as {example}")
         number, unit, binary, byte = match.groups()
         factor = (_BINARY_UNITS if binary and unit else _UNITS)[unit.lower()]
-        found = int(float(number) * factor)
-        if found < least or (byte and not unit):
+        amount = int(float(number) * factor)
+        if amount < least or (byte and not unit):
             more = f", at least {least:,} bytes" if least > 1 else ""
             raise OptionError(
                 f"{flag(name)} is {value!r}; it must be a size such as {example}{more}"
             )
-        return found
+        return amount
 
     return read
 
@@ -67,14 +67,14 @@ def names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
 
 def tags(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     """Tags in lower case, in order."""
-    found = names(name, value)
-    for tag in found:
+    chosen = names(name, value)
+    for tag in chosen:
         if not tag or re.search(r"[<>|\s]", tag):
             raise OptionError(
                 f"{flag(name)} is {tag!r}; it must be a tag such as python, or several with commas"
                 " between them"
             )
-    return tuple(sorted({tag.lower() for tag in found}))
+    return tuple(sorted({tag.lower() for tag in chosen}))
 
 
 def point_in_time(name: str, value: str | date | None) -> str | None:
@@ -107,14 +107,14 @@ def share(name: str, value: str | float | None) -> int | None:
     text = str(value).strip()
     try:
         percent = text.endswith("%")
-        found = Decimal(text.removesuffix("%")) / (100 if percent else 1)
-        if not 0 < found <= 1 or (found == 1 and not percent):
+        part = Decimal(text.removesuffix("%")) / (100 if percent else 1)
+        if not 0 < part <= 1 or (part == 1 and not percent):
             raise ValueError
     except (InvalidOperation, ValueError):
         raise OptionError(
             f"{flag(name)} is {value!r}; it must be above 0% and at most 100%, such as 1% or 0.01"
         ) from None
-    return int(found * WHOLE)
+    return int(part * WHOLE)
 
 
 def shares(name: str, value: str | None) -> str | None:
@@ -123,35 +123,35 @@ def shares(name: str, value: str | None) -> str | None:
         return None
     pairs = [pair.strip().partition("=") for pair in value.split(",")]
     try:
-        found = {key.strip(): Decimal(part.strip()) for key, _, part in pairs}
-        names_fit = len(found) == len(pairs) and all(map(_SPLIT_NAME.fullmatch, found))
-        if not names_fit or min(found.values()) <= 0 or sum(found.values()) != 1:
+        by_name = {key.strip(): Decimal(part.strip()) for key, _, part in pairs}
+        names_fit = len(by_name) == len(pairs) and all(map(_SPLIT_NAME.fullmatch, by_name))
+        if not names_fit or min(by_name.values()) <= 0 or sum(by_name.values()) != 1:
             raise ValueError
     except (InvalidOperation, ValueError):
         raise OptionError(
             f"{flag(name)} is {value!r}; it must be lower-case names with shares that add up to "
             "1, such as train=0.9,validation=0.05,test=0.05"
         ) from None
-    return ",".join(f"{key}={part}" for key, part in found.items())
+    return ",".join(f"{key}={part}" for key, part in by_name.items())
 
 
 def bounds(text: str) -> list[tuple[str, int]]:
     """The names in what `shares` returned, each with the end of its range of 2^64."""
-    found, end = [], Decimal(0)
+    ends, end = [], Decimal(0)
     for pair in text.split(","):
         key, _, part = pair.partition("=")
         end += Decimal(part)
-        found.append((key, int(end * WHOLE)))
-    return found
+        ends.append((key, int(end * WHOLE)))
+    return ends
 
 
 def path(name: str, value: str | os.PathLike[str] | None) -> str | None:
     """The name of a file or folder."""
     if value is None:
         return None
-    if not (found := os.fspath(value)):
+    if not (text := os.fspath(value)):
         raise OptionError(f"{flag(name)} is empty, as an unset variable is; give a name")
-    return found
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def id_list(name: str, value: str | os.PathLike[str] | None) -> IdList | None:
     """The ids in a file: one a line; empty lines and what follows `#` are ignored."""
     if (file := path(name, value)) is None:
         return None
-    found: set[int] = set()
+    ids: set[int] = set()
     try:
         with open(file, encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):
@@ -194,11 +194,11 @@ def id_list(name: str, value: str | os.PathLike[str] | None) -> IdList | None:
                         "be an id such as 1234"
                     )
                 if text:
-                    found.add(int(text))
+                    ids.add(int(text))
     except OSError as error:
         raise OptionError(f"{flag(name)}: {file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise OptionError(
             f"{flag(name)}: {file} is not a text in UTF-8; each line must be an id such as 1234"
         ) from error
-    return IdList(array("q", sorted(found)).tobytes())
+    return IdList(array("q", sorted(ids)).tobytes())
