@@ -41,8 +41,8 @@ def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/c
         proc: Where Linux tells about its memory, and about this process.
         cgroups: Where the limits of control groups are.
     """
-    found = [_of_the_system(proc), *_of_control_groups(proc, cgroups)]
-    return min((size for size in found if size is not None), default=_UNKNOWN)
+    limits = [_of_the_system(proc), *_of_control_groups(proc, cgroups)]
+    return min((size for size in limits if size is not None), default=_UNKNOWN)
 
 
 def _of_the_system(proc: Path) -> int | None:
@@ -56,7 +56,7 @@ def _of_the_system(proc: Path) -> int | None:
 
 def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
     """What each group that this process is in has left, in either version of control groups."""
-    found: list[int] = []
+    remaining: list[int] = []
     lines: list[str] = []
     with suppress(OSError):
         lines = (proc / "self/cgroup").read_text(encoding="utf-8").splitlines()
@@ -74,8 +74,8 @@ def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
         # In a container, the path may be that of the host, of which only the top is seen.
         for folder in {top, group, *(parent for parent in group.parents if top in parent.parents)}:
             with suppress(OSError, ValueError):
-                found.append(_remaining(folder, *names))
-    return found
+                remaining.append(_remaining(folder, *names))
+    return remaining
 
 
 def _remaining(folder: Path, limit: str, used: str, cache: str) -> int:

@@ -79,14 +79,14 @@ class StateDatabase:
         run("PRAGMA synchronous=OFF")
         run("PRAGMA journal_mode=PERSIST")
         run("BEGIN EXCLUSIVE")
-        found = {
+        tables = {
             name: [column[1] for column in run(f"PRAGMA table_info([{name}])")]
             for (name,) in run("SELECT name FROM sqlite_master WHERE type='table'").fetchall()
         }
-        if not found:
+        if not tables:
             for name, columns in self._schema.items():
                 run(_create(name, columns, keys.get(name)))
-        elif found != {name: list(columns) for name, columns in self._schema.items()}:
+        elif tables != {name: list(columns) for name, columns in self._schema.items()}:
             raise SpillError(
                 f"{self._folder}: the index of the spill was made by another program or "
                 f"another version of so2docs; {AGAIN}"
@@ -160,10 +160,10 @@ class StateDatabase:
 
     def get(self, name: str) -> Any:
         """A JSON value kept under `name`; None if there is none."""
-        found = list(self.rows("SELECT value, crc FROM state WHERE name=?", [name]))
-        if not found:
+        rows = list(self.rows("SELECT value, crc FROM state WHERE name=?", [name]))
+        if not rows:
             return None
-        value, crc = found[0]
+        value, crc = rows[0]
         if checksum(name, value) != crc:
             raise self.damage_error(f"the value of {name}")
         return json.loads(value)

@@ -137,7 +137,7 @@ class IdMap:
 
     def find(self, ids: Iterable[int]) -> dict[int, int]:
         """The values of those ids that have one."""
-        found: dict[int, int] = {}
+        values: dict[int, int] = {}
         firsts = self._firsts
         for number, keys in groupby(sorted(ids), lambda key: bisect_right(firsts, key) - 1):
             if number < 0:
@@ -147,8 +147,8 @@ class IdMap:
             for key in keys:
                 place = bisect_left(words, key, 0, count - 1)
                 if words[place] == key:
-                    found[key] = words[count + place]
-        return found
+                    values[key] = words[count + place]
+        return values
 
     def replace(self, ids: array[int], values: array[int]) -> None:
         """Put the values of those ids that have one in the places of the ids, compiled.

@@ -136,7 +136,7 @@ class Users:
         """
         places = array("q", [_NOWHERE]) * len(user_ids)
         self._places.replace(user_ids, places)
-        found: list[bytes | None] = [None] * len(user_ids)
+        users: list[bytes | None] = [None] * len(user_ids)
         start, window = _NOWHERE, b""
         for number in sorted(range(len(places)), key=places.__getitem__):
             place = places[number]
@@ -149,8 +149,8 @@ class Users:
             end = window.find(b"\n", at)
             json = window[at + CHECK_BYTES : end]
             is_whole = end > 0 and window[at : at + CHECK_BYTES] == b"%08x" % crc32(json)
-            found[number] = json if is_whole else self.at(place)
-        return found
+            users[number] = json if is_whole else self.at(place)
+        return users
 
     def _where(self, place: int) -> tuple[str, int]:
         """Path of the file and bytes from its start."""
