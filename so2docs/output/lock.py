@@ -105,13 +105,18 @@ def temporary_folder(parent: str | None) -> Iterator[str]:
         raise OutputError(f"{parent}: is not writable; choose another {flag('work_dir')}")
     _remove_abandoned(parent)
     path = os.path.join(parent, f"{_TEMPORARY}{secrets.token_hex(4)}")
-    with output_lock(path):
-        with explain_errors(path):
-            os.mkdir(path, 0o700)
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
+    try:
+        with output_lock(path):
+            with explain_errors(path):
+                os.mkdir(path, 0o700)
+            try:
+                yield path
+            finally:
+                shutil.rmtree(path, ignore_errors=True)
+    finally:
+        if os.path.isdir(path):  # Whoever comes next removes it, and knows it by its lock.
+            with suppress(OSError):
+                Path(side_file(path, LOCK)).touch()
 
 
 def _remove_abandoned(parent: str) -> None:

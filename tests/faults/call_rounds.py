@@ -35,8 +35,13 @@ Files = dict[str, bytes]
 TEMPORARY = re.compile(r"\.part(\.|$)|\.spill/|\.lock$|so2docs-[0-9a-f]{8}/|^tmp/")
 """In the names of files that a command may leave when it does not come to its end."""
 
-TEMPORARY_FILE = re.compile(r"\.lock$|so2docs-[0-9a-f]{8}/")
-"""In the names of those that the same command may not come across again."""
+LOCK = re.compile(r"\.lock$")
+"""A lock that cannot be removed stays until somebody takes it again."""
+
+LOCK_OR_FOLDER = re.compile(r"\.lock$|so2docs-[0-9a-f]{8}/")
+"""The next command removes a temporary folder that the one before could not."""
+
+REMOVAL = re.compile(r"unlink|rmdir|so2docs-[0-9a-f]{8}")
 
 NOTICES = re.compile(r"building an index in one pass over the file|the index is kept in memory")
 """In lines that are not errors, whatever comes of the command."""
@@ -176,7 +181,7 @@ class CallRounds:
     def _check(self, writer: Writer, result: Result, found: Files, expected: Files) -> None:
         """Check how a disturbed command ended, and what it left."""
         if result.code == 0:
-            self._check_done(writer, result, found, expected)
+            self._check_done(writer, result, found, expected, may_leave=LOCK_OR_FOLDER)
             return
         check_messages(without_notices(result), lines=writer.errors)
         if result.code == 1:
@@ -196,19 +201,33 @@ class CallRounds:
             raise BrokenPromiseError(f"lost: {name} after {result.messages}")
 
     def _check_done(
-        self, writer: Writer, result: Result, found: Files, expected: Files | None
+        self,
+        writer: Writer,
+        result: Result,
+        found: Files,
+        expected: Files | None,
+        *,
+        may_leave: re.Pattern[str] = LOCK,
     ) -> None:
-        """Check that a command did all there is to do, and left nothing else."""
+        """Check that a command did all there is to do, and left nothing else.
+
+        Args:
+            writer: The command.
+            result: How it ended.
+            found: The files that are there.
+            expected: Those that are to be there; None if that is not known.
+            may_leave: In names of files that stay where they cannot be removed.
+        """
         if result.code != 0:
             raise BrokenPromiseError(f"again: exit {result.code}: {result.messages}")
         check_messages(without_notices(result))
         if expected is None:
             return
         is_kept = "kept in memory" in result.messages
-        is_disturbed = "unlink" in self.hit or self._was_killed
+        is_disturbed = self._was_killed or bool(REMOVAL.search(self.hit))
         for name in sorted(expected.keys() | found.keys()):
-            if is_disturbed and TEMPORARY_FILE.search(name):
-                continue  # What cannot be removed stays.
+            if is_disturbed and may_leave.search(name):
+                continue
             if name not in found and not (is_kept and name.endswith(".index")):
                 raise BrokenPromiseError(f"lost: exit 0 and no {name}")
             if name not in expected:

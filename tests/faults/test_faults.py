@@ -112,6 +112,7 @@ def test_nothing_is_wrong_whichever_call_fails() -> None:
         ("show", "write of /stdout", "fails"),
         ("patch of sites", "open64 of /patched/two.jsonl.part", "fails"),
         ("flat csv", "rename of /flat/PostLinks", "SIGKILL"),
+        ("sqlite", "open64 of /./so2docs", "SIGINT"),
     ],
 )
 def test_a_call_that_went_wrong_before(command: str, call: str, what: str) -> None:
