@@ -105,21 +105,21 @@ def _question_sizes(blocks: Blocks) -> tuple[dict[int, int], list[tuple[int, int
     sizes = [0] * (
         1 << BUCKET_BITS
     )  # By the last bits of the id: the others are those of the bucket.
-    found: set[int] = set()
+    question_ids: set[int] = set()
     spans: list[tuple[int, int]] = []
     with BlockReader() as reader, check_blocks_match(blocks):
         for path, block in blocks:
             fields = integers(reader.read_keys(path, block))
             ids = fields[::_FIELDS]
             of_block = set(ids)
-            found |= of_block
+            question_ids |= of_block
             spans.append((min(of_block), max(of_block)))
             if block.raw_size:  # Votes have no JSON.
                 for question_id, size_and_kind in zip(
                     ids, fields[_FIELDS - 1 :: _FIELDS], strict=True
                 ):
                     sizes[question_id & _IN_BUCKET] += size_and_kind >> 4
-    return {number: sizes[number & _IN_BUCKET] for number in found}, spans
+    return {number: sizes[number & _IN_BUCKET] for number in question_ids}, spans
 
 
 def cuts(spill: Spill, buckets: list[tuple[int, int]], files: int) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], files: int) -> tuple[int,
         buckets: All buckets in ascending order, each with the bytes of its JSON.
         files: Number of files.
     """
-    found: list[int] = []
+    boundaries: list[int] = []
     total = sum(size for _, size in buckets)
     before = 0
     for number, size in buckets:
@@ -144,22 +144,22 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], files: int) -> tuple[int,
             if before <= (border := -(-total * file // files)) < before + size
         ]
         if borders:
-            found += _cuts_in(spill, number, [border - before for border in borders])
+            boundaries += _cuts_in(spill, number, [border - before for border in borders])
         before += size
     last = (buckets[-1][0] + 1) << BUCKET_BITS if buckets else 0
-    return tuple(found + [last] * (files - 1 - len(found)))
+    return tuple(boundaries + [last] * (files - 1 - len(boundaries)))
 
 
 def _cuts_in(spill: Spill, bucket: int, borders: list[int]) -> list[int]:
     """For each number of bytes, the first question of a bucket with as many before it."""
     sizes, _ = _question_sizes(spill.blocks(bucket))
-    found: list[int] = []
+    boundaries: list[int] = []
     before = 0
     for question_id in sorted(sizes):
-        while len(found) < len(borders) and before >= borders[len(found)]:
-            found.append(question_id)
+        while len(boundaries) < len(borders) and before >= borders[len(boundaries)]:
+            boundaries.append(question_id)
         before += sizes[question_id]
-    return found + [(bucket + 1) << BUCKET_BITS] * (len(borders) - len(found))
+    return boundaries + [(bucket + 1) << BUCKET_BITS] * (len(borders) - len(boundaries))
 
 
 class Limit:

@@ -6,12 +6,11 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from so2docs import spill
 from so2docs.dump.tables import TableFile
 from so2docs.errors import SpillError, flag
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import Options
-from so2docs.spill import Spill
+from so2docs.spill import FORMAT, Spill
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +37,9 @@ class SourceState:
         source = file.source
         if source is None or not source.is_file:
             # What can be read only once is like nothing else.
-            return cls(spill.FORMAT, 0, 0, os.urandom(16).hex(), chunk_bytes)
+            return cls(FORMAT, 0, 0, os.urandom(16).hex(), chunk_bytes)
         size, modified, _ = source.identity
-        return cls(spill.FORMAT, size, modified, source.digest, chunk_bytes)
+        return cls(FORMAT, size, modified, source.digest, chunk_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name."""
@@ -61,11 +60,11 @@ class SourceState:
         return [label for label, is_same in labels.items() if not is_same]
 
 
-def claim(found: Spill, posts: TableFile, chunk_bytes: int, options: Options) -> int:
+def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) -> int:
     """Make sure that a spill was made from this dump with these options, or mark it so.
 
     Args:
-        found: The spill, new or from an earlier session.
+        spill: The spill, new or from an earlier session.
         posts: The posts of the dump to convert.
         chunk_bytes: Bytes of a chunk, where the spill is new.
         options: How to convert.
@@ -78,30 +77,30 @@ def claim(found: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     """
     asked = Fingerprint.of(options)
     now = SourceState.of(posts, chunk_bytes)
-    values = found.get("source")
+    values = spill.get("source")
     if values is None:
-        found.put_all({"source": now.to_json(), "options": asked.to_json()})
+        spill.put_all({"source": now.to_json(), "options": asked.to_json()})
         return chunk_bytes
-    found.check()
-    if values["format"] != spill.FORMAT:
-        raise _another(found, ["format of the spill (another version of so2docs)"])
+    spill.check()
+    if values["format"] != FORMAT:
+        raise _another(spill, ["format of the spill (another version of so2docs)"])
     before, asked_before = (
         SourceState.from_json(values),
-        Fingerprint.from_json(found.get("options")),
+        Fingerprint.from_json(spill.get("options")),
     )
     # Of a finished conversion, only the first pass is used again.
-    is_finished = bool(found.get("finished"))
+    is_finished = bool(spill.get("finished"))
     differences = before.differences(now)
     differences += asked_before.differences(asked, of_spill_only=is_finished)
     if differences:
-        raise _another(found, differences)
-    found.put_all({"options": asked.to_json(), "finished": False})
+        raise _another(spill, differences)
+    spill.put_all({"options": asked.to_json(), "finished": False})
     return before.chunk_bytes
 
 
-def _another(found: Spill, differences: list[str]) -> SpillError:
+def _another(spill: Spill, differences: list[str]) -> SpillError:
     advice = f"run with {flag('restart', True)} to start over, or choose another {flag('work_dir')}"
-    if found.get("sealed"):
+    if spill.get("sealed"):
         advice = (
             "that one has written its output: finish it with its own options, or run with "
             f"{flag('restart', True)} and {flag('force', True)}"
@@ -113,16 +112,16 @@ def _another(found: Spill, differences: list[str]) -> SpillError:
             f"{flag('work_dir')}"
         )
     return SpillError(
-        f"{found.folder}: was made for another conversion "
+        f"{spill.folder}: was made for another conversion "
         f"(different: {', '.join(sorted(differences))}); {advice}"
     )
 
 
-def claim_table(found: Spill, file: TableFile, chunk_bytes: int) -> int:
+def claim_table(spill: Spill, file: TableFile, chunk_bytes: int) -> int:
     """Make sure that what a spill has of a table was made from this file, or mark it so.
 
     Args:
-        found: The spill, which `claim` found to be this conversion's.
+        spill: The spill, which `claim` found to be this conversion's.
         file: The table.
         chunk_bytes: Bytes of a chunk, where the spill has nothing of the table.
 
@@ -133,11 +132,11 @@ def claim_table(found: Spill, file: TableFile, chunk_bytes: int) -> int:
         SpillError: It was made from another file.
     """
     now = SourceState.of(file, chunk_bytes)
-    values = found.get(file.table.name)
+    values = spill.get(file.table.name)
     if values is None:
-        found.put(file.table.name, now.to_json())
+        spill.put(file.table.name, now.to_json())
         return chunk_bytes
     before = SourceState.from_json(values)
     if before.differences(now):
-        raise _another(found, [file.table.file])
+        raise _another(spill, [file.table.file])
     return before.chunk_bytes

@@ -162,21 +162,21 @@ class SecondPass:
 
         In the buckets of such ids, which a dump without has not, and among the strays of no bucket.
         """
-        found = 0
+        fabricated = 0
         with BlockReader() as reader:
             for number, _ in self.buckets:
                 if number < FIRST_FABRICATED_ID >> BUCKET_BITS:
                     continue
                 for path, block in self.spill.blocks(number):
                     keys = KEY.iter_unpack(reader.read_keys(path, block))
-                    found += sum(
+                    fabricated += sum(
                         post_id >= FIRST_FABRICATED_ID and kind & 15 in (QUESTION, ANSWER)
                         for _, post_id, _, kind in keys
                     )
             for path, block in self.spill.blocks(None):
                 ids = _ID.findall(reader.read(path, block)[1])
-                found += sum(int(post_id) >= FIRST_FABRICATED_ID for post_id in ids)
-        return found
+                fabricated += sum(int(post_id) >= FIRST_FABRICATED_ID for post_id in ids)
+        return fabricated
 
     def leave_out(self, state: Checkpoint) -> None:
         """Count as filtered what comes after the last document that the limit allows."""

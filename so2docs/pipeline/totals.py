@@ -46,12 +46,12 @@ def add_table_chunks(
     Returns:
         What became of its rows, as far as the chunks tell.
     """
-    found = Counts.total(tally.counts for tally in tallies.values())
-    report.repaired_characters += found.repaired
-    report.dropped += found.dropped
-    counts = report.tables[table.name] = TableCounts(found.rows, bytes=size)
-    counts.add(+found.strays)
-    counts.filtered = found.filtered
+    total = Counts.total(tally.counts for tally in tallies.values())
+    report.repaired_characters += total.repaired
+    report.dropped += total.dropped
+    counts = report.tables[table.name] = TableCounts(total.rows, bytes=size)
+    counts.add(+total.strays)
+    counts.filtered = total.filtered
     if not table.kind:  # The merge counts no users.
-        counts.nested = counts.rows - found.strays.total()
+        counts.nested = counts.rows - total.strays.total()
     return counts

@@ -298,7 +298,7 @@ def test_a_corrected_dump_is_told_what_the_spill_holds(tmp_path: Path, output: P
     with pytest.raises(so2docs.DumpError):
         convert(dump, output)
     write_dump(dump, *ROWS)
-    advice = "before it changed: run with restart=True to convert the dump as it is"
+    advice = "before it changed: run with restart=True to convert the changed dump"
     with pytest.raises(so2docs.SpillError, match=advice):
         convert(dump, output)
     convert(dump, output, restart=True)
