@@ -116,7 +116,7 @@ def _find_root(
     raise MalformedDumpError(
         path,
         f"is not a {wanted.file}: no root element such as <{wanted.root}> "
-        f"in its first {len(head):,} bytes",
+        f"in its first {len(head):,} byte{'s'[len(head) == 1 :]}",
         Location(0, 1, row=wanted.row),
         advice=f"check that this is the complete {wanted.file} of a Stack Exchange dump",
         excerpt=head[:_WINDOW],

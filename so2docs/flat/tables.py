@@ -250,7 +250,9 @@ def _request(
             "one file"
         )
     if values["tags"] and chosen and "posts" not in chosen:
-        raise OptionError(f"{flag('tags')} is for posts, which {flag('only')} leaves out")
+        raise OptionError(
+            f"{flag('tags')} is for posts, which {flag('only')} leaves out; name posts in it, too"
+        )
     limits = {
         name: None if values[name] is None else milliseconds(_with_time(values[name]))
         for name in ("since", "until")

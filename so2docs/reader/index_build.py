@@ -236,11 +236,10 @@ def build(name: str, file: BinaryIO, reason: str, *, progress: bool = False) -> 
             if last_id is None:
                 log.warning("%s: %s; building an index in one pass over the file", name, reason)
             elif first_id <= last_id:
-                raise OutputError(
-                    f"{name}: question {first_id} comes after question {last_id}; "
-                    "only documents in ascending Id can be looked up; convert the dump again"
-                )
+                raise _not_ascending(name, first_id, last_id)
             last_id = _id(name, cut.raw, cut.raw.rfind(b"\n", 0, -1) + 1, cut.offset)
+            if last_id < first_id:
+                raise _not_ascending(name, last_id, first_id)
             documents = cut.raw.count(b"\n") + (not cut.raw.endswith(b"\n"))
             crc = isal_zlib.crc32(cut.raw)
             builder.add(first_id, cut.offset, len(cut.raw), documents, crc)
@@ -275,4 +274,11 @@ def _problem(raw: bytes, offset: int) -> str:
     return (
         f"after byte {offset:,}, a line is not JSON with an Id; only the documents of so2docs can "
         "be looked up"
+    )
+
+
+def _not_ascending(name: str, question_id: int, before: int) -> OutputError:
+    return OutputError(
+        f"{name}: question {question_id} comes after question {before}; "
+        "only documents in ascending Id can be looked up; convert the dump again"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import re
@@ -152,7 +153,7 @@ def bind(host: str, port: int) -> socket.socket:
         bound.close()
         raise So2docsError(
             f"{host}:{port}: cannot listen there ({error.strerror or error}); choose another "
-            f"{flag('port')}"
+            f"{flag('port' if error.errno in (errno.EADDRINUSE, errno.EACCES) else 'host')}"
         ) from error
     return bound
 

@@ -323,6 +323,7 @@ def test_index_made_again_is_the_one_of_the_conversion(
     ("text", "message"),
     [
         ('{"Id":2}\n{"Id":1}\n', "ascending"),
+        ('{"Id":5}\n{"Id":4}\n', "question 4 comes after question 5"),
         ("some notes\n", "a line is not JSON with an Id"),
         ('{"Title":"t"}\n', "have no Id"),
         ("[1]\n", "is a JSON array"),
