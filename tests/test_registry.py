@@ -121,7 +121,7 @@ def test_a_recipe(theirs: Path, tmp_path: Path) -> None:
             "wrong, which another package offers as so2docs.recipes (theirs:NEITHER), cannot",
         ),
         ("gone", "cannot be used: module 'theirs' has no attribute 'Gone'"),
-        ("tiltes", "it must be one of: preferences, pairs, qa, messages, thread, beir, titles"),
+        ("tiltes", "chunks, blocks, hub, beir, titles, wrong, gone, or package.module"),
     ],
 )
 def test_what_cannot_be_used(name: str, words: str, theirs: Path, tmp_path: Path) -> None:
