@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from support.dumps import END, START, answer, dump_of, question, row, unpacked, write_dump
 from support.judge import check, mutated
-from support.places import SAMPLES
+from support.places import LONG, SAMPLES
 
 import so2docs
 
-LONG = bool(os.environ.get("SO2DOCS_LONG"))
 FINDINGS = sorted((Path(__file__).parent / "findings").glob("*"))
 
 

@@ -15,10 +15,9 @@ import pytest
 from support.command import run_process
 from support.dumps import END, START, answer, dump_of, left_by, question, row, write_dump
 from support.oracle import nest
+from support.places import LONG
 
 import so2docs
-
-LONG = bool(os.environ.get("SO2DOCS_LONG"))
 
 ENTITIES = (f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 12))
 BOMB = f"<!DOCTYPE posts [<!ENTITY a0 'lol'>{''.join(ENTITIES)}]>"

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from support.places import CHECKOUT
+from support.places import CHECKOUT, LONG
 
 from faults import calls
 from faults.call_rounds import plan_call
@@ -22,7 +22,6 @@ from faults.verdict import (
     check_refused,
 )
 
-LONG = bool(os.environ.get("SO2DOCS_LONG"))
 SEED = os.environ.get("SO2DOCS_FAULT_SEED", "0")
 
 RIVAL_OF_A_RESUMED_SESSION = """
@@ -95,7 +94,7 @@ def test_a_spill_is_kept_for_when_the_output_of_a_rival_is_gone() -> None:
 @needs_gcc
 @pytest.mark.long
 def test_nothing_is_wrong_whichever_call_fails() -> None:
-    done = rounds("--calls", "--seed", SEED, "--rounds", "2000" if LONG else "60")
+    done = rounds("--calls", "--seed", SEED, "--rounds", "2000" if LONG else "30")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "again: exit 0" in done.stdout
 

@@ -15,7 +15,7 @@ from support import oracle_recipes, oracle_tables
 from support.command import run
 from support.formats_read_back import json_array, jsonl
 from support.messages import heard
-from support.places import DUMPS, NO_DUMPS, SAMPLES
+from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
 from so2docs.parse.markdown import to_markdown
@@ -37,6 +37,7 @@ HOSTS = {
     "eosio.meta.stackexchange.com": None,
 }
 SITES = list(HOSTS) if DUMPS.is_dir() else [pytest.param("", marks=pytest.mark.skip(NO_DUMPS))]
+INTERRUPTED = ("dba.meta-2024-04", "beer.stackexchange.com")
 RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "hub")
 
 Row = dict[str, Any]
@@ -124,6 +125,8 @@ def test_every_record_after_an_interruption(
     name: str, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In parts that are small enough for several, of which the first is written before it."""
+    if not LONG and site.folder.name not in INTERRUPTED:
+        pytest.skip("with SO2DOCS_LONG=1")
     part_bytes = (site.folder / "Posts.xml").stat().st_size // 10
     monkeypatch.setattr(boundaries, "PART_BYTES_NESTED", part_bytes)
     monkeypatch.setattr(boundaries, "PART_BYTES", part_bytes)

@@ -12,6 +12,8 @@ SAMPLES = CHECKOUT / "samples"
 DUMPS = Path(os.environ.get("SO2DOCS_DUMPS", CHECKOUT.parent / "shared" / "dumps"))
 SMALL = 300_000
 """Bytes of a published dump, packed, that every run of the tests reads; larger ones are `long`."""
+LONG = bool(os.environ.get("SO2DOCS_LONG"))
+"""Whether every combination is wanted, not only those of an ordinary run."""
 NO_DUMPS = f"no published dumps in {DUMPS}: set SO2DOCS_DUMPS to a folder that has them"
 
 
