@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, get_args
 
 import orjson
@@ -137,15 +138,22 @@ def to_sqlite(
             loaded = building.load_all(
                 (one, one.read(nest=nest, jobs=jobs, progress=progress), site) for one in sources
             )
+            make_indexes = partial(building.make_indexes, progress=progress)
             if search == "none":
                 deque(loaded, maxlen=0)
+                make_indexes()
             else:
                 with temporary_folder(os.path.dirname(path) or ".") as folder:
                     index = index_texts(
-                        loaded, folder, site_field, stemming=stemming, is_apart=jobs != 1
+                        loaded,
+                        folder,
+                        site_field,
+                        stemming=stemming,
+                        is_apart=jobs != 1,
+                        meanwhile=make_indexes,
                     )
                     copy_index(connection, index, site_field, stemming=stemming)
-            rows = building.finish(progress=progress)
+            rows = building.finish()
         files.add(path, finish_file(path))
         files.write(metadata_name(path), metadata(path, read_about(part_path(path))))
     seconds = time.perf_counter() - begun
@@ -263,15 +271,20 @@ class _Building:
             self.connection.create_function("so2docs_clash", 0, self._clash)
         self._inserts[table] = f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks}){end}"
 
-    def finish(self, *, progress: bool) -> dict[str, int]:
-        """Make what can be made only of all rows; returns the rows by table."""
+    def make_indexes(self, *, progress: bool) -> None:
+        """Make what can be made only of all rows, but for the full-text index."""
         tables = ["questions", "answers"] + (["texts"] if self.search != "none" else [])
         for table in tables:
             if table not in self._inserts:
                 self._create(table)
-        names = [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]
-        finish.index(self.connection, names, self.site_field, progress=progress)
-        rows = finish.counts(self.connection, names)
+        finish.index(self.connection, self._tables(), self.site_field, progress=progress)
+
+    def _tables(self) -> list[str]:
+        return [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]
+
+    def finish(self) -> dict[str, int]:
+        """Say in the database what is in it, and commit; returns the rows by table."""
+        rows = finish.counts(self.connection, self._tables())
         about = {
             "format": FORMAT,
             "version": __version__,

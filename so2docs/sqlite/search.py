@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from so2docs.pipeline.workers import Workers
 from so2docs.sqlite.file import connect
@@ -52,6 +51,7 @@ def index_texts(
     *,
     stemming: bool,
     is_apart: bool,
+    meanwhile: Callable[[], object],
 ) -> str:
     """Make the full-text index of texts.
 
@@ -61,18 +61,23 @@ def index_texts(
         site_field: Column of the site; None in a database of one site.
         stemming: Whether English words are found in all their forms.
         is_apart: Whether a process of its own makes the index while `batches` goes on.
+        meanwhile: Called after the last batch, while that process merges what it has made.
 
     Returns:
         Name of the file, which is closed.
     """
     path = os.path.join(folder, "search.db")
-    tasks = (
-        _Texts(path, site_field, stemming, rows)
-        for rows in chain((rows for rows in batches if rows), [None])
-    )
+
+    def tasks() -> Iterator[_Texts]:
+        for rows in batches:
+            if rows:
+                yield _Texts(path, site_field, stemming, rows)
+        yield _Texts(path, site_field, stemming, None)
+        meanwhile()
+
     try:
         with Workers(1, is_apart=is_apart) as workers:
-            deque(workers.run(_index, tasks), maxlen=0)
+            deque(workers.run(_index, tasks()), maxlen=0)
     finally:
         if connection := _connections.pop(path, None):
             connection.close()

@@ -375,7 +375,7 @@ def test_success_lists_the_files_and_needs_all_of_them(tmp_path: Path) -> None:
     with pytest.raises(so2docs.OutputError, match="has 3 bytes, not"):
         folders.finish(site.folder, "run", success["files"], {})
     part.unlink()
-    with pytest.raises(so2docs.OutputError, match="is gone"):
+    with pytest.raises(so2docs.OutputError, match="is missing"):
         folders.finish(site.folder, "run", success["files"], {})
     assert not (tmp_path / "posts" / "_SUCCESS").exists()
 
