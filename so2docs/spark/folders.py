@@ -143,6 +143,7 @@ def finish(folder: str, run: str, files: Mapping[str, int], report: Mapping[str,
             )
     content = {"run": run, "files": files, "report": report}
     storage.write(storage.join(folder, SUCCESS), orjson.dumps(content))
+    storage.remove(storage.join(folder, _TEMPORARY))  # Of attempts that were killed.
     storage.remove(storage.join(folder, _RUN))
 
 

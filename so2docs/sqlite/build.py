@@ -133,7 +133,11 @@ def to_sqlite(
     with NewFiles() as files:
         read = [source.name for source in sources]
         files.claim(path, read, force=force, advice="choose another database")
-        with explained(path), closing(connect(part_path(path))) as connection:
+        with (
+            temporary_folder(os.path.dirname(path) or ".") as folder,
+            explained(path),
+            closing(connect(part_path(path))) as connection,
+        ):
             building = _Building(connection, search, site_field, stemming=stemming)
             loaded = building.load_all(
                 (one, one.read(nest=nest, jobs=jobs, progress=progress), site) for one in sources
@@ -143,16 +147,15 @@ def to_sqlite(
                 deque(loaded, maxlen=0)
                 make_indexes()
             else:
-                with temporary_folder(os.path.dirname(path) or ".") as folder:
-                    index = index_texts(
-                        loaded,
-                        folder,
-                        site_field,
-                        stemming=stemming,
-                        is_apart=jobs != 1,
-                        meanwhile=make_indexes,
-                    )
-                    copy_index(connection, index, site_field, stemming=stemming)
+                index = index_texts(
+                    loaded,
+                    folder,
+                    site_field,
+                    stemming=stemming,
+                    is_apart=jobs != 1,
+                    meanwhile=make_indexes,
+                )
+                copy_index(connection, index, site_field, stemming=stemming)
             rows = building.finish()
         files.add(path, finish_file(path))
         files.write(metadata_name(path), metadata(path, read_about(part_path(path))))
