@@ -362,8 +362,8 @@ def test_a_second_run_into_one_folder_is_noticed(
 @pytest.mark.spark
 def test_success_lists_the_files_and_needs_all_of_them(tmp_path: Path) -> None:
     site = sites.Site("posts", str(SAMPLES / "posts.xml"), str(tmp_path / "posts"))
-    (tmp_path / "posts" / "_temporary" / "of-a-killed-attempt").mkdir(parents=True)
     folders.begin((site.folder, "run"))
+    (tmp_path / "posts" / "_temporary" / "of-a-killed-attempt").mkdir(parents=True)
     report = convert_site(site, run="run", keywords={"split_size": "1MB"}, site_field=None)
     success = json.loads((tmp_path / "posts" / "_SUCCESS").read_bytes())
     assert not (tmp_path / "posts" / "_temporary").exists()
