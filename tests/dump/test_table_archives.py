@@ -27,7 +27,7 @@ import zstandard
 from support.command import run
 from support.dumps import left_by, strays_of, unpacked
 from support.oracle_tables import FILES
-from support.places import CHECKOUT
+from support.places import CHECKOUT, LONG
 from support.table_sites import SITE, converted
 
 import so2docs
@@ -466,7 +466,7 @@ def test_killed_at_every_step_on_the_file_system(
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3 if LONG else 1))
 def test_published_archives_killed_at_any_moment(
     seed: int, dumps: Path, unpacked_dumps: Path, tmp_path: Path
 ) -> None:

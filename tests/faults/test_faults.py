@@ -64,6 +64,7 @@ def test_nothing_is_wrong_whatever_happens(jobs: str, count: str) -> None:
     assert "done by the next session" in done.stdout
 
 
+@pytest.mark.long
 def test_a_package_without_checksums_is_found_out() -> None:
     """A byte flips between two sessions; the round says so, and its seed."""
     keep = "import so2docs.dump.archives"  # Members of archives have checksums of their own.
@@ -74,6 +75,7 @@ def test_a_package_without_checksums_is_found_out() -> None:
     assert wrong in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("other", ["--answers-by votes", "--level 1"])
 def test_a_rival_with_other_options_is_refused_or_wins(other: str) -> None:
     """Without a lock on the output they mix their bytes."""
@@ -83,6 +85,7 @@ def test_a_rival_with_other_options_is_refused_or_wins(other: str) -> None:
     assert happens in done.stdout
 
 
+@pytest.mark.long
 def test_a_spill_is_kept_for_when_the_output_of_a_rival_is_gone() -> None:
     """The second of several was left with a spill, and written by a rival; then it is removed."""
     happens = "output of a rival removed"
@@ -121,6 +124,7 @@ def test_a_call_that_went_wrong_before(command: str, call: str, what: str) -> No
 
 
 @needs_gcc
+@pytest.mark.long
 def test_a_package_that_ignores_errors_is_found_out() -> None:
     broken = (
         "import contextlib, so2docs.output.part_files as files\n"

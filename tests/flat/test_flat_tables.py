@@ -100,7 +100,9 @@ def in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flat_tables, "CHUNK_BYTES", 4096)
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "sqlite"])
+@pytest.mark.parametrize(
+    "form", ["parquet", *(pytest.param(form, marks=pytest.mark.long) for form in ("csv", "sqlite"))]
+)
 @pytest.mark.usefixtures("in_small_chunks")
 def test_same_bytes_for_any_jobs_core_and_source(
     form: TableFormat, site: Path, tmp_path: Path
