@@ -37,7 +37,6 @@ from so2docs.metadata.verify import Verified, verify
 from so2docs.options.output_form import output_suffix
 from so2docs.options.sites import checked_host
 from so2docs.output.existing import read_provenance
-from so2docs.output.index import tail_crc
 from so2docs.output.lock import temporary_folder
 from so2docs.output.new_files import clean_up
 from so2docs.output.paths import OutputPaths
@@ -370,7 +369,7 @@ class _Patch:
             end = output_suffix({"compression": made.compression})
         target = self.stem + end
         if not self.force and os.path.exists(target):
-            if made is not None and _identity(target) == (made.size, made.tail):
+            if made is not None and OutputIdentity.of_file(target) == (made.size, made.tail):
                 return UP_TO_DATE, target, None
             if not self.update:
                 raise OutputExistsError(
@@ -586,12 +585,6 @@ def _size(paths: Iterable[str]) -> int:
     return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
 
 
-def _identity(path: str) -> OutputIdentity:
-    with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        return OutputIdentity(size, tail_crc(file, size))
-
-
 def _are_between(changes: str, old: str, new: str) -> bool:
     """Whether a file has all changes between two outputs."""
     try:
@@ -600,7 +593,8 @@ def _are_between(changes: str, old: str, new: str) -> bool:
         return False
     if header is None or header.new is None:
         return False
-    return header.old == _identity(old) and (header.new.size, header.new.tail) == _identity(new)
+    made = OutputIdentity(header.new.size, header.new.tail)
+    return (header.old, made) == (OutputIdentity.of_file(old), OutputIdentity.of_file(new))
 
 
 _COLUMNS: dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[int, ...]]]] = {

@@ -14,6 +14,7 @@ changes of its own may leave the first line out.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -26,6 +27,7 @@ from so2docs.changes.alignment import id_of
 from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS, Operation
 from so2docs.errors import OutputError, flag
 from so2docs.options.choices import Compression
+from so2docs.output.index import tail_crc
 from so2docs.reader.collection import Collection
 from so2docs.reader.reading import read_lines
 
@@ -40,6 +42,22 @@ class OutputIdentity(NamedTuple):
 
     size: int
     tail: int
+
+    @classmethod
+    def of(cls, output: Collection) -> OutputIdentity:
+        """That of an open output."""
+        return cls(output.index.size, output.index.tail)
+
+    @classmethod
+    def of_file(cls, path: str) -> OutputIdentity:
+        """That of a file.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            return cls(size, tail_crc(file, size))
 
 
 class SegmentIdentity(NamedTuple):
@@ -97,7 +115,7 @@ class Header:
             new: The new one.
             is_everything: Whether the changes are all that is needed to make the new output.
         """
-        before = OutputIdentity(old.index.size, old.index.tail)
+        before = OutputIdentity.of(old)
         if not is_everything:
             return cls(before, None, ())
         segments = (SegmentIdentity(e.first_id, e.documents, e.crc) for e in new.entries())

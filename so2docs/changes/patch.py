@@ -19,7 +19,6 @@ from so2docs.changes.changes_file import (
 from so2docs.changes.writing import Target
 from so2docs.errors import OutputError
 from so2docs.output.compression import SEGMENT_BYTES
-from so2docs.output.index import tail_crc
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import explain_errors, part_path
 from so2docs.output.paths import OutputPaths
@@ -93,7 +92,7 @@ def patch(
     reader = ChangeReader(changes)
     header = reader.header
     with open_output(old, progress=progress) as source:
-        if header is not None and header.old != _identity(source):
+        if header is not None and header.old != OutputIdentity.of(source):
             raise OutputError(
                 f"{old}: is not the output that {changes} was made from; "
                 "apply the changes to that one, or compare again"
@@ -115,16 +114,11 @@ def patch(
     return Patched(new, segments.documents, **work.done, is_verified=is_verified)
 
 
-def _identity(output: Collection) -> OutputIdentity:
-    return OutputIdentity(output.index.size, output.index.tail)
-
-
 def _written(new: str) -> OutputIdentity:
     """Which output a file is that gets its name soon."""
     part = part_path(new)
-    with explain_errors(part), open(part, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        return OutputIdentity(size, tail_crc(file, size))
+    with explain_errors(part):
+        return OutputIdentity.of_file(part)
 
 
 class _Patch:
