@@ -523,6 +523,8 @@ def to_sqlite_all(
     if site is not None and len(outputs) > 1:
         raise OptionError(f"{flag('site')} is of one output; {folder} holds {len(outputs):,}")
     settings: dict[str, Any] = {"search": search, "stemming": stemming}
+    # Side by side, each is made by one process.
+    settings["jobs"] = jobs if len(outputs) == 1 else 1
     settings["site"] = None if site is None else checked_host(site)
     databases = _made(database_dir)
     assert databases is not None

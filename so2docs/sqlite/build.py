@@ -105,7 +105,8 @@ def to_sqlite(
         site: Address of the site, such as `beer.stackexchange.com`, for links to where posts come
             from; that in the source's name if None.
         nest: Tables to nest, of a dump.
-        jobs: Worker processes for reading a dump; all cores if None.
+        jobs: Worker processes for reading a dump; all cores if None. With 1, this process makes
+            the full-text index, too.
         force: Overwrite an existing database.
         progress: Show progress bars.
 
