@@ -11,7 +11,7 @@ from isal import isal_zlib
 
 from so2docs.output.compression import GZIP_HEADER, compress
 from so2docs.output.formats import footer
-from so2docs.output.formats.columns import ordered
+from so2docs.output.formats.parquet import file_of, no_rows
 from so2docs.output.framing import gzip_end
 from so2docs.output.segments import Segment
 
@@ -61,31 +61,13 @@ class ParquetEncoder(Encoder):
 
     def segment(self, table: Any, label: str) -> Segment:
         """A row group."""
-        data, note = footer.split_row_group(self._file(table))
+        data, note = footer.split_row_group(file_of(table, LEVEL))
         return Segment(data, table.nbytes, 0, 0, table.num_rows, note, period=label)
 
     def end(self, segments: list[Segment], offsets: list[int]) -> bytes:
         """The footer."""
-        import pyarrow as pa
-
         groups = zip(offsets, (segment.note for segment in segments), strict=True)
-        # `empty_table` would import pandas, where that is installed.
-        empty = pa.Table.from_batches([], self.schema)
-        return footer.join_footers(self._file(empty), groups)
-
-    def _file(self, table: Any) -> bytes:
-        import pyarrow.parquet as pq
-
-        sink = io.BytesIO()
-        pq.write_table(
-            table,
-            sink,
-            row_group_size=max(1, table.num_rows),
-            compression="zstd",
-            compression_level=LEVEL,
-            write_statistics=ordered(list(self.schema)),
-        )
-        return sink.getvalue()
+        return footer.join_footers(file_of(no_rows(self.schema), LEVEL), groups)
 
 
 class _TextEncoder(Encoder):

@@ -86,7 +86,7 @@ class Parquet(Format):
                 groups.append((at, entry.note))
             at += entry.size
         schema = self.schema.with_metadata({KEY: record}) if record else self.schema
-        return footer.join_footers(self._file(schema.empty_table()), groups)
+        return footer.join_footers(self._file(no_rows(schema)), groups)
 
     def footer_bytes(self, journal: Journal | None, segment: Segment) -> int:
         """Of the notes so far and this one, with room for larger offsets."""
@@ -124,20 +124,7 @@ class Parquet(Format):
         return "Id" if self.fields.has("Id") else ""
 
     def _file(self, table: Any) -> bytes:
-        import pyarrow.parquet as pq
-
-        sink = io.BytesIO()
-        pq.write_table(
-            table,
-            sink,
-            row_group_size=max(1, table.num_rows),
-            compression="zstd",
-            compression_level=self.level or None,
-            # Those of long texts would only make the footer long.
-            write_statistics=ordered(list(self.schema)),
-            **self._more,
-        )
-        return sink.getvalue()
+        return file_of(table, self.level or None, **self._more)
 
     def table(self, rows: list[Row]) -> Any:
         """The Arrow table of some documents, which are taken apart."""
@@ -195,3 +182,34 @@ def _batches(raw: bytes) -> Iterator[list[Row]]:
     lines = io.BytesIO(raw)
     while batch := lines.readlines(SEGMENT_BYTES):
         yield [orjson.loads(line) for line in batch]
+
+
+def file_of(table: Any, level: int | None, **more: Any) -> bytes:
+    """A Parquet file with one row group.
+
+    Args:
+        table: An Arrow table.
+        level: Of zstd; that of the library if None.
+        more: Other options of `pyarrow.parquet.write_table`.
+    """
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(
+        table,
+        sink,
+        row_group_size=max(1, table.num_rows),
+        compression="zstd",
+        compression_level=level,
+        # Those of long texts would only make the footer long.
+        write_statistics=ordered(list(table.schema)),
+        **more,
+    )
+    return sink.getvalue()
+
+
+def no_rows(schema: Any) -> Any:
+    """An Arrow table without rows; `empty_table` would import pandas, where that is installed."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches([], schema)
