@@ -20,11 +20,10 @@ from typing import Any, get_args
 import orjson
 
 from so2docs._version import __version__
-from so2docs.dump.dump import Dump
 from so2docs.dump.opening import STANDARD_INPUT, Catalog
 from so2docs.dump.storage import sample_hash
 from so2docs.dump.tables import TableFile
-from so2docs.errors import DumpError, InternalError, OptionError, flag, resumable
+from so2docs.errors import InternalError, OptionError, flag, resumable
 from so2docs.flat.chunk import CHUNK_BYTES, TableResult, TableTask, read_chunk
 from so2docs.flat.columns import RowSelection, TableColumns
 from so2docs.flat.encoding import EXTENSIONS, TableFormat
@@ -47,12 +46,13 @@ from so2docs.output.provenance import Provenance, input_file, load
 from so2docs.output.segments import remove as remove_stored
 from so2docs.output.side_files import RECORD, STRAYS, side_file
 from so2docs.parse.core import choose_core
-from so2docs.pipeline.first_pass import complete_place
+from so2docs.pipeline.first_pass import read_to_end
 from so2docs.pipeline.worker import peak_memory
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
 from so2docs.schema import DUMP
 from so2docs.store.disk import disk_errors
+from so2docs.store.tally import ChunkTally
 
 _TABLES_VERSION = 1
 """Of the columns and their types; a change of what the same dump becomes makes it one more."""
@@ -425,24 +425,17 @@ class _Run:
         Raises:
             InternalError: Rows were lost on the way.
         """
-        table, tallies = FlatTable(file.table.name, path), []
+        table, tallies = FlatTable(file.table.name, path), list[ChunkTally]()
         writer.begin(TableColumns(file.table))
         with closing(file.open(threads=self.workers.jobs, work_dir=self.work)) as dump:
             total, before = dump.progress_total(CHUNK_BYTES, ())
             label = f"reading {file.table.name}"
             with self.progress.step(label, file.size, total, before) as shown:
-                try:
-                    for result in self.workers.run(read_chunk, self._tasks(file)):
-                        self._append(result, writer, table)
-                        tallies.append(result.tally)
-                        shown.update(dump.progress(result.task.chunk))
-                    dump.check_end()
-                except DumpError as error:
-                    # A dump that was overwritten looks malformed, but is not to be loaded again.
-                    if isinstance(dump, Dump):
-                        dump.check_unchanged()
-                    complete_place(error, dump, tallies, file.table)
-                    raise
+                results = self.workers.run(read_chunk, self._tasks(file))
+                for result in read_to_end(results, dump, file.table, lambda: tallies):
+                    self._append(result, writer, table)
+                    tallies.append(result.tally)
+                    shown.update(dump.progress(result.task.chunk))
             table.repaired_characters += dump.chunk_end(CHUNK_BYTES).repaired
         if table.unaccounted:
             raise InternalError(f"{file.name}: {table.unaccounted:,} rows are not accounted for")

@@ -9,9 +9,10 @@ resumes with the rest.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict
+from typing import TypeVar
 
 from so2docs.dump.dump import Chunk, Dump
 from so2docs.dump.source import End
@@ -27,6 +28,8 @@ from so2docs.progress import Progress
 from so2docs.schema import POSTS, Table
 from so2docs.spill import KEPT, SEQUENCE_BITS, Spill
 from so2docs.store.tally import ChunkTally
+
+Result = TypeVar("Result")
 
 _KEPT_CHUNKS = KEPT << SEQUENCE_BITS
 
@@ -125,18 +128,11 @@ class FirstPass:
         done = {number - self.first_chunk for number in self.tallies()}
         total, before = dump.progress_total(self.chunk_bytes, done)
         with self.progress.step(self.label, self.work, total, before) as shown:
-            try:
-                for result in workers.run(spill_chunk, self.tasks(dump, done, posts_map)):
-                    self.commit(result)
-                    seen.add(result.pages)
-                    shown.update(dump.progress(result.task.chunk))
-                dump.check_end()
-            except DumpError as error:
-                # A dump that was overwritten looks malformed, but is not to be downloaded again.
-                if isinstance(dump, Dump):
-                    dump.check_unchanged()
-                complete_place(error, dump, self.tallies().values(), self.table)
-                raise
+            results = workers.run(spill_chunk, self.tasks(dump, done, posts_map))
+            for result in read_to_end(results, dump, self.table, lambda: self.tallies().values()):
+                self.commit(result)
+                seen.add(result.pages)
+                shown.update(dump.progress(result.task.chunk))
 
     def tasks(self, dump: AnyDump, done: Collection[int], posts_map: str) -> Iterator[ChunkTask]:
         """The chunks that are left to do."""
@@ -182,8 +178,36 @@ class FirstPass:
             )
 
 
-def complete_place(
-    error: DumpError, dump: AnyDump, before: Collection[ChunkTally], table: Table = POSTS
+def read_to_end(
+    results: Iterable[Result],
+    dump: AnyDump,
+    table: Table,
+    tallies: Callable[[], Collection[ChunkTally]],
+) -> Iterator[Result]:
+    """Hand on what became of the chunks of a table, and check how the table ends.
+
+    Args:
+        results: What became of each chunk, in order.
+        dump: The table.
+        table: Which it is.
+        tallies: Gives the tallies of the chunks that were handed on, in order.
+
+    Raises:
+        DumpError: The dump is damaged, with the location within the table, or has changed.
+    """
+    try:
+        yield from results
+        dump.check_end()
+    except DumpError as error:
+        # A dump that was overwritten looks malformed, but is not to be downloaded again.
+        if isinstance(dump, Dump):
+            dump.check_unchanged()
+        _complete_location(error, dump, tallies(), table)
+        raise
+
+
+def _complete_location(
+    error: DumpError, dump: AnyDump, before: Collection[ChunkTally], table: Table
 ) -> None:
     """Turn a location within a chunk into one within the table.
 
