@@ -12,8 +12,6 @@ import random
 import re
 import shutil
 import signal
-import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +23,7 @@ from pathlib import Path
 from support.processes import members
 
 from faults.calls import FAIL, NOTHING, SHORT, SIGNAL_AFTER, SIGNAL_BEFORE, Control
-from faults.process import FORK
+from faults.process import FORK, become_command
 from faults.verdict import BrokenPromiseError, Result, check_messages, check_refused
 from faults.writers import WRITERS, Writer, make_inputs, prepare
 from so2docs.__main__ import main
@@ -289,15 +287,8 @@ def _run_command(
     words: list[str], folder: Path, ends: tuple[int, int, int], control: Control
 ) -> None:
     """In the forked process: be the command."""
-    os.setsid()
-    for to, end in enumerate(ends):
-        os.dup2(end, to)
-    sys.stdin, sys.stdout, sys.stderr = (
-        os.fdopen(end, mode, closefd=False) for end, mode in enumerate("rww")
-    )
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.chdir(folder)
-    tempfile.tempdir = os.environ["TMPDIR"] = os.environ["SQLITE_TMPDIR"] = str(folder / "tmp")
+    become_command(folder, ends, folder / "tmp")
+    os.environ["SQLITE_TMPDIR"] = os.environ["TMPDIR"]
     prepare()
     control.session = os.getpid()
     main(words)

@@ -168,6 +168,19 @@ class Process:
         return (self.notes / "stdout").read_bytes()
 
 
+def become_command(folder: Path, ends: tuple[int, int, int], temporary: Path) -> None:
+    """In a forked process: take a session, standard streams and folders of its own."""
+    os.setsid()
+    for to, end in enumerate(ends):
+        os.dup2(end, to)
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(end, mode, closefd=False) for end, mode in enumerate("rww")
+    )
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(folder)
+    tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
+
+
 def _convert(
     words: list[str],
     folder: Path,
@@ -177,15 +190,7 @@ def _convert(
     notes: Path,
 ) -> None:
     """In the forked process: be the command."""
-    os.setsid()
-    for to, end in enumerate(ends):
-        os.dup2(end, to)
-    sys.stdin, sys.stdout, sys.stderr = (
-        os.fdopen(end, mode, closefd=False) for end, mode in enumerate("rww")
-    )
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.chdir(folder)
-    tempfile.tempdir = os.environ["TMPDIR"] = str(folder.with_name("tmp"))
+    become_command(folder, ends, folder.with_name("tmp"))
     _set_chunk_bytes(chunk_bytes)
     count = _count_steps(stop_at)
     try:
