@@ -94,7 +94,7 @@ class ReadAhead:
             self._thread = threading.Thread(target=self._run, name="so2docs-stream", daemon=True)
             self._thread.start()
         if not self._held and not self._ended:
-            block = self._blocks.get()
+            block = self._next_block()
             if isinstance(block, BaseException):
                 self._ended = True
                 raise block
@@ -105,6 +105,16 @@ class ReadAhead:
             return given
         given, self._held = self._held[:size], self._held[size:]
         return given
+
+    def _next_block(self) -> bytes | BaseException:
+        """Wait for the thread.
+
+        Python handles a signal before it waits for a lock and while it waits, but not one that
+        comes in between, or to another thread. That one is handled after this time.
+        """
+        while True:
+            with suppress(queue.Empty):
+                return self._blocks.get(timeout=_PATIENCE)
 
     def _run(self) -> None:
         block: bytes | BaseException = b"-"

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -151,6 +152,42 @@ def test_a_signal_while_a_pipe_is_read(
     assert process.returncode == code, message
     assert "Traceback" not in message
     assert not (tmp_path / "q.jsonl").exists()
+
+
+@PIPES
+def test_a_signal_that_another_thread_gets_while_a_pipe_is_read() -> None:
+    """As one that comes just before the wait, it does not wake the main thread."""
+    script = """
+import os, signal, threading, time
+from so2docs.dump.source import ReadAhead
+
+def interrupt():
+    while not main.is_waiting:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    time.sleep(3600)
+
+class Silent:
+    is_waiting = False
+
+    def read(self, size):
+        self.is_waiting = True
+        return os.read(pipe, size)
+
+pipe, _ = os.pipe()
+main = Silent()
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    ReadAhead(main, []).read(1)
+except KeyboardInterrupt:
+    os.write(1, b"interrupted")
+    os._exit(0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, timeout=60, check=True
+    )
+    assert done.stdout == b"interrupted"
 
 
 @PIPES
