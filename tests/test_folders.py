@@ -94,6 +94,7 @@ def test_there_and_back(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) 
     assert [json.loads(line) for line in lines[1:-1]] == alone
 
 
+@pytest.mark.long
 def test_what_is_up_to_date_is_left(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = quarters
     changes, copy, databases = (tmp_path / name for name in ("changes", "copy", "databases"))
@@ -132,6 +133,7 @@ def test_what_is_up_to_date_is_left(quarters: tuple[Path, Path], tmp_path: Path)
     assert "up to date" not in forced.stderr
 
 
+@pytest.mark.long
 def test_a_broken_site_stops_no_other(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = quarters
     (new / "beer.jsonl.gz").write_bytes((new / "beer.jsonl.gz").read_bytes()[:200])
@@ -162,6 +164,7 @@ def test_a_broken_site_stops_no_other(quarters: tuple[Path, Path], tmp_path: Pat
         assert counted["total"][:2] == ["8", "8"]
 
 
+@pytest.mark.long
 def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
     _, new = quarters
     done = run("stats", new)
@@ -183,6 +186,7 @@ def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
     assert summaries[0]["result"]["questions"]["added"] == 2
 
 
+@pytest.mark.long
 def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     """Of an output in several formats, the one in JSON lines is read; Parquet alone is named."""
     pytest.importorskip("pyarrow")
@@ -205,6 +209,7 @@ def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> No
     assert "beer.jsonl and beer.jsonl.zst are outputs of the same site" in done.stderr
 
 
+@pytest.mark.long
 def test_dates_in_names(tmp_path: Path) -> None:
     site = "beer.stackexchange.com"
     old = quarter(tmp_path / "old", {f"{site}-2024-04": posts(4), "other": posts(2)})
@@ -236,6 +241,7 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     assert "no output that these changes could be applied to" in str(done[0].error)
 
 
+@pytest.mark.long
 def test_for_databases(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     """Other formats of changes, with folders for what was deleted."""
     old, new = quarters
@@ -273,6 +279,7 @@ def verified(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_verify(verified: Path, tmp_path: Path) -> None:
     done = run("verify", verified, "--report", tmp_path / "report.json")
     assert done.returncode == 0, done.stderr
@@ -376,6 +383,7 @@ def test_names_that_are_empty(quarters: tuple[Path, Path]) -> None:
         so2docs.diff_all(old, "")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_stopped(number: int, tmp_path: Path) -> None:

@@ -176,6 +176,7 @@ def test_parquet_has_typed_columns_for_it(place: Path) -> None:
     assert json.loads(answer["Flags"][1]["Other"]) == {"Weight": "x"}
 
 
+@pytest.mark.long
 def test_a_database_has_a_table_of_it_and_gives_it_back(place: Path) -> None:
     made = documents(place, "--with", "comments,flags,users")
     run(place, "convert", "dump", "out.jsonl.gz", "--with", "comments,flags,users", "--force")

@@ -305,6 +305,7 @@ def test_a_killed_process_fails_its_site_only(
     assert isinstance(done[3].error, so2docs.WorkerDiedError)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_stopped_side_by_side(
@@ -347,6 +348,7 @@ def quarter(folder: Path, name: str, text: bytes) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_another_quarter_is_not_left_without_a_word(tmp_path: Path, jobs: str) -> None:
     later = PLAIN.replace(b' Score="', b' Score="1', 1)

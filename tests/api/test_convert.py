@@ -147,6 +147,7 @@ def reference(text: str) -> str:
     return escaped.replace("\t", "&#x9;").replace("\n", "&#xA;").replace("\r", "&#13;")
 
 
+@pytest.mark.long
 @given(body=_TEXT, title=_TEXT)
 def test_round_trip_of_any_text(tmp_path: Path, body: str, title: str) -> None:
     dump = tmp_path / "Posts.xml"

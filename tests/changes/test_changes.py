@@ -486,6 +486,7 @@ def damages(lines: list[bytes]) -> Iterator[list[bytes]]:
         yield [*lines[:at], bytes(line), *lines[at + 1 :]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("extension", [".jsonl", ".jsonl.gz", ".jsonl.zst", "-"])
 def test_damaged_changes_never_give_another_output(tmp_path: Path, extension: str) -> None:
     old = output(tmp_path / "old.jsonl.gz", site(60))

@@ -42,6 +42,7 @@ def test_the_self_test_notices_wrong_documents(monkeypatch: pytest.MonkeyPatch) 
     assert str(first).startswith("FAILED")
 
 
+@pytest.mark.long
 def test_the_self_test_notices_other_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     real = so2docs.convert
 
@@ -56,6 +57,7 @@ def test_the_self_test_notices_other_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     assert found[0].problem is None
 
 
+@pytest.mark.long
 def test_the_self_test_goes_on_where_a_library_is_broken(tmp_path: Path) -> None:
     (tmp_path / "py7zr.py").write_text("import _a_part_that_is_gone\n", encoding="utf-8")
     done = run_process("selftest", cwd=tmp_path)
@@ -65,6 +67,7 @@ def test_the_self_test_goes_on_where_a_library_is_broken(tmp_path: Path) -> None
     assert re.match(r"FAILED  a 7z archive .*No module named '_a_part_that_is_gone'", failed[0])
 
 
+@pytest.mark.long
 def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
     package = tmp_path / "so2docs"
     shutil.copytree(CHECKOUT / "so2docs", package, ignore=shutil.ignore_patterns("_core.*"))
@@ -108,6 +111,7 @@ def test_completion_of_a_shell(shell: str) -> None:
     assert "_SO2DOCS_COMPLETE" in run("completion", shell).stdout
 
 
+@pytest.mark.long
 def test_bash_completes_commands_options_and_values() -> None:
     def completed(words: str, at: int) -> list[str]:
         found = run_process(

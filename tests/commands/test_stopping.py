@@ -101,6 +101,7 @@ main()
 """The command, which gets a signal at its exit and when Python takes itself apart."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "code", "word"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],

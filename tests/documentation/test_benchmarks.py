@@ -62,6 +62,7 @@ def test_flat_tables_are_measured(tmp_path: Path) -> None:
     assert re.search(r"^lxml_pyarrow .* x CPU$", said, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_packed_dumps_are_measured(tmp_path: Path) -> None:
     packed = tmp_path / "posts.xml.bz2"
     packed.write_bytes(bz2.compress((SAMPLES / "posts.xml").read_bytes()))

@@ -117,6 +117,7 @@ def test_dates_grow_with_the_id(dumps: Dumps) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_shuffle_in_several_parts_loses_nothing(
     dumps: Dumps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ def test_compresses_like_a_real_dump(dumps: Dumps) -> None:
     assert 3.0 < len(dump) / len(zlib.compress(dump, 6)) < 3.4
 
 
+@pytest.mark.long
 def test_command_makes_the_same_bytes_and_another_seed_makes_others(
     dumps: Dumps, tmp_path: Path
 ) -> None:

@@ -388,6 +388,7 @@ def test_other_archives(
         so2docs.convert(given(data), output)
 
 
+@pytest.mark.long
 def test_published_archives(dumps: Path, tmp_path: Path, output: Path) -> None:
     archives = sorted(dumps.glob("archives/*.7z"))
     assert archives
@@ -448,6 +449,7 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000)
 """
 
 
+@pytest.mark.long
 def test_goes_on_after_being_killed(bad_row: Path, output: Path) -> None:
     whole = gzip.decompress(bad_row.read_bytes()).replace(b"/>", b'"/>').replace(b'""', b'"')
     rows = whole.removeprefix(b"<posts>\n").removesuffix(b"</posts>")
@@ -476,6 +478,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pack", "start", "problem"),
     [

@@ -134,6 +134,7 @@ def start_of(kind: str) -> bytes:
     return packed[: find_numbers(packed)[4][0] // 8 + 8]
 
 
+@pytest.mark.long
 @PIPES
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("kind", PACKERS)
@@ -190,6 +191,7 @@ except KeyboardInterrupt:
     assert done.stdout == b"interrupted"
 
 
+@pytest.mark.long
 @PIPES
 @pytest.mark.parametrize("kind", PACKERS)
 def test_an_output_exists_while_a_pipe_is_read(kind: str, tmp_path: Path) -> None:

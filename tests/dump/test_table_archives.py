@@ -393,6 +393,7 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest="all"
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize(
     ("pack", "file"),
@@ -524,6 +525,7 @@ print(report.peak_memory_bytes)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell")
 def test_memory_of_a_long_table(folder: Path) -> None:
     peaks = []

@@ -38,6 +38,7 @@ def check_excerpt(error: so2docs.DumpError, tmp_path: Path, **options: object) -
     assert (type(again), again.problem) == (type(error), error.problem)
 
 
+@pytest.mark.long
 def test_cut_at_every_byte(tmp_path: Path) -> None:
     rows = question(1, Body="\n<p>\u00e9</p>", Tags="<a>"), answer(12, 1, Score=-1), question(5)
     whole = (SAMPLES / "posts.xml").read_bytes() if LONG else dump_of(*rows)
@@ -65,6 +66,7 @@ def test_cut_at_every_byte(tmp_path: Path) -> None:
         check_excerpt(error, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(20 if LONG else 3))
 def test_bytes_flipped_at_random(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

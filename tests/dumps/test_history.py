@@ -302,6 +302,7 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000, nest=["his
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_killed_while_the_history_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "site"

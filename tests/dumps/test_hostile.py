@@ -192,6 +192,7 @@ def test_only_an_accepted_answer_comes_first(accepted: object, core: str, tmp_pa
     assert found == nest(dump, "votes").documents
 
 
+@pytest.mark.long
 def test_ids_scattered_over_64_bits(tmp_path: Path) -> None:
     rng = random.Random(1)
     ids = [rng.randrange(-(2**63), 2**63) for _ in range(3000)]
@@ -230,6 +231,7 @@ print(report.questions, report.peak_memory_bytes // 2**20)
 """
 
 
+@pytest.mark.long
 def test_an_attribute_of_hundreds_of_megabytes(tmp_path: Path) -> None:
     size = (200 if LONG else 12) * 1_000_000
     dump, output = tmp_path / "Posts.xml", tmp_path / "questions.jsonl.gz"

@@ -200,6 +200,7 @@ ODD = [
 ]
 
 
+@pytest.mark.long
 @given(st.lists(st.sampled_from(ODD), max_size=7))
 @example([WARTS["prefix"], b"</posts>", b"<posts>", question(2)])
 @example([WARTS["prefix"], b"\x00", question(2)])

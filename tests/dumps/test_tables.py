@@ -327,6 +327,7 @@ def test_spill_of_other_tables_is_refused(site: Path, tmp_path: Path) -> None:
     so2docs.convert(site, output, jobs=1, nest=["comments"], force=True, restart=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", ["posts.map", "users.map", "table4-000000-1.blocks"])
 def test_a_byte_changed_in_what_tables_need_is_noticed(file: str, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
@@ -363,6 +364,7 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), chunk_bytes=20_
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_large_site(jobs: int, large_site: tuple[Path, list[bytes]], tmp_path: Path) -> None:
     folder, wanted = large_site
@@ -370,6 +372,7 @@ def test_large_site(jobs: int, large_site: tuple[Path, list[bytes]], tmp_path: P
     assert found == wanted
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize("place", KILL_AT)
 def test_killed_while_nesting(
@@ -399,6 +402,7 @@ def _dumps_with_tables() -> list[Any]:
     return [pytest.param(path, id=path.name, marks=[long] * (not is_small(path))) for path in found]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not _dumps_with_tables(), reason=NO_DUMPS)
 @pytest.mark.parametrize("source", _dumps_with_tables())
 def test_published_dumps(source: Path, tmp_path: Path) -> None:

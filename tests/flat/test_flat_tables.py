@@ -130,6 +130,7 @@ def test_same_bytes_for_any_jobs_core_and_source(
         assert pq.ParquetFile(tmp_path / "0" / "Posts.parquet").metadata.num_row_groups > 3
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_small_chunks")
 def test_rows_are_in_the_order_of_the_dump(site: Path, tmp_path: Path) -> None:
     write_dump(site / "Posts.xml", *some_rows(200, body_bytes=300))
@@ -274,6 +275,7 @@ def test_a_damaged_table_leaves_nothing(
     assert list(out.rglob("*")) == []
 
 
+@pytest.mark.long
 def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
     """Whatever moment it dies at, the same command ends with the files of an undisturbed one."""
     write_dump(site / "Posts.xml", *some_rows(30_000, body_bytes=500))

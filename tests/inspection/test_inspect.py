@@ -184,6 +184,7 @@ def test_a_broken_table_is_said_and_the_others_are_read(tmp_path: Path) -> None:
         so2docs.inspect(site)
 
 
+@pytest.mark.long
 def test_published_dumps(dumps: Path) -> None:
     """Every equality holds in the whole sites, and not in the start of a large one."""
     for path in sorted([*(dumps / "archives").glob("*.7z"), *dumps.glob("*-20*")]):

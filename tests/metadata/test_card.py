@@ -396,6 +396,7 @@ def test_several_outputs_share_a_card(tmp_path: Path) -> None:
     assert "bread" not in (tmp_path / "out" / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_each_site_is_a_folder_and_a_configuration(tmp_path: Path) -> None:
     """As on the hub: `--recipe hub` of several sites is one data set."""
     for site in ("bread.stackexchange.com", "votes.stackexchange.com"):

@@ -147,6 +147,7 @@ CHOICES: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @settings(
     max_examples=int(os.environ.get("SO2DOCS_EXAMPLES", "50")),
 )

@@ -79,6 +79,7 @@ def test_a_temporary_folder_in_use_stays(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("event", "name", "command"),
     [

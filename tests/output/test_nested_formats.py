@@ -104,6 +104,7 @@ def test_parquet_keeps_what_fits_no_column(tmp_path: Path) -> None:
     assert found == documents
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("split", [3, "100kB"])
 def test_parquet_in_several_files(split: int | str, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()

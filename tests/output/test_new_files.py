@@ -53,6 +53,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "forced"])
@@ -79,6 +80,7 @@ def test_a_file_has_one_writer(
     assert not list(folder.glob("*.part*")) + list(folder.glob(".*.lock"))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
 @pytest.mark.parametrize("former", [False, True])
 def test_a_database_is_not_lost_to_another_build(former: bool, tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def test_index_of_a_file_that_was_replaced_meanwhile_is_not_saved(
     assert (tmp_path / NAMES[1]).read_bytes() == (later / NAMES[1]).read_bytes()
 
 
+@pytest.mark.long
 def test_stats_while_the_output_is_replaced(states: list[Path], tmp_path: Path) -> None:
     expected = {so2docs.stats(state / NAMES[0], jobs=1).file_bytes for state in states}
     replace(tmp_path, states[0], NAMES)

@@ -360,6 +360,7 @@ def test_every_slice_of_the_grammar_is_taken(data: bytes) -> None:
     assert is_taken(data)
 
 
+@pytest.mark.long
 @settings(max_examples=2 * EXAMPLES)
 @given(slices_of_the_grammar(), st.lists(st.tuples(st.integers(0), st.integers(0, 3), broken)))
 def test_nothing_is_taken_that_the_reference_refuses(

@@ -152,6 +152,7 @@ def test_posts_as_the_reference(
     assert found == expected
 
 
+@pytest.mark.long
 @given(threads(), st.sampled_from([(), NAMES]), st.integers(1, 60))
 def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: int) -> None:
     blocks = [as_block([one for one in block if tables or one[3] < COMMENT]) for block in records]
@@ -260,6 +261,7 @@ def test_odd_groups_are_left_to_the_reference(odd: str, monkeypatch: pytest.Monk
     assert left == [range(3)]
 
 
+@pytest.mark.long
 def test_no_object_is_left_in_memory() -> None:
     posts = [(n, n, 0, QUESTION, b'{"Id":%d,"OwnerUserId":2}' % n) for n in range(300, 320)]
     comments = [(n, n, 1, COMMENT, b'{"Id":1,"UserId":-1}') for n in range(300, 320)]

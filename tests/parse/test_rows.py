@@ -129,6 +129,7 @@ def outcome(found: Iterable[rows.Rows | rows.Malformed]) -> list[object]:
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=1000)
 @given(st.lists(st.sampled_from(ODD), max_size=8))
 @example([b"\x0b"])
@@ -156,6 +157,7 @@ def test_each_row_is_a_row_or_malformed(parts: list[bytes]) -> None:
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(st.lists(st.sampled_from(ODD), max_size=8), st.data())
 def test_slices_may_be_cut_at_any_row(parts: list[bytes], draw: st.DataObject) -> None:

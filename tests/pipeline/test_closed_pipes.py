@@ -78,6 +78,7 @@ def wait_for_workers(running: subprocess.Popen[bytes]) -> list[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_a_reader_that_leaves_after_a_line(number: int, dump: Path, tmp_path: Path) -> None:
     running = converting(dump, ["-"], tmp_path, stdout=subprocess.PIPE)

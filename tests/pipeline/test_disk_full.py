@@ -157,6 +157,7 @@ except so2docs.So2docsError as error:
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="needs setrlimit")
 def test_files_that_may_not_grow(dump: Path, tmp_path: Path) -> None:
     """Every write fails at some limit: of blocks, index and output, each with its own words."""

@@ -34,6 +34,12 @@ COMMANDS = {
 EXIT_CODES = {0, 1, 2, 3, 4, 5}
 
 
+@pytest.fixture(autouse=True)
+def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index that does not fit is read again after a while, which takes most of the time here."""
+    monkeypatch.setattr("so2docs.reader.collection._BEFORE_AGAIN", (0, 0))
+
+
 def flipped(data: bytes, rng: random.Random) -> bytes:
     """With a bit turned over, or eight bytes replaced."""
     at = rng.randrange(4, len(data))

@@ -135,6 +135,7 @@ def test_published_dumps(real_dump: Path, tmp_path: Path) -> None:
     assert places(tmp_path / NAMES[0]) == written
 
 
+@pytest.mark.long
 def test_large(output: Path) -> None:
     with so2docs.open(output) as docs:
         assert docs.index.segments > 5
@@ -288,6 +289,7 @@ def test_every_cut_of_a_small_output(name: str, tmp_path: Path) -> None:
             so2docs.open(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "compressed", [partial(gzip.compress, compresslevel=1), zstandard.compress]
 )

@@ -57,6 +57,7 @@ def test_records(name: str, options: dict[str, Any], questions: list[dict[str, A
 FENCE = re.compile(r"^(`{3,})[^`\n]*\n(?:.*\n)*?\1$", re.MULTILINE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("max_length", "overlap"), [(400, 0), (400, 100), (2000, 200)])
 def test_passages_hold_the_whole_thread(
     max_length: int, overlap: int, questions: list[dict[str, Any]]

@@ -156,6 +156,7 @@ def test_a_text_that_takes_forever_does_not_hold_up_others(stubborn: Renderings)
     assert stubborn.render(SITE, [("body", "a")]) == ['<div class="plain">a</div>']
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the system")
 def test_the_system_ends_what_takes_too_long() -> None:
     """Elements that a parser repeats in each paragraph: gigabytes of 700 kB."""

@@ -245,6 +245,7 @@ def test_tags_in_any_case_with_related_ones(tmp_path: Path) -> None:
         assert found["tags"] == [{"Name": "rare", "Questions": 6}]
 
 
+@pytest.mark.long
 def test_all_sites_at_once(tmp_path: Path) -> None:
     names = ("apples.stackexchange.com", "pears.stackexchange.com")
     for number, name in enumerate(names):

@@ -401,6 +401,7 @@ def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
         assert [row["Id"] for row in found] == expected
 
 
+@pytest.mark.long
 def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     process = start("serve", make(tmp_path), "--port", 0, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -426,6 +427,7 @@ def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(tmp_path: Pa
     assert rest.strip() == "so2docs: interrupted; no longer serving"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "message"),
     [

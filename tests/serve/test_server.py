@@ -67,6 +67,7 @@ def test_the_names_of_this_machine(host: str, is_own: bool) -> None:
     assert is_own_name(host) is is_own
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1"])
 def test_foreign_names_are_refused_on_every_loopback_address(host: str, tmp_path: Path) -> None:
     try:

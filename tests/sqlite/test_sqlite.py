@@ -361,6 +361,7 @@ def test_what_cannot_be_done(arguments: list[str], code: int, message: str, tmp_
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the limits of POSIX")
 def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
     script = """
@@ -389,6 +390,7 @@ def test_an_existing_database_stays_if_the_next_one_fails(tmp_path: Path) -> Non
     assert not (tmp_path / "q.db.part").exists()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the signals of POSIX")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("phase", ["rows", "later"])

@@ -195,6 +195,7 @@ def test_nested_parts_that_are_strange(tmp_path: Path) -> None:
     check_views(found, sections=3)
 
 
+@pytest.mark.long
 def test_same_for_any_jobs(tmp_path: Path) -> None:
     documents: list[dict[str, Any]] = [
         {"Id": number, "Score": number % 37 - 3, "Tags": [f"t{number % 7}"], "Body": "b" * 400}

@@ -48,6 +48,7 @@ def test_owners_are_the_first_questions(chunks: list[list[tuple[int, int]]], at_
     assert found == {post_id: first[post_id] for post_id in several}
 
 
+@pytest.mark.long
 def test_a_dump_that_repeats_all_its_ids_takes_bounded_memory() -> None:
     """One bit an id, and of the questions only as many as are looked at in one run."""
     count = 20_000

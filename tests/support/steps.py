@@ -1,8 +1,8 @@
 """A script: stop a conversion at every step that it takes on the file system, and go on.
 
-    PYTHONPATH=tests python -m support.steps DUMP FOLDER kill|fail [KEYWORDS]
+    PYTHONPATH=tests python -m support.steps DUMP FOLDER kill|fail [KEYWORDS [STRIDE]]
 
-KEYWORDS are those of `so2docs.convert`, as JSON.
+KEYWORDS are those of `so2docs.convert`, as JSON. With a STRIDE, only every STRIDE-th step is tried.
 
 Every `open`, `rename`, `remove`, `mkdir` and `rmdir` is a step. At each in turn the process is
 killed (SIGKILL) or the system says that the disk is full; then the same conversion is run again and
@@ -76,7 +76,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {name: b"" if name.endswith("report.json") else found[name] for name in found}
 
 
-def main(dump: Path, folder: Path, kind: str, keywords: str = "{}") -> None:
+def main(dump: Path, folder: Path, kind: str, keywords: str = "{}", stride: str = "1") -> None:
     KEYWORDS.update(json.loads(keywords))
     folder.mkdir()
     convert(dump, folder)
@@ -96,7 +96,7 @@ def main(dump: Path, folder: Path, kind: str, keywords: str = "{}") -> None:
             code = in_child(lambda: convert(dump, folder))
             assert code == WENT_WELL, (step, code, sorted(files(folder)))
         assert files(folder) == expected, (step, sorted(files(folder)))
-        step += 1
+        step += int(stride)
     print(step)
 
 
