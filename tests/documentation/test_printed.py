@@ -13,10 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from support.places import CHECKOUT
+from support.places import CHECKOUT, LONG
 
 import so2docs
 
+MANY_SITES = "docs/tutorials/many-sites.md"
 PAGES = (
     "README.md",
     "docs/reading.md",
@@ -26,7 +27,8 @@ PAGES = (
     "docs/changes.md",
     "docs/sqlite.md",
     "docs/loading.md",
-    *(f"docs/tutorials/{name}.md" for name in ("database", "dataset", "many-sites", "notebook")),
+    *(f"docs/tutorials/{name}.md" for name in ("database", "dataset", "notebook")),
+    MANY_SITES,
 )
 SHARED = ("README.md", "docs/sqlite.md", "docs/datasets.md", "docs/loading.md")
 """Pages that a reader may follow one after the other in one folder."""
@@ -83,7 +85,11 @@ def run(command: list[str], folder: Path) -> str:
 
 @pytest.mark.parametrize(
     "page",
-    [page if page == "README.md" else pytest.param(page, marks=pytest.mark.long) for page in PAGES],
+    [
+        page if page == "README.md" else pytest.param(page, marks=pytest.mark.long)
+        for page in PAGES
+        if page != MANY_SITES
+    ],
 )
 def test_blocks_run_in_order(page: str, folder: Path) -> None:
     if page == "docs/sources.md":  # Archives of whole sites.
@@ -96,7 +102,7 @@ def test_blocks_run_in_order(page: str, folder: Path) -> None:
 
 @pytest.mark.long
 def test_the_index_of_the_tutorial_is_that_of_the_last_quarter(folder: Path) -> None:
-    run_blocks("docs/tutorials/many-sites.md", folder)
+    run_blocks(MANY_SITES, folder)
     with sqlite3.connect(folder / "search.db") as index:
         rows = index.execute(
             "SELECT site, id, title, body FROM posts JOIN search ON search.rowid = row"
@@ -115,6 +121,7 @@ def test_the_index_of_the_tutorial_is_that_of_the_last_quarter(folder: Path) -> 
 
 
 @pytest.mark.long
+@pytest.mark.skipif(not LONG, reason="each page runs alone; SO2DOCS_LONG=1 runs them in a row")
 def test_pages_run_one_after_the_other_in_one_folder(folder: Path) -> None:
     for page in SHARED:
         run_blocks(page, folder)

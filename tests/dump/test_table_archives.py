@@ -447,7 +447,7 @@ def test_killed_at_every_step_on_the_file_system(
     done = subprocess.run(
         [
             *(sys.executable, "-m", "support.steps", archive, tmp_path / "out", "kill"),
-            json.dumps({"nest": "all"}),
+            *(json.dumps({"nest": "all"}), "1" if LONG else "3"),
         ],
         check=False,
         cwd=tmp_path,
