@@ -1,4 +1,4 @@
-"""What a worker does for flat tables: a range of a table -> segments of files, and counts.
+"""The task of a worker for flat tables: a range of a table -> segments of files, and counts.
 
 A chunk has a fixed size, and becomes a row group of Parquet or a segment of lines: so the bytes of
 a file do not depend on the number of workers, nor on whether the table comes from an archive.
@@ -36,11 +36,11 @@ class TableTask:
 
     Attributes:
         chunk: The range.
-        path: File for what becomes of it.
-        table: What it is a range of.
-        format: What it is to become.
+        path: File for the segments.
+        table: The table.
+        format: Format of the output.
         core: `compiled` or `python`.
-        split_by: Whether rows are parted by year or month.
+        split_by: `year` or `month` to write a file for each period.
         selection: Which rows are kept.
         skip_malformed: Whether rows that are not XML are strays.
     """
@@ -60,11 +60,11 @@ class TableResult:
     """A range that was read.
 
     Attributes:
-        task: What was asked for.
-        segments: What it became, with the places of their data; the period of each is its label.
-        tally: Its rows, those that were filtered, and strays by reason.
-        misfits: Rows with something in `Other`.
-        strays: Their lines.
+        task: The task.
+        segments: The segments, with the positions of their data; the label is the period.
+        tally: Counts of rows, filtered rows, and strays by reason.
+        misfits: Rows with a value in `Other`.
+        strays: The lines of the strays file.
     """
 
     task: TableTask
@@ -75,11 +75,11 @@ class TableResult:
 
 
 def read_chunk(task: TableTask) -> TableResult:
-    """Parse a chunk once, and write what becomes of its rows.
+    """Parse a chunk once, and write its rows as segments.
 
     Raises:
         MalformedDumpError: A row is not XML; lines in it count from the start of the chunk.
-        ChangedDumpError: The dump is not what it was.
+        ChangedDumpError: The dump has changed since it was opened.
         OutputError: The file cannot be written.
     """
     import pyarrow as pa
@@ -89,29 +89,29 @@ def read_chunk(task: TableTask) -> TableResult:
         batches, counts = [], result.tally.counts
         for offset, data in slices(task.chunk.dump, task.chunk.start, task.chunk.end, _SLICE_BYTES):
             for batch in _batches(task, columns, result, offset, data):
-                kept = task.selection.filter(batch, columns)
-                counts.filtered += batch.num_rows - kept.num_rows
-                result.misfits += kept.num_rows - kept.column(kept.num_columns - 1).null_count
-                if kept.num_rows:
-                    batches.append(kept)
+                rows = task.selection.filter(batch, columns)
+                counts.filtered += batch.num_rows - rows.num_rows
+                result.misfits += rows.num_rows - rows.column(rows.num_columns - 1).null_count
+                if rows.num_rows:
+                    batches.append(rows)
             result.tally.lines += core.count_lines(data)
         table = pa.Table.from_batches(batches, columns.schema)
         if batches:
             encoder = ENCODERS[task.format](columns.schema)
             parts = periods(table, columns.date, task.split_by) if task.split_by else [("", table)]
-            made = [encoder.segment(part, label) for label, part in parts]
-            (result.segments,) = store(task.path, made)
+            segments = [encoder.segment(part, label) for label, part in parts]
+            (result.segments,) = store(task.path, segments)
     return result
 
 
 def _batches(
     task: TableTask, columns: TableColumns, result: TableResult, offset: int, data: bytes
 ) -> Iterator[Any]:
-    """The record batches of a slice; rows that have no place are counted."""
+    """Yield the record batches of a slice, and count its strays."""
     tally = result.tally
-    done = columns.compiled(data) if task.core == "compiled" else None
-    if done is not None:
-        batch, last_id = done
+    compiled = columns.parse(data) if task.core == "compiled" else None
+    if compiled is not None:
+        batch, last_id = compiled
         tally.counts.rows += batch.num_rows
         tally.last_id = tally.last_id if last_id is None else last_id
         yield batch
@@ -137,4 +137,4 @@ def _batches(
                 usable.append(row)
         if usable:
             tally.last_id = rows.row_id(usable[-1])
-            yield columns.of_rows(usable)
+            yield columns.from_rows(usable)

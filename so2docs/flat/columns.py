@@ -16,16 +16,16 @@ from so2docs.parse import core
 from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, TEXTS, Table
 
 OTHER = "Other"
-"""Column for attributes that have none of their own, or a value that is not of its type.
+"""Column for attributes without a column, and values that do not fit the type of theirs.
 
-As the text of a JSON object, as in the Parquet files of documents."""
+The text of a JSON object, as in the Parquet files of documents."""
 
 _KINDS = {TEXT: 0, INTEGER: 1, DATE: 2, BOOLEAN: 3, TEXTS: 4}
 _OTHER_KIND = 5
 _OFFSET_BYTES = 4
 
 NOWHERE = "__HIVE_DEFAULT_PARTITION__"
-"""What Hive calls the partition of rows without a value."""
+"""Hive's name of the partition of rows without a value."""
 
 
 @dataclass(frozen=True)
@@ -63,26 +63,26 @@ class TableColumns:
         fields = [(name, types[kind]) for name, kind in self.table.attributes.items()]
         return pa.schema([*fields, (OTHER, pa.string())])
 
-    def compiled(self, data: bytes) -> tuple[Any, int | None] | None:
-        """The rows of a slice by the compiled core.
+    def parse(self, data: bytes) -> tuple[Any, int | None] | None:
+        """Parse a slice with the compiled core.
 
         Returns:
             A record batch and the `Id` of the last row; None if the slice is not canonical.
         """
-        done = core.read_columns(data, self._names, self._kinds)
-        if done is None:
+        parsed = core.read_columns(data, self._names, self._kinds)
+        if parsed is None:
             return None
         import pyarrow as pa
 
-        count, last_id, columns = done
+        count, last_id, columns = parsed
         arrays = [
             _array(field.type, count, parts)
             for field, parts in zip(self.schema, columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema), last_id
 
-    def of_rows(self, rows: list[Row]) -> Any:
-        """A record batch of rows."""
+    def from_rows(self, rows: list[Row]) -> Any:
+        """Make a record batch of rows."""
         import pyarrow as pa
 
         values = [typed_values(row, self.table.attributes) for row in rows]
@@ -94,7 +94,7 @@ class TableColumns:
 
 
 def _array(kind: Any, count: int, filled: tuple[int, bytes, bytes, bytes, bytes]) -> Any:
-    """An array of buffers that the compiled core has filled."""
+    """Make an array of buffers that the compiled core has filled."""
     import pyarrow as pa
 
     nulls, valid, values, offsets, lists = filled
@@ -126,7 +126,7 @@ class RowSelection:
     all_tags: bool = False
 
     def filter(self, batch: Any, columns: TableColumns) -> Any:
-        """The rows of a batch that are kept. Rows without a date do not pass a filter by date."""
+        """Select the rows of a batch. A row without a date does not pass a filter by date."""
         if self == _EVERYTHING:  # Importing `compute` takes 0.2 s.
             return batch
         import pyarrow as pa
@@ -139,10 +139,10 @@ class RowSelection:
                     batch = batch.filter(compare(dates, pa.scalar(limit, dates.type)))
                     dates = batch.column(columns.date)
         if self.tags and "Tags" in columns.table.attributes:
-            wanted = {*self.tags}
-            keeps = wanted.issubset if self.all_tags else (lambda tags: not wanted.isdisjoint(tags))
-            found = batch.column("Tags").to_pylist()
-            batch = batch.filter(pa.array([keeps({*(tags or ())}) for tags in found], pa.bool_()))
+            tags = {*self.tags}
+            keeps = tags.issubset if self.all_tags else (lambda names: not tags.isdisjoint(names))
+            lists = batch.column("Tags").to_pylist()
+            batch = batch.filter(pa.array([keeps({*(names or ())}) for names in lists], pa.bool_()))
         return batch
 
 
@@ -150,7 +150,7 @@ _EVERYTHING = RowSelection()
 
 
 def periods(table: Any, date: str | None, split_by: str) -> Iterator[tuple[str, Any]]:
-    """Part a table by the year or month of its rows.
+    """Split a table by the year or month of its rows.
 
     Args:
         table: The Arrow table.
@@ -158,8 +158,8 @@ def periods(table: Any, date: str | None, split_by: str) -> Iterator[tuple[str, 
         split_by: `year` or `month`.
 
     Yields:
-        A label and the rows under it, by label: `year=2019`, `year=2019/month=3`, and what Hive
-        calls the partition of rows without a date.
+        Labels in ascending order, each with its rows: `year=2019`, `year=2019/month=3`, and the
+        name that Hive gives to the partition of rows without a date.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

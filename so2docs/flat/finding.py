@@ -25,18 +25,18 @@ def find_dump_tables(dump: str, only: tuple[str, ...], catalog: Catalog) -> list
     Raises:
         DumpError: A table that was asked for is missing, or there are none.
     """
-    found: list[TableFile] = []
+    files: list[TableFile] = []
     for table in DUMP.values():
         if only and table.name not in only:
             continue
         path = _path(dump, table, catalog)
         if path is not None:
-            found.append(table_file(table, catalog.look(path)))
+            files.append(table_file(table, catalog.look(path)))
         elif only:
             raise _missing(dump, f"has no {table.file}, and none is next to it", catalog)
-    if not found:
+    if not files:
         raise _missing(dump, "has no table of a Stack Exchange dump", catalog)
-    return sorted(found, key=lambda file: file.place)
+    return sorted(files, key=lambda file: file.place)
 
 
 def _path(dump: str, table: Table, catalog: Catalog) -> str | None:

@@ -40,13 +40,13 @@ class FlatTable:
     bytes: int = 0
     is_new: bool = True
 
-    def add(self, counts: Counts, misfits: int, written: int) -> None:
+    def add(self, counts: Counts, misfits: int, rows_written: int) -> None:
         """Add the counts of a chunk."""
         self.rows += counts.rows
         self.filtered += counts.filtered
         self.repaired_characters += counts.repaired
         self.misfits += misfits
-        self.written += written
+        self.written += rows_written
         for reason, count in counts.strays.items():
             self.strays[reason] = self.strays.get(reason, 0) + count
 

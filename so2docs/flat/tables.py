@@ -92,25 +92,25 @@ class _Target:
     Attributes:
         path: The file; of a split table, its name in each folder below this one.
         files: The tables.
-        made: How it is to be made.
+        provenance: The input and options it is made from.
         is_split: Whether there is a file for each period.
-        done: What is there already, if it is up to date.
+        results: The tables of an earlier run, if its files are up to date.
     """
 
     path: str
     files: list[TableFile]
-    made: Provenance
+    provenance: Provenance
     is_split: bool = False
-    done: list[FlatTable] | None = None
+    results: list[FlatTable] | None = None
 
     @property
     def name(self) -> str:
-        """What to call it: the file, or the folder of a split table."""
+        """Path to show to users: the file, or the folder of a split table."""
         return os.path.dirname(self.path) if self.is_split else self.path
 
     @property
     def record(self) -> str:
-        """The side file that says how it was made."""
+        """The side file with the provenance."""
         return side_file(self.path, RECORD)
 
 
@@ -176,9 +176,9 @@ def tables(
     source, where = os.fspath(dump), os.fspath(folder)
     if source == STANDARD_INPUT:
         raise OptionError("tables are read from files; give an archive, a folder or a file")
-    chosen = _chosen(only)
+    table_names = _chosen(only)
     form = one_of("format", format, get_args(TableFormat), {"db": "sqlite", "ndjson": "jsonl"})
-    given = {
+    kwargs = {
         "since": since,
         "until": until,
         "tags": tags,
@@ -188,33 +188,35 @@ def tables(
         "jobs": jobs,
         "work_dir": work_dir,
     }
-    values = {name: OPTIONS[name].read(OPTIONS[name].check(one)) for name, one in given.items()}
-    request = _request(form, values, chosen, core)
+    values = {
+        name: OPTIONS[name].read(OPTIONS[name].check(value)) for name, value in kwargs.items()
+    }
+    request = _request(form, values, table_names, core)
     with explain_errors(where):
         os.makedirs(where, exist_ok=True)
     report = TablesReport(where)
     # Tables that are complete are not written again; a database has its name with the last one.
     with disk_errors(), resumable(form not in _DATABASES), Catalog() as catalog:
-        files = find_dump_tables(source, chosen, catalog)
+        files = find_dump_tables(source, table_names, catalog)
         targets = _targets(source, where, files, request)
         for target in targets:
-            target.done = _check(target, force=force, update=update)
-        left = [file for target in targets if target.done is None for file in target.files]
-        size = sum(file.size for file in left)
+            target.results = _check(target, force=force, update=update)
+        pending = [file for target in targets if target.results is None for file in target.files]
+        size = sum(file.size for file in pending)
         report.jobs = values["jobs"] or (1 if size < _WORTH_A_PROCESS else os.cpu_count() or 1)
-        shown = Progress(shown=progress)
-        shown.plan(size)
+        progress_bars = Progress(shown=progress)
+        progress_bars.plan(size)
         with (
             temporary_folder(values["work_dir"] or where) as work,
             Workers(report.jobs) as workers,
-            shown,
+            progress_bars,
         ):
-            run = _Run(request, work, workers, shown)
+            run = _Run(request, work, workers, progress_bars)
             for target in targets:
-                made = target.done
-                if made is None:
-                    made = run.write(target)
-                report.tables |= {table.name: table for table in made}
+                results = target.results
+                if results is None:
+                    results = run.write(target)
+                report.tables |= {table.name: table for table in results}
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
     report.seconds = time.perf_counter() - begun
     return report
@@ -223,20 +225,20 @@ def tables(
 def _chosen(only: str | Iterable[str]) -> tuple[str, ...]:
     """The tables that are asked for."""
     by_any_name = {table.stem.lower(): table.name for table in DUMP.values()}
-    chosen = []
+    table_names = []
     for name in names("only", only):
-        known = by_any_name.get(name.lower(), name.lower())
-        if known not in DUMP:
+        name_in_dump = by_any_name.get(name.lower(), name.lower())
+        if name_in_dump not in DUMP:
             raise OptionError(
                 f"{flag('only')} is {name!r}; it must be one or more of: {', '.join(DUMP)}"
                 + did_you_mean(name, DUMP)
             )
-        chosen.append(known)
-    return tuple(chosen)
+        table_names.append(name_in_dump)
+    return tuple(table_names)
 
 
 def _request(
-    form: TableFormat, values: dict[str, Any], chosen: tuple[str, ...], core: Core
+    form: TableFormat, values: dict[str, Any], table_names: tuple[str, ...], core: Core
 ) -> _Request:
     package = _NEEDS.get(form)
     for name in filter(None, ("pyarrow", package)):
@@ -249,7 +251,7 @@ def _request(
             f"{flag('split_by', values['split_by'])} contradicts {flag('format', form)}, which is "
             "one file"
         )
-    if values["tags"] and chosen and "posts" not in chosen:
+    if values["tags"] and table_names and "posts" not in table_names:
         raise OptionError(
             f"{flag('tags')} is for posts, which {flag('only')} leaves out; name posts in it, too"
         )
@@ -277,10 +279,10 @@ def _with_time(text: str) -> str:
 
 
 def _targets(source: str, where: str, files: list[TableFile], request: _Request) -> list[_Target]:
-    """What is to be written where."""
+    """List the files to write, and the tables that go into each."""
     site = published_host(site_from_name(source))
 
-    def made(files: list[TableFile]) -> Provenance:
+    def record_provenance(files: list[TableFile]) -> Provenance:
         options = request.options
         if not any(file.table.name == "posts" for file in files):
             options = options | {"tags": [], "all_tags": False}
@@ -289,38 +291,38 @@ def _targets(source: str, where: str, files: list[TableFile], request: _Request)
 
     if request.format in _DATABASES:
         path = os.path.join(where, _DATABASES[request.format])
-        return [_Target(path, files, made(files))]
+        return [_Target(path, files, record_provenance(files))]
     targets = []
     for file in files:
         name = file.table.stem + EXTENSIONS[request.format]
         is_split = request.split_by is not None and TableColumns(file.table).date is not None
         path = os.path.join(where, *([file.table.stem] if is_split else []), name)
-        targets.append(_Target(path, [file], made([file]), is_split))
+        targets.append(_Target(path, [file], record_provenance([file]), is_split))
     return targets
 
 
 def _check(target: _Target, *, force: bool, update: bool) -> list[FlatTable] | None:
-    """What is there already, if it is up to date.
+    """Return the tables of an earlier run if its files are up to date, else None.
 
     Raises:
-        ExistingOutputError: Something else is there, which is not to be overwritten.
+        ExistingOutputError: The files are from another dump or other options.
     """
     if force:
         return None
-    found = _earlier_files(target.path)
-    if not found:
+    existing = _earlier_files(target.path)
+    if not existing:
         return None
     state: State = "unknown"
     reason = " and does not say how it was made"
     record = _read_record(target.record)
     if record is not None:
-        made, files, done = record
-        difference = made.difference(target.made)
+        provenance, files, results = record
+        difference = provenance.difference(target.provenance)
         folder = os.path.dirname(target.path)
-        recorded = [files.get(os.path.relpath(path, folder)) for path in found]
-        if difference is None and recorded == list(map(_fingerprint, found)):
+        recorded_fingerprints = [files.get(os.path.relpath(path, folder)) for path in existing]
+        if difference is None and recorded_fingerprints == list(map(_fingerprint, existing)):
             # Fewer if the process was killed while it gave them their names.
-            return done if len(found) == len(files) else None
+            return results if len(existing) == len(files) else None
         state = "other options"
         reason = ", and is not what was written"
         if difference is not None:
@@ -332,7 +334,7 @@ def _check(target: _Target, *, force: bool, update: bool) -> list[FlatTable] | N
         f"choose another folder, write it again with {flag('update', True)}, or overwrite with "
         f"{flag('force', True)}"
     )
-    raise ExistingOutputError(f"{found[0]}: exists{reason}", state, advice)
+    raise ExistingOutputError(f"{existing[0]}: exists{reason}", state, advice)
 
 
 def _fingerprint(path: str) -> list[Any]:
@@ -343,12 +345,12 @@ def _fingerprint(path: str) -> list[Any]:
 
 
 def _read_record(path: str) -> tuple[Provenance, dict[str, list[Any]], list[FlatTable]] | None:
-    """What a side file says; None if it is missing or damaged."""
+    """Read a side file; None if it is missing or damaged."""
     try:
         values = orjson.loads(Path(path).read_bytes())
-        made = load(orjson.dumps(values["made"]))
-        done = [FlatTable(**(table | {"is_new": False})) for table in values["tables"]]
-        return None if made is None else (made, values["files"], done)
+        provenance = load(orjson.dumps(values["made"]))
+        results = [FlatTable(**(table | {"is_new": False})) for table in values["tables"]]
+        return None if provenance is None else (provenance, values["files"], results)
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
         return None
 
@@ -367,7 +369,7 @@ class _Run:
         request: What is asked for.
         work: Folder for temporary files.
         workers: Where chunks are parsed.
-        progress: Told how far it is.
+        progress: The progress bars.
     """
 
     def __init__(self, request: _Request, work: str, workers: Workers, progress: Progress) -> None:
@@ -399,25 +401,27 @@ class _Run:
         self._strays = []
         writer = writer_for(target.path, self.request.format)
         try:
-            done = [self._read(file, writer, target.name) for file in target.files]
-            finished = writer.finish()
+            results = [self._read(file, writer, target.name) for file in target.files]
+            files_written = writer.finish()
         except BaseException:
             writer.discard()
             raise
         parent = os.path.dirname(target.path)
-        size = sum(one.size for one in finished.values())
-        prints = {os.path.relpath(name, parent): _fingerprint(part_path(name)) for name in finished}
-        for table in done:
-            table.files, table.bytes = len(finished), size
-        tables = [asdict(table) for table in done]
-        about = {"made": target.made.as_dict(), "files": prints, "tables": tables}
+        size = sum(part.size for part in files_written.values())
+        fingerprints = {
+            os.path.relpath(name, parent): _fingerprint(part_path(name)) for name in files_written
+        }
+        for table in results:
+            table.files, table.bytes = len(files_written), size
+        tables = [asdict(table) for table in results]
+        about = {"made": target.provenance.as_dict(), "files": fingerprints, "tables": tables}
         # Before the files: what is there when this process is killed is known by it.
         files.write(target.record, orjson.dumps(about, option=orjson.OPT_INDENT_2))
         if self._strays:
             files.write(side_file(target.path, STRAYS), _gzip(b"".join(self._strays)))
-        for path, complete in finished.items():
+        for path, complete in files_written.items():
             files.add(path, complete)
-        return done
+        return results
 
     def _read(self, file: TableFile, writer: TableWriter, path: str) -> FlatTable:
         """Read a table to its end, and hand its segments to the writer.
@@ -430,12 +434,12 @@ class _Run:
         with closing(file.open(threads=self.workers.jobs, work_dir=self.work)) as dump:
             total, before = dump.progress_total(CHUNK_BYTES, ())
             label = f"reading {file.table.name}"
-            with self.progress.step(label, file.size, total, before) as shown:
+            with self.progress.step(label, file.size, total, before) as progress_bar:
                 results = self.workers.run(read_chunk, self._tasks(file))
                 for result in read_to_end(results, dump, file.table, lambda: tallies):
                     self._append(result, writer, table)
                     tallies.append(result.tally)
-                    shown.update(dump.progress(result.task.chunk))
+                    progress_bar.update(dump.progress(result.task.chunk))
             table.repaired_characters += dump.chunk_end(CHUNK_BYTES).repaired
         if table.unaccounted:
             raise InternalError(f"{file.name}: {table.unaccounted:,} rows are not accounted for")
@@ -459,8 +463,8 @@ class _Run:
         for segment in result.segments:
             writer.append(segment)
         remove_stored(result.segments)
-        written = sum(segment.documents for segment in result.segments)
-        table.add(result.tally.counts, result.misfits, written)
+        rows_written = sum(segment.documents for segment in result.segments)
+        table.add(result.tally.counts, result.misfits, rows_written)
         if result.strays:
             self._strays.append(result.strays)
 

@@ -1,4 +1,4 @@
-"""The files of flat tables on their way: segments in, files or a database out."""
+"""Writers of flat tables: segments to files or to a database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_OPEN = 64
 """Files of a split table that are open at a time."""
 
 _LINKS = ("Id", "PostId", "ParentId", "UserId")
-"""Columns that databases have an index of: what the rows of the tables are joined by."""
+"""Columns that get an index in databases: the keys by which tables are joined."""
 
 _SQLITE_TYPES = {
     INTEGER: "INTEGER",
@@ -41,7 +41,7 @@ _DUCKDB_TYPES = {
 
 
 class TableWriter:
-    """What becomes of the segments of tables; each table is begun before its first segment."""
+    """Base class of the writers; `begin` is called before the first segment of each table."""
 
     def begin(self, columns: TableColumns) -> None:
         """Start a table."""
@@ -52,7 +52,7 @@ class TableWriter:
         raise NotImplementedError
 
     def finish(self) -> dict[str, CompleteFile]:
-        """Bring everything to the disk.
+        """Write the rest, and flush the files to disk.
 
         Returns:
             The files, by their final names.
@@ -66,12 +66,12 @@ class TableWriter:
 
 @dataclass(slots=True)
 class _OpenFile:
-    """A file on its way.
+    """A file that is being written.
 
     Attributes:
         file: The file.
-        segments: Those that were appended, without their data.
-        offsets: Where each starts.
+        segments: The segments in the file, without their data.
+        offsets: The offset of each segment.
     """
 
     file: PartFile
@@ -99,14 +99,14 @@ class FileWriter(TableWriter):
 
     def append(self, segment: Segment) -> None:
         """Copy a segment to the file of its period."""
-        found = self._file(segment.period)
-        found.offsets.append(found.file.size)
+        open_file = self._file(segment.period)
+        open_file.offsets.append(open_file.file.size)
         stored = segment.stored
         assert stored is not None
-        found.file.copy(stored.path, stored.offset, stored.size, stored.crc)
-        found.segments.append(replace(segment, stored=None))
+        open_file.file.copy(stored.path, stored.offset, stored.size, stored.crc)
+        open_file.segments.append(replace(segment, stored=None))
         if len(self._files) > _MOST_OPEN:
-            found.file.close()
+            open_file.file.close()
 
     def _file(self, label: str) -> _OpenFile:
         if label not in self._files:
@@ -134,18 +134,18 @@ class FileWriter(TableWriter):
         """Write the ends of all files."""
         if not self._files:
             self._file("")
-        done = {}
+        complete_files = {}
         for label in sorted(self._files):
-            found = self._files[label]
-            found.file.write(self._encoder.end(found.segments, found.offsets))
-            done[found.file.path] = found.file.finish()
-        return done
+            open_file = self._files[label]
+            open_file.file.write(self._encoder.end(open_file.segments, open_file.offsets))
+            complete_files[open_file.file.path] = open_file.file.finish()
+        return complete_files
 
     def discard(self) -> None:
-        """Remove the files, and the folders that were made for them."""
-        for found in self._files.values():
+        """Remove the files and the new folders."""
+        for open_file in self._files.values():
             with suppress(OSError):
-                found.file.discard()
+                open_file.file.discard()
         for folder in reversed(self._made):
             with suppress(OSError):
                 os.rmdir(folder)
@@ -160,7 +160,7 @@ class SqliteWriter(TableWriter):
             self._connection = sqlite_file.connect(part_path(path))
 
     def begin(self, columns: TableColumns) -> None:
-        """Make the table."""
+        """Create the table."""
         self._table = columns.table
         with sqlite_file.explained(self._path):
             self._connection.execute(_create(columns.table, _SQLITE_TYPES))
@@ -174,16 +174,16 @@ class SqliteWriter(TableWriter):
             self._connection.executemany(self._insert, rows)
 
     def finish(self) -> dict[str, CompleteFile]:
-        """Make the indexes, and close the database."""
+        """Create the indexes, and close the database."""
         with sqlite_file.explained(self._path):
             names = self._connection.execute("SELECT name FROM sqlite_master").fetchall()
-            for index in _indexes([name for (name,) in names], self._columns_of):
+            for index in _indexes([name for (name,) in names], self._columns):
                 self._connection.execute(index)
             self._connection.execute("COMMIT")
             self._connection.close()
         return {self._path: finish_file(self._path)}
 
-    def _columns_of(self, table: str) -> list[str]:
+    def _columns(self, table: str) -> list[str]:
         return [row[1] for row in self._connection.execute(f'PRAGMA table_info("{table}")')]
 
     def discard(self) -> None:
@@ -206,7 +206,7 @@ class DuckdbWriter(TableWriter):
             self._connection.execute("SET memory_limit = '256MB'; SET threads = 2")
 
     def begin(self, columns: TableColumns) -> None:
-        """Make the table."""
+        """Create the table."""
         self._columns = columns
         with _explain_duckdb(self._path):
             self._connection.execute(_create(columns.table, _DUCKDB_TYPES))
@@ -227,9 +227,9 @@ class DuckdbWriter(TableWriter):
             self._connection.unregister("segment")
 
     def finish(self) -> dict[str, CompleteFile]:
-        """Close the database, which writes all of it."""
+        """Close the database, which writes the rest of it."""
         with _explain_duckdb(self._path):
-            self._connection.execute("CHECKPOINT")  # Closing would ignore what is wrong.
+            self._connection.execute("CHECKPOINT")  # Closing would ignore errors.
             self._connection.close()
         return {self._path: finish_file(self._path)}
 
@@ -249,22 +249,22 @@ class DuckdbWriter(TableWriter):
 
 @contextmanager
 def _explain_duckdb(path: str) -> Iterator[None]:
-    """Say what DuckDB says in terms of what was asked for."""
+    """Raise errors of DuckDB as ours, with the path of the output."""
     import duckdb
 
     try:
         yield
     except duckdb.Error as error:
-        said = str(error).partition("\n")[0]
-        if "No space left" in said:
+        reason = str(error).partition("\n")[0]
+        if "No space left" in reason:
             message = f"{part_path(path)}: the disk is full"
             raise DiskFullError(message, retry="free some room") from error
-        message = f"{part_path(path)}: cannot be written: {said}"
+        message = f"{part_path(path)}: cannot be written: {reason}"
         raise OutputError(message, retry="fix this") from error
 
 
 def writer_for(path: str, form: TableFormat) -> TableWriter:
-    """What writes a file, a folder or a database of this format."""
+    """Return the writer of a format: of a file, a folder or a database."""
     if form == "sqlite":
         return SqliteWriter(path)
     return DuckdbWriter(path) if form == "duckdb" else FileWriter(path, form)
@@ -275,11 +275,11 @@ def _create(table: Table, types: Mapping[Type, str]) -> str:
     return f'CREATE TABLE "{table.stem}" ({", ".join([*columns, f"{OTHER} {types[TEXT]}"])})'
 
 
-def _indexes(tables: list[str], columns_of: Any) -> list[str]:
+def _indexes(tables: list[str], read_columns: Any) -> list[str]:
     return [
         f'CREATE INDEX "{table}_{column}" ON "{table}" ("{column}")'
         for table in tables
-        for column in columns_of(table)
+        for column in read_columns(table)
         if column in _LINKS
     ]
 

@@ -229,7 +229,7 @@ def is_taken_of(table: str, data: bytes) -> bool:
 def is_taken_in_columns(table: str, data: bytes) -> bool:
     """Whether the compiled core makes columns of a slice; asserts that they are the reference's."""
     columns = TableColumns(DUMP[table])
-    done = columns.compiled(data)
+    done = columns.parse(data)
     if done is None:
         return False
     batch, last_id = done
@@ -239,7 +239,7 @@ def is_taken_in_columns(table: str, data: bytes) -> bool:
     assert not any(why_stray(row, "Id", "row") for row in part.rows), data
     assert batch.num_rows == len(part.rows), data
     if part.rows:
-        assert batch.equals(columns.of_rows(part.rows)), data
+        assert batch.equals(columns.from_rows(part.rows)), data
         assert last_id == rows.row_id(part.rows[-1]), data
     return True
 
