@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from so2docs.domain import FIRST_FABRICATED_ID
-from so2docs.inspection.rows import Found
+from so2docs.inspection.rows import RowFacts
 
 _QUESTION, _ANSWER = 1, 2
 _EXAMPLES = 5
@@ -67,17 +67,17 @@ class ById:
         self._file.close()
 
     def update(
-        self, found: Found, name: str, change: Callable[[int, int], int], sign: int = 1
+        self, facts: RowFacts, name: str, change: Callable[[int, int], int], sign: int = 1
     ) -> None:
         """Change the numbers of the ids of a chunk.
 
         Args:
-            found: What was found in it.
+            facts: What was found in it.
             name: Which of its pairs.
             change: The number that was there, and the value of the pair -> the number.
             sign: What values are multiplied by.
         """
-        keys, values = found.pairs.get(name, ((), ()))
+        keys, values = facts.pairs.get(name, ((), ()))
         highest = max((key for key in keys if key < FIRST_FABRICATED_ID), default=0)
         if highest >= len(self.values):
             self._grow(max(highest + 1, 2 * len(self.values)))
@@ -138,39 +138,39 @@ class Audit:
         for numbers in self._by_id.values():
             numbers.close()
 
-    def add(self, table: str, found: Found) -> None:
+    def add(self, table: str, facts: RowFacts) -> None:
         """Add a chunk of a table; the chunks of a table come in their order."""
         self._tables.add(table)
-        known = self._by_id
+        values = self._by_id
         if table == "posts":
             for name in ("kind", "closed", "parent", "accepted", "edited"):
-                known[name].update(found, name, _set)
+                values[name].update(facts, name, _set)
             # Both dates are the same: what is left is 0.
-            known["created"].update(found, "created", int.__xor__)
-            known["answers"].update(found, "answers declared", _add)
-            known["comments"].update(found, "comments declared", _add)
-            keys, parents = found.pairs.get("parent", ((), ()))
-            swapped = Found(pairs={"answer": (parents, [1] * len(keys))})  # type: ignore[dict-item]
-            known["answers"].update(swapped, "answer", _add, -1)
-            self._tags.update(found.counts)
+            values["created"].update(facts, "created", int.__xor__)
+            values["answers"].update(facts, "answers declared", _add)
+            values["comments"].update(facts, "comments declared", _add)
+            keys, parents = facts.pairs.get("parent", ((), ()))
+            swapped = RowFacts(pairs={"answer": (parents, [1] * len(keys))})  # type: ignore[dict-item]
+            values["answers"].update(swapped, "answer", _add, -1)
+            self._tags.update(facts.counts)
         elif table == "comments":
-            known["comments"].update(found, "comment", _add, -1)
+            values["comments"].update(facts, "comment", _add, -1)
         elif table == "posthistory":
-            known["created"].update(found, "first revision", int.__xor__)
-            known["last revision"].update(found, "last revision", max)
+            values["created"].update(facts, "first revision", int.__xor__)
+            values["last revision"].update(facts, "last revision", max)
             # Ids are not in the order of dates after a migration.
-            known["closing"].update(found, "closing", max)
+            values["closing"].update(facts, "closing", max)
         elif table == "tags":
-            self._declared_tags.update(found.counts)
+            self._declared_tags.update(facts.counts)
 
     def checks(self) -> list[Check]:
         """What holds, as far as the tables that were read tell."""
         if "posts" not in self._tables:
             return []
-        known = self._by_id
-        kind, parent, accepted = known["kind"], known["parent"], known["accepted"]
+        values = self._by_id
+        kind, parent, accepted = values["kind"], values["parent"], values["accepted"]
         checks = [
-            self._check("AnswerCount is the number of answers", known["answers"], {_QUESTION}),
+            self._check("AnswerCount is the number of answers", values["answers"], {_QUESTION}),
             self._check_ids(
                 "AcceptedAnswerId is an answer to the question",
                 _count(accepted),
@@ -180,7 +180,7 @@ class Audit:
         if "comments" in self._tables:
             every = {_QUESTION, _ANSWER, 3}
             checks.append(
-                self._check("CommentCount is the number of comments", known["comments"], every)
+                self._check("CommentCount is the number of comments", values["comments"], every)
             )
         if "tags" in self._tables:
             names = self._tags.keys() | self._declared_tags.keys()
@@ -194,14 +194,14 @@ class Audit:
                 )
             )
         if "posthistory" in self._tables:
-            edited, last, closing = known["edited"], known["last revision"], known["closing"]
-            closed = known["closed"]
+            edited, last, closing = values["edited"], values["last revision"], values["closing"]
+            closed_posts = values["closed"]
             questions = [key for key in closing.nonzero_ids() if kind[key] == _QUESTION]
-            either = sorted({*questions, *closed.nonzero_ids()})
+            either = sorted({*questions, *closed_posts.nonzero_ids()})
             checks += [
                 self._check(
                     "a first revision has the date of its post",
-                    known["created"],
+                    values["created"],
                     {_QUESTION, _ANSWER},
                 ),
                 self._check_ids(
@@ -212,7 +212,7 @@ class Audit:
                 self._check_ids(
                     "ClosedDate is there where the history ends closed",
                     len(either),
-                    (key for key in either if closing[key] & 1 != closed[key]),
+                    (key for key in either if closing[key] & 1 != closed_posts[key]),
                 ),
             ]
         return checks
@@ -225,14 +225,14 @@ class Audit:
         return self._check_ids(name, count, differ)
 
     @staticmethod
-    def _check_ids(name: str, checked: int, differ: Iterator[int]) -> Check:
+    def _check_ids(name: str, count_checked: int, differ: Iterator[int]) -> Check:
         examples: list[int] = []
         count = 0
         for key in differ:
             count += 1
             if len(examples) < _EXAMPLES:
                 examples.append(key)
-        return Check(name, checked, count, tuple(examples))
+        return Check(name, count_checked, count, tuple(examples))
 
 
 def _count(numbers: ById) -> int:

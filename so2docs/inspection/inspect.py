@@ -16,7 +16,7 @@ from so2docs.dump.opening import Catalog, SourceFile, file_in_folder, names_in_f
 from so2docs.dump.tables import TableFile, in_reading_order
 from so2docs.errors import DumpError, OptionError
 from so2docs.inspection.audit import Audit, Check
-from so2docs.inspection.rows import Found, look
+from so2docs.inspection.rows import RowFacts, look
 from so2docs.options.sites import site_from_name
 from so2docs.output.lock import temporary_folder
 from so2docs.pipeline.workers import Workers
@@ -131,14 +131,14 @@ class Inspection:
 
     def __str__(self) -> str:
         lines = [f"{self.dump}: {self.site}, rows until {self.last_date[:10] or 'no date'}"]
-        for one in self.files:
+        for file in self.files:
             codecs = ", ".join(
-                f"{name} in {n:,} block{'s'[: n > 1]}" for name, n in one.codecs.items()
+                f"{name} in {n:,} block{'s'[: n > 1]}" for name, n in file.codecs.items()
             )
             inside = f", {codecs}" if codecs else ""
-            lines.append(f"  {one.path}: {one.form}{inside}, {as_size(one.bytes)}")
-            if one.sha256:
-                lines.append(f"    SHA-256 {one.sha256}")
+            lines.append(f"  {file.path}: {file.form}{inside}, {as_size(file.bytes)}")
+            if file.sha256:
+                lines.append(f"    SHA-256 {file.sha256}")
         head = ("table", "rows", "bytes", "first date", "last date", "order of Id", "made up")
         rows = [head]
         for name, table in self.tables.items():
@@ -190,16 +190,18 @@ def inspect(
     with Catalog() as catalog, temporary_folder(folder) as temporary:
         tables = _find(path, catalog)
         files = _files(tables, sha256)
-        found: dict[str, InspectedTable] = {}
+        results: dict[str, InspectedTable] = {}
         bar = Progress(shown=progress)
         bar.plan(sum(table.size for table in tables))
         with closing(Audit(temporary)) as audit, Workers(count) as workers, bar:
             for table in in_reading_order(tables[0], tables[1:]):
-                with bar.step(table.table.file, table.size, table.size) as shown:
-                    found[table.table.file] = _read(table, audit, workers, temporary, shown.update)
-            checks = audit.checks() if not any(one.problem for one in found.values()) else []
-    ordered = {name: found[name] for name in sorted(found)}
-    last_date = max((one.last_date for one in ordered.values()), default="")
+                with bar.step(table.table.file, table.size, table.size) as step:
+                    results[table.table.file] = _read(table, audit, workers, temporary, step.update)
+            checks = (
+                audit.checks() if not any(result.problem for result in results.values()) else []
+            )
+    ordered = {name: results[name] for name in sorted(results)}
+    last_date = max((result.last_date for result in ordered.values()), default="")
     remarks = list(_remarks(path, ordered, last_date))
     release = last_date[:7]
     return Inspection(
@@ -213,17 +215,17 @@ def _find(path: str, catalog: Catalog) -> list[TableFile]:
         source = catalog.look(path)
         if source.archive() is None:
             return [_table(source, _POSTS)]
-        wanted = [table for table in _TABLES if members_with(table, _names(source))]
-        found = [_table(source, one) for one in wanted]
+        present = [table for table in _TABLES if members_with(table, _names(source))]
+        files = [_table(source, kind) for kind in present]
     else:
         there = names_in_folder(path)
-        wanted = [table for table in _TABLES if files_with(table, there, "")]
-        if not wanted:
+        present = [table for table in _TABLES if files_with(table, there, "")]
+        if not present:
             return _find(file_in_folder(path, POSTS), catalog)
-        found = [_table(catalog.look(file_in_folder(path, one)), one) for one in wanted]
-    if not found:
+        files = [_table(catalog.look(file_in_folder(path, kind)), kind) for kind in present]
+    if not files:
         raise DumpError(path, "holds no table of a dump", advice="give the archive of a site")
-    return found
+    return files
 
 
 def _names(source: SourceFile) -> list[str]:
@@ -240,10 +242,10 @@ def _table(source: SourceFile, table: Table) -> TableFile:
 
 def _files(tables: list[TableFile], sha256: bool) -> list[InspectedFile]:
     """The files that tables are in."""
-    found: dict[str, InspectedFile] = {}
+    files: dict[str, InspectedFile] = {}
     for table in tables:
         source = table.source
-        if source is None or source.path in found:
+        if source is None or source.path in files:
             continue
         archive, digest = source.archive(), None
         if sha256:
@@ -253,15 +255,15 @@ def _files(tables: list[TableFile], sha256: bool) -> list[InspectedFile]:
         codecs = {} if archive is None else archive.codecs()
         members = {entry.name: entry.size for entry in source.members()}
         size = source.identity[0]
-        found[source.path] = InspectedFile(source.path, form, size, codecs, members, digest)
-    return list(found.values())
+        files[source.path] = InspectedFile(source.path, form, size, codecs, members, digest)
+    return list(files.values())
 
 
 def _read(
-    table: TableFile, audit: Audit, workers: Workers, folder: str, shown: Callable[[int], object]
+    table: TableFile, audit: Audit, workers: Workers, folder: str, advance: Callable[[int], object]
 ) -> InspectedTable:
     """Read a table to its end."""
-    found, size = Found(), table.size
+    facts, size = RowFacts(), table.size
     comments: tuple[str, ...] = ()
     encoding, problem, repaired = "utf-8", None, 0
     try:
@@ -273,9 +275,9 @@ def _read(
             )
             for chunk, part in workers.run(look, tasks):
                 audit.add(table.table.name, part)
-                found.add(part)
+                facts.add(part)
                 dump.progress(chunk)
-                shown(chunk.end - chunk.start)
+                advance(chunk.end - chunk.start)
             dump.check_end()
             size = dump.size
             repaired = dump.chunk_end(dump.chunk_bytes or 1).repaired
@@ -285,16 +287,16 @@ def _read(
         file=table.table.file,
         bytes=size,
         encoding=encoding,
-        rows=found.rows,
-        first_date=found.first_date,
-        last_date=found.last_date,
-        is_ordered=not found.descents,
-        descents=found.descents,
-        first_descent=found.descent,
-        made_up=found.made_up,
-        with_licence=found.licence,
-        malformed=found.malformed,
-        repaired=found.repaired + repaired,
+        rows=facts.rows,
+        first_date=facts.first_date,
+        last_date=facts.last_date,
+        is_ordered=not facts.descents,
+        descents=facts.descents,
+        first_descent=facts.descent,
+        made_up=facts.made_up,
+        with_licence=facts.licence,
+        malformed=facts.malformed,
+        repaired=facts.repaired + repaired,
         comments=comments,
         problem=problem,
     )
@@ -312,9 +314,9 @@ def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> It
             yield table.problem
         if table.malformed:
             yield f"{table.file}: {table.malformed:,} rows are not well-formed XML"
-    named = _NAMED_DATE.findall(path)
-    if named and last_date:
-        year, month = map(int, named[-1])
+    dates_in_path = _NAMED_DATE.findall(path)
+    if dates_in_path and last_date:
+        year, month = map(int, dates_in_path[-1])
         months = 12 * (year - int(last_date[:4])) + month - int(last_date[5:7])
         if months > _MOST_MONTHS:
             yield (

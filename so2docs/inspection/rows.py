@@ -29,7 +29,7 @@ _DATE_DIGITS = 17
 
 
 @dataclass(slots=True)
-class Found:
+class RowFacts:
     """What is in some rows of a table.
 
     Attributes:
@@ -62,7 +62,7 @@ class Found:
     pairs: Pairs = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: Found) -> None:
+    def add(self, other: RowFacts) -> None:
         """Add the rows that follow; pairs stay with them."""
         if self.last_id is not None and other.first_id is not None:
             self._order(other.first_id)
@@ -114,7 +114,7 @@ class Found:
         values.append(value)
 
 
-def look(task: tuple[str, Chunk]) -> tuple[Chunk, Found]:
+def look(task: tuple[str, Chunk]) -> tuple[Chunk, RowFacts]:
     """Look at a chunk of a table.
 
     Args:
@@ -124,18 +124,18 @@ def look(task: tuple[str, Chunk]) -> tuple[Chunk, Found]:
         ChangedDumpError: The dump is not what it was.
     """
     table, (_, dump, start, end) = task
-    found, collect = Found(), _COLLECTORS.get(table)
+    facts, collect = RowFacts(), _COLLECTORS.get(table)
     for _, data in slices(dump, start, end):
         for part in rows.parse(data):
             if isinstance(part, rows.Malformed):
-                found.malformed += 1
+                facts.malformed += 1
                 continue
-            found.repaired += part.repaired
-            found.add_rows(part.rows)
+            facts.repaired += part.repaired
+            facts.add_rows(part.rows)
             if collect is not None:
                 for row in part.rows:
-                    collect(found, row)
-    return task[1], found
+                    collect(facts, row)
+    return task[1], facts
 
 
 def _number(text: str | None) -> int | None:
@@ -157,49 +157,49 @@ def split_tags(text: str) -> list[str]:
     return text[1:-1].split("><") if text.startswith("<") else text.strip("|").split("|")
 
 
-def _collect_post(found: Found, row: Row) -> None:
+def _collect_post(facts: RowFacts, row: Row) -> None:
     post_id, kind = _number(row.get("Id")), row.get("PostTypeId", "")
     if post_id is None:
         return
-    found.pair("kind", post_id, int(kind) if kind in (_QUESTION, _ANSWER) else 3)
-    found.pair("created", post_id, _date(row.get("CreationDate")))
-    found.pair("comments declared", post_id, _number(row.get("CommentCount")) or 0)
+    facts.pair("kind", post_id, int(kind) if kind in (_QUESTION, _ANSWER) else 3)
+    facts.pair("created", post_id, _date(row.get("CreationDate")))
+    facts.pair("comments declared", post_id, _number(row.get("CommentCount")) or 0)
     if "LastEditDate" in row:
-        found.pair("edited", post_id, _date(row["LastEditDate"]))
+        facts.pair("edited", post_id, _date(row["LastEditDate"]))
     if kind == _ANSWER and (parent := _number(row.get("ParentId"))) is not None:
-        found.pair("parent", post_id, parent)
+        facts.pair("parent", post_id, parent)
     if kind != _QUESTION:
         return
-    found.pair("answers declared", post_id, _number(row.get("AnswerCount")) or 0)
+    facts.pair("answers declared", post_id, _number(row.get("AnswerCount")) or 0)
     if "ClosedDate" in row:
-        found.pair("closed", post_id, 1)
+        facts.pair("closed", post_id, 1)
     if (answer := _number(row.get("AcceptedAnswerId"))) is not None:
-        found.pair("accepted", post_id, answer)
+        facts.pair("accepted", post_id, answer)
     if tags := row.get("Tags"):
-        found.counts.update(split_tags(tags))
+        facts.counts.update(split_tags(tags))
 
 
-def _collect_comment(found: Found, row: Row) -> None:
+def _collect_comment(facts: RowFacts, row: Row) -> None:
     if (post_id := _number(row.get("PostId"))) is not None:
-        found.pair("comment", post_id, 1)
+        facts.pair("comment", post_id, 1)
 
 
-def _collect_history(found: Found, row: Row) -> None:
+def _collect_history(facts: RowFacts, row: Row) -> None:
     post_id, kind = _number(row.get("PostId")), row.get("PostHistoryTypeId", "")
     if post_id is None:
         return
     date = _date(row.get("CreationDate"))
     if kind in _REVISIONS:
-        found.pair("last revision", post_id, date)
+        facts.pair("last revision", post_id, date)
     if kind == _INITIAL_BODY:
-        found.pair("first revision", post_id, date)
+        facts.pair("first revision", post_id, date)
     elif kind in (_CLOSED, _REOPENED):
-        found.pair("closing", post_id, date << 1 | (kind == _CLOSED))
+        facts.pair("closing", post_id, date << 1 | (kind == _CLOSED))
 
 
-def _collect_tag(found: Found, row: Row) -> None:
+def _collect_tag(facts: RowFacts, row: Row) -> None:
     if name := row.get("TagName"):
-        found.counts[name] += _number(row.get("Count")) or 0
+        facts.counts[name] += _number(row.get("Count")) or 0
 
 
 _COLLECTORS = {
