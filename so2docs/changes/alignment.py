@@ -66,7 +66,7 @@ class Side:
         for line in raw.split(b"\n"):
             if not line:
                 continue
-            question_id = id_of(line)
+            question_id = parse_id(line)
             if question_id is None:
                 raise OutputError(
                     f"{self.output.path}: after byte {entry.offset:,}, a line is not a document "
@@ -82,10 +82,10 @@ class Side:
             yield question_id, line
 
 
-def id_of(line: bytes) -> int | None:
-    """`Id` of a document; None if the line is none."""
-    if found := _ID.match(line):
-        return int(found[1])
+def parse_id(line: bytes) -> int | None:
+    """Parse the `Id` of a document; None if the line is not a document."""
+    if match := _ID.match(line):
+        return int(match[1])
     try:
         question_id = orjson.loads(line)["Id"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
@@ -93,7 +93,7 @@ def id_of(line: bytes) -> int | None:
     return question_id if isinstance(question_id, int) else None
 
 
-def differing(
+def iterate_differences(
     old: Collection, new: Collection, read: Callable[[int], object]
 ) -> Iterator[tuple[int, bytes | None, bytes | None]]:
     """Compare two outputs by their bytes.
@@ -101,11 +101,10 @@ def differing(
     Args:
         old: The old output.
         new: The new one.
-        read: Told how many compressed bytes were dealt with, of either.
+        read: Called with the number of compressed bytes read from either.
 
     Yields:
-        Question id, old line and new line, where they are not the same; None for a line that is
-        not there.
+        Question id, old line and new line, where they differ; None for a missing line.
 
     Raises:
         OutputError: One of them is damaged, or is not in ascending order of `Id`.
@@ -134,12 +133,12 @@ def differing(
 
 def _is_same_segment(left: Side, right: Side) -> bool:
     """Whether both come to a segment, with the same documents in it."""
-    one, other = left.next_entry(), right.next_entry()
-    if one is None or other is None:
+    entry, other_entry = left.next_entry(), right.next_entry()
+    if entry is None or other_entry is None:
         return False
-    if one._replace(offset=0, size=0) != other._replace(offset=0, size=0):
+    if entry._replace(offset=0, size=0) != other_entry._replace(offset=0, size=0):
         return False
     # A checksum that is the same proves nothing yet.
-    if left.output.stored(one) == right.output.stored(other):
+    if left.output.stored(entry) == right.output.stored(other_entry):
         return True
-    return left.output.read(one) == right.output.read(other)
+    return left.output.read(entry) == right.output.read(other_entry)

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, NamedTuple, get_args
 import orjson
 from isal import isal_zlib
 
-from so2docs.changes.alignment import id_of
+from so2docs.changes.alignment import parse_id
 from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS, Operation
 from so2docs.errors import OutputError, flag
 from so2docs.options.choices import Compression
@@ -119,9 +119,9 @@ class Header:
         if not is_everything:
             return cls(before, None, ())
         segments = (SegmentIdentity(e.first_id, e.documents, e.crc) for e in new.entries())
-        made = None if new.made is None else new.made.as_dict()
+        provenance = None if new.made is None else new.made.as_dict()
         identity = new.index.size, new.index.tail
-        output = NewOutput(*identity, new.compression, level_of(new), made)
+        output = NewOutput(*identity, new.compression, compression_level(new), provenance)
         return cls(before, output, tuple(segments))
 
     def line(self) -> bytes:
@@ -144,19 +144,19 @@ class Header:
             KeyError, TypeError, ValueError: It is something else.
         """
         old, new = OutputIdentity(**values["old"]), values["new"]
-        made = None if new is None else NewOutput(**new)
+        output = None if new is None else NewOutput(**new)
         segments = tuple(SegmentIdentity(*numbers) for numbers in values["segments"])
         numbers = [*old, *(number for segment in segments for number in segment)]
-        if made is not None:
-            numbers += [made.size, made.tail, made.level]
-            if made.compression not in get_args(Compression):
+        if output is not None:
+            numbers += [output.size, output.tail, output.level]
+            if output.compression not in get_args(Compression):
                 raise ValueError
         if not all(isinstance(number, int) for number in numbers):
             raise TypeError
-        return cls(old, made, segments)
+        return cls(old, output, segments)
 
 
-def level_of(output: Collection) -> int:
+def compression_level(output: Collection) -> int:
     """The level that an output was compressed with; the usual one if it does not say."""
     return _USUAL_LEVEL if output.made is None else int(output.made.options["level"])
 
@@ -241,9 +241,9 @@ class ChangeReader:
             OutputError: A line is not a change, or the file is not what `diff` wrote.
         """
         last_id: int | None = None
-        found = self._first
-        while found is not None:
-            line, values = found
+        record = self._first
+        while record is not None:
+            line, values = record
             if values.get("op") == "end":
                 self._check_end(values)
                 return
@@ -257,7 +257,7 @@ class ChangeReader:
             self._crc = isal_zlib.crc32(line, self._crc)
             self._changes += 1
             yield change
-            found = self._next()
+            record = self._next()
         raise self._damaged("its last line is missing")
 
     def _next(self) -> tuple[bytes, dict[str, Any]] | None:
@@ -280,7 +280,7 @@ class ChangeReader:
         document = b""
         if operation != "deleted":
             document = _document(line.rstrip(), values)
-            if id_of(document) != question_id:
+            if parse_id(document) != question_id:
                 raise OutputError(
                     f"{self.path}: line {self._number:,}: the document is not question "
                     f"{question_id}"
@@ -309,7 +309,7 @@ class ChangeReader:
 def _document(line: bytes, values: dict[str, Any]) -> bytes:
     """The bytes of a change's document; made again if another program wrote the line."""
     start = line.find(DOCUMENT_KEY) + len(DOCUMENT_KEY)
-    found = line[start:-1]
-    if start >= len(DOCUMENT_KEY) and found.startswith(b'{"'):
-        return found
+    document = line[start:-1]
+    if start >= len(DOCUMENT_KEY) and document.startswith(b'{"'):
+        return document
     return orjson.dumps(values.get("document"))

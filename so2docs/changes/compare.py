@@ -74,9 +74,9 @@ def compare(
         if answer_id in answers_before and (names := _different(answers_before[answer_id], answer))
     }
     answers = {
-        "added": [found for found in answers_after if found not in answers_before],
+        "added": [id_ for id_ in answers_after if id_ not in answers_before],
         "edited": list(edited),
-        "deleted": [found for found in answers_before if found not in answers_after],
+        "deleted": [id_ for id_ in answers_before if id_ not in answers_after],
     }
     touched = {*fields, *(f"{ANSWERS}.{name}" for names in edited.values() for name in names)}
     if touched and touched <= ignored and not answers["added"] and not answers["deleted"]:

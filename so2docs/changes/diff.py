@@ -10,11 +10,11 @@ from typing import Any, Unpack
 
 import orjson
 
-from so2docs.changes.alignment import differing
+from so2docs.changes.alignment import iterate_differences
 from so2docs.changes.changes_file import Header
 from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, compare
 from so2docs.changes.framing import FRAMINGS, ChangesFormat
-from so2docs.changes.inputs import check_comparable, opened
+from so2docs.changes.inputs import check_comparable, open_input
 from so2docs.changes.summary import Summary
 from so2docs.changes.writing import Target
 from so2docs.errors import OptionError, OutputError, flag
@@ -27,7 +27,7 @@ from so2docs.reader.collection import Collection
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     """What to compare, and what counts."""
 
     old: str
@@ -53,9 +53,9 @@ class Changes:
         summary: Numbers; complete when all changes were read.
     """
 
-    def __init__(self, asked: _Asked) -> None:
-        self.summary = Summary(asked.old, asked.new)
-        self._asked = asked
+    def __init__(self, request: _Request) -> None:
+        self.summary = Summary(request.old, request.new)
+        self._request = request
         self._dictionaries = self._read()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -116,15 +116,15 @@ class Changes:
         """
         self.check(format, deleted)
         framing = FRAMINGS[format](elasticsearch_index, site_field)
-        asked, name = self._asked, os.fspath(path)
+        request, name = self._request, os.fspath(path)
         with self._opened() as (old, new), NewFiles() as files, ExitStack() as targets:
-            read = asked.old, asked.new
+            read = request.old, request.new
             target = targets.enter_context(Target(files, name, read, force=force))
             ids = None
             if deleted is not None:
                 path = os.fspath(deleted)
                 ids = targets.enter_context(Target(files, path, (*read, name), force=force))
-            made_from = Header.between(old, new, is_everything=asked.is_everything)
+            made_from = Header.between(old, new, is_everything=request.is_everything)
             target.write(framing.header(made_from))
             for change in self._changes(old, new):
                 if ids is not None and change.operation == "deleted":
@@ -148,7 +148,7 @@ class Changes:
             raise OptionError(
                 f"{flag('format')} is {format!r}; it must be one of: {', '.join(FRAMINGS)}"
             )
-        if deleted is not None or "deleted" not in self._asked.only:
+        if deleted is not None or "deleted" not in self._request.only:
             return
         if not FRAMINGS[format].tells_deletions:
             raise OptionError(
@@ -158,20 +158,20 @@ class Changes:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Collection, Collection]]:
-        asked = self._asked
+        request = self._request
         with ExitStack() as stack:
             old, new = (
                 stack.enter_context(
-                    opened(
+                    open_input(
                         path,
-                        work_dir=asked.work_dir,
-                        progress=asked.progress,
-                        **asked.conversion,
+                        work_dir=request.work_dir,
+                        progress=request.progress,
+                        **request.conversion,
                     )
                 )
-                for path in (asked.old, asked.new)
+                for path in (request.old, request.new)
             )
-            check_comparable(old, new, (asked.old, asked.new))
+            check_comparable(old, new, (request.old, request.new))
             yield old, new
 
     def _read(self) -> Generator[dict[str, Any], None, None]:
@@ -180,24 +180,24 @@ class Changes:
                 yield orjson.loads(change.record())
 
     def _changes(self, old: Collection, new: Collection) -> Iterator[Change]:
-        asked = self._asked
+        request = self._request
         total = sum(entry.size for output in (old, new) for entry in output.entries())
         changed = 0
-        with bar("comparing", total, shown=asked.progress) as shown:
-            for question_id, before, after in differing(old, new, shown.update):
+        with bar("comparing", total, shown=request.progress) as progress_bar:
+            for question_id, before, after in iterate_differences(old, new, progress_bar.update):
                 try:
-                    change = compare(question_id, before, after, asked.ignored)
+                    change = compare(question_id, before, after, request.ignored)
                     if change is not None:
                         self.summary.add(change)
                 except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
                     raise OutputError(
-                        f"{asked.old} or {asked.new}: question {question_id} is not a document "
+                        f"{request.old} or {request.new}: question {question_id} is not a document "
                         f"({error}); convert the dump again"
                     ) from None
                 if change is None:
                     continue
                 changed += before is not None
-                if change.operation in asked.only:
+                if change.operation in request.only:
                     yield change
         self.summary.unchanged = len(old) - changed
 
@@ -244,10 +244,10 @@ def diff(
     """
     kwargs = validate_keywords({**conversion, "jobs": jobs}, "documents", "local")
     build_options(kwargs, core="python")
-    chosen = only.split(",") if isinstance(only, str) else OPERATIONS if only is None else only
-    wanted = frozenset(name.strip() for name in chosen)
-    if not wanted or not wanted <= set(OPERATIONS):
-        names = ",".join(sorted(wanted))
+    choice = only.split(",") if isinstance(only, str) else OPERATIONS if only is None else only
+    operations = frozenset(name.strip() for name in choice)
+    if not operations or not operations <= set(OPERATIONS):
+        names = ",".join(sorted(operations))
         raise OptionError(
             f"{flag('only')} is {names!r}; it must be one or more of: {', '.join(OPERATIONS)}"
         )
@@ -257,10 +257,10 @@ def diff(
             whole = name.split(".")[0]
             raise OptionError(f"{flag('ignore', name)}: name a whole field, such as {whole}")
     return Changes(
-        _Asked(
+        _Request(
             os.fspath(old),
             os.fspath(new),
-            wanted,
+            operations,
             frozenset(ignored),
             None if work_dir is None else os.fspath(work_dir),
             progress,

@@ -17,7 +17,7 @@ from so2docs.reader.file_kinds import is_output, read_start
 
 
 @contextmanager
-def opened(
+def open_input(
     path: str, *, work_dir: str | None, progress: bool, **options: Any
 ) -> Iterator[Collection]:
     """Open an output, or convert a dump into a temporary one and open that.
@@ -27,43 +27,43 @@ def opened(
         work_dir: Folder for a dump's output, which is removed at the end; the system's temporary
             folder if None.
         progress: Show progress bars.
-        options: Of the conversion.
+        options: Options of the conversion.
 
     Raises:
         So2docsError: As `convert` and `open` do.
     """
     if not os.path.isdir(path) and is_output(path, read_start(path)):
-        with open_output(path, progress=progress) as found:
-            yield found
+        with open_output(path, progress=progress) as collection:
+            yield collection
         return
-    # Nothing stays of what was converted, neither to resume from nor to look at.
+    # The converted output is temporary: no state to resume from, no excerpt to look at.
     with resumable(False), temporary_folder(work_dir) as folder:
-        made = os.path.join(folder, "questions.jsonl.gz")
+        converted = os.path.join(folder, "questions.jsonl.gz")
         log.info("%s: is a dump; converting it first", path)
         try:
-            convert_validated(path, made, {**options, "progress": progress, "level": 1})
+            convert_validated(path, converted, {**options, "progress": progress, "level": 1})
         except DumpError as error:
             error.excerpt_path = None
             raise
-        with open_output(made, progress=progress) as found:
-            yield found
+        with open_output(converted, progress=progress) as collection:
+            yield collection
 
 
 def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -> None:
-    """Refuse to compare outputs of two sites, or of conversions with other options.
+    """Check that two outputs are of one site and were made with the same options.
 
     Args:
         old: The old output.
         new: The new one.
-        names: What messages call them.
+        names: Their names in messages.
 
     Raises:
-        OptionError: They do not belong together; the text says why.
+        OptionError: The outputs cannot be compared; the message says why.
     """
     before, after = old.made, new.made
     if before is None or after is None:
         unknown = " and ".join(
-            name for name, made in zip(names, (before, after), strict=True) if made is None
+            name for name, recorded in zip(names, (before, after), strict=True) if recorded is None
         )
         log.info(
             f"{unknown}: no record of how it was made; whether both outputs come from one site and "

@@ -14,7 +14,7 @@ from so2docs.changes.changes_file import (
     Header,
     OutputIdentity,
     SegmentIdentity,
-    level_of,
+    compression_level,
 )
 from so2docs.changes.writing import Target
 from so2docs.errors import OutputError
@@ -98,18 +98,18 @@ def patch(
                 "apply the changes to that one, or compare again"
             )
         total = sum(entry.size for entry in source.entries())
-        made = header.new if header is not None else None
-        level = made.level if made is not None else level_of(source)
+        output = header.new if header is not None else None
+        level = output.level if output is not None else compression_level(source)
         inputs = [name for name in (old, changes) if name != "-"]
-        with bar("patching", total, shown=progress) as shown, NewFiles() as files:
+        with bar("patching", total, shown=progress) as progress_bar, NewFiles() as files:
             with Target(files, new, inputs, force=force, level=level, indexed=True) as target:
-                target.record = b"" if made is None else made.record
-                work = _Patch(source, reader, shown.update)
+                target.record = b"" if output is None else output.record
+                work = _Patch(source, reader, progress_bar.update)
                 segments = _PatchedSegments(target, header, changes)
                 segments.write(work.lines())
             is_verified = False
             if new != "-":
-                is_verified = made is not None and _written(new) == (made.size, made.tail)
+                is_verified = output is not None and _written(new) == (output.size, output.tail)
                 files.outdate(*OutputPaths(new, None).side_files)
     return Patched(new, segments.documents, **work.done, is_verified=is_verified)
 
@@ -183,10 +183,10 @@ class _PatchedSegments:
 
     def end(self) -> None:
         """End a segment."""
-        made = SegmentIdentity(
+        identity = SegmentIdentity(
             self._first_id, self._held, self._target.write_segment(self._first_id, self._held)
         )
-        if self._expected is not None and self._expected.popleft() != made:
+        if self._expected is not None and self._expected.popleft() != identity:
             raise OutputError(
                 f"{self._changes}: the documents from question {self._first_id} on do not match "
                 "the output that the changes were made from; compare the outputs again"
