@@ -37,6 +37,6 @@ def card(output: str, *, report: str | None, force: bool, quiet: bool) -> None:
     """
     from so2docs.metadata.card import describe_existing
 
-    written = describe_existing(output, report=report, force=force)
+    names = describe_existing(output, report=report, force=force)
     if not quiet:
-        tell(" and ".join(written))
+        tell(" and ".join(names))

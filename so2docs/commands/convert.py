@@ -87,8 +87,8 @@ def convert(
     if output_dir is not None:
         if output is not None:
             raise click.UsageError("--output and --output-dir contradict each other; give one")
-        done = _convert_all(paths, output_dir, quiet, {**keywords, "update": update})
-        return int(any(conversion.error is not None for conversion in done))
+        conversions = _convert_all(paths, output_dir, quiet, {**keywords, "update": update})
+        return int(any(conversion.error is not None for conversion in conversions))
     if update:
         raise click.UsageError("--update is for --output-dir; --force overwrites one output")
     makes_folder = keywords.get("recipe") == "beir"
@@ -108,10 +108,10 @@ def _convert_all(
         if conversion.error is not None or not quiet:
             say(conversion)
 
-    done = convert_all(paths, output_dir, when_done=show, **keywords)
+    conversions = convert_all(paths, output_dir, when_done=show, **keywords)
     if not quiet:
-        tell(f"\n{summary(done)}")
-    return done
+        tell(f"\n{summary(conversions)}")
+    return conversions
 
 
 def _dump_and_output(

@@ -80,7 +80,7 @@ def diff(
     ignore: str | None,
     work_dir: str | None,
     update: bool,
-    **written: Any,
+    **output_options: Any,
 ) -> int:
     """Write what changed between the outputs OLD and NEW to CHANGES, in ascending question id.
 
@@ -116,7 +116,7 @@ def diff(
                 only=only,
                 ignore=ignore,
                 update=update,
-                **written,
+                **output_options,
             ),
             jobs=jobs,
             quiet=quiet,
@@ -124,7 +124,7 @@ def diff(
             is_asked=summary,
         )
     refuse_update(update)
-    found = compare(
+    changes_found = compare(
         old,
         new,
         only=only,
@@ -135,11 +135,11 @@ def diff(
         jobs=jobs,
     )
     if changes is None and (summary or as_json):
-        counted = found.count()
+        result = changes_found.count()
     else:
-        counted = found.write(changes or "-", **written)
+        result = changes_found.write(changes or "-", **output_options)
     if as_json:
-        click.echo(json.dumps(counted.as_dict(), indent=2))
+        click.echo(json.dumps(result.as_dict(), indent=2))
     elif summary or not quiet:
-        (click.echo if summary else tell)(str(counted))
+        (click.echo if summary else tell)(str(result))
     return 0

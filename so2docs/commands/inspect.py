@@ -47,22 +47,22 @@ def inspect(
     from so2docs.inspection.inspect import inspect as look
 
     allow_any_encoding()
-    found: list[Inspection] = []
+    inspections: list[Inspection] = []
     is_sound = True
     for dump in dumps:
         try:
-            one = look(
+            inspection = look(
                 dump, sha256=sha256, jobs=jobs, work_dir=work_dir, progress=shows_progress(quiet)
             )
         except DumpError as error:
             say(error)
             is_sound = False
             continue
-        found.append(one)
-        is_sound = is_sound and one.is_sound
+        inspections.append(inspection)
+        is_sound = is_sound and inspection.is_sound
         if not as_json:
-            click.echo(for_terminal(one))
+            click.echo(for_terminal(inspection))
     if as_json:
-        values = [one.as_dict() for one in found]
+        values = [inspection.as_dict() for inspection in inspections]
         click.echo(json.dumps(values, indent=2, ensure_ascii=False))
     return int(not is_sound)

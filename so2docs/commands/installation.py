@@ -15,7 +15,7 @@ from so2docs.parse import core
 
 def installation() -> dict[str, str]:
     """What a report about a fault needs: versions of this package, its cores and what it uses."""
-    found = {
+    versions = {
         "so2docs": f"{so2docs.__version__} ({core.describe()})",
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -25,8 +25,8 @@ def installation() -> dict[str, str]:
     for requirement in _requirements():
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         with suppress(metadata.PackageNotFoundError):
-            found.setdefault(name, metadata.version(name))  # Extras name so2docs, too.
-    return found
+            versions.setdefault(name, metadata.version(name))  # Extras name so2docs, too.
+    return versions
 
 
 def _requirements() -> list[str]:

@@ -57,7 +57,7 @@ def patch(
     refuse_update(update)
     from so2docs.changes.patch import patch as apply
 
-    done = apply(old, changes, new, force=force, progress=shows_progress(quiet))
+    result = apply(old, changes, new, force=force, progress=shows_progress(quiet))
     if not quiet:
-        tell(done)
+        tell(result)
     return 0

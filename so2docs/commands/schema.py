@@ -47,7 +47,7 @@ def schema(site_field: str | None, form: str, **options: Any) -> None:
     """
     keywords = validate_keywords(given_keywords(options), "documents")
     site = None if site_field is None else (site_field, "")
-    found = schema_of(build_options(keywords, OutputForm(form), site, core=_CORE))
+    document_schema = schema_of(build_options(keywords, OutputForm(form), site, core=_CORE))
     if site_field is not None:
-        found["properties"][site_field] = {"type": "string"}
-    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        document_schema["properties"][site_field] = {"type": "string"}
+    click.echo(json.dumps(document_schema, indent=2, ensure_ascii=False))

@@ -84,8 +84,8 @@ def serve(
         formulas=formulas,
     )
     with bind(host, port) as bound:
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{bound.getsockname()[1]}/"
+        host_in_url = f"[{host}]" if ":" in host else host
+        address = f"http://{host_in_url}:{bound.getsockname()[1]}/"
         if not is_loopback(host):
             log.info(f"anyone who can reach {host} can read these pages")
         log.info(f"serving {address} (Ctrl-C to stop)")

@@ -41,14 +41,18 @@ def show_sites(
         if result.error is not None:
             say(result)
 
-    done = run(jobs=jobs, progress=shows_progress(quiet), when_done=show)
+    conversions = run(jobs=jobs, progress=shows_progress(quiet), when_done=show)
     if as_json:
-        click.echo(json.dumps([one.as_dict() for one in done], indent=2, ensure_ascii=False))
+        click.echo(
+            json.dumps(
+                [conversion.as_dict() for conversion in conversions], indent=2, ensure_ascii=False
+            )
+        )
     elif is_asked:
-        click.echo(summary(done))
+        click.echo(summary(conversions))
     elif not quiet:
-        tell(summary(done))
-    return int(any(one.error is not None for one in done))
+        tell(summary(conversions))
+    return int(any(conversion.error is not None for conversion in conversions))
 
 
 def refuse_update(update: bool) -> None:

@@ -96,19 +96,19 @@ def spark(
     source = dumps[0] if len(dumps) == 1 else list(dumps)
     session = start_session(master, conf, quiet=quiet)
     try:
-        done = convert(session, source, output, **given_keywords(options))
+        report_of_all = convert(session, source, output, **given_keywords(options))
     except BaseException as end:
         if isinstance(end, Exception):
             raise
         raise type(end)(_RESUMES) from None
     finally:
         session.stop()
-    write_report(report, done.as_dict())
+    write_report(report, report_of_all.as_dict())
     if not quiet:
-        tell(done)
-    for error in done.failures.values():
+        tell(report_of_all)
+    for error in report_of_all.failures.values():
         say(error)
-    return 1 if done.failures else 0
+    return 1 if report_of_all.failures else 0
 
 
 def start_session(
@@ -142,8 +142,8 @@ def start_session(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if master is not None and master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # Nothing listens to the network.
-        shown = str(not quiet and sys.stderr.isatty()).lower()
-        builder = builder.config("spark.ui.showConsoleProgress", shown)
+        shows_progress_bar = str(not quiet and sys.stderr.isatty()).lower()
+        builder = builder.config("spark.ui.showConsoleProgress", shows_progress_bar)
         builder = builder.config("spark.log.level", "ERROR")
         builder = builder if master is None else builder.master(master)
     for setting in settings:

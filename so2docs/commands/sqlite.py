@@ -112,7 +112,7 @@ def sqlite(
             )
         sources, database = list(paths), None
     with resumable(False):
-        made = to_sqlite(
+        result = to_sqlite(
             sources,
             database,
             search=search,  # type: ignore[arg-type]
@@ -125,8 +125,8 @@ def sqlite(
             progress=shows_progress(quiet),
         )
     if quiet:  # A loss is told all the same.
-        for line in made.lost:
+        for line in result.lost:
             say(line)
     else:
-        tell(made)
+        tell(result)
     return 0

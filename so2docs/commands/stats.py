@@ -58,11 +58,11 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
 
     if html_file is not None:
         check_own(html_file, PAGE, [output])
-    found = count(output, jobs=options["jobs"], progress=shows_progress(options["quiet"]))
+    figures = count(output, jobs=options["jobs"], progress=shows_progress(options["quiet"]))
     if html_file is not None:
-        write_file(html_file, as_page(found).encode())
+        write_file(html_file, as_page(figures).encode())
     if as_json:
-        click.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(figures.as_dict(), indent=2, ensure_ascii=False))
     elif html_file is None:
-        click.echo(as_text(found, ascii_only=not draws_blocks()))
+        click.echo(as_text(figures, ascii_only=not draws_blocks()))
     return 0

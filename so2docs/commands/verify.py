@@ -52,7 +52,7 @@ def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) ->
     from so2docs.metadata.verify import verify as check
 
     # What was not checked is said even to those who want it quiet.
-    found = check(output, report=report, progress=shows_progress(quiet))
+    result = check(output, report=report, progress=shows_progress(quiet))
     if not quiet:
-        tell(found)
+        tell(result)
     return 0
