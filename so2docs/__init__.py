@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from so2docs.api.batch import Conversion, convert_all
     from so2docs.api.convert import Documents, convert, documents
+    from so2docs.changes.compare import Summary
     from so2docs.changes.diff import Changes, diff
     from so2docs.changes.patch import Patched, patch
-    from so2docs.changes.summary import Summary
     from so2docs.errors import (
         ArchiveError,
         ChangedDumpError,
@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from so2docs.recipes.recipe import Recipe
     from so2docs.report import Report, TableCounts
     from so2docs.sqlite.build import Database, to_sqlite
-    from so2docs.statistics.figures import Scores
     from so2docs.statistics.stats import Stats, stats
+    from so2docs.statistics.survey import Scores
 
 # `open` is left out, so that `from so2docs import *` does not hide the builtin.
 __all__ = [
@@ -131,7 +131,7 @@ __all__ = [
 _MODULES = {
     "changes.diff": ("Changes", "diff"),
     "changes.patch": ("Patched", "patch"),
-    "changes.summary": ("Summary",),
+    "changes.compare": ("Summary",),
     "metadata.verify": ("Verified", "verify"),
     "api.convert": ("Documents", "convert", "documents"),
     "flat.report": ("FlatTable", "TablesReport"),
@@ -152,7 +152,7 @@ _MODULES = {
     "report": ("Report", "TableCounts"),
     "api.batch": ("Conversion", "convert_all"),
     "sqlite.build": ("Database", "to_sqlite"),
-    "statistics.figures": ("Scores",),
+    "statistics.survey": ("Scores",),
     "statistics.stats": ("Stats", "stats"),
 }
 """Where names are, but for the errors."""

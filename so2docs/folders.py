@@ -14,13 +14,11 @@ from functools import partial
 from typing import Any
 
 from so2docs.api.batch import SiteRow, side_by_side, site_table
-from so2docs.changes.changes_file import ChangeReader, Header, OutputIdentity
-from so2docs.changes.compare import Operation
+from so2docs.changes.changes_file import ChangeReader, Header, OutputIdentity, write_empty
+from so2docs.changes.compare import Operation, Summary
 from so2docs.changes.diff import diff
 from so2docs.changes.framing import ChangesFormat
 from so2docs.changes.patch import Patched, patch
-from so2docs.changes.summary import Summary
-from so2docs.changes.writing import write_empty
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import (
     OptionError,

@@ -92,7 +92,7 @@ ONLY_USERS = {
         "commands",
         "serve.app",
         "serve.store",
-        "store.database",
+        "spill",
         "sqlite.about",
         "sqlite.build",
         "sqlite.file",

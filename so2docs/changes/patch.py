@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from so2docs.changes.alignment import Line, Side
 from so2docs.changes.changes_file import (
     ChangeReader,
     Header,
+    Line,
     OutputIdentity,
     SegmentIdentity,
+    Side,
+    Target,
     compression_level,
 )
-from so2docs.changes.writing import Target
 from so2docs.errors import OutputError
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.new_files import NewFiles

@@ -19,7 +19,7 @@ from so2docs.pipeline import strict
 from so2docs.schema import TABLES
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter
-from so2docs.store.id_runs import IdMapWriter
+from so2docs.store.id_map import IdMapWriter
 from so2docs.store.tally import ChunkTally
 from so2docs.store.users import PLACE_BITS, Users, UserTable
 

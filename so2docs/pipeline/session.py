@@ -27,7 +27,7 @@ from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress, log
 from so2docs.report import Report
 from so2docs.spill import Spill
-from so2docs.store.budget import default_budget
+from so2docs.store.blocks import default_budget
 from so2docs.store.disk import check_room
 
 _WORTH_A_PROCESS = 32 * 1024 * 1024

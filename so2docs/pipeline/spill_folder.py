@@ -11,8 +11,7 @@ from so2docs.errors import SpillError, SpillTakenError, flag, resumable
 from so2docs.output.lock import temporary_folder
 from so2docs.output.paths import OutputPaths
 from so2docs.output.targets import describe_missing_folder
-from so2docs.spill import Spill
-from so2docs.store.spill_files import clear
+from so2docs.spill import Spill, clear
 
 
 def spill_path(names: OutputPaths) -> Path:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from so2docs.escape import for_html
 from so2docs.report import as_size
 from so2docs.statistics import svg
-from so2docs.statistics.figures import Figures, Scores
+from so2docs.statistics.survey import Figures, Scores
 from so2docs.statistics.text import (
     answers,
     answers_per_question,

@@ -14,9 +14,16 @@ from so2docs.pipeline.workers import Workers
 from so2docs.progress import bar
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
-from so2docs.statistics.figures import Figures, Scores
 from so2docs.statistics.html import as_fragment
-from so2docs.statistics.survey import NestedCounts, ScoreCounts, Survey, SurveyTask, survey
+from so2docs.statistics.survey import (
+    Figures,
+    NestedCounts,
+    ScoreCounts,
+    Scores,
+    Survey,
+    SurveyTask,
+    survey,
+)
 from so2docs.statistics.text import as_text
 
 _TASK_BYTES = 16 * 1024 * 1024

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from so2docs.escape import for_terminal
 from so2docs.report import as_size
-from so2docs.statistics.figures import Figures, Scores
+from so2docs.statistics.survey import Figures, Scores
 
 _BAR = 32
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

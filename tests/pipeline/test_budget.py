@@ -7,7 +7,7 @@ from support.dumps import left_by, some_rows, write_dump
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.store.budget import available_memory, default_budget
+from so2docs.store.blocks import available_memory, default_budget
 from so2docs.store.disk import check_room
 
 MEMINFO = "MemTotal:  8000 kB\nMemFree:  10 kB\nMemAvailable:   4000 kB\nBuffers: 5 kB\n"

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import so2docs
 from so2docs.parse import core
-from so2docs.store import id_map, id_runs
-from so2docs.store.id_map import IdMap
-from so2docs.store.id_runs import IdMapWriter
+from so2docs.store import id_map
+from so2docs.store.id_map import IdMap, IdMapWriter
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NEAR = st.integers(-10_000, 10_000)
@@ -86,8 +85,8 @@ def test_ids_of_ten_digits_cost_no_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["ascending", "overlapping", "scattered"])
 def test_runs_in_any_order(order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(id_runs, "_RUN", 100)
-    monkeypatch.setattr(id_runs, "_SAMPLE", 8)
+    monkeypatch.setattr(id_map, "_RUN", 100)
+    monkeypatch.setattr(id_map, "_SAMPLE", 8)
     steps = {"ascending": (1, 5000), "overlapping": (37, 5000), "scattered": (3**38, 2**62)}
     step, end = steps[order]
     ids = [number * step % end for number in range(5000)]

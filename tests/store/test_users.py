@@ -10,7 +10,7 @@ from so2docs.parse import core
 from so2docs.parse.posts import Posts
 from so2docs.store import users
 from so2docs.store.blocks import BlockWriter
-from so2docs.store.id_runs import IdMapWriter
+from so2docs.store.id_map import IdMapWriter
 from so2docs.store.users import PLACE_BITS, UserRecords, Users, UserTable
 
 pytestmark = pytest.mark.skipif(core.built() == "python", reason="no compiled core")
