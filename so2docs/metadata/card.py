@@ -22,7 +22,7 @@ from so2docs.metadata.features import dataset_info
 from so2docs.metadata.manifest import DESCRIBED, Manifest, load, load_from_report, manifest_path
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.table import OPTIONS, Options
-from so2docs.output.new_files import write_file
+from so2docs.output import new_files
 from so2docs.output.paths import OutputPaths
 from so2docs.output.side_files import MANIFEST
 from so2docs.output.targets import TargetKind, check_own, check_replaceable
@@ -142,12 +142,19 @@ def describe(
 def write(folder: str) -> None:
     """Write the card of a folder, and the same as Croissant.
 
+    The manifests are read while no other process writes the card, so that the last of several that
+    end at the same time describes the outputs of all.
+
     Raises:
         So2docsError: A manifest there is damaged, or a file cannot be written.
     """
-    outputs = _described(folder)
-    write_file(os.path.join(folder, _CARD), text(outputs).encode())
-    write_file(os.path.join(folder, _CROISSANT), croissant_text(outputs).encode())
+    card, croissant = (os.path.realpath(os.path.join(folder, name)) for name in (_CARD, _CROISSANT))
+    with new_files.NewFiles() as files:
+        for path in (card, croissant):
+            files.claim(path, force=True, seconds=new_files.FOR_SMALL_FILES)
+        outputs = _described(folder)
+        files.write(card, text(outputs).encode())
+        files.write(croissant, croissant_text(outputs).encode())
 
 
 def describe_existing(

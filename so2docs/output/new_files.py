@@ -26,7 +26,7 @@ from so2docs.output.part_files import (
 from so2docs.output.side_files import INDEX, LOCK, side_file
 from so2docs.output.targets import check_folder, check_replaceable, refuse_existing
 
-_FOR_SMALL_FILES = 10.0
+FOR_SMALL_FILES = 10.0
 """Seconds to wait for another process that writes the same one, such as the card of a folder."""
 
 
@@ -152,5 +152,5 @@ def write_file(path: str, data: bytes) -> None:
         return
     path = os.path.realpath(path)
     with NewFiles() as files:
-        files.claim(path, force=True, seconds=_FOR_SMALL_FILES)
+        files.claim(path, force=True, seconds=FOR_SMALL_FILES)
         files.write(path, data)

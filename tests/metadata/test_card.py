@@ -6,6 +6,8 @@ import json
 import random
 import re
 import shutil
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
+from so2docs.metadata import card
 from so2docs.metadata import verify as verifying
+from so2docs.output.lock import output_lock
 
 SITE = SAMPLES / "site"
 
@@ -394,6 +398,22 @@ def test_several_outputs_share_a_card(tmp_path: Path) -> None:
     (tmp_path / "out" / "bread.jsonl.gz").unlink()
     so2docs.convert(dumps[1], tmp_path / "out" / "votes.jsonl.gz", card=True, force=True)
     assert "bread" not in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_outputs_that_end_at_the_same_time_share_a_card(tmp_path: Path) -> None:
+    """The manifests are read when the card is free, not before."""
+    convert(tmp_path, "a.jsonl")
+    convert(tmp_path, "b.jsonl")
+    whole = (tmp_path / "README.md").read_bytes()
+    manifest = manifest_of(tmp_path / "b.jsonl")
+    saved = manifest.rename(tmp_path / "saved")
+    with output_lock(str(tmp_path / "README.md")):
+        waiting = threading.Thread(target=card.write, args=[str(tmp_path)])
+        waiting.start()
+        time.sleep(0.3)
+        saved.rename(manifest)
+    waiting.join()
+    assert (tmp_path / "README.md").read_bytes() == whole
 
 
 @pytest.mark.long

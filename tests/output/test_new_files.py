@@ -60,7 +60,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
 def test_a_file_has_one_writer(
     writer: str, force: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("so2docs.output.new_files._FOR_SMALL_FILES", 0)
+    monkeypatch.setattr("so2docs.output.new_files.FOR_SMALL_FILES", 0)
     command, name = WRITERS[writer]
     if writer == "page" and force:
         pytest.skip("--html replaces pages without it")
