@@ -66,8 +66,8 @@ def sqlite(
     """Make an SQLite database with full-text search from OUTPUT, or from a dump.
 
     Tables: questions, answers, tags, question_tags and, if they are nested, comments, links, votes,
-    users. DATABASE ends in .db, .sqlite or .sqlite3; the default is the name of OUTPUT with
-    .db, in the current folder. It gets its name only when it is complete. Next to it goes
+    history, users. DATABASE ends in .db, .sqlite or .sqlite3; the default is the name of OUTPUT
+    with .db, in the current folder. It gets its name only when it is complete. Next to it goes
     NAME.metadata.json for Datasette. `so2docs serve` shows it in a browser.
 
     OUTPUT may be a folder of outputs. DATABASE is a folder, too, then, for a database of each site,

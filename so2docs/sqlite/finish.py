@@ -61,9 +61,9 @@ def _named_users(tables: list[str], site: list[str]) -> list[str]:
     return [
         f"INSERT OR IGNORE INTO users ({listed([*site, 'Id'])}) "
         f"SELECT DISTINCT {listed([*site, column])} FROM {table} WHERE {column} IS NOT NULL"
-        for table in ("questions", "answers", "comments")
+        for table in tables
         for column, other in LAYOUTS[table].references
-        if other == "users" and table in tables
+        if other == "users"
     ]
 
 

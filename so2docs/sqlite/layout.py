@@ -1,6 +1,6 @@
 """The tables of a database: columns, keys, references and indexes. Nothing but definitions.
 
-Columns have the dump's own names. `Body` comes last: SQLite reads a row from its start, and a
+Columns have the dump's own names. Bodies come last: SQLite reads a row from its start, and a
 query that wants a title need not walk through the pages of a long body. Attributes that have no
 column, or a value that is not of its type, go into `Other`, as the text of a JSON object.
 """
@@ -21,7 +21,7 @@ from so2docs.schema import (
     Table,
 )
 
-FORMAT = 2
+FORMAT = 3
 """Of the layout; a database of another one is refused."""
 
 OTHER = "Other"
@@ -38,6 +38,16 @@ INTEGERS = frozenset(
 
 NESTED = {table.key: table for table in OF_KIND.values()}
 """The tables whose rows are nested in posts, by their keys."""
+
+ADDED = {part.key: part for table in NESTED.values() for part in table.adds}
+"""What posts hold of these tables besides their rows; each has a column of posts."""
+
+ADDED_AS_JSON = tuple(key for key, part in ADDED.items() if part.shape != "value")
+"""Those of them that are no single values."""
+
+_LONG = ("Body", "BodyMarkdown")
+_MADE = (ANSWERS, "Position", "QuestionId", OTHER)
+"""Columns that no attribute is in; rows have them after those of the attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +69,22 @@ class Layout:
     references: tuple[tuple[str, str], ...] = ()
     indexes: tuple[tuple[str, ...], ...] = ()
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The columns of attributes."""
+        return tuple(name for name in self.columns if name not in _MADE)
 
-def _body_last(names: Iterable[str], *more: str) -> tuple[str, ...]:
-    return (*(name for name in names if name != "Body"), *more, OTHER, "Body")
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The columns in the order in which rows have them."""
+        return (*self.attributes, *(name for name in self.columns if name in _MADE))
+
+
+def _long_last(names: Iterable[str], *more: str) -> tuple[str, ...]:
+    """Columns of these attributes and more; those of long texts come last."""
+    kept = list(dict.fromkeys(names))
+    short = (name for name in kept if name not in _LONG)
+    return (*short, *more, OTHER, *(name for name in _LONG if name in kept))
 
 
 def _of_rows(table: Table) -> Layout:
@@ -73,7 +96,7 @@ def _of_rows(table: Table) -> Layout:
             table.key.lower(), (*key, "Count", "QuestionId"), key, refers, (("QuestionId",),)
         )
     refers += tuple((name, "users") for name in table.users)
-    columns = tuple(dict.fromkeys((*table.documented, "PostId", "QuestionId", OTHER)))
+    columns = _long_last((*table.documented, "PostId"), "QuestionId")
     sought = (("PostId",), ("QuestionId",), *((name,) for name in table.sought))
     return Layout(table.key.lower(), columns, ("Id",), refers, sought)
 
@@ -88,7 +111,7 @@ LAYOUTS = {
     for layout in (
         Layout(
             "questions",
-            _body_last(QUESTION_ATTRIBUTES, ANSWERS),
+            _long_last((*QUESTION_ATTRIBUTES, *ADDED), ANSWERS),
             ("Id",),
             (("OwnerUserId", "users"), ("LastEditorUserId", "users")),
             (
@@ -101,7 +124,7 @@ LAYOUTS = {
         ),
         Layout(
             "answers",
-            _body_last(ANSWER_ATTRIBUTES, "Position"),
+            _long_last((*ANSWER_ATTRIBUTES, *ADDED), "Position"),
             ("Id",),
             (("ParentId", "questions"), ("OwnerUserId", "users"), ("LastEditorUserId", "users")),
             (

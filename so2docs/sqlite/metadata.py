@@ -16,6 +16,7 @@ _TITLES = {
     "question_tags": "Which question has which tag",
     "comments": "Comments on questions and answers",
     "links": "Links between questions: related ones and duplicates",
+    "history": "Revisions and other events of posts: an entry for what one user did at once",
     "votes": "Votes, counted by post and type",
     "users": "Users whom posts and comments name",
     "texts": "Titles, tags and bodies as text: what full-text search finds words in",

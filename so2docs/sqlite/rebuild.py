@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import orjson
 
@@ -16,12 +16,12 @@ from so2docs.schema import (
     VOTE_TYPES,
     Table,
 )
-from so2docs.sqlite.layout import NESTED, OTHER, name_column
+from so2docs.sqlite.layout import ADDED, ADDED_AS_JSON, NESTED, OTHER, name_column
 from so2docs.sqlite.rows import OWNERS, USERS, Document
 
 _ATTRIBUTES = {
-    "questions": QUESTION_ATTRIBUTES,
-    "answers": ANSWER_ATTRIBUTES,
+    "questions": (*QUESTION_ATTRIBUTES, *ADDED),
+    "answers": (*ANSWER_ATTRIBUTES, *ADDED),
     "users": USER_ATTRIBUTES,
     **{
         table.key.lower(): ("PostId", name_column(table), "Count")
@@ -30,10 +30,12 @@ _ATTRIBUTES = {
         for table in NESTED.values()
     },
 }
-_LISTS = {"questions": ("Tags",)} | {t.key.lower(): t.lists for t in NESTED.values()}
+_AS_JSON = {
+    "questions": ("Tags", *ADDED_AS_JSON),
+    "answers": ADDED_AS_JSON,
+    **{table.key.lower(): table.lists for table in NESTED.values()},
+}
 _KEYS = tuple(dict.fromkeys(part.key for part in POST_PARTS))
-_ADDED = frozenset(part.key for table in NESTED.values() for part in table.adds)
-"""What a post holds of the tables besides their rows."""
 _NUMBER_OF_VOTE = {name: number for number, name in VOTE_TYPES.items()}
 _MOST_VALUES = 500
 
@@ -61,12 +63,18 @@ class RebuiltDocuments:
             for name in _ATTRIBUTES
         }
 
-    def get(self, question_id: int, answer_ids: list[int] | None = None) -> Document | None:
+    def get(
+        self,
+        question_id: int,
+        answer_ids: list[int] | None = None,
+        without: Collection[str] = (),
+    ) -> Document | None:
         """The document of a question; None if there is none.
 
         Args:
             question_id: Its id.
             answer_ids: Answers that it is to have, in this order; all of them if None.
+            without: Keys of tables that are not read; its posts have them empty.
         """
         found = self._select("questions", "Id", [question_id])
         if not found:
@@ -78,7 +86,7 @@ class RebuiltDocuments:
             by_id = {row["Id"]: row for row in self._select("answers", "Id", answer_ids)}
             rows = [by_id[answer_id] for answer_id in answer_ids if answer_id in by_id]
         answers = [self._record("answers", row) for row in rows]
-        self._nest(document, answers)
+        self._nest(document, answers, without)
         document |= self._site
         if "Answers" in self._shape:
             document["Answers"] = answers
@@ -90,11 +98,13 @@ class RebuiltDocuments:
             assert document is not None
             yield document
 
-    def _nest(self, question: Document, answers: list[Document]) -> None:
+    def _nest(self, question: Document, answers: list[Document], without: Collection[str]) -> None:
         posts = [("", question), *(("Answers.", answer) for answer in answers)]
         ids = [post["Id"] for _, post in posts]
         held = {
-            key: self._by_post(table, ids) if self._columns[key.lower()] else {}
+            key: self._by_post(table, ids)
+            if self._columns[key.lower()] and key not in without
+            else {}
             for key, table in NESTED.items()
         }
         rows = [
@@ -118,7 +128,7 @@ class RebuiltDocuments:
                 else:
                     post[key] = [self._nested(row, path + key, table, users) for row in of_post]
             self._name_users(post, path, OWNERS, users)
-            if not _ADDED.isdisjoint(post):  # They come from `Other`.
+            if not post.keys().isdisjoint(ADDED):  # They come with the attributes.
                 for key in _KEYS:
                     if key in post:
                         post[key] = post.pop(key)
@@ -185,7 +195,7 @@ class RebuiltDocuments:
         other: Document = orjson.loads(row.get(OTHER, "{}"))
         names = _ATTRIBUTES[table]
         record: Document = {name: row[name] for name in names if name in row}
-        for name in _LISTS.get(table, ()):
+        for name in _AS_JSON.get(table, ()):
             if name in record:
                 record[name] = orjson.loads(record[name])
         return record | other

@@ -12,7 +12,7 @@ import orjson
 from so2docs.errors import OutputError
 from so2docs.escape import unescape
 from so2docs.schema import ANSWERS, POSTS, USER_ATTRIBUTES, Table
-from so2docs.sqlite.layout import INTEGERS, LAYOUTS, NESTED, OTHER
+from so2docs.sqlite.layout import ADDED_AS_JSON, INTEGERS, LAYOUTS, NESTED
 
 Row = tuple[Any, ...]
 Document = dict[str, Any]
@@ -139,16 +139,6 @@ class _Columns:
         return DocumentError(f"{path}{self.names[place]}: has more than 64 bits")
 
 
-def _of_post(table: str, *extra: str) -> _Columns:
-    names = LAYOUTS[table].columns
-    return _Columns(name for name in names if name not in (OTHER, *extra))
-
-
-def _of_rows(table: Table) -> _Columns:
-    columns = LAYOUTS[table.key.lower()].columns
-    return _Columns(name for name in columns if name not in ("QuestionId", OTHER))
-
-
 class TableRows:
     """Collects the rows of documents of one source; `take` hands them out.
 
@@ -177,9 +167,9 @@ class TableRows:
         self._number = 0
         self._site_field, self._site, self._search = site_field, site, search
         self._number_row = number_row
-        self._question = _of_post("questions", ANSWERS)
-        self._answer = _of_post("answers", "Position")
-        self._nested_columns = {key: _of_rows(table) for key, table in NESTED.items()}
+        self._question = _Columns(LAYOUTS["questions"].attributes)
+        self._answer = _Columns(LAYOUTS["answers"].attributes)
+        self._nested_columns = {key: _Columns(LAYOUTS[key.lower()].attributes) for key in NESTED}
         self._user = _Columns(USER_ATTRIBUTES)
         self._rows: dict[str, list[Row]] = {}
         self._users: dict[Row, tuple[Document, Row]] = {}
@@ -299,14 +289,18 @@ class TableRows:
             if not isinstance(tags, list):
                 raise DocumentError("Tags: is not an array of strings")
             post["Tags"] = orjson.dumps(tags).decode()
+        for key in ADDED_AS_JSON:
+            if (added := post.get(key)) is not None:
+                post[key] = _as_json(added, path + key)
         values, other = kind.values(post, path)
         row = () if not site else (self._number_row(),)
         name = "questions" if kind is self._question else "answers"
-        body = values[-1]
-        made = (*site, *values[:-1], number, other, body, *row)
-        self._rows.setdefault(name, []).append(made)
+        self._rows.setdefault(name, []).append((*site, *values, number, other, *row))
         if self._search == "all" or (self._search == "titles" and name == "questions"):
-            text = text_of(body or "") if self._search == "all" else None
+            text = None
+            if self._search == "all":
+                body = post.get("Body")
+                text = text_of(body) if isinstance(body, str) else ""
             words = None if tags is None else " ".join(map(str, tags))
             title = post.get("Title")
             title = title if isinstance(title, str) else None
@@ -340,8 +334,8 @@ class TableRows:
             self._take_users(record, users, f"{path}.", site)
             self._belong(record, f"{path}.", "PostId", post_id)
             for name in table.lists:
-                if isinstance(value := record.get(name), list):
-                    record[name] = orjson.dumps(value).decode()
+                if (value := record.get(name)) is not None:
+                    record[name] = _as_json(value, f"{path}.{name}")
             yield columns.values(record, f"{path}.")
 
     def _take_users(self, record: Document, keys: Iterable[str], path: str, site: Row) -> None:
@@ -376,6 +370,13 @@ def _object(value: object, what: str) -> Document:
     if not isinstance(value, dict):
         raise DocumentError(f"{what}: is not an object")
     return dict(value)
+
+
+def _as_json(value: object, path: str) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as error:
+        raise DocumentError(f"{path}: cannot be represented as JSON ({error})") from None
 
 
 def _in_order(value: Any) -> tuple[int, Any]:

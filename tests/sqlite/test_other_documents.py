@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,35 @@ KEPT: dict[str, list[Document]] = {
     "an owner whose id is a string": [question(OwnerUserId="3", Owner={"Id": "3"})],
     "more of an owner": [question(OwnerUserId=3, Owner={"Id": 3, "Foo": 1, "Other": "z"})],
     "answers nowhere": [{"Id": 1}, {"Id": 2}],
+    "a history": [
+        question(
+            History=[
+                {
+                    "Id": 3,
+                    "PostId": 1,
+                    "Events": ["EditBody"],
+                    "Body": "b",
+                    "UserId": 77,
+                    "Voters": [{"Id": 5}],
+                }
+            ],
+            Closed={"Reason": "r"},
+            Revisions=1,
+            Editors=[{"UserId": 77}],
+            BodyMarkdown="b",
+            OwnerUserId=3,
+            Owner={"Id": 3},
+        )
+    ],
+    "a history of another make": [
+        question(
+            History=[{"Id": 3, "PostId": 1, "Events": "x", "Body": 5, "OriginalQuestionIds": 5}],
+            Closed="yes",
+            Revisions="3",
+            Editors={"a": None},
+            BodyMarkdown=7,
+        )
+    ],
 }
 REFUSED: dict[str, tuple[list[Any], str]] = {
     "over 63 bits": ([QUESTION, question(Id=3, Score=2**63)], "line 2: Score: has more than 64"),
@@ -153,6 +183,17 @@ def test_what_is_stored_comes_back(documents: list[Document], tmp_path: Path) ->
     made = so2docs.to_sqlite(source, tmp_path / "q.db")
     assert rebuilt(tmp_path / "q.db") == documents
     assert made.lost == []
+    with closing(sqlite3.connect(tmp_path / "q.db")) as connection:
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_the_state_of_posts_has_columns(tmp_path: Path) -> None:
+    so2docs.to_sqlite(KEPT["a history"], tmp_path / "q.db")
+    with closing(sqlite3.connect(tmp_path / "q.db")) as connection:
+        sql = "SELECT Closed ->> 'Reason', Revisions, Editors, BodyMarkdown, Other FROM questions"
+        assert connection.execute(sql).fetchall() == [("r", 1, '[{"UserId":77}]', "b", None)]
+        last = [row[1] for row in connection.execute("PRAGMA table_info(questions)")][-2:]
+        assert last == ["Body", "BodyMarkdown"]
 
 
 @pytest.mark.parametrize(("documents", "message"), REFUSED.values(), ids=REFUSED)
