@@ -42,12 +42,13 @@ class Encoder:
         """The bytes of some rows, which are not none."""
         raise NotImplementedError
 
-    def end(self, segments: list[Segment], offsets: list[int]) -> bytes:
+    def end(self, segments: list[Segment], offsets: list[int], size: int) -> bytes:
         """The bytes after the last segment.
 
         Args:
             segments: Without their data.
             offsets: Where each starts.
+            size: Where the last one ends.
         """
         return b""
 
@@ -64,10 +65,10 @@ class ParquetEncoder(Encoder):
         data, note = footer.split_row_group(file_of(table, LEVEL))
         return Segment(data, table.nbytes, 0, 0, table.num_rows, note, period=label)
 
-    def end(self, segments: list[Segment], offsets: list[int]) -> bytes:
+    def end(self, segments: list[Segment], offsets: list[int], size: int) -> bytes:
         """The footer."""
         groups = zip(offsets, (segment.note for segment in segments), strict=True)
-        return footer.join_footers(file_of(no_rows(self.schema), LEVEL), groups)
+        return footer.join_footers(file_of(no_rows(self.schema), LEVEL), groups, size)
 
 
 class _TextEncoder(Encoder):
@@ -94,14 +95,14 @@ class _TextEncoder(Encoder):
         packed = compress(lines, "gzip", LEVEL)
         return Segment(packed.data, packed.raw_size, packed.crc, 0, table.num_rows, period=label)
 
-    def end(self, segments: list[Segment], offsets: list[int]) -> bytes:
+    def end(self, segments: list[Segment], offsets: list[int], size: int) -> bytes:
         """The trailer of gzip."""
         head = self.head()
-        crc, size = isal_zlib.crc32(head), len(head)
+        crc, raw_size = isal_zlib.crc32(head), len(head)
         for segment in segments:
             crc = isal_zlib.crc32_combine(crc, segment.crc, segment.raw_size)
-            size += segment.raw_size
-        return gzip_end(crc, size)
+            raw_size += segment.raw_size
+        return gzip_end(crc, raw_size)
 
 
 class CsvEncoder(_TextEncoder):

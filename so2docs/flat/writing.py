@@ -137,8 +137,9 @@ class FileWriter(TableWriter):
         complete_files = {}
         for label in sorted(self._files):
             open_file = self._files[label]
-            open_file.file.write(self._encoder.end(open_file.segments, open_file.offsets))
-            complete_files[open_file.file.path] = open_file.file.finish()
+            file = open_file.file
+            file.write(self._encoder.end(open_file.segments, open_file.offsets, file.size))
+            complete_files[file.path] = file.finish()
         return complete_files
 
     def discard(self) -> None:

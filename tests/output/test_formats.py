@@ -349,6 +349,44 @@ def test_a_bucket_is_one_row_group(tmp_path: Path) -> None:
     assert needed == {"Id", "Answers"}
 
 
+def test_the_page_index_of_parquet_says_where_pages_are(tmp_path: Path) -> None:
+    """In each of several row groups of documents, and in a flat table."""
+    dump = wide_dump(tmp_path / "Posts.xml", 5)
+    so2docs.convert(dump, tmp_path / "q.parquet", jobs=1)
+    so2docs.tables(dump, tmp_path / "flat", jobs=1)
+    for name, groups in (("q.parquet", 5), ("flat/Posts.parquet", 1)):
+        data = (tmp_path / name).read_bytes()
+        (size,) = struct.unpack("<I", data[-8:-4])
+        footer = by_id(footers.ThriftReader(data, len(data) - 8 - size).struct())
+        assert len(footer[4].values) == groups
+        for group in map(by_id, footer[4].values):
+            for column in map(by_id, group[1].values):
+                check_pages(data, column, rows=group[3])
+
+
+def check_pages(data: bytes, column: dict[int, Any], rows: int) -> None:
+    """Compare the indexes of a column with its metadata."""
+    metadata = by_id(column[3])
+    reader = footers.ThriftReader(data, column[4])
+    pages = [by_id(page) for page in by_id(reader.struct())[1].values]
+    assert reader.at == column[4] + column[5]
+    assert pages[0][1] == metadata[9]
+    assert pages[-1][1] + pages[-1][2] == metadata.get(11, metadata[9]) + metadata[7]
+    assert all(page[1] + page[2] == following[1] for page, following in pairwise(pages))
+    assert 0 == pages[0][3] <= pages[-1][3] < rows
+    has_order = metadata[3].values == [b"Id"]
+    assert (6 in column) >= has_order
+    if has_order:
+        reader = footers.ThriftReader(data, column[6])
+        bounds, statistics = by_id(reader.struct()), by_id(metadata[12])
+        assert reader.at == column[6] + column[7]
+        assert (bounds[2].values[0], bounds[3].values[-1]) == (statistics[6], statistics[5])
+
+
+def by_id(fields: footers.Struct) -> dict[int, Any]:
+    return {field.id: field.value for field in fields}
+
+
 def test_thrift_writes_what_it_read() -> None:
     sink = io.BytesIO()
     table = pa.table({"a": [1, None, 3], "b": [["x"], [], None], "c": [1.5, 2.5, None]})

@@ -155,35 +155,49 @@ _LENGTH = struct.Struct("<I")
 
 _NUM_ROWS, _ROW_GROUPS, _KEY_VALUES = 3, 4, 5
 _COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7
-_CHUNK_OFFSET, _CHUNK_METADATA, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6
+_CHUNK_OFFSET, _CHUNK_METADATA, _PAGES_OFFSET, _PAGES_LENGTH, _COLUMN_INDEX = 2, 3, 4, 5, 6
 _COLUMN_OFFSETS = {9, 10, 11, 14}  # data, index and dictionary page, bloom filter
+_PAGES, _PAGE_OFFSET = 1, 1
 
 
 def split_row_group(file: bytes) -> tuple[bytes, bytes]:
-    """The data of a file with one row group, and the description of that row group."""
+    """The data of a file with one row group, and the description of that row group.
+
+    The description ends with the places of the pages (`OffsetIndex`), one after the other in the
+    order of the columns: they are offsets in the whole file, so that only its end can have them.
+    """
     metadata, size = _metadata(file)
     (group,) = next(field.value for field in metadata if field.id == _ROW_GROUPS).values
-    return file[len(MAGIC) : -len(MAGIC) - _LENGTH.size - size], bytes(write_struct(group))
+    end = len(file) - len(MAGIC) - _LENGTH.size - size
+    places = [
+        next(field.value for field in column if field.id == _PAGES_OFFSET)
+        for column in next(field.value for field in group if field.id == _COLUMNS).values
+    ]
+    pages = b"".join(write_struct(ThriftReader(file, place).struct()) for place in places)
+    return file[len(MAGIC) : min(places, default=end)], bytes(write_struct(group)) + pages
 
 
-def join_footers(empty: bytes, groups: Iterable[tuple[int, bytes]]) -> bytes:
-    """The footer of a file.
+def join_footers(empty: bytes, groups: Iterable[tuple[int, bytes]], start: int) -> bytes:
+    """The footer of a file, after the places of its pages.
 
     Args:
         empty: A file without row groups, for the schema.
-        groups: Where the data of each row group starts, and what `split` said of it.
+        groups: Where the data of each row group starts, and what `split_row_group` said of it.
+        start: Where the data of the last row group ends.
     """
     moved: list[Struct] = []
+    pages = bytearray()
     rows = 0
     for offset, description in groups:
-        group = _move(ThriftReader(description).struct(), offset - len(MAGIC))
+        reader = ThriftReader(description)
+        group = _move(reader, offset - len(MAGIC), pages, start)
         rows += next(field.value for field in group if field.id == _GROUP_ROWS)
         moved.append(group)
     metadata = [field for field in _metadata(empty)[0] if field.id not in (_NUM_ROWS, _ROW_GROUPS)]
     metadata.append(Field(_NUM_ROWS, I64, rows))
     metadata.append(Field(_ROW_GROUPS, LIST, Sequence(STRUCT, moved)))
     written = write_struct(sorted(metadata, key=lambda field: field.id))
-    return bytes(written) + _LENGTH.pack(len(written)) + MAGIC
+    return bytes(pages + written) + _LENGTH.pack(len(written)) + MAGIC
 
 
 def read_value(path: str, key: bytes) -> bytes:
@@ -224,12 +238,22 @@ def _metadata(file: bytes) -> tuple[Struct, int]:
     return ThriftReader(file, len(file) - len(MAGIC) - _LENGTH.size - size).struct(), size
 
 
-def _move(group: Struct, distance: int) -> Struct:
-    """The description of a row group so many bytes further on."""
+def _move(reader: ThriftReader, distance: int, pages: bytearray, start: int) -> Struct:
+    """The description of a row group so many bytes further on.
+
+    Args:
+        reader: What `split_row_group` said of it.
+        distance: The bytes.
+        pages: Where the places of its pages are appended.
+        start: Where `pages` starts in the file.
+    """
     found: Struct = []
-    for field in group:
+    for field in reader.struct():
         if field.id == _COLUMNS:
-            columns = [_moved_column(column, distance) for column in field.value.values]
+            columns = [
+                _move_column(column, reader, distance, pages, start)
+                for column in field.value.values
+            ]
             found.append(field._replace(value=Sequence(field.value.type, columns)))
         elif field.id == _GROUP_OFFSET:
             found.append(field._replace(value=field.value + distance))
@@ -238,17 +262,44 @@ def _move(group: Struct, distance: int) -> Struct:
     return found
 
 
-def _moved_column(column: Struct, distance: int) -> Struct:
+def _move_column(
+    column: Struct, reader: ThriftReader, distance: int, pages: bytearray, start: int
+) -> Struct:
+    place = start + len(pages)
+    pages += write_struct(_move_pages(reader.struct(), distance))
     found: Struct = []
     for field in column:
+        value = field.value
         if field.id == _CHUNK_METADATA:
-            inner = [
-                part._replace(value=part.value + distance) if part.id in _COLUMN_OFFSETS else part
-                for part in field.value
-            ]
-            found.append(field._replace(value=inner))
-        elif field.id in (_CHUNK_OFFSET, _OFFSET_INDEX, _COLUMN_INDEX) and field.value:
-            found.append(field._replace(value=field.value + distance))
-        else:
-            found.append(field)
+            value = _add(value, _COLUMN_OFFSETS, distance)
+        elif field.id in (_CHUNK_OFFSET, _COLUMN_INDEX) and value:
+            value += distance
+        elif field.id == _PAGES_OFFSET:
+            value = place
+        elif field.id == _PAGES_LENGTH:
+            value = start + len(pages) - place
+        found.append(field._replace(value=value))
     return found
+
+
+def _move_pages(index: Struct, distance: int) -> Struct:
+    """The places of the pages of a column, so many bytes further on."""
+    return [
+        field._replace(
+            value=Sequence(
+                field.value.type,
+                [_add(page, {_PAGE_OFFSET}, distance) for page in field.value.values],
+            )
+        )
+        if field.id == _PAGES
+        else field
+        for field in index
+    ]
+
+
+def _add(fields: Struct, ids: set[int], distance: int) -> Struct:
+    """A structure with so much added to some of its fields."""
+    return [
+        field._replace(value=field.value + distance) if field.id in ids else field
+        for field in fields
+    ]

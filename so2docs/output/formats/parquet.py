@@ -86,12 +86,12 @@ class Parquet(Format):
                 groups.append((at, entry.note))
             at += entry.size
         schema = self.schema.with_metadata({KEY: record}) if record else self.schema
-        return footer.join_footers(self._file(no_rows(schema)), groups)
+        return footer.join_footers(self._file(no_rows(schema)), groups, at)
 
     def footer_bytes(self, journal: Journal | None, segment: Segment) -> int:
         """Of the notes so far and this one, with room for larger offsets."""
         notes = len(segment.note) + (journal.note_bytes if journal else 0)
-        return _FOOTER_ROOM + notes + _NOTE_ROOM * (1 + (journal.count if journal else 0))
+        return _FOOTER_ROOM + 2 * notes + _NOTE_ROOM * (1 + (journal.count if journal else 0))
 
     @cached_property
     def schema(self) -> Any:
@@ -203,6 +203,7 @@ def file_of(table: Any, level: int | None, **more: Any) -> bytes:
         compression_level=level,
         # Those of long texts would only make the footer long.
         write_statistics=ordered(list(table.schema)),
+        write_page_index=True,  # Readers of a few rows fetch only the pages that have them.
         **more,
     )
     return sink.getvalue()
