@@ -106,7 +106,7 @@ ONLY_USERS = {
         "reader.page",
     },
     "tqdm": {"progress"},
-    "py7zr": {"selftest", "dump.seven_zip"},
+    "py7zr": {"selftest", "dump.unwrapping"},
 }
 
 

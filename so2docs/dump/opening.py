@@ -14,9 +14,8 @@ from typing import BinaryIO
 from so2docs.dump import storage
 from so2docs.dump.archives import Archive, Entry
 from so2docs.dump.dump import open_dump
-from so2docs.dump.encodings import HEAD_BYTES, Decoded, detect_encoding
 from so2docs.dump.kinds import Kind, detect_kind, join_names, members_with
-from so2docs.dump.source import Counted, ReadAhead, Source
+from so2docs.dump.source import HEAD_BYTES, Counted, Decoded, ReadAhead, Source, detect_encoding
 from so2docs.dump.stream import AnyDump, StreamDump
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.schema import Table

@@ -16,9 +16,20 @@ import shutil
 from collections.abc import Callable, Collection, Generator, Iterator
 from pathlib import Path
 
-from so2docs.dump.dump import PIECE_END, PIECES, Chunk, Dump, identity
-from so2docs.dump.ending import MISC_LIMIT, Ending, check_misc, empty_root_error, last_good_row
-from so2docs.dump.prolog import Prolog, read_prolog
+from so2docs.dump.dump import (
+    MISC_LIMIT,
+    PIECE_END,
+    PIECES,
+    Chunk,
+    Dump,
+    Ending,
+    Prolog,
+    check_misc,
+    empty_root_error,
+    identity,
+    last_good_row,
+    read_prolog,
+)
 from so2docs.dump.source import BLOCK_BYTES, End, Source
 from so2docs.errors import DumpError, Location, MalformedDumpError, TruncatedDumpError
 from so2docs.parse.rows import ROW_START

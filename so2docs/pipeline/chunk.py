@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from so2docs.dump.dump import Chunk, Dump, slices
-from so2docs.dump.ending import closes_within
+from so2docs.dump.dump import Chunk, Dump, closes_within, slices
 from so2docs.errors import Location, MalformedDumpError, flag
 from so2docs.options.table import Options
 from so2docs.parse import core, posts, repeats, rows

@@ -7,7 +7,7 @@ import zlib
 
 import zstandard
 
-from so2docs.dump.damage import is_damage
+from so2docs.dump.compressed import is_damage
 from so2docs.dump.storage import unreadable_output
 from so2docs.output.compression import detect_compression
 

@@ -15,7 +15,7 @@ import orjson
 import zstandard
 from isal import isal_zlib
 
-from so2docs.dump.damage import is_damage
+from so2docs.dump.compressed import is_damage
 from so2docs.dump.kinds import detect_kind
 from so2docs.errors import OutputError, flag
 from so2docs.output import seekable

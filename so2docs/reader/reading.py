@@ -11,7 +11,7 @@ import orjson
 import zstandard
 from isal import igzip
 
-from so2docs.dump.damage import is_damage
+from so2docs.dump.compressed import is_damage
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OutputError
 from so2docs.output.compression import detect_compression

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from so2docs.dump.bzip2 import Bzip2, find_numbers
+from so2docs.dump.compressed import Bzip2, find_numbers
 
 BLOCK = 0x314159265359
 

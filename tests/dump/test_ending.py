@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.dumps import END, START, dump_of, question
 
 import so2docs
-from so2docs.dump.ending import Ending
+from so2docs.dump.dump import Ending
 from so2docs.schema import POSTS
 
 ROWS = question(1), question(2)

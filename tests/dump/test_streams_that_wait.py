@@ -19,7 +19,7 @@ import zstandard
 from support.command import start
 from support.dumps import dump_of, some_rows
 
-from so2docs.dump.bzip2 import Bzip2, find_numbers
+from so2docs.dump.compressed import Bzip2, find_numbers
 from so2docs.dump.source import ReadAhead
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
