@@ -15,7 +15,7 @@ from so2docs.changes.changes_file import Header, Target, iterate_differences
 from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, Summary, compare
 from so2docs.changes.framing import FRAMINGS, ChangesFormat
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
-from so2docs.options.field_paths import names_of
+from so2docs.options.field_paths import parse_field_names
 from so2docs.options.keywords import DocumentKeywords
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.output.lock import temporary_folder
@@ -319,7 +319,7 @@ def diff(
         raise OptionError(
             f"{flag('only')} is {names!r}; it must be one or more of: {', '.join(OPERATIONS)}"
         )
-    ignored = names_of("ignore", ignore or ())
+    ignored = parse_field_names("ignore", ignore or ())
     for name in ignored:
         if "." in name.removeprefix(f"{ANSWERS}."):
             whole = name.split(".")[0]

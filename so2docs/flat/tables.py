@@ -32,7 +32,7 @@ from so2docs.flat.report import FlatTable, TablesReport
 from so2docs.flat.rows import milliseconds
 from so2docs.flat.writing import TableWriter, writer_for
 from so2docs.options.choices import Core, SplitBy
-from so2docs.options.option import did_you_mean, one_of
+from so2docs.options.option import choose, did_you_mean
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import OPTIONS
 from so2docs.options.values import names
@@ -177,7 +177,7 @@ def tables(
     if source == STANDARD_INPUT:
         raise OptionError("tables are read from files; give an archive, a folder or a file")
     table_names = _chosen(only)
-    form = one_of("format", format, get_args(TableFormat), {"db": "sqlite", "ndjson": "jsonl"})
+    form = choose("format", format, get_args(TableFormat), {"db": "sqlite", "ndjson": "jsonl"})
     kwargs = {
         "since": since,
         "until": until,

@@ -36,15 +36,15 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
 
     def of(self, json: Json) -> Json:
         """What stays of an object, in the order of its members."""
-        kept = {}
+        fields = {}
         for name, value in json.items():
             stays = self[name]
             if stays is True:
-                kept[name] = value
+                fields[name] = value
             elif stays is not False:
                 lists = isinstance(value, list)
-                kept[name] = [stays.of(one) for one in value] if lists else stays.of(value)
-        return kept
+                fields[name] = [stays.of(item) for item in value] if lists else stays.of(value)
+        return fields
 
 
 def choice_of_nested(fields: Fields, tables: Sequence[str], path: str) -> FieldChoice | None:

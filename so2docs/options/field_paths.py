@@ -48,7 +48,7 @@ _EXAMPLES = (
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A choice of fields: those to keep, or those to leave out, or all.
+    """A selection of fields: those to keep, or those to leave out, or all.
 
     Attributes:
         kept: Names such as `Title`, `Answers` (all of them) or `Answers.Body`; None for all.
@@ -69,7 +69,7 @@ class Fields:
         return self.has(ANSWERS)
 
     def has(self, path: str) -> bool:
-        """Whether documents have what such a name stands for, or anything of it."""
+        """Whether documents have the field of this path, or any part of it."""
         if self.kept is None:
             return not any(name in self.left_out for name in _upwards(path))
         return any(name in self.kept for name in _upwards(path)) or any(
@@ -150,13 +150,13 @@ def _is_held(path: str, nest: Sequence[str]) -> bool:
     return all(any(table in nest for table in _TABLES_AT[holder]) for holder in holders)
 
 
-def names_of(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
-    """Names of fields that an option gives, with commas between them or as a sequence.
+def parse_field_names(option: str, value: str | Iterable[str]) -> tuple[str, ...]:
+    """Parse the value of an option: names of fields, separated by commas or as a sequence.
 
     Raises:
-        OptionError: One is unknown.
+        OptionError: A name is unknown.
     """
-    parts = [given] if isinstance(given, str) else given
+    parts = [value] if isinstance(value, str) else value
     each = (name.strip() for part in parts for name in part.split(","))
     names = tuple(dict.fromkeys(name for name in each if name))
     for name in names:

@@ -59,18 +59,18 @@ class Fingerprint:
         """The values of options by their names."""
         return self.output | self.spill
 
-    def differences(self, asked: Fingerprint, *, of_spill_only: bool) -> list[str]:
+    def differences(self, requested: Fingerprint, *, of_spill_only: bool) -> list[str]:
         """Names of options that keep a conversion from resuming what another one began.
 
         Args:
-            asked: The options of the conversion that is to resume.
+            requested: The options of the conversion that is to resume.
             of_spill_only: Whether only what the first pass made is used again.
         """
-        before, now = self.spill | self.facts, asked.spill | asked.facts
+        before, now = self.spill | self.facts, requested.spill | requested.facts
         if not of_spill_only:
-            before, now = self.output | before, asked.output | now
+            before, now = self.output | before, requested.output | now
         # Chunks without malformed rows are the same with and without it.
-        if asked.spill["skip_malformed"]:
+        if requested.spill["skip_malformed"]:
             before["skip_malformed"] = True
         names = before.keys() | now.keys()
         return [

@@ -113,8 +113,8 @@ class Option:
         if int in kinds and hasattr(value, "__index__") and not isinstance(value, bool):
             value = operator.index(value)
         if not any(_is_a(value, kind) for kind in kinds):
-            wanted = " or ".join(dict.fromkeys(_KINDS[kind] for kind in kinds))
-            raise OptionError(f"{flag(self.name)} is {value!r}; it must be {wanted}")
+            expected = " or ".join(dict.fromkeys(_KINDS[kind] for kind in kinds))
+            raise OptionError(f"{flag(self.name)} is {value!r}; it must be {expected}")
         return value
 
     def read(self, value: Any) -> Any:
@@ -124,7 +124,7 @@ class Option:
             OptionError: It is not allowed.
         """
         if self.choices is not None and value is not None and self.parse is None:
-            return one_of(self.name, value, self.choices())
+            return choose(self.name, value, self.choices())
         return value if self.parse is None else self.parse(self.name, value)
 
     def from_text(self, text: str) -> Any:
@@ -168,32 +168,32 @@ def entries(kind: type) -> list[Option]:
         if entry := dict(field.metadata.get("option", ())):
             entry = {"name": field.name, "accepts": hints[field.name], **entry}
             entry["default"] = entry.pop("default_keyword", field.default)
-            made = Option(attribute=field.name, **entry)
-            literal = [one for one in made.kinds if get_origin(one) is Literal]
-            if literal and made.choices is None:
-                made = dataclasses.replace(made, choices=partial(get_args, literal[0]))
-            options.append(made)
+            option = Option(attribute=field.name, **entry)
+            literal = [kind_ for kind_ in option.kinds if get_origin(kind_) is Literal]
+            if literal and option.choices is None:
+                option = dataclasses.replace(option, choices=partial(get_args, literal[0]))
+            options.append(option)
     return options
 
 
-def one_of(
+def choose(
     name: str,
     value: Any,
     choices: Collection[str],
     synonyms: Mapping[str, str] | None = None,
     hints: Mapping[str, str] | None = None,
 ) -> Any:
-    """A value that is one of several names.
+    """Check that a value is one of several names, or a synonym of one.
 
     Args:
-        name: Of the option.
-        value: What was given.
+        name: Name of the option.
+        value: Its value.
         choices: The names.
-        synonyms: Other names that people type.
-        hints: What serves those who ask for something else.
+        synonyms: Alternative names.
+        hints: Advice by value that is not allowed.
 
     Raises:
-        OptionError: It is none of them.
+        OptionError: The value is not allowed.
     """
     value = (synonyms or {}).get(value, value) if isinstance(value, str) else value
     if value in choices:
@@ -206,8 +206,8 @@ def one_of(
 
 def contradiction(*names: str) -> OptionError:
     """The error of options that cannot be given together."""
-    given = " and ".join(flag(name) for name in names)
-    return OptionError(f"{given} contradict each other; give one of them")
+    flags = " and ".join(flag(name) for name in names)
+    return OptionError(f"{flags} contradict each other; give one of them")
 
 
 def did_you_mean(value: object, names: Iterable[str]) -> str:

@@ -22,12 +22,12 @@ from so2docs.options.table import OPTIONS, OTHER_FORMS, OutputForm
 _INDEX = re.compile(r"[^A-Z\\/*?\"<>| ,#:_+.-][^A-Z\\/*?\"<>| ,#:]{0,199}")
 
 
-def output_form(output: str, given: Mapping[str, Any]) -> OutputForm:
+def output_form(output: str, kwargs: Mapping[str, Any]) -> OutputForm:
     """The form that an output's name and the options ask for.
 
     Args:
         output: The name.
-        given: Values of keywords; those that say nothing of the form are left to others.
+        kwargs: Values of keywords; those that say nothing of the form are left to others.
 
     Raises:
         OptionError: A value is not allowed, or two contradict each other.
@@ -42,10 +42,10 @@ def output_form(output: str, given: Mapping[str, Any]) -> OutputForm:
             f"{output}: outputs are local files; write one and copy it, or use so2docs spark, "
             "which writes to object stores"
         )
-    name = _format(output, given.get("format"))
+    name = _format(output, kwargs.get("format"))
     if (package := FORMATS[name].needs) is not None and find_spec(package) is None:
         raise OptionError(f"{flag('format', name)} needs {package}: pip install {package}")
-    index = given.get("elasticsearch_index")
+    index = kwargs.get("elasticsearch_index")
     if index is not None and name != "elasticsearch":
         raise OptionError(
             f"{flag('elasticsearch_index')} needs {flag('format', 'elasticsearch')}; the format "
@@ -57,33 +57,33 @@ def output_form(output: str, given: Mapping[str, Any]) -> OutputForm:
             "digits and -_+. (these four not at the start)"
         )
     splits = {
-        name: OPTIONS[name].read(given[name])
+        name: OPTIONS[name].read(kwargs[name])
         for name in ("split_size", "split_files", "split_by", "split_share")
-        if given.get(name) is not None
+        if kwargs.get(name) is not None
     }
     if len(splits) > 1:
         raise contradiction(*splits)
     if output == "-" and (splits or name == "parquet"):
         what = flag(*next(iter(splits.items()))) if splits else flag("format", name)
         raise OptionError(f"{what} cannot go to standard output; give the name of a file")
-    compression = _compression(output, name, given.get("compression"))
+    compression = _compression(output, name, kwargs.get("compression"))
     return OutputForm(name, compression, index or "questions", **splits)
 
 
-def default_output(given: Mapping[str, Any]) -> str:
+def default_output(kwargs: Mapping[str, Any]) -> str:
     """The name of the output where none is given."""
-    return f"questions{output_suffix(given)}"
+    return f"questions{output_suffix(kwargs)}"
 
 
-def output_suffix(given: Mapping[str, Any]) -> str:
+def output_suffix(kwargs: Mapping[str, Any]) -> str:
     """What follows the stem in the name of an output of the form that keywords ask for."""
-    wanted = given.get("format")
-    name: str = wanted if wanted is not None and wanted in FORMATS else "jsonl"
+    requested = kwargs.get("format")
+    name: str = requested if requested is not None and requested in FORMATS else "jsonl"
     end = FORMATS[name].extensions[0]
     # RavenDB's own exports are compressed by gzip without a name that says so.
     if not FORMATS[name].compressed or name == "ravendb":
         return end
-    return end + {"none": "", "zstd": ".zst"}.get(given.get("compression") or "", ".gz")
+    return end + {"none": "", "zstd": ".zst"}.get(kwargs.get("compression") or "", ".gz")
 
 
 def _by_name(output: str) -> list[str]:
@@ -100,44 +100,44 @@ def _by_name(output: str) -> list[str]:
         formats = [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
     unknown = os.path.splitext(os.path.basename(plain))[1]
     if unknown and not formats:
-        known = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
+        extensions = dict.fromkeys(end for kind in FORMATS.values() for end in kind.extensions)
         hint = OTHER_FORMS.get(unknown[1:].lower(), "")
         raise OptionError(
             f"{output}: no output format ends in {unknown}{hint and f' ({hint})'}; "
-            f"choose a name that ends in one of {' '.join(known)}, and .gz or .zst after these "
-            "(not after .parquet)"
+            f"choose a name that ends in one of {' '.join(extensions)}, and .gz or .zst after "
+            "these (not after .parquet)"
         )
     return formats
 
 
-def _format(output: str, wanted: str | None) -> str:
-    OPTIONS["format"].read(wanted)
+def _format(output: str, requested: str | None) -> str:
+    OPTIONS["format"].read(requested)
     by_name = _by_name(output)
-    if wanted is None:
+    if requested is None:
         return by_name[0] if by_name else "jsonl"
-    if by_name and wanted not in by_name:
-        ends = " or ".join(FORMATS[wanted].extensions)
+    if by_name and requested not in by_name:
+        ends = " or ".join(FORMATS[requested].extensions)
         raise OptionError(
-            f"{flag('format', wanted)} contradicts the name {output}, which means {by_name[0]}; "
+            f"{flag('format', requested)} contradicts the name {output}, which means {by_name[0]}; "
             f"choose a name that ends in {ends}"
         )
-    return wanted
+    return requested
 
 
-def _compression(output: str, name: str, wanted: str | None) -> Compression:
+def _compression(output: str, name: str, requested: str | None) -> Compression:
     by_name = next((how for end, how in COMPRESSIONS.items() if output.endswith(end)), None)
-    chosen: Compression | None = OPTIONS["compression"].read(wanted)
+    compression: Compression | None = OPTIONS["compression"].read(requested)
     if not FORMATS[name].compressed:
         advice = f"choose a name that ends in {FORMATS[name].extensions[0]}" if by_name else ""
-        if wanted not in (None, "none"):
-            advice = f"leave {flag('compression', wanted)} out"
+        if requested not in (None, "none"):
+            advice = f"leave {flag('compression', requested)} out"
         if advice:
             raise OptionError(f"{flag('format', name)} compresses inside the file; {advice}")
         return "none"
-    said = by_name or ("none" if output.endswith(UNCOMPRESSED) else None)
-    if wanted is not None and said not in (None, wanted):
+    named = by_name or ("none" if output.endswith(UNCOMPRESSED) else None)
+    if requested is not None and named not in (None, requested):
         raise OptionError(
-            f"{flag('compression', wanted)} contradicts the name {output}, which means {said}; "
+            f"{flag('compression', requested)} contradicts the name {output}, which means {named}; "
             "leave the option out, or choose another name"
         )
-    return chosen or compression_from_name(output)
+    return compression or compression_from_name(output)

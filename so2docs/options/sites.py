@@ -89,18 +89,18 @@ def site_name(source: object) -> str:
     )
 
 
-def host(source: object, given: str | None) -> str:
+def host(source: object, requested: str | None) -> str:
     """The host name of the site that a dump comes from.
 
     Args:
         source: What the dump is read from.
-        given: What the user says that it is; None: what the name of the dump says.
+        requested: What the user says that it is; None: what the name of the dump says.
 
     Raises:
         OptionError: It is none, or cannot be told.
     """
-    if given is not None:
-        return checked_host(given)
+    if requested is not None:
+        return checked_host(requested)
     site = None
     if isinstance(source, str | os.PathLike) and source != "-":
         site = site_from_name(source)

@@ -15,8 +15,8 @@ from typing import get_args
 
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import FORMATS, AnswersBy, BodyAs, Compression, Core, SplitBy
-from so2docs.options.field_paths import Fields, names_of
-from so2docs.options.option import Option, Where, contradiction, entries, one_of, option
+from so2docs.options.field_paths import Fields, parse_field_names
+from so2docs.options.option import Option, Where, choose, contradiction, entries, option
 from so2docs.options.values import (
     WHOLE,
     IdList,
@@ -178,7 +178,7 @@ class Filters:
         "spill",
         name="fields",
         accepts=str | Iterable[str] | None,
-        parse=lambda name, value: None if value is None else names_of(name, value),
+        parse=lambda name, value: None if value is None else parse_field_names(name, value),
         metavar="NAMES",
         more="`Answers` alone means all of the answers' attributes; without any of them, documents "
         "have no `Answers`.",
@@ -191,7 +191,7 @@ class Filters:
         (),
         name="without",
         accepts=str | Iterable[str] | None,
-        parse=lambda name, value: names_of(name, value or ()),
+        parse=lambda name, value: parse_field_names(name, value or ()),
         metavar="NAMES",
         default_keyword=None,
         remember=sorted,
@@ -252,7 +252,7 @@ class OutputForm:
         default_keyword=None,
         where="files",
         choices=lambda: tuple(FORMATS),
-        parse=lambda name, value: value and one_of(name, value, tuple(FORMATS), None, OTHER_FORMS),
+        parse=lambda name, value: value and choose(name, value, tuple(FORMATS), None, OTHER_FORMS),
         flags=("-f",),
         usually="that which the output's name says, or jsonl",
         more="`jsonl`: one JSON object a line. `json`: one array. `elasticsearch`: lines for the "
@@ -449,7 +449,7 @@ class Options:
         "html",
         accepts=BodyAs | None,
         default_keyword=None,
-        parse=lambda name, value: value and one_of(name, value, get_args(BodyAs), _BODIES),
+        parse=lambda name, value: value and choose(name, value, get_args(BodyAs), _BODIES),
         usually="html, or what the recipe asks for",
     )
     answers_by: AnswersBy = option(
@@ -506,8 +506,8 @@ class Options:
             raise OptionError(f"{flag('level')} is {self.level}; it must be 0 to {most} for {of}")
         if self.strict and self.skip_malformed:
             raise contradiction("strict", "skip_malformed")
-        known = {"", *KNOWN_NAMES, *(RESERVED if self.nest else ())}
-        if self.site_field is not None and self.site_field[0] in known:
+        keys = {"", *KNOWN_NAMES, *(RESERVED if self.nest else ())}
+        if self.site_field is not None and self.site_field[0] in keys:
             raise OptionError(
                 f"{flag('site_field')} is {self.site_field[0]!r}; it must be a name "
                 "that no field of the documents has"

@@ -31,8 +31,8 @@ def at_least(least: int, most: int | None = None) -> Callable[[str, int | None],
     def check(name: str, value: int | None) -> int | None:
         if value is None or (value >= least and (most is None or value <= most)):
             return value
-        wanted = f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
-        raise OptionError(f"{flag(name)} is {value}; it must be {wanted}")
+        expected = f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
+        raise OptionError(f"{flag(name)} is {value}; it must be {expected}")
 
     return check
 
@@ -62,19 +62,19 @@ def size(least: int, example: str) -> Callable[[str, str | int | None], int | No
 def names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     """Names with commas between them, or a list of such."""
     parts = [value] if isinstance(value, str) else value
-    return tuple(dict.fromkeys(one.strip() for part in parts for one in part.split(",")))
+    return tuple(dict.fromkeys(entry.strip() for part in parts for entry in part.split(",")))
 
 
 def tags(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     """Tags in lower case, in order."""
-    chosen = names(name, value)
-    for tag in chosen:
+    tag_names = names(name, value)
+    for tag in tag_names:
         if not tag or re.search(r"[<>|\s]", tag):
             raise OptionError(
                 f"{flag(name)} is {tag!r}; it must be a tag such as python, or several with commas"
                 " between them"
             )
-    return tuple(sorted({tag.lower() for tag in chosen}))
+    return tuple(sorted({tag.lower() for tag in tag_names}))
 
 
 def point_in_time(name: str, value: str | date | None) -> str | None:
