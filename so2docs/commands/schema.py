@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from so2docs.commands.options import GroupedCommand, given_keywords, table_option
-from so2docs.metadata.document_schema import schema_of
+from so2docs.metadata.document_schema import build_schema
 from so2docs.options.choices import Core
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OutputForm
@@ -47,7 +47,7 @@ def schema(site_field: str | None, form: str, **options: Any) -> None:
     """
     keywords = validate_keywords(given_keywords(options), "documents")
     site = None if site_field is None else (site_field, "")
-    document_schema = schema_of(build_options(keywords, OutputForm(form), site, core=_CORE))
+    document_schema = build_schema(build_options(keywords, OutputForm(form), site, core=_CORE))
     if site_field is not None:
         document_schema["properties"][site_field] = {"type": "string"}
     click.echo(json.dumps(document_schema, indent=2, ensure_ascii=False))

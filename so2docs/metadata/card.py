@@ -232,7 +232,7 @@ def _described(folder: str, but: str | None = None) -> list[Described]:
     """The outputs in a folder that have a manifest, by name, but for one that is replaced."""
     own = sorted(Path(folder or ".").glob(f".*.{MANIFEST}"))
     by_site = sorted(Path(folder or ".").glob(f"*/.{_BY_SITE}.*.{MANIFEST}"))
-    found = []
+    outputs = []
     for path in [*own, *by_site]:
         if but is None or path != Path(but):
             manifest = load(str(path))
@@ -240,8 +240,8 @@ def _described(folder: str, but: str | None = None) -> list[Described]:
             if is_by_site and manifest.counts["recipe"] not in _RECIPES_BY_SITE:
                 continue
             if manifest.is_in_place(str(path.parent)):
-                found.append(Described(path.parent.name if is_by_site else "", manifest))
-    return found
+                outputs.append(Described(path.parent.name if is_by_site else "", manifest))
+    return outputs
 
 
 def text(outputs: list[Described]) -> str:
@@ -256,13 +256,13 @@ def text(outputs: list[Described]) -> str:
         paths = [output.path(file.name) for file in output.manifest.files]
         front += ["    path:", *(f"    - {json.dumps(path)}" for path in paths)]
     # Parquet says itself what its columns are, and those of documents are others.
-    schemas = [None if _is_plain_parquet(one) else one.schema for one in manifests]
+    schemas = [None if _is_plain_parquet(m) else m.schema for m in manifests]
     sizes = [sum(file.bytes for file in manifest.files) for manifest in manifests]
     front += dataset_info(list(zip(names, counts, sizes, schemas, strict=True)))
     table = ["| output | records | questions | answers |", "|---|---:|---:|---:|"]
     for output, count in zip(outputs, counts, strict=True):
-        found = output.manifest.counts
-        rows = f"{count:,} | {found['questions']:,} | {found['answers']:,}"
+        output_counts = output.manifest.counts
+        rows = f"{count:,} | {output_counts['questions']:,} | {output_counts['answers']:,}"
         table.append(f"| `{output.path(output.manifest.output)}` | {rows} |")
     hashes = ["| SHA-256 | bytes | file |", "|---|---:|---|"]
     hashes += dict.fromkeys(
@@ -356,6 +356,6 @@ def _words(name: str, value: Any, manifest: Manifest) -> list[str]:
         return [option]
     return [
         word
-        for one in (value if isinstance(value, list) else [value])
-        for word in (option, str(one))
+        for item in (value if isinstance(value, list) else [value])
+        for word in (option, str(item))
     ]

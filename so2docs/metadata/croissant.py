@@ -78,14 +78,16 @@ def text(name: str, description: str, record_sets: Sequence[RecordSet]) -> str:
         "name": name,
         "description": description,
         "license": "https://creativecommons.org/licenses/by-sa/4.0/",
-        "distribution": [part for one in record_sets for part in _distribution(one)],
-        "recordSet": [_record_set(one) for one in record_sets if one.schema is not None],
+        "distribution": [part for record_set in record_sets for part in _distribution(record_set)],
+        "recordSet": [
+            _record_set(record_set) for record_set in record_sets if record_set.schema is not None
+        ],
     }
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
 
-def _distribution(one: RecordSet) -> Iterator[dict[str, Any]]:
-    for path, size, sha256 in one.files:
+def _distribution(record_set: RecordSet) -> Iterator[dict[str, Any]]:
+    for path, size, sha256 in record_set.files:
         yield {
             "@type": "cr:FileObject",
             "@id": path,
@@ -95,13 +97,13 @@ def _distribution(one: RecordSet) -> Iterator[dict[str, Any]]:
             "encodingFormat": _encoding(path),
             "sha256": sha256,
         }
-    if len(one.files) > 1:
+    if len(record_set.files) > 1:
         yield {
             "@type": "cr:FileSet",
-            "@id": f"{one.name}-files",
-            "name": f"{one.name}-files",
-            "containedIn": [{"@id": path} for path, _, _ in one.files],
-            "encodingFormat": _encoding(one.files[0][0]),
+            "@id": f"{record_set.name}-files",
+            "name": f"{record_set.name}-files",
+            "containedIn": [{"@id": path} for path, _, _ in record_set.files],
+            "encodingFormat": _encoding(record_set.files[0][0]),
             "includes": "*",
         }
 
@@ -113,18 +115,19 @@ def _encoding(path: str) -> str | list[str]:
     return kind if compression is None else [kind, compression]
 
 
-def _record_set(one: RecordSet) -> dict[str, Any]:
-    if len(one.files) > 1:
-        source = {"fileSet": {"@id": f"{one.name}-files"}}
+def _record_set(record_set: RecordSet) -> dict[str, Any]:
+    if len(record_set.files) > 1:
+        source = {"fileSet": {"@id": f"{record_set.name}-files"}}
     else:
-        source = {"fileObject": {"@id": one.files[0][0]}}
-    members = (one.schema or {})["properties"].items()
+        source = {"fileObject": {"@id": record_set.files[0][0]}}
+    members = (record_set.schema or {})["properties"].items()
     return {
         "@type": "cr:RecordSet",
-        "@id": one.name,
-        "name": one.name,
+        "@id": record_set.name,
+        "name": record_set.name,
         "field": [
-            _field(f"{one.name}/{name}", kind, source, (name,), one.dates) for name, kind in members
+            _field(f"{record_set.name}/{name}", kind, source, (name,), record_set.dates)
+            for name, kind in members
         ],
     }
 
@@ -137,22 +140,22 @@ def _field(
     dates: frozenset[str],
 ) -> dict[str, Any]:
     """A member of a record, and what is in it."""
-    found: dict[str, Any] = {"@type": "cr:Field", "@id": id_, "name": id_}
+    field: dict[str, Any] = {"@type": "cr:Field", "@id": id_, "name": id_}
     if schema.get("type") == "array":
-        found["repeated"] = True
+        field["repeated"] = True
         schema = schema.get("items", {})
     kind = schema.get("type", "string")
     if kind == "object" and schema.get("properties"):
-        found["subField"] = [
+        field["subField"] = [
             _field(f"{id_}/{name}", inner, source, (*path, name), dates)
             for name, inner in schema["properties"].items()
         ]
     else:
         kinds = [kind] if isinstance(kind, str) else kind
         is_date = path[-1] in dates
-        found["dataType"] = "sc:DateTime" if is_date else _TYPES.get(kinds[0], "sc:Text")
+        field["dataType"] = "sc:DateTime" if is_date else _TYPES.get(kinds[0], "sc:Text")
     column, *rest = path
-    found["source"] = {**source, "extract": {"column": column}}
+    field["source"] = {**source, "extract": {"column": column}}
     if rest:
-        found["source"]["transform"] = [{"jsonPath": name} for name in rest]
-    return found
+        field["source"]["transform"] = [{"jsonPath": name} for name in rest]
+    return field

@@ -40,78 +40,78 @@ _DATE: Schema = {
         TEXT,
     ]
 }
-"""In the form for MongoDB: what is none stays a text."""
+"""Dates in the form for MongoDB; a value that is not a date stays text."""
 
 _NEVER_TEXT = frozenset({"Id", "PostTypeId", "ParentId", "PostId"})
-"""Numbers without which a row has no place in a document."""
+"""Ids that are always numbers: a row without them is a stray."""
 
 _UNKNOWN: Schema = {"type": ["integer", "string", "array"]}
 
 
-def schema_of(options: Options) -> dict[str, Any]:
-    """The JSON Schema of each line that a conversion with these options writes.
+def build_schema(options: Options) -> dict[str, Any]:
+    """Build the JSON Schema of the records that a conversion with these options writes.
 
     Raises:
-        OptionError: The recipe does not say what its records are.
+        OptionError: The recipe has no schema.
     """
     if options.recipe is None:
-        found = _question(options)
+        schema = _question(options)
         name, title = "questions", "A question with its answers"
     else:
         recipe = options.recipe.recipe
         if recipe.schema is None:
             raise OptionError(f"recipe {recipe.name} has no schema; give a Recipe that has one")
-        found = dict(recipe.schema)
+        schema = dict(recipe.schema)
         name, title = recipe.name, f"A record of recipe {recipe.name}"
-    return {"$schema": DIALECT, "$id": f"urn:so2docs:{name}:{VERSION}", "title": title, **found}
+    return {"$schema": DIALECT, "$id": f"urn:so2docs:{name}:{VERSION}", "title": title, **schema}
 
 
 def _question(options: Options) -> Schema:
-    found = _post(options, "", QUESTION_ATTRIBUTES)
-    properties = found["properties"]
+    schema = _post(options, "", QUESTION_ATTRIBUTES)
+    properties = schema["properties"]
     if options.is_attributed:
         properties |= {"Licenses": array(TEXT), "Authors": AUTHORS}
-        found["required"] += ["Licenses", "Authors"]
+        schema["required"] += ["Licenses", "Authors"]
     if options.form.format == "mongodb":
         properties["_id"] = TEXT if options.site_field else INTEGER
-        found["required"].append("_id")
+        schema["required"].append("_id")
     if options.site_field is not None:
         properties[options.site_field[0]] = {"const": options.site_field[1]}
-        found["required"].append(options.site_field[0])
+        schema["required"].append(options.site_field[0])
     if options.filters.fields.has_answers:
         answer = _post(options, "Answers.", ANSWER_ATTRIBUTES)
         if options.filters.fields.has_answer("ParentId"):
             answer["required"].append("ParentId")
         properties["Answers"] = array(answer)
-        found["required"].append("Answers")
-    return found
+        schema["required"].append("Answers")
+    return schema
 
 
 def _post(options: Options, prefix: str, names: Sequence[str]) -> Schema:
     fields = options.filters.fields
     own = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
-    found = _row(options, own)
-    found["required"] = [name for name in ("Id", "PostTypeId") if name in own]
+    schema = _row(options, own)
+    schema["required"] = [name for name in ("Id", "PostTypeId") if name in own]
     for part in parts_of(options.nest, fields.has, prefix):
-        found["properties"][part.key] = _part(options, part)
+        schema["properties"][part.key] = _part(options, part)
         if part.is_always_there:
-            found["required"].append(part.key)
+            schema["required"].append(part.key)
     if options.is_attributed:
-        found["properties"]["Url"] = TEXT
-        found["required"].append("Url")
-    return found
+        schema["properties"]["Url"] = TEXT
+        schema["required"].append("Url")
+    return schema
 
 
 def _part(options: Options, part: Part) -> Schema:
     if part.shape == "value":
         return _value(part.key, part.attributes[part.key], options)
     if part.shape == "counts":
-        known = dict.fromkeys(part.attributes, INTEGER)
-        return {"type": "object", "properties": known, "additionalProperties": INTEGER}
+        properties = dict.fromkeys(part.attributes, INTEGER)
+        return {"type": "object", "properties": properties, "additionalProperties": INTEGER}
     record = _row(options, part.attributes)
     if part.is_open:
         record["additionalProperties"] = True
-    record["properties"] |= {held.key: _part(options, held) for held in part.parts}
+    record["properties"] |= {inner.key: _part(options, inner) for inner in part.parts}
     if part.by and options.is_attributed:
         record["properties"]["Url"] = TEXT
     return array(record) if part.shape == "list" else record

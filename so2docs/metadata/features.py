@@ -22,10 +22,10 @@ def features(schema: Mapping[str, Any], indent: str = "  ") -> list[str] | None:
     """
     lines: list[str] = []
     for name, kind in schema.get("properties", {}).items():
-        found = _feature(kind, indent + "  ")
-        if found is None:
+        lines_inside = _feature(kind, indent + "  ")
+        if lines_inside is None:
             return None
-        lines += [f"{indent}- name: {json.dumps(name)}", *found]
+        lines += [f"{indent}- name: {json.dumps(name)}", *lines_inside]
     return lines or None
 
 

@@ -18,7 +18,7 @@ import orjson
 from so2docs._version import __version__
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.metadata.document_schema import schema_of
+from so2docs.metadata.document_schema import build_schema
 from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.request import build_options
 from so2docs.options.table import Options, OutputForm
@@ -59,8 +59,8 @@ class File:
         """
         try:
             with open(path, "rb") as file:
-                found = hashlib.file_digest(file, "sha256")
-                return cls(os.path.basename(path), file.tell(), found.hexdigest())
+                digest = hashlib.file_digest(file, "sha256")
+                return cls(os.path.basename(path), file.tell(), digest.hexdigest())
         except OSError as error:
             error.filename = path  # Which a failing read leaves out.
             raise
@@ -136,13 +136,13 @@ class Manifest:
             files = [File("-", report.output_bytes, None)]
         else:
             files = [File.of(path) for path in names.earlier_files()]
-        made = read_provenance(names.earlier_files()[0]) if names.output != "-" else None
+        provenance = read_provenance(names.earlier_files()[0]) if names.output != "-" else None
         of_input = File.of if hashes_input else File.without_hash
         return cls(
             FORMAT,
             __version__,
             CONTRACT,
-            options.host if made is None else made.site,
+            options.host if provenance is None else provenance.site,
             os.path.basename(names.output),
             within_64_bits(Fingerprint.of(options).by_option()),
             counts,
@@ -161,28 +161,28 @@ class Manifest:
         advice = f"give its report, or convert the dump again with {flag('card', True)}"
         if not os.path.isfile(output):
             raise OutputError(f"{output}: not found, or split into several files; {advice}")
-        made = read_provenance(output)
-        if made is None or "questions" not in made.counts:
+        provenance = read_provenance(output)
+        if provenance is None or "questions" not in provenance.counts:
             raise OutputError(f"{output}: does not say how it was made; {advice}")
-        recorded = made.options["recipe"]
-        recipe = None if recorded is None else re.split("[ ,]", recorded)[0]
+        recipe_text = provenance.options["recipe"]
+        recipe = None if recipe_text is None else re.split("[ ,]", recipe_text)[0]
         counts: dict[str, Any] = {
             **dict.fromkeys(_COUNTS),
-            **made.counts,
+            **provenance.counts,
             "recipe": recipe,
             "tables": {},
         }
         return cls(
             FORMAT,
-            made.version,
-            made.contract,
-            made.site,
+            provenance.version,
+            provenance.contract,
+            provenance.site,
             os.path.basename(output),
-            made.options,
+            provenance.options,
             counts,
-            [File(file.name, file.bytes, None) for file in made.input],
+            [File(file.name, file.bytes, None) for file in provenance.input],
             [File.of(output)],
-            _recorded_schema(made.options, recipe),
+            _recorded_schema(provenance.options, recipe),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _checksum(values: dict[str, Any]) -> str:
 
 def _schema(options: Options) -> dict[str, Any] | None:
     try:
-        return schema_of(options) if options.form.format in DESCRIBED else None
+        return build_schema(options) if options.form.format in DESCRIBED else None
     except OptionError:  # A function of one's own, which has none.
         return None
 
@@ -222,15 +222,15 @@ _OF_SCHEMA = ("fields", "without", "nest", "attribution", "conversational")
 """Options that decide what a document or a record has."""
 
 
-def _recorded_schema(recorded: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | None:
+def _recorded_schema(options: Mapping[str, Any], recipe: str | None) -> dict[str, Any] | None:
     """The schema that a conversion had, from its options as they were recorded."""
-    given = {name: recorded[name] for name in _OF_SCHEMA if recorded[name]}
+    kwargs = {name: options[name] for name in _OF_SCHEMA if options[name]}
     if recipe is not None:
-        given["recipe"] = recipe
-    form = OutputForm(recorded["format"], recorded["compression"])
-    field = recorded["site_field"]
+        kwargs["recipe"] = recipe
+    form = OutputForm(options["format"], options["compression"])
+    field = options["site_field"]
     try:
-        return _schema(build_options(given, form, field and tuple(field), core="python"))
+        return _schema(build_options(kwargs, form, field and tuple(field), core="python"))
     except OptionError:  # A recipe of one's own that is not here.
         return None
 
@@ -257,12 +257,12 @@ def load_from_report(path: str, output: str) -> Manifest:
         OutputError: There is none, it cannot be read, or it is damaged.
     """
     advice, name = _REPORT_ADVICE, os.path.basename(output)
-    found = _in_report(path)
-    for manifest in found:
+    manifests = _in_report(path)
+    for manifest in manifests:
         if manifest["output"] in (name, "-"):
             return _parse_manifest(manifest, path, "report", advice)
-    if len(found) == 1:
-        only = found[0]["output"]
+    if len(manifests) == 1:
+        only = manifests[0]["output"]
         raise OutputError(f"{path}: is the report of {only}, not of {name}; give that one")
     raise OutputError(f"{path}: the report has no manifest of {name}; {advice}")
 
@@ -273,8 +273,10 @@ def manifests_of_report(path: str) -> dict[str, list[str]]:
     Raises:
         OutputError: It cannot be read, or it is damaged.
     """
-    found = [_parse_manifest(values, path, "report", _REPORT_ADVICE) for values in _in_report(path)]
-    return {manifest.output: [file.name for file in manifest.files] for manifest in found}
+    manifests = [
+        _parse_manifest(values, path, "report", _REPORT_ADVICE) for values in _in_report(path)
+    ]
+    return {manifest.output: [file.name for file in manifest.files] for manifest in manifests}
 
 
 _REPORT_ADVICE = f"convert the dump again with {flag('report')}"
@@ -284,10 +286,12 @@ def _in_report(path: str) -> list[dict[str, Any]]:
     """The manifests in a report, not checked yet."""
     values = _read(path, "report", _REPORT_ADVICE)
     try:
-        reports = [one["report"] or {} for one in values] if isinstance(values, list) else [values]
-        found = [report["manifest"] for report in reports if report.get("manifest") is not None]
-        if all(isinstance(manifest["output"], str) for manifest in found):
-            return found
+        reports = (
+            [entry["report"] or {} for entry in values] if isinstance(values, list) else [values]
+        )
+        manifests = [report["manifest"] for report in reports if report.get("manifest") is not None]
+        if all(isinstance(manifest["output"], str) for manifest in manifests):
+            return manifests
     except (KeyError, TypeError, AttributeError):
         pass
     raise OutputError(f"{path}: is damaged, or is not a report; {_REPORT_ADVICE}")
@@ -316,18 +320,18 @@ def _parse_manifest(values: Any, path: str, what: str, advice: str) -> Manifest:
         values = {key: values[key] for key in values if key != "checksum"}
         is_whole = _checksum(values) == checksum
         values |= {key: [File(**file) for file in values[key]] for key in ("input", "files")}
-        found = Manifest(**values)
-        counts = [found.counts[name] for name in ("rows", "questions", "answers")]
-        is_whole = is_whole and found.files and all(isinstance(count, int) for count in counts)
-        is_whole = is_whole and {"recipe", "records"} <= found.counts.keys()
-        of_files = [*found.input, *found.files]
+        manifest = Manifest(**values)
+        counts = [manifest.counts[name] for name in ("rows", "questions", "answers")]
+        is_whole = is_whole and manifest.files and all(isinstance(count, int) for count in counts)
+        is_whole = is_whole and {"recipe", "records"} <= manifest.counts.keys()
+        of_files = [*manifest.input, *manifest.files]
         is_whole = is_whole and all(
             isinstance(file.bytes, int) and file.name == os.path.basename(file.name)
             for file in of_files
         )
-        is_whole = is_whole and isinstance(found.options, dict)
+        is_whole = is_whole and isinstance(manifest.options, dict)
     except (KeyError, TypeError, AttributeError):
         is_whole = False
     if not is_whole:
         raise OutputError(f"{path}: is damaged, or is not a {what}; {advice}")
-    return found
+    return manifest

@@ -53,8 +53,8 @@ class Verified:
     def __str__(self) -> str:
         what = "SHA-256" if self.hashed else "size"
         files = f"{self.files:,} file{'s'[: self.files > 1]} with the {what} of the manifest"
-        counted = "" if self.documents is None else f", {self.documents:,} documents"
-        return f"{self.output}: {files}{counted}{', valid by its schema' * self.validated}"
+        documents = "" if self.documents is None else f", {self.documents:,} documents"
+        return f"{self.output}: {files}{documents}{', valid by its schema' * self.validated}"
 
 
 def verify(
@@ -82,13 +82,13 @@ def verify(
         OutputError: Something is not as the manifest says, or there is none; the first difference.
     """
     name = os.fspath(output)
-    said = manifest_path(name) if report is None else os.fspath(report)
-    if report is None and not os.path.exists(said):
+    source = manifest_path(name) if report is None else os.fspath(report)
+    if report is None and not os.path.exists(source):
         try:
             os.stat(name)
         except OSError as error:
             raise unreadable_output(name, error) from error
-    manifest = load(said, "give its report") if report is None else load_from_report(said, name)
+    manifest = load(source, "give its report") if report is None else load_from_report(source, name)
     is_named = manifest.output != "-"
     names = [file.name for file in manifest.files] if is_named else [os.path.basename(name)]
     paths = [os.path.join(os.path.dirname(name), of_file) for of_file in names]
@@ -97,40 +97,44 @@ def verify(
         _check_record(path, manifest)
     if manifest.options.get("format") not in _READ:
         return Verified(name, len(paths), None, validated=False, hashed=is_named)
-    check = _validator(manifest, said)
+    check = _validator(manifest, source)
     total = sum(file.bytes for file in manifest.files)
     documents = answers = 0
-    with bar("verifying", total, shown=progress) as shown:
+    with bar("verifying", total, shown=progress) as progress_bar:
         for path, file in zip(paths, manifest.files, strict=True):
             for where, document in _documents(path):
                 _validate(check, where, document)
                 documents += 1
                 answers += len(document.get("Answers", ()))
-            shown.update(file.bytes)
+            progress_bar.update(file.bytes)
     _check_counts(name, manifest, documents, answers)
     return Verified(name, len(paths), documents, check is not None, is_named)
 
 
-def _check_file(path: str, said: File) -> None:
+def _check_file(path: str, recorded: File) -> None:
     try:
-        found = File.of(path)
+        actual = File.of(path)
     except OSError as error:
         raise OutputError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from error
     for what in ("bytes", "sha256"):
-        one, other = getattr(found, what), getattr(said, what)
-        if one != other and other is not None:
-            raise OutputError(f"{path}: has {what} {one}, its manifest says {other}; {_AGAIN}")
+        value, recorded_value = getattr(actual, what), getattr(recorded, what)
+        if value != recorded_value and recorded_value is not None:
+            raise OutputError(
+                f"{path}: has {what} {value}, its manifest says {recorded_value}; {_AGAIN}"
+            )
 
 
 def _check_record(path: str, manifest: Manifest) -> None:
     """Compare how a file says that it was made with what the manifest says."""
-    made = read_provenance(path)
-    if made is None:
+    provenance = read_provenance(path)
+    if provenance is None:
         log.info(f"{path}: no record of how it was made; this is not compared with the manifest")
         return
-    names = made.options.keys() | manifest.options.keys()
-    others = [flag(n) for n in sorted(names) if made.options.get(n) != manifest.options.get(n)]
-    if others or made.contract != manifest.contract:
+    names = provenance.options.keys() | manifest.options.keys()
+    others = [
+        flag(n) for n in sorted(names) if provenance.options.get(n) != manifest.options.get(n)
+    ]
+    if others or provenance.contract != manifest.contract:
         what = f"with other options ({', '.join(others)})" if others else "by another version"
         raise OutputError(f"{path}: was made {what} than its manifest says; {_AGAIN}")
 
@@ -192,6 +196,8 @@ def _check_counts(name: str, manifest: Manifest, documents: int, answers: int) -
         checks = [("questions", documents, counts["questions"])]
         if "Answers" in (manifest.schema or {}).get("properties", ()):
             checks.append(("answers", answers, counts["answers"]))
-    for what, found, said in checks:
-        if found != said:
-            raise OutputError(f"{name}: has {found:,} {what}, its manifest says {said:,}; {_AGAIN}")
+    for what, actual, recorded in checks:
+        if actual != recorded:
+            raise OutputError(
+                f"{name}: has {actual:,} {what}, its manifest says {recorded:,}; {_AGAIN}"
+            )

@@ -11,7 +11,7 @@ from support.formats_read_back import jsonl
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.metadata.document_schema import DIALECT, schema_of
+from so2docs.metadata.document_schema import DIALECT, build_schema
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OF_CONVERT
 
@@ -32,7 +32,7 @@ WAYS: list[dict[str, Any]] = [
 
 
 def schema(options: dict[str, Any]) -> dict[str, Any]:
-    return schema_of(build_options(validate_keywords(options, *OF_CONVERT), core="python"))
+    return build_schema(build_options(validate_keywords(options, *OF_CONVERT), core="python"))
 
 
 def validator(options: dict[str, Any]) -> Any:

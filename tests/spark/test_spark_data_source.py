@@ -105,13 +105,13 @@ def test_a_schema_of_the_user_prunes_columns(session: Any) -> None:
             frame.collect()
 
 
-def schema_of(**kinds: Any) -> StructType:
+def build_schema(**kinds: Any) -> StructType:
     return StructType([StructField(name, kind) for name, kind in kinds.items()])
 
 
 def test_a_pruned_column_is_not_made() -> None:
     questions = Questions({"path": str(SAMPLES / "posts.xml")})
-    reader = questions.reader(schema_of(Id=LongType(), Title=StringType(), Site=StringType()))
+    reader = questions.reader(build_schema(Id=LongType(), Title=StringType(), Site=StringType()))
     (batch,) = reader.read(InputPartition(Site("posts", str(SAMPLES / "posts.xml"))))
     assert batch.schema.names == ["Id", "Title", "Site"]
     assert reader._request.kwargs["fields"] == ["Id", "Id", "Title"]
@@ -154,14 +154,14 @@ def test_filters_reach_the_conversion() -> None:
         EqualTo(("Site",), "votes"),
     ]
     questions = Questions({"path": str(SAMPLES / "v*.xml"), "until": "2025-01-01", **PUSHED})
-    reader = questions.reader(schema_of(Id=LongType()))
+    reader = questions.reader(build_schema(Id=LongType()))
     assert reader.pushFilters(filters) == filters
     kwargs = reader._request.kwargs
     assert (kwargs["min_score"], kwargs["until"]) == (2, "2025-01-01")
     assert kwargs["since"] <= time
     assert [one.value.name for one in reader.partitions()] == ["votes"]
     limited = Questions({"path": str(SAMPLES / "votes.xml"), "limit": "2", **PUSHED})
-    reader = limited.reader(schema_of(Id=LongType()))
+    reader = limited.reader(build_schema(Id=LongType()))
     assert reader.pushFilters(filters) == filters
     assert "min_score" not in reader._request.kwargs
 
