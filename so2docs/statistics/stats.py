@@ -70,12 +70,15 @@ def stats(
     total = Survey()
     with open_output(name, progress=progress) as docs:
         size = docs.identity.size
-        wanted = jobs or (os.cpu_count() or 1 if size >= _WORTH_A_PROCESS else 1)
+        processes = jobs or (os.cpu_count() or 1 if size >= _WORTH_A_PROCESS else 1)
         json_bytes = sum(entry.raw_size for entry in docs.entries())
-        with Workers(wanted) as workers, bar("counting", json_bytes, shown=progress) as shown:
-            for task, found in zip(_tasks(docs), workers.run(survey, _tasks(docs)), strict=True):
-                total.merge(found)
-                shown.update(sum(entry.raw_size for entry in task.entries))
+        with (
+            Workers(processes) as workers,
+            bar("counting", json_bytes, shown=progress) as progress_bar,
+        ):
+            for task, part in zip(_tasks(docs), workers.run(survey, _tasks(docs)), strict=True):
+                total.merge(part)
+                progress_bar.update(sum(entry.raw_size for entry in task.entries))
     return _stats(name, size, json_bytes, total)
 
 
@@ -103,14 +106,14 @@ def _in_order(counts: Counter[int]) -> dict[int, int]:
 
 def _stats(path: str, size: int, json_bytes: int, total: Survey) -> Stats:
     ranked = _largest_first(total.tags)
-    has_answers = "Answers" in total.found
+    has_answers = "Answers" in total.keys_present
     return Stats(
         path=path,
         file_bytes=size,
         json_bytes=json_bytes,
         questions=total.documents,
         answers=total.answers if has_answers else None,
-        accepted=total.accepted if "AcceptedAnswerId" in total.found else None,
+        accepted=total.accepted if "AcceptedAnswerId" in total.keys_present else None,
         unanswered=total.unanswered if has_answers else None,
         first_date=total.first_date,
         last_date=total.last_date,
@@ -121,7 +124,7 @@ def _stats(path: str, size: int, json_bytes: int, total: Survey) -> Stats:
         else {},
         question_scores=_scores(total.question_scores),
         answer_scores=_scores(total.answer_scores),
-        distinct_tags=len(ranked) if "Tags" in total.found else None,
+        distinct_tags=len(ranked) if "Tags" in total.keys_present else None,
         tags=dict(islice(ranked.items(), _MOST_FREQUENT)),
         longest=[
             {"id": post_id, "question_id": question_id, "characters": -length}
@@ -133,15 +136,15 @@ def _stats(path: str, size: int, json_bytes: int, total: Survey) -> Stats:
 
 def _count_nested(nested: NestedCounts) -> dict[str, Any]:
     """The counts of what was nested, None where nothing was."""
-    found: dict[str, Any] = {}
-    if "Comments" in nested.found:
-        found["comments"] = nested.comments
-        found["comments_per_post"] = _in_order(nested.comments_per_post)
-    if "Links" in nested.found:
-        found["links"] = _largest_first(nested.links)
-    if "Votes" in nested.found:
-        found["votes"] = _largest_first(nested.votes)
-    return found
+    counts: dict[str, Any] = {}
+    if "Comments" in nested.keys_present:
+        counts["comments"] = nested.comments
+        counts["comments_per_post"] = _in_order(nested.comments_per_post)
+    if "Links" in nested.keys_present:
+        counts["links"] = _largest_first(nested.links)
+    if "Votes" in nested.keys_present:
+        counts["votes"] = _largest_first(nested.votes)
+    return counts
 
 
 def _scores(counts: ScoreCounts) -> Scores:
@@ -156,10 +159,10 @@ def _scores(counts: ScoreCounts) -> Scores:
 
 
 def _median(histogram: Counter[int]) -> int | None:
-    left = (histogram.total() + 1) // 2
+    remaining = (histogram.total() + 1) // 2
     for score in sorted(histogram):
-        left -= histogram[score]
-        if left <= 0:
+        remaining -= histogram[score]
+        if remaining <= 0:
             return score
     return None
 

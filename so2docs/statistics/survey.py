@@ -181,14 +181,14 @@ class NestedCounts:
     """What the posts hold of other tables.
 
     Attributes:
-        found: Keys that any post has, even if they are empty.
+        keys_present: Keys that any post has, even if they are empty.
         comments: Comments in all.
         comments_per_post: Posts by number of comments, of those that can have some.
         links: Links by type.
         votes: Votes by type.
     """
 
-    found: set[str] = field(default_factory=set)
+    keys_present: set[str] = field(default_factory=set)
     comments: int = 0
     comments_per_post: Counter[int] = field(default_factory=Counter)
     links: Counter[str] = field(default_factory=Counter)
@@ -199,9 +199,9 @@ class NestedCounts:
         comments, links, votes = (
             _nested_objects(posts, key) for key in ("Comments", "Links", "Votes")
         )
-        for key, held in (("Comments", comments), ("Links", links), ("Votes", votes)):
-            if held:
-                self.found.add(key)
+        for key, total in (("Comments", comments), ("Links", links), ("Votes", votes)):
+            if total:
+                self.keys_present.add(key)
         for count, number in Counter(map(len, comments)).items():
             self.comments += count * number
             self.comments_per_post[min(count, MOST_COMMENTS)] += number
@@ -213,7 +213,7 @@ class NestedCounts:
 
     def merge(self, other: NestedCounts) -> None:
         """Add what other posts hold."""
-        self.found |= other.found
+        self.keys_present |= other.keys_present
         self.comments += other.comments
         self.comments_per_post.update(other.comments_per_post)
         _count(self.links, other.links)
@@ -236,7 +236,7 @@ class Survey:
     """Counts of some documents.
 
     Attributes:
-        found: Of `Answers`, `AcceptedAnswerId`, `Tags`, those that any question has.
+        keys_present: Of `Answers`, `AcceptedAnswerId`, `Tags`, those that any question has.
         documents: Questions.
         answers: Answers in them.
         accepted: Questions with an accepted answer.
@@ -254,7 +254,7 @@ class Survey:
         nested: What the posts hold of other tables.
     """
 
-    found: set[str] = field(default_factory=set)
+    keys_present: set[str] = field(default_factory=set)
     documents: int = 0
     answers: int = 0
     accepted: int = 0
@@ -274,7 +274,9 @@ class Survey:
     def add(self, questions: list[dict[str, Any]]) -> None:
         """Add documents."""
         answers = [answer for question in questions for answer in question.get("Answers", ())]
-        self.found |= {key for key in _TELLING if any(key in question for question in questions)}
+        self.keys_present |= {
+            key for key in _TELLING if any(key in question for question in questions)
+        }
         self.documents += len(questions)
         self.answers += len(answers)
         self.accepted += sum("AcceptedAnswerId" in question for question in questions)
@@ -314,7 +316,7 @@ class Survey:
 
     def merge(self, other: Survey) -> None:
         """Add the counts of the documents that follow."""
-        self.found |= other.found
+        self.keys_present |= other.keys_present
         self.documents += other.documents
         self.answers += other.answers
         self.accepted += other.accepted
@@ -341,14 +343,14 @@ def survey(task: SurveyTask) -> Survey:
     Raises:
         OutputError: The file is another by now, a segment is damaged, or holds something else.
     """
-    found = Survey()
+    result = Survey()
     with closing(SegmentReader(task.path, task.identity)) as reader:
         for entry in task.entries:
             try:
-                found.add([orjson.loads(line) for line in reader.read(entry).splitlines()])
+                result.add([orjson.loads(line) for line in reader.read(entry).splitlines()])
             except (orjson.JSONDecodeError, AttributeError, TypeError):
                 raise OutputError(
                     f"{task.path}: after byte {entry.offset:,}, a line is not a document; "
                     "convert the dump again"
                 ) from None
-    return found
+    return result

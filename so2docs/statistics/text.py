@@ -67,14 +67,14 @@ def answers(stats: Figures) -> str:
 def nested_counts(stats: Figures) -> list[tuple[str, str]]:
     """Labels and texts of the counts of comments, links and votes."""
     posts = stats.questions + (stats.answers or 0) or 1
-    found = []
+    lines = []
     if stats.comments is not None:
-        found.append(("comments", f"{stats.comments:,}, {stats.comments / posts:.2f} a post"))
+        lines.append(("comments", f"{stats.comments:,}, {stats.comments / posts:.2f} a post"))
     for label, counts in (("links", stats.links), ("votes", stats.votes)):
         if counts is not None:
             total = sum(counts.values())
-            found.append((label, f"{total:,}, {total / posts:.2f} a post"))
-    return found
+            lines.append((label, f"{total:,}, {total / posts:.2f} a post"))
+    return lines
 
 
 def answers_per_question(stats: Figures) -> list[tuple[str, int]]:

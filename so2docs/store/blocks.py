@@ -80,19 +80,19 @@ class BlockWriter:
         """Append the posts of a bucket."""
         size, raw_size = len(keys) + len(json), len(json)
         is_packed = size > self._room
-        kept: tuple[bytes | bytearray, bytes | bytearray] = keys, json
+        stored: tuple[bytes | bytearray, bytes | bytearray] = keys, json
         if is_packed:
-            kept = self._compress(keys), self._compress(json)
+            stored = self._compress(keys), self._compress(json)
         else:
             self._room -= size
-        sizes, sums = map(len, kept), map(crc32, kept)
+        sizes, sums = map(len, stored), map(crc32, stored)
         keys_size, json_size = sizes
         keys_crc, crc = sums
         offset = self._file.size
         self.blocks.append(
             Block(bucket, offset, keys_size, json_size, raw_size, crc, keys_crc, int(is_packed))
         )
-        for data in kept:
+        for data in stored:
             self.append(data)
 
     def append(self, data: bytes | bytearray) -> int:

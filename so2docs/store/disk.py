@@ -61,14 +61,14 @@ def check_room(
     saved = 1 - _SPILL_SHARE
     spilled = sum(path.stat().st_size for path in spill.iterdir()) - uncompressed * saved
     more = max(0, min(budget, dump_bytes - uncompressed)) * saved
-    wanted = [("the spill", spill, dump_bytes * _SPILL_SHARE - spilled + more)]
+    needs = [("the spill", spill, dump_bytes * _SPILL_SHARE - spilled + more)]
     if output != "-":
         part = Path(f"{output}.part")
-        written = part.stat().st_size if part.exists() else 0
+        written_bytes = part.stat().st_size if part.exists() else 0
         share = dump_bytes * _OUTPUT_SHARE[compression]
-        wanted.append(("the output", part.parent, share - written))
+        needs.append(("the output", part.parent, share - written_bytes))
     needed: dict[int, tuple[list[str], Path, float]] = {}
-    for what, folder, size in wanted:
+    for what, folder, size in needs:
         device = os.stat(folder).st_dev
         names, _, others = needed.get(device, ([], folder, 0.0))
         needed[device] = ([*names, what], folder, others + max(0.0, size))

@@ -43,10 +43,10 @@ class UserRecords:
     """
 
     def __init__(
-        self, found: Posts, writer: BlockWriter, projection: Projection | None = None
+        self, posts: Posts, writer: BlockWriter, projection: Projection | None = None
     ) -> None:
         self._projection = projection
-        self._found = found
+        self._found = posts
         self._writer = writer
         self._lines = bytearray()
         self._keys = bytearray()
@@ -55,10 +55,12 @@ class UserRecords:
     def add(self, rows: list[Row]) -> None:
         """Add the users of some rows."""
         for row in reject(self._found, TABLES["users"], rows):
-            kept = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
+            attributes = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
             self._add(
                 row["Id"],
-                orjson.dumps(kept if self._projection is None else self._projection(kept)),
+                orjson.dumps(
+                    attributes if self._projection is None else self._projection(attributes)
+                ),
             )
         self._flush_if_full()
 
