@@ -107,7 +107,7 @@ def convert(
     """
     if on_error not in ("stop", "skip"):
         raise OptionError(f"on_error is {on_error!r}; it must be 'stop' or 'skip'")
-    started = time.perf_counter()
+    begun_at = time.perf_counter()
     kwargs: dict[str, Any] = validate_keywords(keywords, "documents", "files")
     options = _make_options(kwargs)
     if FORMATS[options.form.format].ids and sites.is_several(source) and site_field is None:
@@ -129,21 +129,23 @@ def convert(
     report = SparkReport()
     failures = report.failures if on_error == "skip" else None
     folder, patterns = sites.locate(output_dir), sites.patterns(source)
-    found = sites.find(patterns, partial(run, spark), folder=folder, nest=options.nest, force=force)
-    states = dict(_raise_or_note(found, failures))
-    for one in states:  # Before anything is converted.
-        sites.check_host(one, options)
-    report.finished = [one.name for one, state in states.items() if state.is_finished]
-    left = {one: state for one, state in states.items() if not state.is_finished}
+    found_states = sites.find(
+        patterns, partial(run, spark), folder=folder, nest=options.nest, force=force
+    )
+    states = dict(_raise_or_note(found_states, failures))
+    for s in states:  # Before anything is converted.
+        sites.check_host(s, options)
+    report.finished = [s.name for s, state in states.items() if state.is_finished]
+    pending = {s: state for s, state in states.items() if not state.is_finished}
     run_id = uuid.uuid4().hex
-    begun = run(spark, folders.begin, [(one.folder, run_id) for one in left])
-    left = {one: left[one] for one, _ in _raise_or_note(zip(left, begun, strict=True), failures)}
+    begun = run(spark, folders.begin, [(s.folder, run_id) for s in pending])
+    pending = {s: pending[s] for s, _ in _raise_or_note(zip(pending, begun, strict=True), failures)}
     kwargs["split_size"] = PART_BYTES
     task = partial(convert_site, run=run_id, keywords=kwargs, site_field=site_field)
-    done = _convert_sites(spark, left, task)
-    converted = _raise_or_note(((one, done[one]) for one in left), failures)
-    report.sites = {one.name: result for one, result in converted}
-    report.seconds = time.perf_counter() - started
+    results = _convert_sites(spark, pending, task)
+    converted = _raise_or_note(((s, results[s]) for s in pending), failures)
+    report.sites = {s.name: result for s, result in converted}
+    report.seconds = time.perf_counter() - begun_at
     return report
 
 
@@ -201,19 +203,22 @@ def _convert_sites(
 ) -> dict[Site, Report | So2docsError]:
     """Convert sites: a job for those that one core serves, and one for the large ones."""
     profile = _make_profile(spark)
-    large = {one for one, state in states.items() if profile and state.size > LARGE_BYTES}
+    large = {site for site, state in states.items() if profile and state.size > LARGE_BYTES}
     groups = [
-        (sites.by_size((one, states[one]) for one in states if (one in large) is is_large), chosen)
-        for is_large, chosen in ((True, profile), (False, None))
+        (
+            sites.by_size((site, states[site]) for site in states if (site in large) is is_large),
+            job_profile,
+        )
+        for is_large, job_profile in ((True, profile), (False, None))
     ]
-    done: dict[Site, Report | So2docsError] = {}
+    results: dict[Site, Report | So2docsError] = {}
     with ThreadPoolExecutor(len(groups)) as threads:
         jobs = [threads.submit(_run_job, spark, task, *group) for group in groups]
         for job in jobs:
-            done |= job.result()
+            results |= job.result()
     # Another executor may have what this one lacked: room, memory, a network.
-    again = [one for one, result in done.items() if isinstance(result, _TRANSIENT)]
-    return done | _run_job(spark, task, again, None)
+    again = [site for site, result in results.items() if isinstance(result, _TRANSIENT)]
+    return results | _run_job(spark, task, again, None)
 
 
 def _run_job(

@@ -87,8 +87,8 @@ class _Request:
         # Spark refuses a reader that takes filters while it is not set up to push them.
         self.push_filters = _parse("push_filters", texts.get("push_filters", "false"), bool)
         self.site_field = "Site" if self.typed else texts.get("site_field")
-        named = {name: text for name, text in texts.items() if name not in _OWN}
-        kwargs = {name: _parse_keyword(name, text) for name, text in named.items()}
+        options = {name: text for name, text in texts.items() if name not in _OWN}
+        kwargs = {name: _parse_keyword(name, text) for name, text in options.items()}
         self.kwargs: dict[str, Any] = validate_keywords(kwargs, "documents")
         if "site" in texts:
             self.kwargs["site"] = texts["site"]
@@ -135,18 +135,18 @@ class DumpReader(DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> Sequence[InputPartition]:
         """A dump a partition, the largest first."""
         request = self._request
-        found = sites.find(request.patterns, _run_here, nest=_tables(request.kwargs))
-        states = dict(_raise_errors(found))
+        results = sites.find(request.patterns, _run_here, nest=_tables(request.kwargs))
+        states = dict(_raise_errors(results))
         options = build_options(request.kwargs, core=request.kwargs.get("core", "auto"))
         if request.kwargs.get("site") is None:
             for site in states:
                 sites.check_host(site, options)
-        chosen = [
+        selected = [
             (site, state)
             for site, state in states.items()
             if self._sites is None or site.name in self._sites
         ]
-        return [InputPartition(site) for site in sites.by_size(chosen)]
+        return [InputPartition(site) for site in sites.by_size(selected)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The questions of a dump, in Arrow batches."""
@@ -170,14 +170,14 @@ class FilteringReader(DumpReader):
         """
         kwargs = self._request.kwargs
         if kwargs.get("limit") is None and self._request.typed:  # A limit counts after filters.
-            for one in filters:
-                self._push(one)
+            for filter_ in filters:
+                self._push(filter_)
         return filters
 
-    def _push(self, one: Filter) -> None:
+    def _push(self, filter_: Filter) -> None:
         kwargs = self._request.kwargs
         # Of two conditions, one is enough here; dumps have milliseconds.
-        match one:
+        match filter_:
             case EqualTo(("Site",), str(name)):
                 self._keep_sites([name])
             case In(("Site",), names):
@@ -209,8 +209,8 @@ def _run_here(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]
     return [catch_errors(function, task) for task in tasks]
 
 
-def _raise_errors(found: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-    for site, state in found:
+def _raise_errors(results: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    for site, state in results:
         if isinstance(state, So2docsError):
             raise state
         yield site, state
@@ -218,16 +218,16 @@ def _raise_errors(found: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]
 
 def _own_options(options: Mapping[str, str]) -> dict[str, str]:
     """The options that the user gave, without those that Spark adds to a table of its catalog."""
-    named = {name.lower(): text for name, text in options.items()}
-    if _OF_TABLES not in named:
-        return named
+    by_lower_name = {name.lower(): text for name, text in options.items()}
+    if _OF_TABLES not in by_lower_name:
+        return by_lower_name
     texts = {
         name.removeprefix("option."): text
-        for name, text in named.items()
+        for name, text in by_lower_name.items()
         if name.startswith("option.")
     }
     # Spark makes a URL of a path.
-    return texts | {"path": re.sub("^file:/+", "/", named.get("path", ""))}
+    return texts | {"path": re.sub("^file:/+", "/", by_lower_name.get("path", ""))}
 
 
 def to_texts(kwargs: Mapping[str, Any]) -> dict[str, str]:

@@ -132,11 +132,11 @@ def finish(folder: str, run: str, files: Mapping[str, int], report: Mapping[str,
             storage.remove(storage.join(folder, name))
     for name, size in files.items():
         try:
-            found = storage.identity(storage.join(folder, name))[0]
+            actual = storage.identity(storage.join(folder, name))[0]
         except OSError:
-            found = None
-        if found != size:
-            state = "is missing" if found is None else f"has {found:,} bytes, not {size:,}"
+            actual = None
+        if actual != size:
+            state = "is missing" if actual is None else f"has {actual:,} bytes, not {size:,}"
             raise OutputError(
                 f"{storage.join(folder, name)}: {state}; find out what else writes to this folder",
                 retry="",

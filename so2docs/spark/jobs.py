@@ -80,15 +80,15 @@ def catch_errors(function: Callable[[Task], Result], task: Task) -> Result | So2
 
 def batch_by_bytes(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
     """Divide items into lists of some megabytes, by the bytes of each."""
-    held, held_bytes = list[Item](), 0
+    batch, batch_bytes = list[Item](), 0
     for item in items:
-        held.append(item)
-        held_bytes += size(item)
-        if held_bytes >= _BATCH_BYTES:
-            yield held
-            held, held_bytes = [], 0
-    if held:
-        yield held
+        batch.append(item)
+        batch_bytes += size(item)
+        if batch_bytes >= _BATCH_BYTES:
+            yield batch
+            batch, batch_bytes = [], 0
+    if batch:
+        yield batch
 
 
 @contextmanager

@@ -48,9 +48,9 @@ class SparkReport:
             dump: What to call the dumps.
             output: What to call the folder.
         """
-        found = total(self.sites.values(), dump, output)
-        found.seconds = self.seconds
-        return found
+        report = total(self.sites.values(), dump, output)
+        report.seconds = self.seconds
+        return report
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
@@ -65,11 +65,15 @@ class SparkReport:
     def __str__(self) -> str:
         width = max(map(len, [*self.sites, *self.finished, *self.failures, "site"]))
         of_all = self.total()
-        counts = {name: _counts(one) for name, one in [*self.sites.items(), ("in all", of_all)]}
-        shown = [name for name in counts["in all"] if name != "filtered" or of_all.filtered]
-        lines = [f"{'site':<{width}}" + "".join(f"{name:>13}" for name in shown)]
+        counts = {
+            name: _counts(column) for name, column in [*self.sites.items(), ("in all", of_all)]
+        }
+        columns = [name for name in counts["in all"] if name != "filtered" or of_all.filtered]
+        lines = [f"{'site':<{width}}" + "".join(f"{name:>13}" for name in columns)]
         for name, of_site in counts.items():
-            lines.append(f"{name:<{width}}" + "".join(f"{of_site[one]:13,}" for one in shown))
+            lines.append(
+                f"{name:<{width}}" + "".join(f"{of_site[column]:13,}" for column in columns)
+            )
         lines += [f"{name} nested: {table}" for name, table in of_all.tables.items()]
         lines += [f"{name:<{width}}  finished before" for name in self.finished]
         lines += [f"{name:<{width}}  failed: {error}" for name, error in self.failures.items()]

@@ -32,8 +32,8 @@ def convert_site(
     Raises:
         So2docsError: As `so2docs.convert`; nothing of this attempt is left in the folder then.
     """
-    if (finished := folders.read_report(site.folder, run)) is not None:
-        return Report.from_dict(finished)  # By an earlier attempt, whose result was lost.
+    if (finished_report := folders.read_report(site.folder, run)) is not None:
+        return Report.from_dict(finished_report)  # By an earlier attempt, whose result was lost.
     end = output_suffix(keywords)
     try:
         with folders.draft(site.folder) as draft, folders.temporary_folder() as work_dir:

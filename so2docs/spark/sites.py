@@ -80,7 +80,7 @@ def patterns(source: Dumps) -> list[str]:
     several = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not several:
         raise OptionError("no dump is given; give a path or a pattern")
-    return [locate(one) for one in several]
+    return [locate(pattern) for pattern in several]
 
 
 def locate(path: str | os.PathLike[str]) -> str:
@@ -99,12 +99,12 @@ def is_several(source: Dumps) -> bool:
 
 def find_dumps(pattern: str) -> list[str]:
     """The dumps that a path or a pattern stands for."""
-    found = storage.expand_pattern(pattern)
-    if not found:
+    paths = storage.expand_pattern(pattern)
+    if not paths:
         raise DumpError(
             pattern, "matches no file", advice="quote the pattern, and check its folder"
         )
-    return found
+    return paths
 
 
 def names(dumps: Sequence[str]) -> list[str]:
@@ -115,9 +115,9 @@ def names(dumps: Sequence[str]) -> list[str]:
     """
     places = [_place(path) for path in dumps]
     for depth in range(1, max(map(len, places)) + 1):
-        found = ["/".join(place[-depth:]) for place in places]
-        if len(set(found)) == len(found):
-            return found
+        names_ = ["/".join(place[-depth:]) for place in places]
+        if len(set(names_)) == len(names_):
+            return names_
     raise OptionError(f"two dumps have the same name, such as {dumps[0]}; convert them one by one")
 
 
