@@ -203,8 +203,8 @@ class Collection(Framed, Mapping[int, "Question"]):
 
     def get(self, question_id: int, default: Any = None) -> Any:
         """The document of a question; `default` if there is none."""
-        found = self._find(operator.index(question_id))
-        return default if found is None else found[1]
+        entry = self._find(operator.index(question_id))
+        return default if entry is None else entry[1]
 
     def line(self, question_id: int) -> bytes:
         """The document of a question as it is in the file: a line of JSON, without its end.
@@ -227,7 +227,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         near = self.index.find(answer_id) or 0
         order = [*range(near, -1, -1), *range(near + 1, self.index.segments)]
         total = sum(entry.raw_size for entry in self.entries())
-        with bar("looking through answers", total, shown=progress) as shown:
+        with bar("looking through answers", total, shown=progress) as progress_bar:
             for segment in order[: self.index.segments]:
                 entry = self.index[segment]
                 lines = self._reader.read(entry)
@@ -237,7 +237,7 @@ class Collection(Framed, Mapping[int, "Question"]):
                             document = orjson.loads(line)
                             if any(a.get("Id") == answer_id for a in document.get("Answers", ())):
                                 return int(document["Id"])
-                shown.update(entry.raw_size)
+                progress_bar.update(entry.raw_size)
         return None
 
     def entries(self) -> Iterator[Entry]:
@@ -262,13 +262,13 @@ class Collection(Framed, Mapping[int, "Question"]):
         return self._reader.compression
 
     def _found(self, question_id: int) -> tuple[bytes, Question]:
-        found = self._find(operator.index(question_id))
-        if found is None:
+        entry = self._find(operator.index(question_id))
+        if entry is None:
             raise DocumentNotFoundError(
                 f"{self.path}: has no question {question_id}; if it is the id of an "
                 "answer, `question_of` says which question holds it"
             )
-        return found
+        return entry
 
     def _find(self, question_id: int) -> tuple[bytes, Question] | None:
         segment = self.index.find(question_id)
@@ -276,8 +276,8 @@ class Collection(Framed, Mapping[int, "Question"]):
             return None
         lines = self._lines(segment)
         with self._bad_lines(self.index[segment]):
-            found: Any = find_line(lines, question_id)
-            return found  # type: ignore[no-any-return]
+            entry: Any = find_line(lines, question_id)
+            return entry  # type: ignore[no-any-return]
 
     @contextmanager
     def _bad_lines(self, entry: Entry) -> Iterator[None]:

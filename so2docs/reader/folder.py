@@ -53,11 +53,11 @@ def outputs_in(folder: str) -> dict[str, list[str]]:
         if _is_output(path, name):
             by_stem.setdefault(OutputPaths(name, None).stem, []).append(path)
     sites = Counter(map(without_date, by_stem))
-    named = {
+    outputs = {
         site if sites[site := without_date(stem)] == 1 else stem: paths
         for stem, paths in by_stem.items()
     }
-    return dict(sorted(named.items()))
+    return dict(sorted(outputs.items()))
 
 
 def _is_output(path: str, name: str) -> bool:

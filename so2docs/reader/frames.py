@@ -163,7 +163,7 @@ def _answers(documents: list[Row]) -> Iterator[Row]:
 
 
 def _held(part: Part) -> Callable[[list[Row]], Iterator[Row]]:
-    inner = [one.key for one in part.parts]
+    inner = [inner_part.key for inner_part in part.parts]
 
     def rows(documents: list[Row]) -> Iterator[Row]:
         for post in _posts(documents):
@@ -246,8 +246,8 @@ class _Condition:
             return False
         if not self.tags:
             return True
-        found = self.tags.intersection(question.get("Tags") or ())
-        return len(found) == len(self.tags) if self.all_tags else bool(found)
+        matching = self.tags.intersection(question.get("Tags") or ())
+        return len(matching) == len(self.tags) if self.all_tags else bool(matching)
 
 
 class Selection(Framed):
@@ -264,8 +264,8 @@ class Selection(Framed):
     def _document_batches(self) -> Iterator[list[Row]]:
         holds = self._condition.holds
         for batch in self._source._document_batches():
-            if kept := [question for question in batch if holds(question)]:
-                yield kept
+            if questions := [question for question in batch if holds(question)]:
+                yield questions
 
 
 def select(
@@ -281,8 +281,8 @@ def select(
     Raises:
         OptionError: A date or a tag is not one.
     """
-    wanted = frozenset(read_tags("tags", tags)) if tags else frozenset[str]()
+    tag_names = frozenset(read_tags("tags", tags)) if tags else frozenset[str]()
     first, last = (point_in_time(n, v) or "" for n, v in (("since", since), ("until", until)))
     if first and last and first >= last:
         raise contradiction("since", "until")
-    return Selection(source, _Condition(first, last, wanted, all_tags))
+    return Selection(source, _Condition(first, last, tag_names, all_tags))

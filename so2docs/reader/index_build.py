@@ -109,62 +109,62 @@ def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
     file.seek(0)
     if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
         raise _foreign(name)
-    offset, searched, held = len(GZIP_HEADER), 0, bytearray()
-    left = size - len(LAST_BLOCK) - _TRAILER.size - offset
-    while len(held) <= _LARGEST_PIECE:
-        at = held.find(_MARK, searched)
+    offset, searched, buffer = len(GZIP_HEADER), 0, bytearray()
+    remaining = size - len(LAST_BLOCK) - _TRAILER.size - offset
+    while len(buffer) <= _LARGEST_PIECE:
+        at = buffer.find(_MARK, searched)
         if at < 0:
-            searched = max(0, len(held) - len(_MARK) + 1)
-            more = file.read(min(_READ_BYTES, max(0, left)))
+            searched = max(0, len(buffer) - len(_MARK) + 1)
+            more = file.read(min(_READ_BYTES, max(0, remaining)))
             if not more:
                 break
-            held += more
-            left -= len(more)
+            buffer += more
+            remaining -= len(more)
             continue
         end = at + len(_MARK)
-        raw = _inflate(name, bytes(held[:end]))
+        raw = _inflate(name, bytes(buffer[:end]))
         if raw is None:
             searched = at + 1
             continue
         yield Cut(offset, offset + end, raw)
         offset += end
         searched = 0
-        del held[:end]
-    if len(held) > _LARGEST_PIECE and offset == len(GZIP_HEADER):
+        del buffer[:end]
+    if len(buffer) > _LARGEST_PIECE and offset == len(GZIP_HEADER):
         raise _foreign(name)
-    if held or left:
+    if buffer or remaining:
         raise _damage_error(name, f"after byte {offset:,}")
 
 
 def _zstd_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
     """The frames of a zstd output, up to the table of them."""
-    offset, frames, held = 0, 0, b""
+    offset, frames, buffer = 0, 0, b""
     file.seek(0)
     while True:
-        held += file.read(_READ_BYTES) if len(held) < len(ZSTD_MAGIC) else b""
-        if seekable.is_table(held):
+        buffer += file.read(_READ_BYTES) if len(buffer) < len(ZSTD_MAGIC) else b""
+        if seekable.is_table(buffer):
             break
         try:
-            raw, rest = _frame(name, file, held)
+            raw, rest = _frame(name, file, buffer)
         except Exception as error:
             if not is_damage(error):
                 raise
             raise _damage_error(name, f"after byte {offset:,}") from None
         end = file.tell() - len(rest)
         yield Cut(offset, end, raw)
-        offset, frames, held = end, frames + 1, rest
+        offset, frames, buffer = end, frames + 1, rest
     if size != offset + seekable.table_bytes(frames):
         raise _damage_error(name, f"after byte {offset:,}")
 
 
-def _frame(name: str, file: BinaryIO, held: bytes) -> tuple[bytes, bytes]:
+def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
     """What the next frame holds, and the bytes after it that were read."""
-    held += file.read(_READ_BYTES) if len(held) < _HEADER_BYTES else b""
+    buffer += file.read(_READ_BYTES) if len(buffer) < _HEADER_BYTES else b""
     # Frames of so2docs say how much is in them.
-    if not 0 <= zstandard.frame_content_size(held) <= MOST_LINE_BYTES:
+    if not 0 <= zstandard.frame_content_size(buffer) <= MOST_LINE_BYTES:
         raise _foreign(name)
     frame = zstandard.ZstdDecompressor().decompressobj()
-    raw = frame.decompress(held)
+    raw = frame.decompress(buffer)
     while not frame.eof:
         if len(raw) > _LARGEST_PIECE:
             raise _foreign(name)
@@ -229,9 +229,9 @@ def build(name: str, file: BinaryIO, reason: str, *, progress: bool = False) -> 
     builder = Builder()
     last_id: int | None = None
     end = start_of_segments(file)
-    with bar("indexing", size, shown=progress) as shown:
+    with bar("indexing", size, shown=progress) as progress_bar:
         for cut in cuts(name, file, size):
-            shown.update(cut.end - cut.offset)
+            progress_bar.update(cut.end - cut.offset)
             first_id = _id(name, cut.raw, 0, cut.offset)
             if last_id is None:
                 log.warning("%s: %s; building an index in one pass over the file", name, reason)
@@ -261,8 +261,8 @@ def _id(name: str, raw: bytes, start: int, offset: int) -> int:
 
 def _problem(raw: bytes, offset: int) -> str:
     """Why documents cannot be looked up in a file that starts with such bytes."""
-    if (not offset or offset == len(GZIP_HEADER)) and (found := not_read_back(raw)):
-        what, reader = found
+    if (not offset or offset == len(GZIP_HEADER)) and (reading := not_read_back(raw)):
+        what, reader = reading
         return f"is {what}, and only JSON lines can be looked up; read it with {reader}"
     kind = None if offset else detect_kind(raw)
     if kind is not None or raw.lstrip(BLANK).startswith(b"<"):

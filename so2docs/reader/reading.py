@@ -66,8 +66,8 @@ def _documents(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, An
         try:
             document = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            if number == 1 and (found := not_read_back(line)):
-                what, reader = found
+            if number == 1 and (reading := not_read_back(line)):
+                what, reader = reading
                 raise OutputError(
                     f"{name}: is {what}, and only JSON lines are read; read it with {reader}"
                 ) from None
@@ -98,8 +98,8 @@ def _lines(file: BinaryIO, name: str) -> Iterator[bytes]:
         start = file.read(_START_BYTES)
         file.seek(-len(start), os.SEEK_CUR)
     compression = detect_compression(start)
-    opened: Any = igzip
-    source: Any = opened.open(file) if compression == "gzip" else file
+    decoder: Any = igzip
+    source: Any = decoder.open(file) if compression == "gzip" else file
     blocks = _zstd_blocks(file) if compression == "zstd" else _blocks(source)
     number = 1
     try:
@@ -123,19 +123,19 @@ def _blocks(file: Any) -> Iterator[bytes]:
 
 def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """Lines with their ends; `EOFError` where one is longer than any document."""
-    held = bytearray()
+    buffer = bytearray()
     for block in blocks:
         end = block.find(b"\n") + 1
-        held += block[:end] if end else block
-        if len(held) > MOST_LINE_BYTES:
+        buffer += block[:end] if end else block
+        if len(buffer) > MOST_LINE_BYTES:
             raise EOFError(f"it is longer than {MOST_LINE_BYTES >> 20} MiB")
         if end:
-            yield bytes(held)
+            yield bytes(buffer)
             last = block.rfind(b"\n") + 1
             yield from BytesIO(block[end:last])
-            held = bytearray(block[last:])
-    if held:
-        yield bytes(held)
+            buffer = bytearray(block[last:])
+    if buffer:
+        yield bytes(buffer)
 
 
 class _Ended:
@@ -154,13 +154,13 @@ class _Ended:
 
 def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
     """What any number of zstd frames hold; `EOFError` if the last is cut off."""
-    ended: Any = _Ended(file)
-    held = b""
+    reader: Any = _Ended(file)
+    tail = b""
     for block in _blocks(
-        zstandard.ZstdDecompressor().stream_reader(ended, read_across_frames=True)
+        zstandard.ZstdDecompressor().stream_reader(reader, read_across_frames=True)
     ):
-        held += block
-        yield held[: -len(_END)]
-        held = held[-len(_END) :]
-    if held != _END:
+        tail += block
+        yield tail[: -len(_END)]
+        tail = tail[-len(_END) :]
+    if tail != _END:
         raise EOFError("a frame is not complete")
