@@ -15,19 +15,18 @@
 
    No name occurs twice in a row, starts with "xml" (in any case) or is reserved; the values of
    `posts.NUMBERS` are numbers; every row has `Id` and `PostTypeId`, and an answer `ParentId`. A row
-   has at most MOST_ATTRIBUTES, and a slice at most MOST_OTHER_TYPES. Rows of the other tables are the
-   same with the numbers and reserved names of their own: every one has an `Id`, and all but users a
-   `PostId`; votes have a `VoteTypeId` of 32 bits.
+   has at most MOST_ATTRIBUTES, and a slice at most MOST_OTHER_TYPES. The other tables have their own
+   numbers and reserved names: every row has an `Id`, every row but users a `PostId`, and votes have a
+   `VoteTypeId` of 32 bits.
 
-   Everything else is FALLBACK, well-formed or not: the caller then takes the lxml way for the
-   whole slice, so that only what is proven to come out the same is done here. The tests compare
-   both on the same bytes. */
+   The result for any other slice is FALLBACK, well-formed or not: the caller then parses the whole
+   slice with lxml. The tests compare both cores on the same bytes. */
 
 #include "core.h"
 
 #include <stdio.h>
 
-/* What an attribute is, by its name. Those before OTHER_NUMBER are kept. */
+/* The meaning of an attribute, by its name. The row keeps the values of those before OTHER_NUMBER. */
 typedef enum {
     ID,
     POST_TYPE_ID,
@@ -45,20 +44,20 @@ typedef enum {
     TEXT
 } Meaning;
 
-/* The row that is being read. */
+/* The current row. */
 typedef struct {
     Name names[MOST_ATTRIBUTES];
-    size_t count, kept; /* Of the names, and of those in the JSON. */
-    uint64_t hashes; /* A bit for each name: most rows need no further look for repeated ones. */
+    size_t count, kept; /* Number of names, and of those in the JSON. */
+    uint64_t hashes; /* A bit for each name: for most rows enough to exclude repeated names. */
     int64_t numbers[OTHER_NUMBER + 1];
-    unsigned has; /* A bit for each Meaning that was found. */
+    unsigned has; /* A bit for each Meaning that the row has. */
 } Row;
 
 /* ---- Attributes ---- */
 
 #define IS(name, literal) (memcmp((name).at, literal, sizeof(literal) - 1) == 0)
 
-/* `schema.NUMBERS` and `Tags`; by size, so that one or two comparisons do. */
+/* `schema.NUMBERS` and `Tags`; grouped by size, so that one or two comparisons suffice. */
 static inline Meaning meaning_in_posts(Name name)
 {
     switch (name.size) {
@@ -92,7 +91,7 @@ static inline Meaning meaning_in_posts(Name name)
 
 #define IS_ALL(name, literal) ((name).size == sizeof(literal) - 1 && IS(name, literal))
 
-/* `numbers` and `reserved` of the other tables in `schema.TABLES`; what is kept of users. */
+/* `numbers` and `reserved` of the other tables in `schema.TABLES`, and the attributes of users. */
 static inline Meaning meaning_in_table(Name name, Kind table)
 {
     if (IS_ALL(name, "Id")) {
@@ -127,19 +126,19 @@ static inline Meaning meaning_in_table(Name name, Kind table)
     return IS_ALL(name, "User") ? RESERVED : TEXT;
 }
 
-/* `schema.CONTENT`: types of events with a text of the post. */
+/* `schema.CONTENT`: event types whose text is a text of the post. */
 static inline int is_content(int64_t type)
 {
     return type >= 1 && type <= 9;
 }
 
-/* `schema.STATES`: types of events after which a post is in another state. */
+/* `schema.STATES`: event types that change the state of a post. */
 static inline int is_of_state(int64_t type)
 {
     return (type >= 10 && type <= 22) || (type >= 33 && type <= 38);
 }
 
-/* What the text of an event is, where texts of posts were not asked for. The type comes first. */
+/* The meaning of the text of an event if texts of posts are not nested. The type precedes it. */
 static inline Meaning meaning_of_text(const Row *row)
 {
     if (!(row->has & 1u << EVENT_TYPE_ID)) {
@@ -148,7 +147,7 @@ static inline Meaning meaning_of_text(const Row *row)
     return is_content(row->numbers[EVENT_TYPE_ID]) ? LEFT_OUT : TEXT;
 }
 
-/* A bit of 64, by the first and last byte and the size. */
+/* Hash a name to one of 64 bits, by its first and last byte and its size. */
 static inline uint64_t hash_of(Name name)
 {
     Byte first = name.at[0], last = name.at[name.size - 1];
@@ -166,7 +165,7 @@ int reserve_name(Posts *posts, const char *bytes, size_t size)
     return 1;
 }
 
-/* Whether no attribute may have this name; of most, the hash tells that one may. */
+/* Whether a name is reserved; the hash answers for most names. */
 static inline int is_reserved(Name name, const Posts *posts)
 {
     uint64_t hash = hash_of(name);
@@ -179,7 +178,7 @@ static inline int is_reserved(Name name, const Posts *posts)
     return 0;
 }
 
-/* Keep a name, unless the row has it already. */
+/* Add a name to the row, unless the row already has it. */
 static inline Status add_name(Row *row, Name name)
 {
     uint64_t hash = hash_of(name);
@@ -255,7 +254,7 @@ static Status put_integer(Buffer *out, int64_t number)
     return put(out, bytes, sizeof bytes);
 }
 
-/* Give the JSON object that starts at `start` its key; drop it if its type is another. */
+/* Write the key of the post whose JSON starts at `start`; drop a post of another type. */
 static Status add_post(const Row *row, size_t start, Posts *posts)
 {
     const unsigned required = 1u << ID | 1u << POST_TYPE_ID;
@@ -280,7 +279,7 @@ static Status add_post(const Row *row, size_t start, Posts *posts)
     return put_integer(&posts->keys, (int64_t)(posts->json.size - start) << 4 | kind);
 }
 
-/* The names of links' types: `schema.LINK_TYPES`. */
+/* Names of link types: `schema.LINK_TYPES`. */
 static Status put_link_type(Buffer *json, int64_t type)
 {
     if (type == 1) {
@@ -294,7 +293,7 @@ static Status put_link_type(Buffer *json, int64_t type)
     return put(json, text, (size_t)size);
 }
 
-/* Give a row of another table its key. */
+/* Write the key of a row of another table. */
 static Status add_record(const Row *row, size_t start, Posts *posts)
 {
     unsigned required = 1u << ID;
@@ -317,7 +316,7 @@ static Status add_record(const Row *row, size_t start, Posts *posts)
         if (type < INT32_MIN || type > INT32_MAX) {
             return FALLBACK;
         }
-        rank = type * ((int64_t)1 << 32) + 1; /* One vote: `table_rows.votes_of`. */
+        rank = type * ((int64_t)1 << 32) + 1; /* One vote, as `table_rows.unpack_votes` reads it. */
     } else if (posts->table == LINK && row->has & 1u << LINK_TYPE_ID) {
         posts->json.size--; /* The closing brace. */
         TRY(put_link_type(&posts->json, row->numbers[LINK_TYPE_ID]));
@@ -329,7 +328,7 @@ static Status add_record(const Row *row, size_t start, Posts *posts)
     return put_integer(&posts->keys, (int64_t)(posts->json.size - start) << 4 | posts->table);
 }
 
-/* By post, then by type and number of votes. */
+/* Order by post, then by type and number of votes. */
 static int compare_votes(const void *left, const void *right)
 {
     for (int at = 8; at <= 16; at += 8) {

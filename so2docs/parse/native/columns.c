@@ -1,18 +1,18 @@
 /* Canonical rows of any table -> columns in the layout of Arrow, in plain C.
 
-   What is canonical is in `canonical.c`; here each value has the form of its column, too:
+   `canonical.c` defines canonical rows; here, each value must also have the form of its column:
 
      date    = YYYY-MM-DDThh:mm:ss ("." [0-9]{1,3})?    a date that exists
      boolean = "True" | "False"
 
-   No name is reserved and none is required but `Id`, where it is a column. The twin of `flat.rows`,
-   which takes what is FALLBACK here. */
+   No name is reserved, and only `Id` is required, if it is a column. The twin of `flat.rows`, which
+   reads slices that are FALLBACK here. */
 
 #include "core.h"
 
 /* ---- Bits and integers ---- */
 
-/* Append a bit as the one after `count` others. */
+/* Append a bit to `count` others. */
 static Status put_bit(Buffer *out, size_t count, int bit)
 {
     if (count % 8 == 0) {
@@ -35,7 +35,7 @@ static inline int has_text(const Column *column)
     return column->kind == TEXT_COLUMN || column->kind == OTHER_COLUMN;
 }
 
-/* End the value of a row, or leave it without one. */
+/* End the value of a row, or make it null. */
 static Status end_value(Column *column, int is_valid)
 {
     TRY(put_bit(&column->valid, column->rows, is_valid));
@@ -47,7 +47,7 @@ static Status end_value(Column *column, int is_valid)
     return column->kind == TAGS_COLUMN ? put_offset(&column->lists, column->tags) : OK;
 }
 
-/* Leave rows without a value, up to a row. */
+/* Fill a column with nulls up to a row. */
 static Status pad(Column *column, size_t rows)
 {
     while (column->rows < rows) {
@@ -63,7 +63,7 @@ static Status pad(Column *column, size_t rows)
 
 /* ---- Values ---- */
 
-/* Read so many digits. */
+/* Read n digits. */
 static int read_digits(Reader *in, int count, int *number)
 {
     *number = 0;
@@ -83,8 +83,8 @@ static int days_in(int year, int month)
     return days[month - 1] + (month == 2 && is_leap);
 }
 
-/* Days since 1970-01-01 of a date of the Gregorian calendar, from the year 1 on: the days of years
-   that start in March, of which each fourth is longer at its end. */
+/* Days since 1970-01-01 of a Gregorian date, from the year 1 on. Years are counted from March, so that
+   the leap day is the last day of a year. */
 static int64_t days_since_1970(int year, int month, int day)
 {
     int64_t years = month > 2 ? year : year - 1;
@@ -134,7 +134,7 @@ static Status put_boolean(Reader *in, Column *column)
 
 static Status put_tag(Column *column, const char *text, size_t size)
 {
-    if (size > 0) { /* The first one of all would be copied to no memory. */
+    if (size > 0) { /* The buffer is NULL before its first byte. */
         TRY(put(&column->values, text, size));
     }
     column->tags++;
@@ -173,7 +173,7 @@ static Status put_tag_list(Reader *in, Column *column, Buffer *buffer)
     return put_tag(column, start, (size_t)(end - start));
 }
 
-/* The column of a name: most often the one after the last. */
+/* Find the column of a name: usually the one after the last. */
 static inline Column *find_column(const Columns *columns, Name name, size_t next)
 {
     size_t known = columns->count - 1;
@@ -187,7 +187,7 @@ static inline Column *find_column(const Columns *columns, Name name, size_t next
     return NULL;
 }
 
-/* The names of a row that are in no column. */
+/* Names in a row that have no column. */
 typedef struct {
     Name names[MOST_ATTRIBUTES];
     size_t count;
@@ -214,7 +214,7 @@ static Status put_unknown(Reader *in, Name name, Unknown *unknown, Buffer *json)
 static Status put_in_column(Reader *in, Column *column, Columns *columns)
 {
     int64_t number;
-    if (column->rows > columns->rows) { /* Twice in a row. */
+    if (column->rows > columns->rows) { /* Repeated in this row. */
         return FALLBACK;
     }
     TRY(pad(column, columns->rows));

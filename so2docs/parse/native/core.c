@@ -1,17 +1,17 @@
-/* The compiled core as Python sees it: `add_rows`, the twin of `rows.parse` and `posts.add`.
+/* The Python module of the compiled core: `add_rows`, the twin of `rows.parse` and `posts.add`.
 
-   What is canonical, and how it becomes JSON, is in `canonical.c`. Here are only Python's
-   objects. Nothing of theirs is changed before all rows of the slice have been converted.
-   Written for the stable ABI, which `setup.py` asks for where there is one: then one build serves
-   every Python from 3.11 on. Nothing is kept between calls, and a call changes nothing but the
-   objects that it is given, which belong to one thread: free-threaded Python needs no lock here. */
+   `canonical.c` converts rows to JSON; this file handles Python objects only, and changes them after
+   all rows of the slice have been converted. It is written for the stable ABI, which `setup.py`
+   requests where it exists: one build then serves every Python from 3.11 on. The module has no state,
+   and a call changes only its arguments, which belong to one thread: free-threaded Python needs no
+   lock. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "core.h"
 
-/* Make a bytearray longer, once; where the new bytes start, to be filled before Python code runs. */
+/* Extend a bytearray once. Returns the new bytes, which must be filled before Python code runs. */
 static char *extend(PyObject *array, size_t more)
 {
     Py_ssize_t before = PyByteArray_Size(array);
@@ -47,7 +47,7 @@ static int append_pairs(PyObject *pairs, const Buffer *keys)
     return 0;
 }
 
-/* The bucket of a number, a new one if there is none; a new reference. */
+/* Get or create the bucket of a number. Returns a new reference. */
 static PyObject *find_bucket(PyObject *buckets, int64_t number, PyObject *new_bucket)
 {
     PyObject *key = PyLong_FromLongLong(number);
@@ -82,14 +82,14 @@ static int append_to_bucket(PyObject *bucket, const char *keys, size_t keys_size
     return append(PyTuple_GetItem(bucket, 1), json, json_size);
 }
 
-/* A shift that rounds down for negative ids too, as Python's does. */
+/* Shift an id right, rounding down for negative ids too, as Python does. */
 static int64_t bucket_number(const char *key, int bucket_bits)
 {
     int64_t question_id = key_integer(key);
     return question_id >= 0 ? question_id >> bucket_bits : ~(~question_id >> bucket_bits);
 }
 
-/* Append the posts to their buckets, those in a row that share one at a time. */
+/* Append posts to their buckets; consecutive posts of one bucket are copied at once. */
 static int append_posts(const Posts *posts, PyObject *buckets, PyObject *new_bucket, int bucket_bits)
 {
     const Buffer *keys = &posts->keys;
@@ -131,7 +131,7 @@ static PyObject *other_types(const Posts *posts)
     return counts;
 }
 
-/* `(rows, last_id, other_types)` of posts that were appended. */
+/* Make the tuple `(rows, last_id, other_types)`. */
 static PyObject *summary(const Posts *posts)
 {
     PyObject *counts = other_types(posts);
@@ -144,7 +144,7 @@ static PyObject *summary(const Posts *posts)
     return Py_BuildValue("(nLN)", (Py_ssize_t)posts->rows, (long long)posts->last_id, counts);
 }
 
-/* Take the names that no attribute may have from a tuple of bytes. */
+/* Read the reserved names from a tuple of bytes. */
 static int reserve_names(Posts *posts, PyObject *names)
 {
     for (Py_ssize_t i = 0; i < PyTuple_Size(names); i++) {
@@ -251,7 +251,7 @@ static PyObject *bytes_of(const Buffer *buffer)
     return PyBytes_FromStringAndSize(buffer->size ? buffer->bytes : "", (Py_ssize_t)buffer->size);
 }
 
-/* `(nulls, valid, values, offsets, lists)` of each column. */
+/* Make the tuple `(nulls, valid, values, offsets, lists)` of each column. */
 static PyObject *list_columns(const Columns *columns)
 {
     PyObject *result = PyList_New((Py_ssize_t)columns->count);
@@ -322,7 +322,7 @@ static PyObject *read_columns(PyObject *module, PyObject *args)
     return result;
 }
 
-/* Whether keys belong to that much JSON, and have a question id each. */
+/* Whether the sizes in the keys add up to the JSON, and there is a question id for each key. */
 static int are_whole(const Posts *posts, Py_ssize_t questions_size)
 {
     size_t json_size = 0;

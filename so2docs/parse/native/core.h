@@ -1,4 +1,4 @@
-/* What the parts of the compiled core have in common, and what each offers to the others.
+/* Declarations that the files of the compiled core share.
 
    `canonical.c` and `values.c` are plain C, which is fuzzed without Python. The other parts include
    Python.h before this. */
@@ -26,8 +26,8 @@ typedef enum { OK, FALLBACK, NO_MEMORY } Status;
 #define KEY_BYTES 32  /* keys.KEY: question id, post id, rank, size of the JSON << 4 | kind */
 #define PAIR_BYTES 16 /* A key starts with question id and post id. */
 
-/* What a record is: `keys.QUESTION`, `schema.COMMENT` and so on. Rows of tables come after posts.
-   As the kind of a whole table, POSTS and USERS, whose rows have no kind in a key. */
+/* The kind of a record: `keys.QUESTION`, `schema.COMMENT` and so on. Rows of tables come after posts.
+   POSTS and USERS are kinds of whole tables, and never in a key. */
 typedef enum {
     POSTS = 0,
     QUESTION = 1,
@@ -36,7 +36,7 @@ typedef enum {
     COMMENT = 5,
     LINK = 6,
     VOTE = 7,
-    CLOSINGS = 9, /* The history of posts, as much of it as was asked for. */
+    CLOSINGS = 9, /* The history of posts, by how much of it is nested. */
     HISTORY = 10,
     HISTORY_TEXT = 11
 } Kind;
@@ -76,7 +76,7 @@ typedef struct {
     size_t size, capacity;
 } Buffer;
 
-/* Make room for `more` bytes. */
+/* Reserve memory for `more` bytes. */
 static inline Status reserve(Buffer *buffer, size_t more)
 {
     if (buffer->capacity - buffer->size >= more) {
@@ -108,7 +108,7 @@ static inline Status put(Buffer *out, const void *bytes, size_t size)
 
 #define PUT_LITERAL(out, literal) put(out, literal, sizeof(literal) - 1)
 
-/* The bytes of the slice that are still to be read. */
+/* The rest of the slice. */
 typedef struct {
     const Byte *at, *end;
 } Reader;
@@ -148,7 +148,7 @@ static inline int is_digit(Byte byte)
 
 /* ---- Names of attributes ---- */
 
-#define MOST_ATTRIBUTES 64  /* Of a row: 22 are known. */
+#define MOST_ATTRIBUTES 64  /* In a row: 22 are known. */
 #define MOST_NAME_BYTES 256 /* libxml2 has limits too, of 50,000 and more. */
 
 typedef struct {
@@ -190,18 +190,18 @@ Status read_number(Reader *in, int64_t *number);
 /* Write a canonical number. */
 Status put_number(Reader *in, Buffer *out, int64_t *number);
 
-/* Write the text of `Tags` as a JSON array; `tags` is for the text before it is split. */
+/* Write the text of `Tags` as a JSON array; `tags` is a buffer for the unsplit text. */
 Status put_tags(Reader *in, Buffer *out, Buffer *tags);
 
 /* ---- canonical.c: rows to keys and JSON objects ---- */
 
-/* libxml2 refuses values of a gigabyte. A longer slice than this is left to it. */
+/* libxml2 rejects values of a gigabyte: it reads all longer slices. */
 #define MOST_SLICE_BYTES ((size_t)1 << 28)
 
-/* Post types that are neither questions nor answers, in one slice. Fifteen are known. */
+/* Types of posts that are neither questions nor answers, in one slice. Fifteen are known. */
 #define MOST_OTHER_TYPES 32
 
-/* Names that no attribute of a post may have. A dozen are known. */
+/* Reserved names of attributes. A dozen are known. */
 #define MOST_RESERVED 64
 
 typedef struct {
@@ -209,29 +209,29 @@ typedef struct {
     size_t rows;
 } OtherType;
 
-/* What the rows of a slice became, in their order. All but the first three zero at the start. */
+/* The result for the rows of a slice, in order. All members but the first three are zero at first. */
 typedef struct {
     Kind table;
     struct {
         const char *bytes;
         size_t size;
-    } reserved[MOST_RESERVED]; /* Names that no attribute may have, */
+    } reserved[MOST_RESERVED]; /* Names that no attribute may have. */
     size_t reserved_count;
-    uint64_t reserved_hashes; /* and the hashes of all. */
+    uint64_t reserved_hashes; /* Their hashes. */
     Buffer keys, json;
-    Buffer tags; /* The text of one `Tags`, before it is split. */
+    Buffer tags; /* The unsplit text of one `Tags`. */
     size_t rows;
-    int64_t last_id; /* `Id` of the last row; of no meaning without rows. */
+    int64_t last_id; /* `Id` of the last row; undefined without rows. */
     OtherType other_types[MOST_OTHER_TYPES];
     size_t other_types_count;
 } Posts;
 
-/* Convert a slice of whole rows. In the keys of a table's rows, the question id is the post id until
-   somebody knows better; of votes there is one key for each post and type, in ascending order; users
-   have their `Id` and the size of their JSON. Unless it is OK, `posts` can only be freed. */
+/* Convert a slice of whole rows. Keys of rows of other tables have the post id in place of the question
+   id; votes have one key for each post and type, in ascending order; users have their `Id` and the
+   size of their JSON. Unless the result is OK, `posts` can only be freed. */
 Status convert_rows(const char *slice, size_t size, Posts *posts);
 
-/* Reserve a name, which must last as long as `posts`; 0 if there is no room for it. */
+/* Add a reserved name, which must live as long as `posts`. Returns 0 if there are too many. */
 int reserve_name(Posts *posts, const char *bytes, size_t size);
 
 /* Sort records that count votes, and add up those of one post and type. */
@@ -241,30 +241,29 @@ void free_posts(Posts *posts);
 
 /* ---- columns.c: rows to columns ---- */
 
-/* What a column holds; the caller's numbers. */
+/* Type of a column, as numbered by the caller. */
 typedef enum { TEXT_COLUMN, INTEGER_COLUMN, DATE_COLUMN, BOOLEAN_COLUMN, TAGS_COLUMN, OTHER_COLUMN } ColumnKind;
 
-/* A column in the layout of Arrow: bits of the rows that have a value, and by kind 64-bit integers,
-   milliseconds since 1970, bits, or 32-bit offsets and bytes. Tags are lists: `lists` has the offsets
-   into `offsets`. */
+/* A column in the layout of Arrow: a validity bitmap, and by type 64-bit integers, milliseconds since
+   1970, bits, or 32-bit offsets and bytes. Tags are lists: `lists` has the offsets into `offsets`. */
 typedef struct {
     const char *name;
     size_t name_size;
     ColumnKind kind;
-    size_t rows, nulls, tags; /* So far. */
+    size_t rows, nulls, tags; /* Counts so far. */
     Buffer valid, values, offsets, lists;
 } Column;
 
-/* What the rows of a slice became; all but the columns' names and kinds zero at the start. The last
-   column is the one for other attributes. */
+/* The result for the rows of a slice; all members but the names and types of the columns are zero at
+   first. The last column is for other attributes. */
 typedef struct {
     Column *columns;
     size_t count, rows;
     int64_t last_id;
-    Buffer text; /* Of one `Tags`, before it is split. */
+    Buffer text; /* The unsplit text of one `Tags`. */
 } Columns;
 
-/* Turn a slice of whole rows into columns. Unless it is OK, `columns` can only be freed. */
+/* Convert a slice of whole rows. Unless the result is OK, `columns` can only be freed. */
 Status fill_columns(const char *slice, size_t size, Columns *columns);
 
 void free_columns(Columns *columns);
@@ -273,10 +272,10 @@ void free_columns(Columns *columns);
 
 /* ---- records.c: the records of a bucket, sorted ---- */
 
-enum { EMPTY = 2 }; /* Bytes of an object without members. */
+enum { EMPTY = 2 }; /* Size of an object without members. */
 
-/* A record: its key, where its JSON is, the number of the block << 40 | offset, and how many are
-   before it in the dump. */
+/* A record: its key, the position of its JSON (number of the block << 40 | offset), and its position
+   in the dump. */
 typedef struct {
     int64_t question_id, post_id, rank, size_and_kind, place, order;
 } Record;
@@ -296,7 +295,7 @@ static inline int compare(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* The JSON of all blocks, held while it is read. */
+/* Buffers with the JSON of all blocks. */
 typedef struct {
     Py_buffer *json;
     Py_ssize_t count;
@@ -305,7 +304,7 @@ typedef struct {
 int hold(Blocks *held, PyObject *blocks);
 void release(Blocks *held);
 
-/* Where the JSON of a record is; NULL, with an error set, if the blocks are not those that were
+/* Find the JSON of a record. Returns NULL, with an error set, if the blocks are not those that were
    sorted. */
 const char *json_of(const Blocks *held, const Record *record);
 
@@ -313,30 +312,30 @@ const char *json_of(const Blocks *held, const Record *record);
 
 enum { KINDS = 16 }; /* A kind has four bits. */
 
-#define MOST_VOTE_TYPES 64 /* Posts with others are left to the reference; 38 are known. */
+#define MOST_VOTE_TYPES 64 /* The reference joins posts with others; 38 are known. */
 
-/* What is nested in posts. The sets have a bit for each kind. */
+/* The rows to nest in posts. Sets of kinds have a bit for each kind. */
 typedef struct {
-    int tables; /* Those that were asked for, */
-    int naming; /* those whose rows name a user by `UserId`, */
-    int made;   /* and those whose rows only the reference turns into members. */
+    int tables; /* Kinds that are nested. */
+    int naming; /* Kinds whose rows name a user by `UserId`. */
+    int made;   /* Kinds whose members only the reference can make. */
     struct {
-        char *bytes; /* `"Comments":`; of a kind that is made, the members where there are no rows. */
+        char *bytes; /* `"Comments":`; for a kind in `made`, the members of a post without rows. */
         Py_ssize_t size;
     } members[KINDS];
     Py_buffer user_ids; /* 64-bit integers in ascending order. */
-    PyObject *users; /* A list with the JSON of each of those, or None. */
+    PyObject *users; /* A list with the JSON of each user, or None. */
     struct {
         char *bytes; /* `"UpMod":` */
         Py_ssize_t size;
     } votes[MOST_VOTE_TYPES];
 } Nest;
 
-/* The place of an id among some in ascending order; -1 if it is not there. */
+/* Binary search: the position of an id in an ascending array; -1 if it is missing. */
 Py_ssize_t place_of(const Py_buffer *ids, int64_t id);
 
-/* Write a post with what belongs to it: `count` records that follow it, sorted. Counts rows and
-   votes by kind. FALLBACK if only the reference knows what to write. All are in `held`. */
+/* Write a post with its rows, the `count` sorted records that follow it, and count rows and votes by
+   kind. FALLBACK if the reference has to write it. The JSON of all is in `held`. */
 Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
                  Buffer *out, int64_t *counts);
 

@@ -1,6 +1,6 @@
-/* Values of many ids in a map on disk: `find_values`, the twin of `IdMap.find`.
+/* Look many ids up in a map on disk: `find_values`, the twin of `IdMap.find`.
 
-   The ids are looked up in ascending order, so that each block of the map is asked for once. */
+   Ids are looked up in ascending order, so that each block of the map is read once. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -20,7 +20,7 @@ static int by_key(const void *a, const void *b)
     return (one->key > other->key) - (one->key < other->key);
 }
 
-/* How many of some ids in ascending order, from `low` on, are at most `key`. */
+/* Binary search from `low` on: the number of ids up to `key`, in an ascending array. */
 static Py_ssize_t rank_of(const int64_t *ids, Py_ssize_t low, Py_ssize_t high, int64_t key)
 {
     while (low < high) {
@@ -34,7 +34,7 @@ static Py_ssize_t rank_of(const int64_t *ids, Py_ssize_t low, Py_ssize_t high, i
     return low;
 }
 
-/* Look up those ids that belong to one block, whose number is `block`. */
+/* Look up the ids that are in one block, whose number is `block`. */
 static int find_in_block(PyObject *get_block, Py_ssize_t block, const Wanted *wanted,
                          const Wanted *end, int64_t *values)
 {
@@ -61,7 +61,7 @@ static int find_in_block(PyObject *get_block, Py_ssize_t block, const Wanted *wa
     return 0;
 }
 
-/* Look all up, sorted. */
+/* Look up all ids, in ascending order. */
 static int find_all(const Py_buffer *firsts, const Wanted *wanted, const Wanted *end,
                     PyObject *get_block, int64_t *values)
 {
@@ -73,7 +73,7 @@ static int find_all(const Py_buffer *firsts, const Wanted *wanted, const Wanted 
         while (next < end && (block == blocks || next->key < first[block])) {
             next++;
         }
-        /* Nothing is before the first block. */
+        /* Smaller than the first id in the map. */
         if (block > 0 && find_in_block(get_block, block - 1, wanted, next, values) < 0) {
             return -1;
         }

@@ -1,32 +1,33 @@
-/* Records of a bucket to documents: `join_records` joins what `merge.Nesting` joins without a question
-   asked: one question, answers of different ids, and rows of tables of these posts. Groups of any
-   other kind are only named, for the reference. */
+/* Join the records of a bucket to documents: `join_records`, the fast path of `merge.DocumentBuilder`.
+
+   It joins a question, answers with different ids, and rows of tables that belong to these posts. Any
+   other group is returned without a document, for the reference to join. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "core.h"
 
-/* A post, and how many rows of tables that belong to it follow it. */
+/* A post, and the number of rows of tables that follow it and belong to it. */
 typedef struct {
     const Record *record;
     Py_ssize_t rows;
 } Post;
 
-/* How documents are joined. */
+/* The form of documents. */
 typedef struct {
     const char *opening; /* Bytes between the fields of a question and its answers. */
     Py_ssize_t opening_size;
-    const char *closing; /* Bytes after each document of a run; none if each is returned by itself. */
+    const char *closing; /* Bytes after each document of a run; empty without runs. */
     Py_ssize_t closing_size;
     int with_answers, by_votes;
     Py_buffer repeated; /* Ids of posts under several questions, in ascending order. */
     Nest nest;
 } Form;
 
-/* What was joined: one document or a run of them, or none of records that are for the reference. */
+/* The result for a group: a document, a run of documents, or none if the reference has to join. */
 typedef struct {
-    int64_t question_id; /* Of the first one. */
+    int64_t question_id; /* Of the first document. */
     Py_ssize_t records, documents, posts, size;
     int64_t counts[KINDS]; /* Rows and votes, by kind. */
 } Joined;
@@ -45,15 +46,15 @@ static void move_to_front(Post *posts, Py_ssize_t count)
     posts[0] = first;
 }
 
-/* Whether a row is one that is nested in the last post before it. */
+/* Whether a row is nested in the last post before it. */
 static int is_nested(const Record *row, const Post *post, const Nest *nest)
 {
     return post->record != NULL && row->post_id == post->record->post_id
         && (nest->tables >> kind_of(row) & 1) && (kind_of(row) == VOTE || size_of(row) >= EMPTY);
 }
 
-/* Find the posts of a group, the question and its answers by id; their number, or 0 if anything
-   else is there. */
+/* Find the posts of a group: the question, then its answers by id. Returns their number; 0 if the
+   group has any other record. */
 static Py_ssize_t find_posts(const Record *group, Py_ssize_t count, const Form *form, Post *posts)
 {
     Py_ssize_t question = -1, found = 0;
@@ -83,7 +84,7 @@ static Py_ssize_t find_posts(const Record *group, Py_ssize_t count, const Form *
     return found;
 }
 
-/* Put answers in the order of their votes, the accepted one first. */
+/* Sort answers by votes, the accepted one first. */
 static void order_by_votes(Post *posts, Py_ssize_t count)
 {
     qsort(posts + 1, (size_t)count - 1, sizeof(Post), by_votes);
@@ -102,7 +103,7 @@ static Status put_document(const Post *posts, Py_ssize_t count, const Blocks *he
     size_t start = out->size;
     TRY(put_post(posts[0].record, posts[0].rows, held, &form->nest, out, counts));
     *size += (Py_ssize_t)(out->size - start);
-    /* After a question without fields, nothing is to be parted by a comma. */
+    /* No comma after a question without fields. */
     Py_ssize_t skipped = form->opening_size && out->size - start == EMPTY;
     out->size--;
     TRY(put(out, form->opening + skipped, (size_t)(form->opening_size - skipped)));
@@ -115,7 +116,7 @@ static Status put_document(const Post *posts, Py_ssize_t count, const Blocks *he
     return put(out, "]", form->with_answers != 0);
 }
 
-/* Whether the JSON of a group, as far as it has some, is in the blocks. */
+/* Whether the positions of the JSON of a group are inside the blocks. */
 static int are_held(const Blocks *held, const Record *group, Py_ssize_t count)
 {
     for (; count > 0; count--, group++) {
@@ -126,8 +127,8 @@ static int are_held(const Blocks *held, const Record *group, Py_ssize_t count)
     return 1;
 }
 
-/* Write the document of a group; FALLBACK, with nothing changed, if that is for the reference.
-   Where memory is missing or the blocks are others, an error is set. */
+/* Write the document of a group; FALLBACK, with nothing changed, if the reference has to join it.
+   Sets an error if memory is missing or the blocks are not those that were sorted. */
 static Status join_group(const Record *group, Py_ssize_t count, const Blocks *held,
                           const Form *form, Buffer *out, Joined *run)
 {
@@ -169,7 +170,7 @@ static Status join_group(const Record *group, Py_ssize_t count, const Blocks *he
     return status;
 }
 
-/* Append what was joined to what is returned, and start again. */
+/* Append the result of a group to the list, and reset it. */
 static int end_run(PyObject *groups, Joined *run, Buffer *out)
 {
     PyObject *document = run->documents == 0
@@ -209,7 +210,7 @@ static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t
         if (!failed && status == FALLBACK) {
             run = (Joined){records[first].question_id, end - first, 0, 0, 0, {0}};
             failed = end_run(groups, &run, &out);
-            /* How much is left of what is enough for a run, the reference knows. */
+            /* The caller knows how many bytes the run still needs. */
             bytes = is_run ? enough : bytes;
         }
         first = end;
@@ -224,7 +225,7 @@ static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t
     return groups;
 }
 
-/* Whether the buffers hold 64-bit integers, and users there are as many as ids. */
+/* Whether the buffers hold 64-bit integers, and there are as many users as ids. */
 static int is_sound(const Form *form, PyObject *names, PyObject *members)
 {
     Py_ssize_t ids = form->nest.user_ids.len;
@@ -238,7 +239,7 @@ static int is_sound(const Form *form, PyObject *names, PyObject *members)
     return 1;
 }
 
-/* The names of the types of votes, and what members start with. */
+/* Read the names of vote types, and the start of each member. */
 static int get_names(PyObject *names, PyObject *members, Nest *nest)
 {
     for (Py_ssize_t i = 0; i < MOST_VOTE_TYPES; i++) {

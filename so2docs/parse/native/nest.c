@@ -1,8 +1,8 @@
 /* Rows of tables and users as members of a post's JSON object: the twin of `nest.Nest`.
 
-   No JSON is parsed: what is nested is put before the closing brace of a post, and the ids of users
-   are found by the name of their member. Inside a JSON string each quote has a backslash before it,
-   so such a name is nowhere else. */
+   No JSON is parsed: rows are written before the closing brace of a post, and the ids of users are
+   found by the name of their member. Inside a JSON string each quote has a backslash before it, so
+   such a name cannot occur in a value. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,12 +13,12 @@
 
 enum { OWNER, LAST_EDITOR, USER, MARKED };
 
-/* What all names of such members end with, and what may precede it. */
+/* The end of the names of all such members, and what may precede it. */
 static const char MARK[] = "UserId\":";
 enum { MARK_BYTES = sizeof(MARK) - 1, MOST_ID_DIGITS = 18 };
 
-/* The end of the last mark; NULL if there is none. A window moves from the end by as much as its
-   first byte allows. */
+/* Find the end of the last mark; NULL if there is none. The window moves towards the start, by as much
+   as its first byte allows. */
 static const char *last_mark(const char *start, const char *end)
 {
     for (ptrdiff_t at = end - start - MARK_BYTES; at >= 0;) {
@@ -42,13 +42,13 @@ static const char *last_mark(const char *start, const char *end)
     return NULL;
 }
 
-/* Whether the mark that ends at `end` belongs to a member of this name, which begins with a quote. */
+/* Whether the mark that ends at `end` is the end of this name, which begins with a quote. */
 static int is_of(const char *start, const char *end, const char *name, Py_ssize_t size)
 {
     return end - start >= size + MARK_BYTES && memcmp(end - MARK_BYTES - size, name, (size_t)size) == 0;
 }
 
-/* Find the ids of users in an object that ends at `end`: NULL for those that it lacks. */
+/* Find the user ids in an object that ends at `end`; NULL for a missing one. */
 static void find_users(const char *start, const char *end, int is_row, const char *found[MARKED])
 {
     found[OWNER] = found[LAST_EDITOR] = found[USER] = NULL;
@@ -65,7 +65,7 @@ static void find_users(const char *start, const char *end, int is_row, const cha
     }
 }
 
-/* Read an id; FALLBACK if it is anything else than a number of up to 18 digits. */
+/* Read an id; FALLBACK if it is not a number of up to 18 digits. */
 static Status read_id(const char *at, const char *end, int64_t *id)
 {
     int is_negative = at < end && *at == '-';
@@ -95,7 +95,7 @@ Py_ssize_t place_of(const Py_buffer *ids, int64_t id)
     return -1;
 }
 
-/* Write the user whose id is at `at`, with `name` before it; nothing if nobody has it. */
+/* Write `name` and the user whose id is at `at`; nothing if no user has this id. */
 static Status put_user(const char *at, const char *end, const Nest *nest, const char *name,
                         Buffer *out)
 {
@@ -122,7 +122,7 @@ static Status put_user(const char *at, const char *end, const Nest *nest, const 
     return put(out, user, (size_t)size);
 }
 
-/* Write a row with its user inside. */
+/* Write a row, with its user nested. */
 static Status put_row(const char *json, size_t size, const Nest *nest, Buffer *out)
 {
     const char *found[MARKED] = {NULL};
@@ -212,7 +212,7 @@ Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const 
         TRY(put_user(found[LAST_EDITOR], json_end, nest, ",\"LastEditor\":", out));
     }
     if (size_of(post) == EMPTY && out->size > comma) {
-        /* Before the first member there is nothing to be parted by a comma. */
+        /* No comma before the first member. */
         memmove(out->bytes + comma, out->bytes + comma + 1, out->size - comma - 1);
         out->size--;
     }

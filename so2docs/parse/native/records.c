@@ -1,8 +1,7 @@
-/* Records of a bucket in order: `sort_records`, the twin of `merge.gather`, and `select_records`,
-   which takes those of a part of the bucket.
+/* Sort the records of a bucket: `sort_records`, the twin of `merge.gather`, and `select_records`, which
+   copies the records of a part of the bucket.
 
-   No JSON is read; keys say where an object starts and ends, and are not believed beyond the end
-   of their block. */
+   No JSON is read: keys give the size of each object, and sizes are checked against the block. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,7 +10,7 @@
 
 enum { OFFSET_BITS = 40 };
 
-/* What belongs to a post comes after it, by table, and by rank as `nest.Row` does. */
+/* Order: a post before its rows, rows by table, then by rank as in `nest.Row`. */
 static int by_id(const void *a, const void *b)
 {
     const Record *one = a, *other = b;
@@ -43,7 +42,7 @@ static int get_block(PyObject *blocks, Py_ssize_t number, Py_buffer *keys, Py_bu
     return 0;
 }
 
-/* Bytes of the JSON of a record; -1 if its block has fewer left. */
+/* Size of the JSON of a record; -1 if it exceeds the block. */
 static Py_ssize_t checked_size(const char *key, Py_ssize_t left)
 {
     int64_t size_and_kind = key_integer(key + 24);
@@ -108,8 +107,8 @@ PyObject *sort_records(PyObject *module, PyObject *blocks)
     return result;
 }
 
-/* Copy the records of some question ids, or with NULL only measure them; -1 if keys and JSON do not
-   belong together. */
+/* Copy the records of a range of question ids; NULL only measures them. Returns -1 if the keys do not
+   fit the JSON. */
 static int select_into(const char *key, Py_ssize_t count, const char *json, Py_ssize_t left,
                        const int64_t *ids, char *keys_to, char *json_to, Py_ssize_t sizes[2])
 {

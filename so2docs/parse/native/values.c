@@ -1,6 +1,6 @@
-/* Values of attributes -> JSON, or UTF-8 as it is: text, numbers and tags.
+/* Values of attributes -> JSON or plain UTF-8: text, numbers and tags.
 
-   Most of a dump is text without anything special in it, which is copied in blocks. */
+   Most of a dump is plain text, which is copied in blocks. */
 
 #include "core.h"
 
@@ -14,9 +14,9 @@
 #endif
 #endif
 
-#define MOST_DIGITS 18 /* Of a number: always fits 64 bits. */
+#define MOST_DIGITS 18 /* Of a number: always fits in 64 bits. */
 
-/* The form in which text is written. The compiler makes a copy of each function for each form. */
+/* The form of written text. The compiler makes a copy of each function for each form. */
 typedef enum { JSON, UTF8 } Form;
 
 #if defined(__GNUC__)
@@ -33,7 +33,7 @@ static inline int is_between(Byte byte, Byte low, Byte high)
     return low <= byte && byte <= high;
 }
 
-/* Bytes of the character that starts at `at` with a byte above 0x7F; 0 if it is no Char in UTF-8:
+/* Size of the character that starts at `at` with a byte above 0x7F; 0 if it is not a Char in UTF-8:
    table 3-7 of the Unicode standard, without U+FFFE and U+FFFF. */
 static inline size_t sequence_size(const Byte *at, size_t size)
 {
@@ -111,7 +111,7 @@ static inline int digit_value(Byte byte, uint32_t base)
     return base == 16 && letter < 6 ? letter + 10 : -1;
 }
 
-/* What follows `&#`. */
+/* Read a character reference after its `&#`. */
 static Status put_numeric_reference(Reader *in, Buffer *out, Form form)
 {
     uint32_t base = SKIP(in, "x") ? 16 : 10, code = 0;
@@ -127,7 +127,7 @@ static Status put_numeric_reference(Reader *in, Buffer *out, Form form)
     return put_character(out, code, form);
 }
 
-/* A reference; those that dumps use most come first. */
+/* Read a reference; the most frequent ones come first. */
 IN_EACH_FORM Status put_reference(Reader *in, Buffer *out, Form form)
 {
     if (SKIP(in, "&lt;")) {
@@ -153,7 +153,7 @@ IN_EACH_FORM Status put_reference(Reader *in, Buffer *out, Form form)
 
 /* ---- Text ---- */
 
-/* A raw line end is one space, and so is a TAB: XML 1.0, 2.11 and 3.3.3. */
+/* A raw line end becomes one space, and so does a TAB: XML 1.0, 2.11 and 3.3.3. */
 static Status put_space(Reader *in, Buffer *out)
 {
     if (SKIP(in, "\r\n") || SKIP(in, "\n") || SKIP(in, "\r") || SKIP(in, "\t")) {
@@ -175,21 +175,21 @@ static inline Status put_sequences(Reader *in, Buffer *out)
     return OK;
 }
 
-/* Whether a byte of a value is the same in JSON, whatever is around it. */
+/* Whether a byte of a value is the same in JSON, in any context. */
 static inline int is_plain(Byte byte)
 {
     return is_between(byte, 0x20, 0x7F) && byte != '"' && byte != '&' && byte != '<'
            && byte != '\\';
 }
 
-/* Copy BLOCK bytes; return how many of them are plain, up to the first that is not. In three ways, of
-   which the compiler takes the one that the machine has: sixteen bytes at a time or eight. */
+/* Copy BLOCK bytes. Returns the number of plain bytes before the first other one. Three variants, for
+   SSE2, NEON, and words of eight bytes on other machines. */
 #if defined(SSE2)
 static inline size_t copy_block(const Byte *from, char *to)
 {
     __m128i block = _mm_loadu_si128((const __m128i *)from);
     _mm_storeu_si128((__m128i *)to, block);
-    /* As signed numbers, bytes above 0x7F are below 0x20 too. */
+    /* Bytes above 0x7F are negative as signed numbers, so they are below 0x20 too. */
     __m128i special = _mm_cmplt_epi8(block, _mm_set1_epi8(0x20));
     special = _mm_or_si128(special, _mm_cmpeq_epi8(block, _mm_set1_epi8('"')));
     special = _mm_or_si128(special, _mm_cmpeq_epi8(block, _mm_set1_epi8('&')));
@@ -203,13 +203,13 @@ static inline size_t copy_block(const Byte *from, char *to)
 {
     uint8x16_t block = vld1q_u8(from);
     vst1q_u8((Byte *)to, block);
-    /* As signed numbers, bytes above 0x7F are below 0x20 too. */
+    /* Bytes above 0x7F are negative as signed numbers, so they are below 0x20 too. */
     uint8x16_t special = vcltq_s8(vreinterpretq_s8_u8(block), vdupq_n_s8(0x20));
     special = vorrq_u8(special, vceqq_u8(block, vdupq_n_u8('"')));
     special = vorrq_u8(special, vceqq_u8(block, vdupq_n_u8('&')));
     special = vorrq_u8(special, vceqq_u8(block, vdupq_n_u8('<')));
     special = vorrq_u8(special, vceqq_u8(block, vdupq_n_u8('\\')));
-    /* Four bits of the mask for each byte. */
+    /* The mask has four bits for each byte. */
     uint8x8_t narrow = vshrn_n_u16(vreinterpretq_u16_u8(special), 4);
     uint64_t mask = vget_lane_u64(vreinterpret_u64_u8(narrow), 0);
     return mask == 0 ? BLOCK : (size_t)__builtin_ctzll(mask) / 4;
@@ -217,7 +217,7 @@ static inline size_t copy_block(const Byte *from, char *to)
 #else
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Not zero if a byte of the word is below `least`, which is at most 0x80. */
+/* Nonzero if a byte of the word is below `least`, which is at most 0x80. */
 static inline uint64_t has_below(uint64_t word, Byte least)
 {
     return (word - EACH(least)) & ~word & EACH(0x80);
@@ -263,7 +263,7 @@ static inline Status put_plain(Reader *in, Buffer *out)
     return OK;
 }
 
-/* Write a value without quotes; read the quote that ends it. */
+/* Write a value without quotes; the quote that ends it is read, too. */
 IN_EACH_FORM Status put_value(Reader *in, Buffer *out, Form form)
 {
     for (;;) {
@@ -328,8 +328,8 @@ Status put_number(Reader *in, Buffer *out, int64_t *number)
     return put(out, text, (size_t)(in->at - text) - 1);
 }
 
-/* Split the text of `Tags` as `posts.tags` does. It may be split in the form of a JSON string: no
-   escape sequence has a byte of a separator. */
+/* Split the text of `Tags` as `posts.tags` does. An escaped JSON string can be split: no escape
+   sequence contains a separator. */
 static Status put_split(Buffer *out, const char *text, size_t size, const char *separator)
 {
     size_t length = strlen(separator), start = 0, at = 0;
