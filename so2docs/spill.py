@@ -299,10 +299,14 @@ class Spill:
 
     def remove(self) -> None:
         """Close and delete it: the index last, so that what a kill leaves is still a spill."""
-        for path in self.folder.glob("*.blocks"):
+        for path in self.block_files():
             path.unlink(missing_ok=True)
         self.close()
         clear(self.folder)
+
+    def block_files(self) -> list[Path]:
+        """The files with its blocks."""
+        return list(self.folder.glob("*.blocks"))
 
     def new_file(self, chunk: int) -> str:
         """A path for the blocks of a chunk that no process has ever written to."""
@@ -323,7 +327,7 @@ class Spill:
         """Begin a session: what an earlier one left uncommitted is removed."""
         self.put("run", (self.get("run") or 0) + 1)
         kept = {name for (name,) in self._database.rows("SELECT file FROM chunks")}
-        for path in self.folder.glob("*.blocks"):
+        for path in self.block_files():
             if path.name not in kept:
                 path.unlink(missing_ok=True)
         self.remove_temporary()

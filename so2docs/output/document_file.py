@@ -12,7 +12,7 @@ from typing import Any
 from so2docs.options.table import OutputForm
 from so2docs.output.file import FileProgress, Output
 from so2docs.output.formats import Format
-from so2docs.output.part_files import CompleteFile
+from so2docs.output.part_files import CompleteFile, Copy
 from so2docs.output.paths import OutputPaths
 from so2docs.output.segments import Segment
 
@@ -104,11 +104,11 @@ class DocumentFile:
             logs=True,
         )
 
-    def append(self, segment: Segment) -> None:
-        """Append a segment of documents."""
+    def append(self, segment: Segment) -> list[Copy]:
+        """Append a segment of documents; returns what is to be copied before the file ends."""
         self._add(self._format.between if self._is_begun else self._format.header)
-        self._output.append(segment)
         self._is_begun = True
+        return self._output.place(segment)
 
     def takes(self, segment: Segment, most: int | None) -> bool:
         """Whether it holds at most so many bytes with one more segment, or is still empty."""

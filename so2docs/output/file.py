@@ -14,7 +14,15 @@ from isal import isal_zlib
 from so2docs.options.choices import Compression
 from so2docs.output import framing, index, journal
 from so2docs.output.journal import Journal, JournalEntry
-from so2docs.output.part_files import CompleteFile, PartFile, begins_with, part_path, remove
+from so2docs.output.part_files import (
+    CompleteFile,
+    Copy,
+    PartFile,
+    begins_with,
+    copy_all,
+    part_path,
+    remove,
+)
 from so2docs.output.segments import Segment
 
 
@@ -89,12 +97,23 @@ class Output:
 
     def append(self, segment: Segment) -> None:
         """Append a segment."""
+        copy_all(self.place(segment))
+
+    def place(self, segment: Segment) -> list[Copy]:
+        """Append a segment, but for its data where that is in a file.
+
+        Returns:
+            What is to be copied before the file is sealed.
+        """
         self._start()
-        if segment.stored is None:
+        copies = []
+        stored = segment.stored
+        if stored is None:
             self.file.write(segment.data)
+        elif self.path == "-":
+            self.file.copy(stored.path, stored.offset, stored.size, stored.crc)
         else:
-            place = segment.stored
-            self.file.copy(place.path, place.offset, place.size, place.crc)
+            copies = [self.file.place(stored.path, stored.offset, stored.size, stored.crc)]
         self._crc = isal_zlib.crc32_combine(self._crc, segment.crc, segment.raw_size)
         self.raw_size += segment.raw_size
         self.journal.add(
@@ -107,9 +126,10 @@ class Output:
                 segment.note,
             )
         )
+        return copies
 
     def checkpoint(self) -> FileProgress:
-        """How far the file has come: all of that is in the hands of the system."""
+        """How far the file has come, once all is copied that has its place."""
         saved = self.journal.save()
         file = self.file
         crc = self.journal.crc if saved else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from io import RawIOBase
@@ -115,6 +115,30 @@ def _identity(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Bytes of a file that belong into another one.
+
+    Attributes:
+        source: The file that has them.
+        offset: Where they start in it.
+        size: Their number.
+        target: The file that gets them.
+        at: Where they start in that.
+    """
+
+    source: str
+    offset: int
+    size: int
+    target: str
+    at: int
+
+    def join(self, other: Copy) -> Copy | None:
+        """Both in one, if the other continues this one."""
+        end = replace(self, offset=self.offset + self.size, at=self.at + self.size, size=other.size)
+        return replace(self, size=self.size + other.size) if end == other else None
+
+
 class PartFile:
     """A file that grows under `NAME.part`; of `-`, standard output.
 
@@ -165,36 +189,29 @@ class PartFile:
 
     def copy(self, path: str, offset: int, size: int, crc: int) -> None:
         """Append bytes of another file, whose CRC-32 is known."""
+        if self.path != "-":
+            copy_all([self.place(path, offset, size, crc)])
+            return
         with self._translate_errors(), open(path, "rb", buffering=0) as source:
-            left = size - self._copy_in_kernel(source, offset, size)
-            source.seek(offset + size - left)
-            while left and (data := source.read(min(left, _COPY_BYTES))):
-                write_all(self._open(), data)
-                left -= len(data)
-        if left:
-            raise OutputError(f"{path}: is cut off", retry="")
+            source.seek(offset)
+            _copy_by_reading(path, source, self._open(), size)
+        self._count(size, crc)
+
+    def place(self, path: str, offset: int, size: int, crc: int) -> Copy:
+        """Leave room for bytes of another file, whose CRC-32 is known; not on standard output.
+
+        Returns:
+            What is to be copied, by any process, before the file is finished.
+        """
+        with self._translate_errors():
+            self._open().seek(self.size + size)
+        copy = Copy(path, offset, size, self.part, self.size)
+        self._count(size, crc)
+        return copy
+
+    def _count(self, size: int, crc: int) -> None:
         self.size += size
         self.crc = isal_zlib.crc32_combine(self.crc, crc, size)
-
-    def _copy_in_kernel(self, source: RawIOBase, offset: int, size: int) -> int:
-        """Copy without reading, where system and file system can; the bytes that were copied."""
-        done = 0
-        if self.path == "-" or not hasattr(os, "copy_file_range"):
-            return done
-        target = self._open().fileno()
-        while done < size:
-            try:
-                copied = os.copy_file_range(
-                    source.fileno(), target, size - done, offset_src=offset + done
-                )
-            except OSError as error:
-                if is_full(error):
-                    raise
-                break
-            if not copied:
-                break
-            done += copied
-        return done
 
     def finish(self, label: str = "") -> CompleteFile:
         """Close the file when all of it is on the disk."""
@@ -218,6 +235,52 @@ class PartFile:
         self.close()
         if self.path != "-":
             remove(self.part)
+
+
+def copy_all(copies: Iterable[Copy]) -> None:
+    """Copy bytes between files.
+
+    A process that is killed here may still write for a moment while another one resumes what it
+    did: the same bytes in the same place, since a file that is started again is another file.
+
+    Raises:
+        OutputError: A source is cut off, or a target cannot be written.
+        DiskFullError: The disk is full.
+    """
+    for copy in copies:
+        with (
+            explain_errors(copy.target),
+            open(copy.source, "rb", buffering=0) as source,
+            open(copy.target, "r+b", buffering=0) as target,
+        ):
+            source.seek(copy.offset)
+            target.seek(copy.at)
+            left = copy.size - _copy_in_kernel(source, target, copy.size)
+            _copy_by_reading(copy.source, source, target, left)
+
+
+def _copy_in_kernel(source: RawIOBase, target: RawIOBase, size: int) -> int:
+    """Copy without reading, where system and file system can; the bytes that were copied."""
+    done = 0
+    while done < size and hasattr(os, "copy_file_range"):
+        try:
+            copied = os.copy_file_range(source.fileno(), target.fileno(), size - done)
+        except OSError as error:
+            if is_full(error):
+                raise
+            break
+        if not copied:
+            break
+        done += copied
+    return done
+
+
+def _copy_by_reading(path: str, source: RawIOBase, target: RawIOBase | BinaryIO, size: int) -> None:
+    while size and (data := source.read(min(size, _COPY_BYTES))):
+        write_all(target, data)
+        size -= len(data)
+    if size:
+        raise OutputError(f"{path}: is cut off", retry="")
 
 
 def begins_with(path: str, size: int, crc: int) -> bool:

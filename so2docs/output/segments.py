@@ -92,7 +92,12 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
     return stored
 
 
+def temporary_files(*groups: Iterable[Segment]) -> set[str]:
+    """The temporary files that segments are in."""
+    return {segment.stored.path for group in groups for segment in group if segment.stored}
+
+
 def remove(*groups: Iterable[Segment]) -> None:
-    """Remove the temporary files of segments that were appended."""
-    for path in {segment.stored.path for group in groups for segment in group if segment.stored}:
+    """Remove the temporary files of segments."""
+    for path in temporary_files(*groups):
         Path(path).unlink(missing_ok=True)

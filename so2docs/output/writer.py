@@ -7,7 +7,7 @@ final names together, when the last one is whole.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from so2docs.errors import OutputError, flag
 from so2docs.options.table import MOST_FILES, UNDATED, Options
@@ -15,7 +15,7 @@ from so2docs.options.values import bounds
 from so2docs.output import formats
 from so2docs.output.document_file import DocumentFile, PartialFile, WriterProgress
 from so2docs.output.index import index_path as index_of
-from so2docs.output.part_files import CompleteFile, explain_errors, publish, remove
+from so2docs.output.part_files import CompleteFile, Copy, explain_errors, publish, remove
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.segments import Segment
@@ -34,6 +34,7 @@ class Writer:
         cuts: Question ids that start another file, in ascending order; for files by number.
         resume: A checkpoint of an earlier session, of files that are all as it says.
         made: How the output is made, without counts; None to record nothing.
+        settle: Called before a file ends, to copy what `append` returned.
 
     Raises:
         OutputError: A file cannot be written.
@@ -46,8 +47,11 @@ class Writer:
         cuts: tuple[int, ...] = (),
         resume: WriterProgress | None = None,
         made: Provenance | None = None,
+        *,
+        settle: Callable[[], None] = lambda: None,
     ) -> None:
         self._names = names
+        self._settle = settle
         self._made = made
         self._form = options.form
         self._format = formats.of(options)
@@ -67,17 +71,20 @@ class Writer:
         for file in self._open.values():
             file.close()
 
-    def append(self, segment: Segment) -> None:
-        """Append a segment, in the file where it belongs."""
+    def append(self, segment: Segment) -> list[Copy]:
+        """Append a segment, in the file where it belongs.
+
+        Returns:
+            What is to be copied before a file ends.
+        """
         if self._form.is_by_question:
-            self._file(segment.period or UNDATED).append(segment)
-            return
+            return self._file(segment.period or UNDATED).append(segment)
         number = bisect_right(self._cuts, segment.first_id)
         while len(self._finished) < number or not self._next().takes(
             segment, self._form.split_size
         ):
             self._end(self._next())
-        self._next().append(segment)
+        return self._next().append(segment)
 
     def checkpoint(self) -> WriterProgress:
         """How far the files have come."""
@@ -127,6 +134,7 @@ class Writer:
         return file
 
     def _end(self, file: DocumentFile) -> None:
+        self._settle()
         made = self._made
         if made is not None and self._form.is_split:
             made = made.of_part(file.documents)

@@ -24,6 +24,7 @@ from so2docs.pipeline import bucket, strict
 from so2docs.pipeline.boundaries import Limit, cuts, divide, left_out
 from so2docs.pipeline.bucket import BucketTask, WriteTask, WrittenBucket
 from so2docs.pipeline.checkpoint import Checkpoint, FinalizedOutput
+from so2docs.pipeline.copying import Copies
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress, log
 from so2docs.report import Report
@@ -67,8 +68,10 @@ class SecondPass:
         limit = Limit(self.options.filters.limit, state.counts.questions)
         self.cuts = cuts(self.spill, self.buckets, self.options.form.split_files or 1)
         size, before = sum(size for _, size in self.buckets), self.bytes_before(state)
+        copies = Copies(workers, lambda checkpoint: self.spill.put("checkpoint", checkpoint))
+        made, settle = self.made, copies.settle
         with (
-            Writer(names, self.options, self.cuts, state.output, self.made) as output,
+            Writer(names, self.options, self.cuts, state.output, made, settle=settle) as output,
             Output(names.strays, names.strays_compression, state.strays) as strays,
             self.progress.step("writing", None, size, before) as shown,
         ):
@@ -78,15 +81,17 @@ class SecondPass:
                 if result.first_stray:
                     strict.check_lines(report.dump, [result.first_stray])
                 for segment in result.segments:
-                    output.append(segment)
+                    copies.add(output.append(segment))
                 for segment in result.strays:
-                    strays.append(segment)
-                segments.remove(result.segments, result.strays)
+                    copies.add(strays.place(segment))
                 state.counts += result.counts
                 state.next_id = result.ids.stop
                 state.output, state.strays = output.checkpoint(), strays.checkpoint()
-                self.spill.put("checkpoint", state.to_json())
+                copies.send(
+                    segments.temporary_files(result.segments, result.strays), state.to_json()
+                )
                 shown.update(result.size)
+            copies.settle()
             self.leave_out(state)
             return self.seal(state, report, output, strays)
 

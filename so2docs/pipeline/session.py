@@ -20,6 +20,7 @@ from so2docs.output.provenance import Provenance
 from so2docs.parse import repeats
 from so2docs.pipeline import maps, resume, totals
 from so2docs.pipeline.checkpoint import FinalizedOutput
+from so2docs.pipeline.copying import copy_and_remove
 from so2docs.pipeline.first_pass import FirstPass
 from so2docs.pipeline.second_pass import SecondPass
 from so2docs.pipeline.worker import peak_memory
@@ -133,9 +134,15 @@ class Session:
             report.first_pass_seconds = between - begun
             report.second_pass_seconds = time.perf_counter() - between
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
-        self.spill.put("sealed", done.to_json())
-        self.spill.remove_temporary()
-        self.publish(done)
+            self.spill.put("sealed", done.to_json())
+            self.spill.remove_temporary()
+            self.publish(done)
+            if not self.run_options.keep_spill:
+                # To free the memory that a gigabyte of them takes keeps a core busy for 0.2 s.
+                for _ in workers.run(
+                    copy_and_remove, (((), (path,)) for path in self.spill.block_files())
+                ):
+                    pass
         return report
 
     def publish(self, done: FinalizedOutput) -> None:

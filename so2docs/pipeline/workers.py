@@ -155,15 +155,27 @@ class Workers:
             for task in tasks:
                 yield function(task)
             return
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.jobs, initializer=_leave_signals)
+        threads = self._started()
         waiting: deque[Future[Result]] = deque()
         for task in tasks:
-            waiting.append(self._threads.submit(self._run, function, task, died))
+            waiting.append(threads.submit(self._run, function, task, died))
             if len(waiting) >= self.jobs + ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+    def submit(self, function: Callable[[Task], Result], task: Task) -> Future[Result]:
+        """Have one task done after those that wait; where all runs in this process, at once."""
+        if self._is_inline:
+            done: Future[Result] = Future()
+            done.set_result(function(task))
+            return done
+        return self._started().submit(self._run, function, task, None)
+
+    def _started(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.jobs, initializer=_leave_signals)
+        return self._threads
 
     def _run(
         self,

@@ -1,0 +1,63 @@
+"""Workers copy the data of segments into the output, and remove what was copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.dumps import some_rows, write_dump
+
+import so2docs
+from so2docs.errors import OutputError
+from so2docs.output import part_files
+from so2docs.output.part_files import PartFile
+from so2docs.pipeline.copying import Copies
+from so2docs.pipeline.workers import Workers
+
+
+def test_the_main_process_neither_copies_nor_removes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = write_dump(tmp_path / "Posts.xml", *some_rows(1500))
+    so2docs.convert(dump, tmp_path / "one.jsonl", jobs=1)
+
+    def refuse(*arguments: object) -> int:
+        raise AssertionError(arguments)
+
+    unlink = Path.unlink
+
+    def unlink_other(path: Path, missing_ok: bool = False) -> None:
+        assert path.suffix != ".blocks"
+        assert not path.name.startswith("segments.")
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as context:
+        context.setattr(part_files, "_copy_in_kernel", refuse)
+        context.setattr(Path, "unlink", unlink_other)
+        so2docs.convert(dump, tmp_path / "two.jsonl", jobs=2, chunk_bytes=100_000)
+    assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
+
+
+def test_a_checkpoint_counts_when_all_before_it_was_copied(tmp_path: Path) -> None:
+    saved: list[int] = []
+    source, part = tmp_path / "segments.0", PartFile(str(tmp_path / "x"))
+    source.write_bytes(b"0123456789" * 1000)
+    part.write(b"<")
+    with Workers(2) as workers:
+        copies = Copies(workers, saved.append)
+        for offset, size in ((0, 4000), (4000, 3000), (0, 1000)):
+            copies.add([part.place(str(source), offset, size, 0)])
+        part.write(b">")
+        copies.send([str(source)], 1)
+        copies.settle()
+        assert saved == [1]
+        assert not source.exists()
+        part.close()
+        wanted = b"<" + b"0123456789" * 800 + b">"
+        assert (tmp_path / "x.part").read_bytes() == wanted
+        copies.add([part.place(str(source), 0, 10, 0)])
+        part.close()
+        copies.send([], 2)
+        with pytest.raises(OutputError, match=r"x\.part: cannot be written: No such file"):
+            copies.settle()
+    assert saved == [1]
