@@ -2,7 +2,8 @@
 
 Part of the merge: everything that belongs to a question is at hand. What is nested is put between
 the last of a post's own keys and its closing brace, in the order `Comments`, `Links`, `Votes`,
-`Owner`, `LastEditor`. No JSON is parsed for it, but that of complete posts that are to lose some.
+`Bounties`, `Owner`, `LastEditor`. No JSON is parsed for it, but that of complete posts that are to
+lose some.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from so2docs.options.field_choice import choice_of_nested
 from so2docs.options.field_paths import Fields
 from so2docs.parse.keys import REJECTED_ANSWER
 from so2docs.parse.table_rows import unpack_votes
-from so2docs.schema import OF_KIND, POSTS, TABLES, VOTE, VOTE_TYPES, Table
+from so2docs.schema import (
+    BOUNTIES,
+    BOUNTY,
+    BOUNTY_TYPES,
+    OF_KIND,
+    POSTS,
+    TABLES,
+    VOTE,
+    VOTE_TYPES,
+)
 
 Buffer = bytes | memoryview
 
@@ -35,12 +45,16 @@ _MAKERS = {"History": history.members}
 """By key, what makes the members of a post of its rows, where these are not copied."""
 
 _MARKERS = {
-    table.name: [
-        (b'"%b":' % by.encode(), b'"%b":' % key.encode()) for by, key in table.users.items()
-    ]
-    for table in (POSTS, *TABLES.values())
+    key: [(b'"%b":' % by.encode(), b'"%b":' % user.encode()) for by, user in users.items()]
+    for key, users in (
+        (POSTS.name, POSTS.users),
+        *((table.name, table.users) for table in TABLES.values()),
+        (BOUNTIES.key, {part.by: part.key for part in BOUNTIES.parts if part.by}),
+    )
 }
 """By table, the members that name users, and those that hold them."""
+
+_OF_BOUNTIES = {VOTE_TYPES[kind] for kind in BOUNTY_TYPES}
 _OWN = ("Id", "PostId")
 
 
@@ -105,9 +119,11 @@ class Nest:
                 continue
             if table.kind == VOTE:
                 totals[table.name], value = _votes(tuple(found))
+                members.append(b'"%b":%b' % (table.key.encode(), value))
+                if bounties := held[BOUNTY]:
+                    members.append(self._list(BOUNTIES.key, BOUNTIES.key, bounties))
             else:
-                value = b"[%b]" % b",".join(self._with_users(table, found))
-            members.append(b'"%b":%b' % (table.key.encode(), value))
+                members.append(self._list(table.key, table.name, found))
         if self._users is not None:
             members += self._users.members(json, _MARKERS[POSTS.name])
         if members:
@@ -127,12 +143,12 @@ class Nest:
     def _find_user(self, user_id: object) -> bytes | None:
         return None if self._users is None else self._users[str(user_id).encode()]
 
-    def _with_users(self, table: Table, rows: list[bytes]) -> list[bytes]:
-        """Rows of a table with their users inside."""
-        if self._users is None or not table.users:
-            return rows
-        users, markers = self._users, _MARKERS[table.name]
-        return [b",".join((row[:-1], *users.members(row, markers))) + b"}" for row in rows]
+    def _list(self, key: str, name: str, rows: list[bytes]) -> bytes:
+        """The member that holds the rows of `name`, with their users inside."""
+        users, markers = self._users, _MARKERS[name]
+        if users is not None and markers:
+            rows = [b",".join((row[:-1], *users.members(row, markers))) + b"}" for row in rows]
+        return b'"%b":[%b]' % (key.encode(), b",".join(rows))
 
     def _chosen(self, json: bytes, totals: Mapping[str, int], *, is_question: bool) -> bytes:
         """What stays of a complete post, whose rows are counted."""
@@ -145,7 +161,10 @@ class Nest:
         for table in self._tables:
             total = totals[table.name]
             if table.kind == VOTE:
-                stay = sum(post.get(table.key, {}).values())
+                votes = post.get(table.key, {})
+                stay = sum(votes.values())
+                if _OF_BOUNTIES.isdisjoint(votes):
+                    stay += len(post.get(BOUNTIES.key, ()))
             else:
                 stay = total if any(part.key in post for part in table.parts) else 0
             self.counts[table.name][NESTED] += stay
@@ -171,6 +190,8 @@ class Nest:
         lines: list[bytes] = []
         votes: Counter[tuple[int, int]] = Counter()
         for kind, post_id, rank, _, json in sorted(rows):
+            if kind == BOUNTY:  # It is counted as the vote that it was made of.
+                continue
             table = OF_KIND[kind]
             vote_type, count = unpack_votes(rank) if kind == VOTE else (0, 1)
             is_filtered = filtered or post_id in rejected

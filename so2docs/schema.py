@@ -170,6 +170,9 @@ class Table:
 
 _FIRST_KIND = 4
 
+BOUNTY = 8
+"""Kind of the records that are made of votes with a bounty; no table has it."""
+
 
 _OF_USERS: Attributes = {
     "Id": INTEGER,
@@ -245,6 +248,9 @@ VOTE_TYPES = {
     37: "privateAiAnswerPartiallyCorrect",
 }
 """Types of votes: table VoteTypes of the Stack Exchange Data Explorer."""
+
+BOUNTY_TYPES = frozenset({8, 9})
+"""Votes that tell of a bounty: what is offered on a question, and what an answer was awarded."""
 
 VOTE_COLUMNS = tuple(VOTE_TYPES[number] for number in range(1, 17))
 """Those that dumps are published with, for formats that need to know beforehand."""
@@ -442,6 +448,17 @@ def _history(name: str, sequence: int, texts: Attributes, adds: tuple[Part, ...]
     )
 
 
+BOUNTIES = Part(
+    "Bounties",
+    "list",
+    {"Amount": INTEGER, "CreationDate": DATE, "UserId": INTEGER},
+    "votes",
+    parts=(_user("User", "UserId"),),
+    is_optional=True,
+)
+"""What was offered for answers to a question, and what an answer was awarded of it."""
+
+
 _NESTED = (
     Table(
         "comments",
@@ -498,6 +515,7 @@ _NESTED = (
         shape="counts",
         counted=dict.fromkeys(VOTE_TYPES.values(), INTEGER),
         columns=VOTE_COLUMNS,
+        adds=(BOUNTIES,),
     ),
     _history("closings", 5, {}, ()),
     _history("history", 6, {}, _EDITORS),
@@ -570,6 +588,12 @@ NUMBERS = POSTS.numbers
 
 OF_KIND = {table.kind: table for table in TABLES.values() if table.kind}
 """The tables whose rows posts hold, by the kind of their records."""
+
+MEMBERS = {
+    **{kind: (table.name, table.key) for kind, table in OF_KIND.items()},
+    BOUNTY: ("votes", BOUNTIES.key),
+}
+"""Table and key of the records of each kind that posts hold."""
 
 COMMENT, LINK, VOTE = (TABLES[name].kind for name in ("comments", "links", "votes"))
 USER_ATTRIBUTES = tuple(TABLES["users"].documented)

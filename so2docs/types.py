@@ -62,6 +62,15 @@ class Link(TypedDict):
     LinkType: str
 
 
+class Bounty(TypedDict):
+    """What is offered for answers to a question, or awarded to an answer."""
+
+    Amount: int
+    CreationDate: str
+    UserId: NotRequired[int]
+    User: NotRequired[User]
+
+
 class Voter(TypedDict):
     """Who voted to close a question, for example."""
 
@@ -132,6 +141,7 @@ class Answer(TypedDict):
     Comments: list[Comment]
     Links: list[Link]
     Votes: dict[str, int]
+    Bounties: NotRequired[list[Bounty]]
     History: NotRequired[list[Revision]]
     Closed: NotRequired[Closing]
     Revisions: NotRequired[int]
@@ -169,6 +179,7 @@ class Question(TypedDict):
     Comments: list[Comment]
     Links: list[Link]
     Votes: dict[str, int]
+    Bounties: NotRequired[list[Bounty]]
     History: NotRequired[list[Revision]]
     Closed: NotRequired[Closing]
     Revisions: NotRequired[int]

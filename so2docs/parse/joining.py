@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from so2docs.schema import OF_KIND, VOTE_TYPES
+from so2docs.schema import BOUNTY, MEMBERS, OF_KIND, VOTE_TYPES
 
 try:
     from so2docs.parse import _core
@@ -30,7 +30,9 @@ _VOTE_NAMES = tuple(orjson.dumps(VOTE_TYPES.get(kind, str(kind))) + b":" for kin
 """By type of votes, its name as a key; types beyond them are left to the reference."""
 
 
-_NAMING = sum(1 << kind for kind, table in OF_KIND.items() if table.users == {"UserId": "User"})
+_NAMING = 1 << BOUNTY | sum(
+    1 << kind for kind, table in OF_KIND.items() if table.users == {"UserId": "User"}
+)
 
 
 class JoinedForm(NamedTuple):
@@ -143,4 +145,4 @@ def _member(kind: int, form: JoinedForm) -> bytes:
     """What the compiled core writes for a kind of rows, before the rows."""
     if kind in form.made:
         return form.made[kind]
-    return b'"%b":' % OF_KIND[kind].key.encode() if kind in form.kinds else b""
+    return b'"%b":' % MEMBERS[kind][1].encode() if kind in form.kinds else b""

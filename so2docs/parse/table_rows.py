@@ -3,7 +3,8 @@
 Pure functions over plain bytes and lists. A record is what a post is (`keys.KEY`): question id,
 post id, rank, and the size of its JSON with a kind of its own. A comment or a link keeps its JSON,
 and its own `Id` as the rank; of votes only the counts are kept, one record for each post and type,
-without JSON: there are three times as many as all other rows together.
+without JSON: there are three times as many as all other rows together. A vote with the amount of a
+bounty makes another record, with JSON.
 
 A row whose post nobody knows is filed under that post's id, as if it were a question, so that the
 merge is the only one to say which rows have no post.
@@ -12,7 +13,7 @@ merge is the only one to say which rows have no post.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
@@ -22,7 +23,16 @@ import orjson
 
 from so2docs.parse.keys import BUCKET_BITS, KEY
 from so2docs.parse.posts import Posts, Projection, new_bucket, number, stray_line
-from so2docs.schema import CONTENT, LINK_TYPES, STATES, TABLES, VOTE, Table
+from so2docs.schema import (
+    BOUNTY,
+    BOUNTY_TYPES,
+    CONTENT,
+    LINK_TYPES,
+    STATES,
+    TABLES,
+    VOTE,
+    Table,
+)
 
 Row = dict[str, Any]
 FindQuestions = Callable[[Iterable[int]], dict[int, int]]
@@ -178,6 +188,54 @@ def add_votes(found: Posts, rows: list[Row], questions: FindQuestions) -> None:
         if bucket is None:
             bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()
         bucket.keys.extend(pack(question_id, post_id, kind << _COUNT_BITS | count, VOTE))
+
+
+def with_bounty(rows: Iterable[Row]) -> list[Row]:
+    """Copies of the votes that name the amount of a bounty."""
+    return [dict(row) for row in rows if "BountyAmount" in row]
+
+
+def add_bounties(
+    found: Posts,
+    rows: list[Row],
+    questions: FindQuestions,
+    projection: Projection | None = None,
+    dropped: Collection[int | str] = (),
+) -> None:
+    """Turn votes into the bounties that they tell of; `add_votes` counts and rejects them.
+
+    A bounty is offered on a question (`BountyStart`), and awarded to an answer (`BountyClose`). One
+    that ends without an award has no amount, and is told by the counts of votes alone.
+
+    Args:
+        found: Where they go.
+        rows: Attributes of the rows that name an amount; they are changed in place.
+        questions: Where the posts belong.
+        projection: What to make of each before it is JSON.
+        dropped: Ids of users that are not to be named.
+    """
+    table = TABLES["votes"]
+    usable = []
+    for row in rows:
+        type_numbers(row, table.numbers)
+        amount = row["BountyAmount"]
+        if not unusable(row, table) and row["VoteTypeId"] in BOUNTY_TYPES and type(amount) is int:
+            usable.append(row)
+    places = questions({row["PostId"] for row in usable})
+    for row in usable:
+        post_id: int = row["PostId"]
+        rank = row.get("Id")
+        bounty = {"Amount": row["BountyAmount"]}
+        if "CreationDate" in row:
+            bounty["CreationDate"] = row["CreationDate"]
+        if type(row.get("UserId")) is int and row["UserId"] not in dropped:
+            bounty["UserId"] = row["UserId"]
+        json = orjson.dumps(bounty if projection is None else projection(bounty))
+        question_id = places.get(post_id, post_id)
+        bucket = found.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
+        key = (question_id, post_id, rank if type(rank) is int else 0, len(json) << 4 | BOUNTY)
+        bucket.keys.extend(KEY.pack(*key))
+        bucket.json.extend(json)
 
 
 def add_records(found: Posts, keys: bytes, json: bytes, questions: FindQuestions) -> None:

@@ -17,6 +17,7 @@ from so2docs.parse.keys import KEY
 from so2docs.parse.posts import Posts
 from so2docs.parse.projection import make_projection, projection_of_table
 from so2docs.parse.row_filter import RowFilter, ids_to_drop
+from so2docs.parse.rows import Malformed, parse
 from so2docs.parse.table_rows import Row
 from so2docs.schema import COMMENT, POSTS, VOTE, Table
 from so2docs.spill import REJECTED
@@ -74,15 +75,19 @@ class RowSink:
         found, buckets = self.found, self.found.buckets
         if sum(len(bucket.json) for bucket in buckets.values()) > _MOST_BUFFERED:
             least = 0
-        for number in sorted(n for n, bucket in buckets.items() if len(bucket.json) >= least):
-            bucket = buckets.pop(number)
-            self._writer.write(number, bucket.keys, bucket.json)
+        self._write_buckets(found, least)
         if found.rejected and len(found.rejected) >= least:
             self._writer.write(REJECTED, found.rejected, bytearray())
             found.rejected = bytearray()
         if found.strays and len(found.strays) >= least:
             self._writer.write(None, bytearray(), found.strays)
             found.strays = bytearray()
+
+    def _write_buckets(self, found: Posts, least: int) -> None:
+        buckets = found.buckets
+        for number in sorted(n for n, bucket in buckets.items() if len(bucket.json) >= least):
+            bucket = buckets.pop(number)
+            self._writer.write(number, bucket.keys, bucket.json)
 
 
 class _PostFiling(RowSink):
@@ -146,24 +151,25 @@ class _RowFiling(RowSink):
         super().__init__(options, Posts(), writer)
         self._table, self._known = table, known
         self._counts = table.kind == VOTE
-        self._projection = None if self._counts else projection_of_table(options)
+        self._bounties = Posts()
+        self._projection = projection_of_table(options)
         self._dropped_users = frozenset[int | str]()
-        if table.kind == COMMENT:
+        if table.kind in (COMMENT, VOTE):
             self._dropped_users = ids_to_drop(options.filters.drop_users)
         self._has_core = self._is_compiled
-        self._is_compiled = (
-            self._is_compiled and self._projection is None and not self._dropped_users
-        )
+        if not self._counts:
+            self._is_compiled &= self._projection is None and not self._dropped_users
         self.malformed = f"malformed_{table.row}"
         self._read: list[tuple[bytes, bytes]] = []
 
     def add(self, rows: list[Row]) -> None:
         self.look_up()
-        if self._dropped_users:
-            rows = self._drop(rows)
         if self._counts:
+            self._add_bounties(table_rows.with_bounty(rows))
             table_rows.add_votes(self.found, rows, self._known.find)
         else:
+            if self._dropped_users:
+                rows = self._drop(rows)
             table_rows.add_rows(self.found, self._table, rows, self._known.find, self._projection)
 
     def _drop(self, rows: list[Row]) -> list[Row]:
@@ -179,13 +185,25 @@ class _RowFiling(RowSink):
         if done is None:
             return None
         added, keys, json = done
-        if not self._counts:  # A record each, but for rows that were not asked for.
+        if self._counts:
+            for part in parse(json) if json else ():
+                if not isinstance(part, Malformed):
+                    self._add_bounties(part.rows)
+            json = b""
+        else:  # A record each, but for rows that were not asked for.
             self.found.filtered += added.rows - len(keys) // KEY.size
         self._read.append((keys, json))
         return added
 
+    def _add_bounties(self, rows: list[Row]) -> None:
+        table_rows.add_bounties(
+            self._bounties, rows, self._known.find, self._projection, self._dropped_users
+        )
+
     def add_records(self, keys: bytes, json: bytes) -> None:
-        if self._has_core:
+        if self._counts and json:
+            table_rows.add_records(self._bounties, keys, json, self._known.find)
+        elif self._has_core:
             self._read.append((keys, json))
         else:
             table_rows.add_records(self.found, keys, json, self._known.find)
@@ -200,9 +218,14 @@ class _RowFiling(RowSink):
         self.look_up()
         if not self._counts:
             super().flush()
-        # Votes have no JSON.
+        # Votes have no JSON; their bounties are in blocks of their own.
         elif sum(len(bucket.keys) for bucket in self.found.buckets.values()) >= _MOST_KEYS:
             self._write(0)
+            self._write_buckets(self._bounties, 0)
+
+    def finish(self) -> None:
+        super().finish()
+        self._write_buckets(self._bounties, 0)
 
 
 class Unknown:

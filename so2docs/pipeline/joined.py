@@ -12,7 +12,7 @@ from so2docs.merge import Block, Document, DocumentBuilder, merge_votes
 from so2docs.nest import Post, Row
 from so2docs.parse import joining
 from so2docs.parse.keys import BUCKET_BITS
-from so2docs.schema import COMMENT, OF_KIND
+from so2docs.schema import COMMENT, MEMBERS, OF_KIND
 from so2docs.store.users import Users
 
 ENOUGH_BYTES = 1 << 20
@@ -93,7 +93,7 @@ class JoinedRecords:
             nesting.opening,
             nesting.with_answers,
             nesting.by_votes,
-            kinds=[kind for kind, table in OF_KIND.items() if table.name in nested],
+            kinds=[kind for kind, (table, _) in MEMBERS.items() if table in nested],
             made={} if nesting.nest is None else nesting.nest.made,
             repeated=array("q", sorted(nesting.first_question_of)),
             user_ids=user_ids,

@@ -29,6 +29,8 @@ CHOICES: list[tuple[tuple[str, ...], dict[str, str]]] = [
     (ALL, {"fields": "Id,Comments.Text,Answers.Links,Votes.UpMod,Owner.DisplayName"}),
     (ALL, {"fields": "Title,Comments.User,Links.LinkType,Answers.Votes,Answers.Id"}),
     (ALL, {"fields": "Id,Comments,Links,Answers"}),
+    (ALL, {"without": "Bounties.UserId,Answers.Bounties,Bounties.User.Reputation"}),
+    (("votes",), {"fields": "Id,Bounties.Amount,Answers.Bounties,Answers.Votes.UpMod"}),
     (ALL, {"fields": "Comments.User.DisplayName,Links.Id,Votes.-1,Answers.LastEditor"}),
     (("comments",), {"fields": "Id,Answers.Comments.Text"}),
     (("comments",), {"fields": "Comments.UserDisplayName"}),
@@ -84,6 +86,11 @@ def test_rows_that_are_left_out_are_filtered(tmp_path: Path) -> None:
         sum(question["Votes"].values()) - question["Votes"].get("UpMod", 0)
         for question in COMPLETE.documents
     )
+    kept += sum(
+        len(answer.get("Bounties", ()))
+        for question in COMPLETE.documents
+        for answer in question["Answers"]
+    )
     votes = report.tables["votes"]
     assert (votes.nested, votes.filtered) == (kept, complete.tables["votes"].nested - kept)
     assert "comments nested      3 of 14, filtered 4, 3 of 14 rows have no post, strays 4" in str(
@@ -115,11 +122,11 @@ def test_documents_take_names_in_a_list() -> None:
         (
             ALL,
             {"fields": "Id,Comments,Links,Owner"},
-            "no field of the votes .*name Votes, or leave",
+            "no field of the votes .*name Votes or Bounties, or leave",
         ),
         (("users",), {"fields": "Id"}, "no field of the users .*; name Owner or LastEditor, or"),
         (ALL, {"without": "Links,Answers.Links"}, "of the links to nest; leave nest='links' out"),
-        (("votes",), {"without": "Votes,Answers"}, "no field of the votes"),
+        (("votes",), {"without": "Votes,Bounties,Answers"}, "no field of the votes"),
         (ALL, {"without": "Comment.Text"}, r"did you mean Comments\.Text\?"),
         (ALL, {"without": "Votes.Up"}, r"no field 'Votes\.Up'; did you mean Votes\.UpMod\?"),
         (ALL, {"without": "Owner.AboutMe"}, r"no field 'Owner\.AboutMe'"),

@@ -61,10 +61,16 @@ def test_parquet_types(tmp_path: Path) -> None:
         assert [field.name for field in link][-2:] == ["LinkType", "Other"]
         assert link.field("RelatedPostId").type == pa.int64()
         assert post.field("Votes").type.field("UpMod").type == pa.int64()
+        bounty = post.field("Bounties").type.value_type
+        assert [(field.name, field.type) for field in bounty][:2] == [
+            ("Amount", pa.int64()),
+            ("CreationDate", date),
+        ]
         assert post.field("Owner").type == pa.struct(list(user.items()))
         assert post.field("LastEditor").type == post.field("Owner").type
     names = [field.name for field in question]
-    assert names[-6:] == ["Comments", "Links", "Votes", "Owner", "LastEditor", "Answers"]
+    held = ["Comments", "Links", "Votes", "Bounties", "Owner", "LastEditor", "Answers"]
+    assert names[-7:] == held
 
 
 def test_parquet_values(tmp_path: Path) -> None:
@@ -76,6 +82,8 @@ def test_parquet_values(tmp_path: Path) -> None:
     assert first["Owner"]["DisplayName"] == "Ada"
     assert first["Answers"][0]["Owner"] is None
     assert rows[1]["Comments"] == []
+    assert [bounty["Amount"] for bounty in first["Bounties"]] == [100, 50]
+    assert first["Answers"][0]["Bounties"] == []
 
 
 def test_parquet_keeps_what_fits_no_column(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_comments_links_and_votes(tmp_path: Path) -> None:
     assert "comments          7, 1.17 a post" in text
     assert "  duplicate  1  " in text
     assert "  AcceptedByOriginator   1  " in text
-    assert "<span>votes</span><strong>12</strong><span>2.00 a post</span>" in page
+    assert "<span>votes</span><strong>17</strong><span>2.83 a post</span>" in page
     assert "<title>UpMod: 5</title>" in page
 
 

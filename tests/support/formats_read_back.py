@@ -83,7 +83,7 @@ def _post(row: Document) -> Document:
     for name, value in row.items():
         if name == "Other":
             post |= json.loads(value or "{}")
-        elif name in LISTS:
+        elif name in LISTS or (name == "Bounties" and value):
             post[name] = [_post(part) for part in value]
         elif name == "Votes":
             post[name] = {kind: count for kind, count in _post(value).items() if count}
@@ -92,7 +92,7 @@ def _post(row: Document) -> Document:
         elif isinstance(value, datetime):
             assert value.tzinfo is not None
             post[name] = value.astimezone(UTC).isoformat(timespec="milliseconds")[:-6]
-        elif value is not None:
+        elif value is not None and name != "Bounties":
             post[name] = value
     return post
 

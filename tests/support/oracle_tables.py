@@ -121,6 +121,8 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
             rows = by_post.get(post_id, [])
             found.nested[name] += len(rows)
             post[KEYS.get(name, "Votes")] = _value(name, rows)
+            if name == "votes" and (bounties := list(_bounties(rows))):
+                post["Bounties"] = bounties
     for post in by_id.values():
         if "users" in names:
             _name_users(post, users)
@@ -141,10 +143,18 @@ def _value(name: str, rows: list[Row]) -> Any:
     return sorted(rows, key=lambda row: row["Id"])
 
 
+def _bounties(rows: list[Row]) -> Iterator[Row]:
+    """Offered on a question, or awarded to an answer; the end of one without an award is none."""
+    for row in sorted(rows, key=lambda row: row.get("Id", 0)):
+        if row["VoteTypeId"] in (8, 9) and isinstance(row.get("BountyAmount"), int):
+            told = {name: row[name] for name in ("CreationDate", "UserId") if name in row}
+            yield {"Amount": row["BountyAmount"], **told}
+
+
 def _name_users(post: Row, users: dict[int, Row]) -> None:
-    for comment in post.get("Comments", ()):
-        if comment.get("UserId") in users:
-            comment["User"] = users[comment["UserId"]]
+    for row in (*post.get("Comments", ()), *post.get("Bounties", ())):
+        if row.get("UserId") in users:
+            row["User"] = users[row["UserId"]]
     for attribute, key in USER_KEYS.items():
         if post.get(attribute) in users:
             post[key] = users[post[attribute]]

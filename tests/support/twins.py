@@ -210,7 +210,11 @@ def is_taken_of(table: str, data: bytes) -> bool:
     if done is None:
         return False
     added, keys, json = done
-    if table != "votes":
+    bounties: list[table_rows.Row] = []
+    if table == "votes":  # In place of JSON, the rows with an amount.
+        bounties += [row for part in rows.parse(json) for row in _sound(part)] if json else []
+        json = b""
+    else:
         compiled.filtered = added.rows - len(keys) // KEY.size
     core.file_records([(keys, json)], compiled, replace_questions)
     count, last_id = 0, None
@@ -219,11 +223,20 @@ def is_taken_of(table: str, data: bytes) -> bool:
         count += len(part.rows)
         last_id = rows.row_id(part.rows[-1]) if part.rows else last_id
         if table == "votes":
+            with_bounty = table_rows.with_bounty(part.rows)
+            assert bounties[: len(with_bounty)] == with_bounty, data
+            del bounties[: len(with_bounty)]
             table_rows.add_votes(reference, part.rows, questions)
         else:
             table_rows.add_rows(reference, TABLES[table], part.rows, questions)
     assert (compiled, added) == (reference, core.Added(count, last_id)), data
+    assert not bounties, data
     return True
+
+
+def _sound(part: rows.Rows | rows.Malformed) -> list[table_rows.Row]:
+    assert isinstance(part, rows.Rows)
+    return part.rows
 
 
 def is_taken_in_columns(table: str, data: bytes) -> bool:

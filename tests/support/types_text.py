@@ -27,6 +27,7 @@ _TYPES = {
 _CLASSES = {
     "Comments": "Comment",
     "Links": "Link",
+    "Bounties": "Bounty",
     "User": "User",
     "History": "Revision",
     "Voters": "Voter",
@@ -36,6 +37,7 @@ _CLASSES = {
 _ABOUT = {
     "Comment": "A comment of a post.",
     "Link": "A link from a post to a question.",
+    "Bounty": "What is offered for answers to a question, or awarded to an answer.",
     "Voter": "Who voted to close a question, for example.",
     "Revision": "What one user did at once.",
     "Closing": "Why a post is closed.",
@@ -50,6 +52,7 @@ _EVERYWHERE = {
     "Author": {"DisplayName"},
     "Revision": {"Id", "CreationDate", "Events"},
     "Closing": {"Date"},
+    "Bounty": {"Amount", "CreationDate"},
     "Voter": set[str](),
     "Editor": set[str](),
 }

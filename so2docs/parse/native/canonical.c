@@ -41,6 +41,7 @@ typedef enum {
     TAGS,
     RESERVED,
     LEFT_OUT,
+    BOUNTY_AMOUNT,
     TEXT
 } Meaning;
 
@@ -107,7 +108,9 @@ static inline Meaning meaning_in_table(Name name, Kind table)
         return POST_ID;
     }
     if (table == VOTE) {
-        return IS_ALL(name, "VoteTypeId") ? VOTE_TYPE_ID : LEFT_OUT;
+        return IS_ALL(name, "VoteTypeId")     ? VOTE_TYPE_ID
+               : IS_ALL(name, "BountyAmount") ? BOUNTY_AMOUNT
+                                              : LEFT_OUT;
     }
     if (table == LINK) {
         if (IS_ALL(name, "LinkTypeId")) {
@@ -208,7 +211,7 @@ static Status put_attribute(Reader *in, Row *row, Posts *posts)
         meaning = meaning_of_text(row);
     }
     row->has |= 1u << meaning;
-    if (meaning == LEFT_OUT) {
+    if (meaning == LEFT_OUT || meaning == BOUNTY_AMOUNT) {
         posts->tags.size = 0;
         return put_text(in, &posts->tags);
     }
@@ -366,6 +369,7 @@ static Status convert_row(Reader *in, Posts *posts)
     row.hashes = 0;
     row.has = 0;
     size_t start = posts->json.size;
+    const Byte *first = in->at;
     if (!SKIP(in, "<row")) {
         return FALLBACK;
     }
@@ -381,7 +385,12 @@ static Status convert_row(Reader *in, Posts *posts)
         TRY(put_attribute(in, &row, posts));
     }
     TRY(row.kept == 0 ? PUT_LITERAL(&posts->json, "{}") : PUT_LITERAL(&posts->json, "}"));
-    return posts->table == POSTS ? add_post(&row, start, posts) : add_record(&row, start, posts);
+    if (posts->table == POSTS) {
+        return add_post(&row, start, posts);
+    }
+    TRY(add_record(&row, start, posts));
+    /* Bounties are rare: the reference reads these rows again. */
+    return row.has & 1u << BOUNTY_AMOUNT ? put(&posts->json, first, (size_t)(in->at - first)) : OK;
 }
 
 Status convert_rows(const char *slice, size_t size, Posts *posts)

@@ -36,6 +36,7 @@ typedef enum {
     COMMENT = 5,
     LINK = 6,
     VOTE = 7,
+    BOUNTY = 8, /* Made of votes. */
     CLOSINGS = 9, /* The history of posts, by how much of it is nested. */
     HISTORY = 10,
     HISTORY_TEXT = 11
@@ -227,8 +228,9 @@ typedef struct {
 } Posts;
 
 /* Convert a slice of whole rows. Keys of rows of other tables have the post id in place of the question
-   id; votes have one key for each post and type, in ascending order; users have their `Id` and the
-   size of their JSON. Unless the result is OK, `posts` can only be freed. */
+   id; votes have one key for each post and type, in ascending order, and in place of JSON the rows
+   that name the amount of a bounty, unchanged; users have their `Id` and the size of their JSON.
+   Unless the result is OK, `posts` can only be freed. */
 Status convert_rows(const char *slice, size_t size, Posts *posts);
 
 /* Add a reserved name, which must live as long as `posts`. Returns 0 if there are too many. */

@@ -202,7 +202,7 @@ Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const 
         while (row < end && kind_of(row) == kind) {
             row++;
         }
-        if (nest->tables >> kind & 1) {
+        if (nest->tables >> kind & 1 && (kind != BOUNTY || first < row)) {
             TRY(put_member(kind, first, row, held, nest, out, counts));
         }
     }
