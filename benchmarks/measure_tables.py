@@ -17,11 +17,9 @@ from so2docs.options.request import tables_to_nest
 from so2docs.options.table import Options, RunOptions
 from so2docs.output.paths import OutputPaths
 from so2docs.parse import core
-from so2docs.pipeline import maps, totals
 from so2docs.pipeline.second_pass import SecondPass
-from so2docs.pipeline.session import Session
-from so2docs.pipeline.worker import peak_memory
-from so2docs.pipeline.workers import Workers
+from so2docs.pipeline.session import Session, add_table, map_posts, map_users
+from so2docs.pipeline.workers import Workers, peak_memory
 from so2docs.spill import Spill
 
 
@@ -58,13 +56,13 @@ def measure(folder: str, tables: list[str], work_dir: str) -> None:
     with Workers(1) as workers:
         first_questions = session.read_posts(workers)
         clock.step("posts", report.rows, spill.committed_bytes(0), dump.size)
-        posts = maps.map_posts(spill, first_questions)
+        posts = map_posts(spill, first_questions)
         clock.step("map of the posts", report.rows, Path(posts).stat().st_size, 0)
         for step in session.tables:
             end = step.run(workers, posts)
             if step.table.name == "users":
-                users = maps.map_users(spill, end.chunks)
-            totals.add_table(step, end, report)
+                users = map_users(spill, end.chunks)
+            add_table(step, end, report)
             counts = report.tables[step.table.name]
             clock.step(step.table.name, counts.rows, counts.spill_bytes, counts.bytes)
         spill.index()

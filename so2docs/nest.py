@@ -17,8 +17,7 @@ import orjson
 
 from so2docs import history
 from so2docs.counts import FILTERED, NESTED
-from so2docs.options.field_choice import choice_of_nested
-from so2docs.options.field_paths import Fields
+from so2docs.options.field_paths import Fields, choice_of_nested
 from so2docs.parse.keys import REJECTED_ANSWER
 from so2docs.parse.table_rows import unpack_votes
 from so2docs.schema import (

@@ -61,13 +61,11 @@ PURE = {
     "nest": {
         "counts",
         "history",
-        "options.field_choice",
         "options.field_paths",
         "parse.keys",
         "parse.table_rows",
         "schema",
     },
-    "options.field_choice": {"options.field_paths", "schema"},
     "options.field_paths": {"errors", "schema"},
     "parse.table_rows": {"parse.keys", "parse.posts", "schema"},
     "parse.repeats": {"parse.keys"},

@@ -21,13 +21,12 @@ import orjson
 from so2docs.api.convert import check_report, convert_validated, write_report
 from so2docs.errors import OptionError, So2docsError, WorkerDiedError, flag, resumable
 from so2docs.options.choices import FORMATS
-from so2docs.options.keywords import ConvertKeywords
+from so2docs.options.keywords import ConvertKeywords, spell_out
+from so2docs.options.option import path
 from so2docs.options.output_form import output_form, output_suffix
 from so2docs.options.request import build_run_options, find_recipe, validate_keywords
-from so2docs.options.signatures import spell_out
 from so2docs.options.sites import site_from_name
 from so2docs.options.table import OF_CONVERT
-from so2docs.options.values import path
 from so2docs.output.existing import UP_TO_DATE, ExistingOutputError, State
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress, about, collect, log

@@ -1,4 +1,4 @@
-"""The door of the library: a dump in, documents out, as a file or as an iterator."""
+"""A dump in, documents out, as a file or as an iterator, with the spill between the two passes."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ import os
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import orjson
 
 from so2docs.dump import storage
 from so2docs.dump.opening import STANDARD_INPUT, Catalog, DumpLike
-from so2docs.dump.tables import (
-    TableFile,
-    find_posts,
-    find_tables,
-    in_reading_order,
-    tables_beside,
+from so2docs.dump.tables import TableFile, find_posts, find_tables, in_reading_order, tables_beside
+from so2docs.errors import (
+    DumpError,
+    OptionError,
+    So2docsError,
+    SpillError,
+    SpillTakenError,
+    flag,
+    resumable,
 )
-from so2docs.errors import DumpError, OptionError, So2docsError, flag
 from so2docs.metadata import card
-from so2docs.options.keywords import ConvertKeywords, IteratorKeywords
+from so2docs.options.keywords import ConvertKeywords, IteratorKeywords, spell_out
 from so2docs.options.output_form import default_output, output_form
 from so2docs.options.request import (
     build_options,
@@ -33,30 +36,101 @@ from so2docs.options.request import (
     tables_to_nest,
     validate_keywords,
 )
-from so2docs.options.signatures import spell_out
 from so2docs.options.sites import host, site_name
-from so2docs.options.table import (
-    OF_CONVERT,
-    OF_ITERATOR,
-    Options,
-    OutputForm,
-    RunOptions,
-    Tables,
-)
+from so2docs.options.table import OF_CONVERT, OF_ITERATOR, Options, OutputForm, RunOptions, Tables
 from so2docs.output import retrieval_set
 from so2docs.output.existing import refuse_existing
-from so2docs.output.lock import output_lock
+from so2docs.output.lock import output_lock, temporary_folder
 from so2docs.output.new_files import write_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
-from so2docs.output.targets import REPORT, check_own
+from so2docs.output.targets import REPORT, check_own, describe_missing_folder
 from so2docs.parse.core import choose_core
 from so2docs.pipeline.session import Session
-from so2docs.pipeline.spill_folder import has_spill, opened_spill
 from so2docs.progress import log
 from so2docs.reader.frames import Framed, in_batches
 from so2docs.report import Report
+from so2docs.spill import Spill, clear
 from so2docs.store.disk import disk_errors
+
+
+def spill_path(names: OutputPaths) -> Path:
+    """The folder of the spill, where the output is a file."""
+    return Path(names.work_folder or ".", f"{os.path.basename(names.output)}.spill")
+
+
+def has_spill(names: OutputPaths) -> bool:
+    """Whether an earlier session left a spill to resume from."""
+    if names.output == "-":
+        return False
+    folder = spill_path(names)
+    with suppress(OSError):
+        folder.rmdir()  # Empty, it is what a kill at the very last step left.
+    return folder.exists()
+
+
+def has_sealed_spill(names: OutputPaths) -> bool:
+    """Whether an earlier session wrote all of the output, but did not come to its very end."""
+    if not has_spill(names):
+        return False
+    with suppress(SpillError), closing(Spill(spill_path(names))) as spill:
+        return bool(spill.get("sealed"))
+    return False
+
+
+@contextmanager
+def opened_spill(
+    names: OutputPaths, *, restart: bool = False, is_once: bool = False
+) -> Iterator[Spill]:
+    """The spill of this output; one of its own for each conversion to standard output.
+
+    What ends the block says whether the same call resumes: there is nothing to resume before the
+    first chunk, so that no folder stays. Whoever is done removes the spill.
+
+    Args:
+        names: Where the conversion writes.
+        restart: Whether what an earlier session left is removed.
+        is_once: Whether nothing can be resumed, since the dump can be read only once.
+
+    Raises:
+        SpillError: It is in use, or its folder is something else.
+    """
+    parent = names.work_folder
+    if parent is not None and not os.path.isdir(parent):
+        problem = describe_missing_folder(parent, f"choose another {flag('work_dir')}")
+        raise SpillError(f"{parent}: the folder for the spill {problem}")
+    if names.output == "-":
+        with (
+            resumable(False),
+            temporary_folder(parent) as folder,
+            closing(Spill(folder)) as spill,
+        ):
+            yield spill
+        return
+    spill = _open(spill_path(names), restart=restart)
+    try:
+        yield spill
+    except BaseException:
+        resumes = not is_once and spill.is_begun()
+        if not resumes:
+            with suppress(OSError):
+                spill.remove()
+        with resumable(resumes):
+            raise
+    finally:
+        spill.close()
+
+
+def _open(folder: Path, *, restart: bool) -> Spill:
+    if restart and folder.exists():
+        try:
+            Spill(folder).remove()
+        except SpillTakenError:
+            raise
+        except SpillError:
+            clear(folder)  # Damaged, but ours.
+    return Spill(folder)
+
 
 if TYPE_CHECKING:
     from so2docs.types import Question

@@ -32,10 +32,9 @@ from so2docs.flat.report import FlatTable, TablesReport
 from so2docs.flat.rows import milliseconds
 from so2docs.flat.writing import TableWriter, writer_for
 from so2docs.options.choices import Core, SplitBy
-from so2docs.options.option import choose, did_you_mean
+from so2docs.options.option import choose, did_you_mean, names
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import OPTIONS
-from so2docs.options.values import names
 from so2docs.output.compression import GZIP_HEADER, compress
 from so2docs.output.existing import ExistingOutputError, State
 from so2docs.output.framing import gzip_end
@@ -47,8 +46,7 @@ from so2docs.output.segments import remove as remove_stored
 from so2docs.output.side_files import RECORD, STRAYS, side_file
 from so2docs.parse.core import choose_core
 from so2docs.pipeline.first_pass import read_to_end
-from so2docs.pipeline.worker import peak_memory
-from so2docs.pipeline.workers import Workers
+from so2docs.pipeline.workers import Workers, peak_memory
 from so2docs.progress import Progress
 from so2docs.schema import DUMP
 from so2docs.store.disk import disk_errors

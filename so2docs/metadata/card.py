@@ -20,7 +20,7 @@ from so2docs.errors import OptionError, OutputError, flag
 from so2docs.metadata import croissant
 from so2docs.metadata.features import dataset_info
 from so2docs.metadata.manifest import DESCRIBED, Manifest, load, load_from_report, manifest_path
-from so2docs.options.fingerprint import Fingerprint
+from so2docs.options.request import Fingerprint
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output import new_files
 from so2docs.output.paths import OutputPaths

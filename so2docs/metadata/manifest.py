@@ -19,8 +19,7 @@ from so2docs._version import __version__
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.metadata.document_schema import build_schema
-from so2docs.options.fingerprint import Fingerprint
-from so2docs.options.request import build_options
+from so2docs.options.request import Fingerprint, build_options
 from so2docs.options.table import Options, OutputForm
 from so2docs.output.existing import read_provenance
 from so2docs.output.new_files import write_file

@@ -16,14 +16,19 @@ from typing import get_args
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import FORMATS, AnswersBy, BodyAs, Compression, Core, SplitBy
 from so2docs.options.field_paths import Fields, parse_field_names
-from so2docs.options.option import Option, Where, choose, contradiction, entries, option
-from so2docs.options.values import (
+from so2docs.options.option import (
     WHOLE,
     IdList,
+    Option,
+    Where,
     at_least,
     bounds,
+    choose,
+    contradiction,
+    entries,
     id_list,
     names,
+    option,
     path,
     point_in_time,
     share,

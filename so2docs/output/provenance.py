@@ -16,8 +16,8 @@ import orjson
 from so2docs._version import __version__
 from so2docs.dump.tables import TableFile
 from so2docs.errors import flag
-from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.option import entries
+from so2docs.options.request import Fingerprint
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import Options, OutputForm
 from so2docs.report import Report

@@ -13,8 +13,8 @@ from so2docs.counts import Counts
 from so2docs.domain import split_place
 from so2docs.merge import Document, DocumentBuilder
 from so2docs.options.choices import SplitBy
+from so2docs.options.option import bounds
 from so2docs.options.table import Options
-from so2docs.options.values import bounds
 from so2docs.parse import bodies
 from so2docs.recipes.records import RecordMaker
 from so2docs.schema import RESERVED

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 from so2docs.errors import OutputError, flag
+from so2docs.options.option import bounds
 from so2docs.options.table import MOST_FILES, UNDATED, Options
-from so2docs.options.values import bounds
 from so2docs.output import formats
 from so2docs.output.document_file import DocumentFile, PartialFile, WriterProgress
 from so2docs.output.index import index_path as index_of

@@ -187,7 +187,7 @@ def join_records(
             are nested.
 
     Returns:
-        What `joining.JoinedGroup` describes, for each question id. There is no document if there is
+        What `joined.JoinedGroup` describes, for each question id. There is no document if there is
         no question, a repeated id, a row of none of the posts, or anything else that only the
         reference decides. A run has one entry; it ends before a question without a document.
     """

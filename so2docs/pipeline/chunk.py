@@ -1,22 +1,282 @@
 """What a worker of the first pass does: a range of a table -> blocks by bucket of question ids.
 
 One plain object in, one out, so that any engine can run it. Memory is bounded by a slice and by
-what `filing` holds before it writes.
+what is filed before it is written.
+
+Posts are filed under their question, which they name themselves; what belongs to a post, under the
+question that the map of the posts knows; users are in lines of their own.
 """
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from so2docs.dump.dump import Chunk, Dump, closes_within, slices
 from so2docs.errors import Location, MalformedDumpError, flag
 from so2docs.options.table import Options
-from so2docs.parse import core, posts, repeats, rows
+from so2docs.parse import core, posts, repeats, rows, table_rows
+from so2docs.parse.core import Added
+from so2docs.parse.keys import KEY
+from so2docs.parse.posts import Posts
+from so2docs.parse.row_filter import RowFilter, ids_to_drop, make_projection, projection_of_table
+from so2docs.parse.rows import Malformed, parse
+from so2docs.parse.table_rows import Row
 from so2docs.pipeline import strict
-from so2docs.pipeline.filing import RowSink, open_sink
-from so2docs.schema import POSTS, TYPE_NAMES, Table
+from so2docs.schema import COMMENT, POSTS, TYPE_NAMES, VOTE, Table
+from so2docs.spill import REJECTED
 from so2docs.store.blocks import Block, BlockReader, BlockWriter, check_blocks_match
+from so2docs.store.id_map import IdMap
 from so2docs.store.tally import ChunkTally
+from so2docs.store.users import UserRecords
+
+_FULL_BLOCK = 512 * 1024
+_MOST_BUFFERED = 48 * 1024 * 1024
+_MOST_KEYS = 16 * 1024 * 1024
+
+
+class RowSink:
+    """What happens to the rows of a chunk.
+
+    Attributes:
+        found: What they became, until it is written.
+        malformed: Why a row that is not XML is a stray.
+    """
+
+    malformed = "malformed_row"
+
+    def __init__(self, options: Options, found: Posts, writer: BlockWriter) -> None:
+        self.found = found
+        self._writer = writer
+        self._is_compiled = options.core == "compiled"
+
+    def add(self, rows: list[Row]) -> None:
+        """File rows; they are changed in place."""
+        raise NotImplementedError
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        """File a slice by the compiled core; None, with nothing changed, if that cannot be."""
+        raise NotImplementedError
+
+    def add_records(self, keys: bytes, json: bytes) -> None:
+        """File rows that were made into records before.
+
+        Args:
+            keys: Their keys; the questions in them are not known yet.
+            json: Their JSON.
+        """
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Write what was gathered, if it is much."""
+        self._write(_FULL_BLOCK)
+
+    def finish(self) -> None:
+        """Write the rest."""
+        self._write(0)
+
+    def _write(self, least: int) -> None:
+        """Write the buckets of at least `least` bytes; all, if too much is held in all."""
+        found, buckets = self.found, self.found.buckets
+        if sum(len(bucket.json) for bucket in buckets.values()) > _MOST_BUFFERED:
+            least = 0
+        self._write_buckets(found, least)
+        if found.rejected and len(found.rejected) >= least:
+            self._writer.write(REJECTED, found.rejected, bytearray())
+            found.rejected = bytearray()
+        if found.strays and len(found.strays) >= least:
+            self._writer.write(None, bytearray(), found.strays)
+            found.strays = bytearray()
+
+    def _write_buckets(self, found: Posts, least: int) -> None:
+        buckets = found.buckets
+        for number in sorted(n for n, bucket in buckets.items() if len(bucket.json) >= least):
+            bucket = buckets.pop(number)
+            self._writer.write(number, bucket.keys, bucket.json)
+
+
+class _PostFiling(RowSink):
+    def __init__(self, options: Options, writer: BlockWriter) -> None:
+        super().__init__(options, Posts(reserved=options.reserved), writer)
+        self._is_compiled = self._is_compiled and not options.needs_rows
+        self._projection = make_projection(options)
+        self._filter = None
+        if options.filters.select:
+            keys = options.needs_all_keys
+            self._filter = RowFilter(options.filters, self._projection, all_keys=keys)
+
+    def add(self, rows: list[Row]) -> None:
+        if self._filter is None:
+            posts.add(self.found, rows, self._projection)
+        else:
+            self._filter.add(self.found, rows)
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        return core.add_fast(data, self.found) if self._is_compiled else None
+
+
+class _UserFiling(RowSink):
+    malformed = "malformed_user"
+
+    def __init__(self, table: Table, options: Options, writer: BlockWriter) -> None:
+        super().__init__(options, Posts(), writer)
+        projection = projection_of_table(options)
+        self._is_compiled = self._is_compiled and projection is None
+        self._users = UserRecords(self.found, writer, projection)
+
+    def add(self, rows: list[Row]) -> None:
+        self._users.add(rows)
+
+    def flush(self) -> None:
+        self._users.flush()
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        done = core.read_users(data) if self._is_compiled else None
+        if done is None:
+            return None
+        added, keys, jsons = done
+        self._users.add_compiled(keys, jsons)
+        return added
+
+    def finish(self) -> None:
+        self._users.finish()
+        super().finish()
+
+
+class _RowFiling(RowSink):
+    """Rows that are nested in posts.
+
+    The questions of those that the compiled core read are looked up for many slices at once: in
+    order, each block of the map is read once for all of them.
+    """
+
+    def __init__(
+        self, table: Table, options: Options, writer: BlockWriter, known: IdMap | Unknown
+    ) -> None:
+        super().__init__(options, Posts(), writer)
+        self._table, self._known = table, known
+        self._counts = table.kind == VOTE
+        self._bounties = Posts()
+        self._projection = projection_of_table(options)
+        self._dropped_users = frozenset[int | str]()
+        if table.kind in (COMMENT, VOTE):
+            self._dropped_users = ids_to_drop(options.filters.drop_users)
+        self._has_core = self._is_compiled
+        if not self._counts:
+            self._is_compiled &= self._projection is None and not self._dropped_users
+        self.malformed = f"malformed_{table.row}"
+        self._read: list[tuple[bytes, bytes]] = []
+
+    def add(self, rows: list[Row]) -> None:
+        self.look_up()
+        if self._counts:
+            self._add_bounties(table_rows.with_bounty(rows))
+            table_rows.add_votes(self.found, rows, self._known.find)
+        else:
+            if self._dropped_users:
+                rows = self._drop(rows)
+            table_rows.add_rows(self.found, self._table, rows, self._known.find, self._projection)
+
+    def _drop(self, rows: list[Row]) -> list[Row]:
+        """The comments of users that no list names."""
+        dropped = self._dropped_users
+        kept = [row for row in rows if posts.number(row.get("UserId", "")) not in dropped]
+        self.found.filtered += len(rows) - len(kept)
+        self.found.dropped += len(rows) - len(kept)
+        return kept
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        done = core.read_records(data, self._table) if self._is_compiled else None
+        if done is None:
+            return None
+        added, keys, json = done
+        if self._counts:
+            for part in parse(json) if json else ():
+                if not isinstance(part, Malformed):
+                    self._add_bounties(part.rows)
+            json = b""
+        else:  # A record each, but for rows that were not asked for.
+            self.found.filtered += added.rows - len(keys) // KEY.size
+        self._read.append((keys, json))
+        return added
+
+    def _add_bounties(self, rows: list[Row]) -> None:
+        table_rows.add_bounties(
+            self._bounties, rows, self._known.find, self._projection, self._dropped_users
+        )
+
+    def add_records(self, keys: bytes, json: bytes) -> None:
+        if self._counts and json:
+            table_rows.add_records(self._bounties, keys, json, self._known.find)
+        elif self._has_core:
+            self._read.append((keys, json))
+        else:
+            table_rows.add_records(self.found, keys, json, self._known.find)
+
+    def look_up(self) -> None:
+        """File what was read so far."""
+        if self._read:
+            core.file_records(self._read, self.found, self._known.replace)
+            self._read.clear()
+
+    def flush(self) -> None:
+        self.look_up()
+        if not self._counts:
+            super().flush()
+        # Votes have no JSON; their bounties are in blocks of their own.
+        elif sum(len(bucket.keys) for bucket in self.found.buckets.values()) >= _MOST_KEYS:
+            self._write(0)
+            self._write_buckets(self._bounties, 0)
+
+    def finish(self) -> None:
+        super().finish()
+        self._write_buckets(self._bounties, 0)
+
+
+class Unknown:
+    """In place of a map, while the questions of posts are not known: all are 0.
+
+    So the rows of a chunk stay together, in the order of their table.
+    """
+
+    def find(self, ids: Iterable[int]) -> dict[int, int]:
+        """0 for each id."""
+        return dict.fromkeys(ids, 0)
+
+    def replace(self, ids: array[int], values: array[int]) -> None:
+        """Put 0 in the place of each id."""
+        values[:] = array("q", bytes(8 * len(values)))
+
+
+@contextmanager
+def open_sink(
+    table: Table, options: Options, posts_map: str, writer: BlockWriter
+) -> Iterator[RowSink]:
+    """How the rows of a table are filed; at the end, all are written.
+
+    Args:
+        table: Which.
+        options: How to convert.
+        posts_map: The map from post ids to question ids; empty while they are not known, and for a
+            table that needs none.
+        writer: Where they go.
+
+    Raises:
+        SpillError: The map of the posts is missing.
+    """
+    steps: RowSink
+    if table == POSTS:
+        yield (steps := _PostFiling(options, writer))
+    elif not table.kind:
+        yield (steps := _UserFiling(table, options, writer))
+    else:
+        with IdMap(posts_map) if posts_map else nullcontext(Unknown()) as known:
+            yield (steps := _RowFiling(table, options, writer, known))
+            steps.look_up()
+    steps.finish()
+
 
 _FLUSH_EVERY = 4 * 1024 * 1024
 

@@ -1,16 +1,29 @@
-"""One session of a conversion: the two passes, one after the other."""
+"""One session of a conversion: the two passes, one after the other, and the maps between them.
+
+A spill is resumed if it belongs to the conversion. Maps are made from committed keys only, in the
+order of the dump: a map that an interrupted session left unfinished is made again.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from array import array
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from shutil import disk_usage
+from typing import Any
 
+import orjson
+
+from so2docs.counts import Counts
 from so2docs.dump.dump import Dump
 from so2docs.dump.source import End
 from so2docs.dump.stream import SMALLEST_PIECE
 from so2docs.dump.tables import TableFile, in_reading_order
+from so2docs.errors import SpillError, flag
+from so2docs.options.request import Fingerprint
 from so2docs.options.table import Options, RunOptions
 from so2docs.output import retrieval_set
 from so2docs.output.existing import refuse_existing
@@ -18,18 +31,272 @@ from so2docs.output.part_files import LostFileError
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.parse import repeats
-from so2docs.pipeline import maps, resume, totals
-from so2docs.pipeline.checkpoint import FinalizedOutput
+from so2docs.parse.keys import integers
+from so2docs.parse.posts import stray_line
+from so2docs.pipeline import strict
 from so2docs.pipeline.copying import copy_and_remove
 from so2docs.pipeline.first_pass import FirstPass
-from so2docs.pipeline.second_pass import SecondPass
-from so2docs.pipeline.worker import peak_memory
-from so2docs.pipeline.workers import Workers
+from so2docs.pipeline.second_pass import FinalizedOutput, SecondPass
+from so2docs.pipeline.workers import Workers, peak_memory
 from so2docs.progress import Progress, log
-from so2docs.report import Report
-from so2docs.spill import Spill
-from so2docs.store.blocks import default_budget
+from so2docs.report import Report, TableCounts
+from so2docs.schema import TABLES, Table
+from so2docs.spill import FORMAT, SEQUENCE_BITS, Spill
+from so2docs.store.blocks import BlockWriter, default_budget
 from so2docs.store.disk import check_room
+from so2docs.store.id_map import IdMapWriter
+from so2docs.store.tally import ChunkTally
+from so2docs.store.users import PLACE_BITS, Users, UserTable
+
+
+def add_posts(tallies: Mapping[int, ChunkTally], report: Report) -> None:
+    """Add the chunks of the posts to a report."""
+    report.add(Counts.total(tally.counts for tally in tallies.values()))
+
+
+def within_chunks(tallies: Mapping[int, ChunkTally]) -> dict[int, dict[int, int]]:
+    """By chunk, what `repeats.of_chunk` says of ids under several questions of that chunk."""
+    return {
+        chunk: tally.first_questions for chunk, tally in tallies.items() if tally.first_questions
+    }
+
+
+def add_table(step: FirstPass, end: End, report: Report) -> None:
+    """Add another table that was read to a report."""
+    counts = add_table_chunks(step.table, step.tallies(), end.size, report)
+    counts.seconds = step.seconds
+    counts.spill_bytes = step.spill.committed_bytes(step.table.sequence)
+    report.repaired_characters += end.repaired
+
+
+def add_table_chunks(
+    table: Table, tallies: Mapping[int, ChunkTally], size: int, report: Report
+) -> TableCounts:
+    """Add the chunks of another table to a report.
+
+    Args:
+        table: Which.
+        tallies: What was counted in its chunks.
+        size: Bytes of the table.
+        report: Gets the counts.
+
+    Returns:
+        What became of its rows, as far as the chunks tell.
+    """
+    total = Counts.total(tally.counts for tally in tallies.values())
+    report.repaired_characters += total.repaired
+    report.dropped += total.dropped
+    counts = report.tables[table.name] = TableCounts(total.rows, bytes=size)
+    counts.add(+total.strays)
+    counts.filtered = total.filtered
+    if not table.kind:  # The merge counts no users.
+        counts.nested = counts.rows - total.strays.total()
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """What the blocks of a table were made from, and how it was cut.
+
+    Attributes:
+        format: Version of the spill.
+        size: Bytes of the file.
+        modified: Its modification time, in ns.
+        content: Hash of its bytes at 17 places.
+        chunk_bytes: Bytes of a chunk; 0 for pieces that grow with the stream.
+    """
+
+    format: int
+    size: int
+    modified: int
+    content: str
+    chunk_bytes: int
+
+    @classmethod
+    def of(cls, file: TableFile, chunk_bytes: int) -> SourceState:
+        """Look at a file."""
+        source = file.source
+        if source is None or not source.is_file:
+            # What can be read only once is like nothing else.
+            return cls(FORMAT, 0, 0, os.urandom(16).hex(), chunk_bytes)
+        size, modified, _ = source.identity
+        return cls(FORMAT, size, modified, source.digest, chunk_bytes)
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> SourceState:
+        """What `to_json` returned."""
+        return cls(**values)
+
+    def differences(self, other: SourceState) -> list[str]:
+        """In what another file differs, in words."""
+        labels = {
+            "size of the dump": self.size == other.size,
+            "modification time of the dump": self.modified == other.modified,
+            "content of the dump": self.content == other.content,
+        }
+        return [label for label, is_same in labels.items() if not is_same]
+
+
+def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) -> int:
+    """Make sure that a spill was made from this dump with these options, or mark it so.
+
+    Args:
+        spill: The spill, new or from an earlier session.
+        posts: The posts of the dump to convert.
+        chunk_bytes: Bytes of a chunk, where the spill is new.
+        options: How to convert.
+
+    Returns:
+        Bytes of a chunk.
+
+    Raises:
+        SpillError: It was made from something else.
+    """
+    asked = Fingerprint.of(options)
+    now = SourceState.of(posts, chunk_bytes)
+    values = spill.get("source")
+    if values is None:
+        spill.put_all({"source": now.to_json(), "options": asked.to_json()})
+        return chunk_bytes
+    spill.check()
+    if values["format"] != FORMAT:
+        raise _another(spill, ["format of the spill (another version of so2docs)"])
+    before, asked_before = (
+        SourceState.from_json(values),
+        Fingerprint.from_json(spill.get("options")),
+    )
+    # Of a finished conversion, only the first pass is used again.
+    is_finished = bool(spill.get("finished"))
+    differences = before.differences(now)
+    differences += asked_before.differences(asked, of_spill_only=is_finished)
+    if differences:
+        raise _another(spill, differences)
+    spill.put_all({"options": asked.to_json(), "finished": False})
+    return before.chunk_bytes
+
+
+def _another(spill: Spill, differences: list[str]) -> SpillError:
+    advice = f"run with {flag('restart', True)} to start over, or choose another {flag('work_dir')}"
+    if spill.get("sealed"):
+        advice = (
+            "that one has written its output: finish it with its own options, or run with "
+            f"{flag('restart', True)} and {flag('force', True)}"
+        )
+    elif all(what.endswith(" of the dump") for what in differences):
+        advice = (
+            "it was made from another dump, or from this one before it changed: run with "
+            f"{flag('restart', True)} to convert the changed dump, or choose another "
+            f"{flag('work_dir')}"
+        )
+    return SpillError(
+        f"{spill.folder}: was made for another conversion "
+        f"(different: {', '.join(sorted(differences))}); {advice}"
+    )
+
+
+def claim_table(spill: Spill, file: TableFile, chunk_bytes: int) -> int:
+    """Make sure that what a spill has of a table was made from this file, or mark it so.
+
+    Args:
+        spill: The spill, which `claim` found to be this conversion's.
+        file: The table.
+        chunk_bytes: Bytes of a chunk, where the spill has nothing of the table.
+
+    Returns:
+        Bytes of a chunk.
+
+    Raises:
+        SpillError: It was made from another file.
+    """
+    now = SourceState.of(file, chunk_bytes)
+    values = spill.get(file.table.name)
+    if values is None:
+        spill.put(file.table.name, now.to_json())
+        return chunk_bytes
+    before = SourceState.from_json(values)
+    if before.differences(now):
+        raise _another(spill, [file.table.file])
+    return before.chunk_bytes
+
+
+_FIELDS = 4
+_POSTS_ARE_MAPPED = "posts are mapped"
+
+
+def map_posts(spill: Spill, first_questions: Mapping[int, int]) -> str:
+    """Map every post that was spilled to its question; a question to itself.
+
+    Args:
+        spill: Has all posts.
+        first_questions: For post ids that occur under several questions, the one that stays.
+
+    Returns:
+        Path of the map.
+    """
+    path = str(spill.folder / "posts.map")
+    if not spill.get(_POSTS_ARE_MAPPED):
+        with IdMapWriter(path) as posts:
+            # What comes first stays.
+            posts.add(list(first_questions), list(first_questions.values()))
+            for _, keys in spill.all_keys():
+                fields = integers(keys)
+                posts.add(fields[1::_FIELDS], fields[::_FIELDS])
+            posts.finish()
+        spill.put(_POSTS_ARE_MAPPED, True)
+    return path
+
+
+def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> UserTable:
+    """Map every user to the place of their JSON object; of a repeated id, the first one stays.
+
+    The others become strays, in a chunk of their own after those of the table. That the map is
+    complete shows in this chunk being committed.
+
+    Args:
+        spill: Has all users.
+        chunks: Number of the table's chunks.
+        strict_about: Name of the table, if there may be no such strays.
+
+    Raises:
+        StrictError: There are some, but may be none.
+    """
+    sequence = TABLES["users"].sequence
+    last = (sequence << SEQUENCE_BITS) + chunks
+    files = {_number(chunk): path for chunk, path in spill.files(sequence).items()}
+    table = UserTable(str(spill.folder / "users.map"), files)
+    if last in spill.tallies(sequence):
+        return table
+    with IdMapWriter(table.places) as users:
+        for chunk, keys in spill.all_keys(sequence):
+            fields = integers(keys)
+            start = _number(chunk) << PLACE_BITS
+            places = array("q", [start + offset for offset in fields[1::_FIELDS]])
+            users.add(fields[::_FIELDS], places)
+        repeated = sorted(users.finish())
+    with Users(table) as known_users:
+        rows = [orjson.loads(known_users.at(place)) for place in repeated]
+    lines = [stray_line("user_repeated_id", row) for row in rows]
+    if strict_about is not None:
+        strict.check_lines(strict_about, lines)
+    path = spill.new_file(last)
+    room = spill.budget.grant(last, sum(map(len, lines)))
+    with BlockWriter(path, room) as writer:
+        if lines:
+            writer.write(None, bytearray(), bytearray(b"".join(lines)))
+    spill.commit(
+        last, path, writer.blocks, ChunkTally(Counts(strays=Counter(user_repeated_id=len(lines))))
+    )
+    return table
+
+
+def _number(chunk: int) -> int:
+    """Number of a chunk within its table."""
+    return chunk & ((1 << SEQUENCE_BITS) - 1)
+
 
 _WORTH_A_PROCESS = 32 * 1024 * 1024
 
@@ -59,12 +326,12 @@ class Session:
         self.dump_bytes = posts.size
         files = list((tables or {}).values())
         wanted = run.chunk_bytes or posts.chunk_bytes
-        chunk_bytes = resume.claim(spill, posts, wanted, options)
+        chunk_bytes = claim(spill, posts, wanted, options)
         self.posts = self._step(posts, chunk_bytes)
         self.tables: list[FirstPass] = []
         for file in files:
             wanted = run.chunk_bytes or file.chunk_bytes
-            claimed = resume.claim_table(spill, file, wanted)
+            claimed = claim_table(spill, file, wanted)
             self.tables.append(self._step(file, claimed, is_early=file.precedes(posts)))
         self.steps = [
             next(step for step in (self.posts, *self.tables) if step.table == file.table)
@@ -203,8 +470,8 @@ class Session:
         end = self.posts.run(workers, seen=seen)
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
         tallies = self.posts.tallies()
-        totals.add_posts(tallies, self.report)
-        within = totals.within_chunks(tallies)
+        add_posts(tallies, self.report)
+        within = within_chunks(tallies)
         return repeats.first_questions(self.spill.all_keys, seen.repeated, within)
 
     def spilled_share(self, done: Collection[int]) -> str:
@@ -237,16 +504,16 @@ class Session:
                 written = self.report.dump_bytes + self.table_bytes
                 self.progress.plan(left + writing * written)
                 if self.tables:
-                    posts_map = maps.map_posts(self.spill, first_question_of)
+                    posts_map = map_posts(self.spill, first_question_of)
                 for early in self.tables:
                     early.file_kept(workers, posts_map)
                 continue
             ends[step.table.name] = end = step.run(workers, posts_map)
             if not step.table.kind:
                 about = step.name if self.options.strict else None
-                users = maps.map_users(self.spill, end.chunks, about)
+                users = map_users(self.spill, end.chunks, about)
         for step in self.tables:
-            totals.add_table(step, ends[step.table.name], self.report)
+            add_table(step, ends[step.table.name], self.report)
         self.spill.index()
         return SecondPass(
             self.spill,

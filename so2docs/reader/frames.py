@@ -15,9 +15,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from so2docs.errors import OptionError
-from so2docs.options.option import contradiction
-from so2docs.options.values import point_in_time
-from so2docs.options.values import tags as read_tags
+from so2docs.options.option import contradiction, point_in_time
+from so2docs.options.option import tags as read_tags
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,

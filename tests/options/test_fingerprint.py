@@ -9,9 +9,8 @@ import pytest
 from support.dumps import question, write_dump
 
 import so2docs
-from so2docs.options.fingerprint import Fingerprint
 from so2docs.options.output_form import default_output, output_form
-from so2docs.options.request import build_options
+from so2docs.options.request import Fingerprint, build_options
 from so2docs.options.table import OPTIONS, Options
 from so2docs.schema import TABLES
 

@@ -13,7 +13,7 @@ from support.memory import assert_nothing_is_kept
 
 from so2docs import merge
 from so2docs.nest import Nest
-from so2docs.parse import core, joining
+from so2docs.parse import core
 from so2docs.parse.keys import (
     ANSWER,
     BUCKET_BITS,
@@ -32,7 +32,7 @@ WHOLE = range(1 << BUCKET_BITS)
 IDS = st.integers(0, 6)
 KINDS = (QUESTION, ANSWER, ANSWER, REJECTED_QUESTION, REJECTED_ANSWER)
 QUESTIONS = (QUESTION, REJECTED_QUESTION)
-FORM = joining.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
+FORM = joined.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
 NAMES = tuple(name for name, table in TABLES.items() if table.is_in_all)
 
 VOTE_TYPES = st.sampled_from([2, 2, 2, 3, 3, 34, 63, 64, -1])
@@ -297,9 +297,9 @@ def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_votes_are_added_up_as_by_the_reference(votes: list[tuple[int, int]], count: int) -> None:
     keys = b"".join(KEY.pack(1, post, kind * 2**32 + count, VOTE) for post, kind in votes)
-    found = joining.count_votes(keys)
+    found = joined.count_votes(keys)
     assert found == count_votes(keys)
-    assert joining.count_votes(found) == found
+    assert joined.count_votes(found) == found
     ranks = [rank for _, _, rank, _ in KEY.iter_unpack(found)]
     assert sum(unpack_votes(rank)[1] for rank in ranks) == count * len(votes)
     assert len(ranks) == len(set(votes))
@@ -307,7 +307,7 @@ def test_votes_are_added_up_as_by_the_reference(votes: list[tuple[int, int]], co
 
 def test_votes_that_are_cut_off() -> None:
     with pytest.raises(ValueError, match="cut off"):
-        joining.count_votes(KEY.pack(1, 1, 1, VOTE)[:-1])
+        joined.count_votes(KEY.pack(1, 1, 1, VOTE)[:-1])
 
 
 @pytest.mark.parametrize(
@@ -323,35 +323,35 @@ def test_votes_that_are_cut_off() -> None:
 )
 def test_keys_that_are_not_of_their_json(block: tuple[bytes, bytes]) -> None:
     with pytest.raises(ValueError, match="do not belong together"):
-        joining.sort_records([(b"", b""), block])
+        joined.sort_records([(b"", b""), block])
     with pytest.raises(ValueError, match="do not belong together"):
-        joining.select_records(block, WHOLE)
+        joined.select_records(block, WHOLE)
 
 
 def test_blocks_that_were_not_sorted() -> None:
     blocks = [as_block([(1, 1, 0, QUESTION, b'{"Id":1}'), (1, 2, 0, ANSWER, b'{"Id":2}')])]
-    records = joining.sort_records(blocks)
+    records = joined.sort_records(blocks)
     shorter = [(blocks[0][0], blocks[0][1][:-1])]
     for others in ([], shorter, [(b"", b"")]):
         with pytest.raises(ValueError, match="not the blocks that were sorted"):
-            list(joining.join_records(others, records, 0, 1, FORM))
+            list(joined.join_records(others, records, 0, 1, FORM))
         with pytest.raises(ValueError, match="not the blocks that were sorted"):
-            joining.user_ids(others, records)
+            joined.collect_user_ids(others, records)
     without_json = [(KEY.pack(1, 1, 0, QUESTION), b"")]
-    sorted_ = joining.sort_records(without_json)
-    [group] = joining.join_records(without_json, sorted_, 0, 1, FORM)
+    sorted_ = joined.sort_records(without_json)
+    [group] = joined.join_records(without_json, sorted_, 0, 1, FORM)
     assert (group.question_id, group.records, group.document) == (1, 1, None)
     for first in (-1, 3):
         with pytest.raises(ValueError, match="there are 2 records"):
-            joining.join_records(blocks, records, first, 1, FORM)
+            joined.join_records(blocks, records, first, 1, FORM)
     for wrong in ([b"", b""], [(b"",)], [(b"", 1)], ["ab"]):
         with pytest.raises(TypeError):
-            joining.sort_records(wrong)  # type: ignore[arg-type]
+            joined.sort_records(wrong)  # type: ignore[arg-type]
 
 
 def test_users_that_are_not_of_their_ids() -> None:
     blocks = [as_block([(1, 1, 0, QUESTION, b'{"OwnerUserId":1}')])]
-    records = joining.sort_records(blocks)
+    records = joined.sort_records(blocks)
     wrong: list[dict[str, Any]] = [
         {"user_ids": array("q", [1]), "users": []},
         {"user_ids": array("q", [1]), "users": None},
@@ -361,8 +361,8 @@ def test_users_that_are_not_of_their_ids() -> None:
     ]
     for one in wrong:
         with pytest.raises(ValueError, match="do not belong together"):
-            joining.join_records(blocks, records, 0, 1, FORM._replace(**one))
+            joined.join_records(blocks, records, 0, 1, FORM._replace(**one))
     for users in ([1], ["x"]):
         form = FORM._replace(user_ids=array("q", [1]), users=users)  # type: ignore[arg-type]
-        [group] = joining.join_records(blocks, records, 0, 1, form)
+        [group] = joined.join_records(blocks, records, 0, 1, form)
         assert group.document is None

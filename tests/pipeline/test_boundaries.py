@@ -15,7 +15,7 @@ from support.dumps import answer, left_by, question, row, write_dump
 import so2docs
 from so2docs.parse import core as cores
 from so2docs.parse.keys import BUCKET_BITS
-from so2docs.pipeline import boundaries, bucket
+from so2docs.pipeline import bucket, second_pass
 from so2docs.pipeline.bucket import BucketTask
 
 LIMIT = 50_000
@@ -27,7 +27,7 @@ LIMIT = 50_000
 )
 def test_halves_fit_or_hold_one_id(sizes: dict[int, int], limit: int) -> None:
     ordered = sorted(sizes.items())
-    cuts = list(boundaries._halves(range(1024), ordered, limit))
+    cuts = list(second_pass._halves(range(1024), ordered, limit))
     parts = [range(*part) for part in pairwise((0, *cuts, 1024))]
     for part in parts:
         held = [size for number, size in ordered if number in part]
@@ -72,8 +72,8 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[BucketTask]:
         seen.append(task)
         return usual(task)
 
-    monkeypatch.setattr(boundaries, "PART_BYTES", LIMIT)
-    monkeypatch.setattr(boundaries, "PART_BYTES_NESTED", LIMIT)
+    monkeypatch.setattr(second_pass, "PART_BYTES", LIMIT)
+    monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", LIMIT)
     monkeypatch.setattr(bucket, "merge_bucket", noticing)
     return seen
 

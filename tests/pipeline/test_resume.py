@@ -18,7 +18,7 @@ from support.places import CHECKOUT
 
 import so2docs
 from so2docs.errors import spell_options
-from so2docs.options.fingerprint import Fingerprint
+from so2docs.options.request import Fingerprint
 from so2docs.options.table import Filters, Options
 from so2docs.output.lock import output_lock
 from so2docs.pipeline import bucket as bucket_side

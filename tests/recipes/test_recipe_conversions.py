@@ -19,8 +19,8 @@ from support.places import DUMPS, LONG, NO_DUMPS, SAMPLES
 
 import so2docs
 from so2docs.parse.markdown import to_markdown
-from so2docs.pipeline import boundaries
 from so2docs.pipeline import bucket as buckets
+from so2docs.pipeline import second_pass
 from so2docs.recipes import Recipe
 from so2docs.recipes.json_schema import INTEGER, record
 
@@ -131,8 +131,8 @@ def test_every_record_after_an_interruption(
     if not LONG and site.folder.name not in SOME:
         pytest.skip("with SO2DOCS_LONG=1")
     part_bytes = (site.folder / "Posts.xml").stat().st_size // 10
-    monkeypatch.setattr(boundaries, "PART_BYTES_NESTED", part_bytes)
-    monkeypatch.setattr(boundaries, "PART_BYTES", part_bytes)
+    monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", part_bytes)
+    monkeypatch.setattr(second_pass, "PART_BYTES", part_bytes)
     usual = buckets.merge_bucket
     for end, read in (("jsonl", jsonl), ("parquet", parquet)):
         output = tmp_path / f"records.{end}"
@@ -195,7 +195,7 @@ def test_resumed(
         return {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
 
     convert("at once", jobs=2)
-    monkeypatch.setattr(boundaries, "PART_BYTES_NESTED", 300_000)
+    monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", 300_000)
     usual, calls = buckets.merge_bucket, []
 
     def ending(task: Any) -> Any:

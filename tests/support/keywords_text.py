@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-from so2docs.options.signatures import describe
+from so2docs.options.keywords import describe
 from so2docs.options.table import taken_by
 
 CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
