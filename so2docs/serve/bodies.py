@@ -17,10 +17,11 @@ import nh3
 from markupsafe import Markup
 
 from so2docs.escape import remove_bidi_controls, unescape
+from so2docs.serve.diffs import diff
 from so2docs.serve.formulas import mathml, pieces
 from so2docs.sqlite.rows import is_html
 
-Kind = Literal["body", "comment", "title", "plain"]
+Kind = Literal["body", "comment", "title", "diff", "plain"]
 
 # fmt: off
 _TAGS = {
@@ -100,7 +101,7 @@ class Renderer:
     sign: str = ""
 
     def render(self, kind: Kind, text: str) -> str:
-        """A text of some kind as HTML."""
+        """A text of some kind as HTML; for a diff, two texts with U+0000 between them."""
         text = remove_bidi_controls(text)
         if kind == "body":
             return self._body(text)
@@ -108,7 +109,10 @@ class Renderer:
             return "".join(self._comment(text))
         if kind == "title":
             return "".join(self._with_formulas(text, mark_words))
-        return str(Markup('<div class="plain">{}</div>').format(text))
+        if kind == "diff":
+            old, _, new = text.partition("\0")
+            return diff(old, new)
+        return str(Markup('<div class="plain">{}</div>').format(text.replace("\0", "\n\n")))
 
     def _body(self, body: str) -> str:
         """A body; one that is no HTML as text with its line breaks."""
@@ -210,7 +214,7 @@ class Renderer:
                 if match["bare"]:
                     at = match.start() + len(address)
                 link = Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>')
-                href = self._address(address) or "#"
+                href = self.address(address) or "#"
                 yield str(link.format(href, match["text"] or address))
         yield _escape(text[at:])
 
@@ -219,12 +223,12 @@ class Renderer:
             language = _LANGUAGE.search(value)
             return f"lang-{language[1]}" if language else None
         if name in ("href", "src"):
-            return self._address(value)
+            return self.address(value)
         if name in ("start", "colspan", "rowspan"):
             return value if re.fullmatch(r"\d{1,4}", value) else None
         return value
 
-    def _address(self, value: str) -> str | None:
+    def address(self, value: str) -> str | None:
         """An absolute address, or one in the reader; None for what leads nowhere."""
         value = value.strip()
         if value.lower().startswith("mailto:"):

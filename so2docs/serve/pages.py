@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from so2docs.domain import licenses
 from so2docs.escape import remove_bidi_controls
+from so2docs.serve import history
 from so2docs.serve.bodies import Renderer, linked_ids, mark_words, remove_marks
 from so2docs.serve.formulas import without_cut_formula
 from so2docs.serve.query import parse
@@ -25,6 +26,7 @@ from so2docs.serve.store import (
     ANSWER_SORTS,
     ANSWERS_PAGE,
     PAGE,
+    REVISIONS_PAGE,
     SEARCH_SORTS,
     SORTS,
     TAGS_PAGE,
@@ -133,6 +135,8 @@ class Pages:
             Route("/users/{id:user}.json", self.user),
             Route("/users/{id:user}", self.user),
             Route("/users/{id:user}/{name}", self.user),
+            Route("/posts/{id:post}/revisions.json", self.revisions),
+            Route("/posts/{id:post}/revisions", self.revisions),
             Route("/q/{id:post}", self.post),
             Route("/a/{id:post}", self.post),
         ]
@@ -286,6 +290,7 @@ class Pages:
                 ("votes", "Votes"),
                 ("users", "Owner"),
                 ("answers", "Answers"),
+                ("reasons of closing and revisions", "History"),
             )
             if path not in shape
         ]
@@ -354,13 +359,16 @@ class Pages:
         found = ResultPage([], len(answer_ids), len(answer_ids) > ANSWERS_PAGE * page)
         chosen = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
         address = f"/questions/{question_id}"
+        links = self._links(question_id)
+        post_ids = [question_id, *some]
         shown = {
             **self._thread(document, images=images),
+            **self._states(document, post_ids, [link["Id"] for link in links["duplicate of"]]),
             "images": images,
             "count": len(answer_ids),
             "sort": sort,
             "sorts": ANSWER_SORTS,
-            "links": self._links(question_id),
+            "links": links,
             **self.page_links(address, chosen, page, found, ANSWERS_PAGE),
         }
         return self._answer(request, "question.html", shown, document)
@@ -377,6 +385,80 @@ class Pages:
         )
         rendered = dict(zip(wanted, self._renderings.render(renderer, wanted), strict=True))
         return thread(document, rendered, self.store.site.host)
+
+    def _states(self, document: Values, post_ids: list[int], originals: list[int]) -> Values:
+        """The states of posts that readers are told, and how long their histories are.
+
+        Args:
+            document: Of the question.
+            post_ids: The question, and the answers that are shown.
+            originals: Questions that links call the originals of this one.
+        """
+        events = self.store.events(post_ids)
+        found = {post_id: history.states(events.get(post_id, ())) for post_id in post_ids}
+        of_question = found[post_ids[0]]
+        closed = of_question.get("PostClosed", history.closing(document))
+        if closed is not None or originals:
+            # What links say may be newer than the closing, or all that is known.
+            ids = dict.fromkeys([*history.original_ids([closed or {}]), *originals])
+            closed = {"Events": [], **(closed or {}), "OriginalQuestionIds": list(ids)}
+            of_question = {"PostClosed": closed} | of_question | {"PostClosed": closed}
+            found[post_ids[0]] = of_question
+        known = self._known([entry for states in found.values() for entry in states.values()])
+        return {
+            "states": {
+                post_id: [history.state(event, entry, known) for event, entry in states.items()]
+                for post_id, states in found.items()
+            },
+            "revisions": {post_id: len(entries) for post_id, entries in events.items()},
+        }
+
+    def _known(self, entries: list[Values], numbers: dict[str, int] | None = None) -> history.Known:
+        """What is looked up for entries of the history."""
+        titles = self.store.titles(history.original_ids(entries))
+        shown = self._titles([title for title in titles.values() if title])
+        urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
+        host = self.store.site.host
+        questions = self.store.find_questions(linked_ids(urls))
+        return history.Known(
+            self.base,
+            host,
+            self.store.user_names(history.user_ids(entries)),
+            {number: shown.get(title or "") for number, title in titles.items()},
+            numbers or {},
+            Renderer(host, self.base, questions).address,
+        )
+
+    def revisions(self, request: Request) -> Response:
+        """The history of a post: what was changed, by whom, and what became of it."""
+        post_id = request.path_params["id"]
+        question_id = self.store.find_question(post_id)
+        if question_id is None:
+            raise HTTPException(404, f"There is no post {post_id} here.")
+        if not self.store.has_history:
+            raise HTTPException(
+                404, "This database has no history; make it of documents with it: --with history."
+            )
+        page = page_number(request)
+        found = self.store.revisions(post_id, page)
+        is_back = any(row.get("RollbackTo") for row in found.rows)
+        known = self._known(found.rows, self.store.revision_numbers(post_id) if is_back else None)
+        wanted = list(dict.fromkeys(text for row in found.rows for text in history.texts(row)))
+        rendered = dict(zip(wanted, self._renderings.render(Renderer(), wanted), strict=True))
+        title = self.store.titles([question_id]).get(question_id) or f"Question {question_id}"
+        shown = {
+            "title": f"Revisions: {title}",
+            "heading": self._titles([title])[title],
+            "post": {"id": post_id, "is_answer": post_id != question_id},
+            "count": found.count,
+            "rows": [
+                history.shown(row, known) | history.changes(row, rendered) for row in found.rows
+            ],
+            **self.page_links(f"/posts/{post_id}/revisions", {}, page, found, REVISIONS_PAGE),
+        }
+        rows = [{n: v for n, v in row.items() if not n.startswith("Old")} for row in found.rows]
+        data = {"revisions": rows, "page": page, "more": found.has_more, "count": found.count}
+        return self._answer(request, "revisions.html", shown, data)
 
     def _links(self, question_id: int) -> dict[str, list[Values]]:
         """Questions that are linked with this one, by how."""

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+import orjson
+
 from so2docs.domain import rank_by_votes
 from so2docs.errors import OutputError
 from so2docs.serve.conditions import Conditions, code_conditions, parse_conditions
@@ -23,7 +25,7 @@ from so2docs.serve.formulas import formula_sign, looks_mathematical
 from so2docs.serve.query import Query
 from so2docs.serve.snippets import mark, snippet, split_terms
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
-from so2docs.sqlite.layout import LAYOUTS, index_name, quoted
+from so2docs.sqlite.layout import LAYOUTS, NESTED, OTHER, index_name, quoted
 from so2docs.sqlite.rebuild import RebuiltDocuments
 from so2docs.sqlite.rows import text_of
 
@@ -31,6 +33,7 @@ PAGE = 20
 TAGS_PAGE = 60
 USERS_PAGE = 40
 ANSWERS_PAGE = 50
+REVISIONS_PAGE = 20
 _RANKED = 2_000
 """Most posts that are ranked by how well they match: that takes some microseconds each, and to go
 through all posts that hold any of the words."""
@@ -137,6 +140,11 @@ class Store:
         """Whether the database knows users."""
         return "users" in self.about.rows
 
+    @property
+    def has_history(self) -> bool:
+        """Whether the database knows the history of posts."""
+        return "history" in self.about.rows
+
     def _open(self, about: About, site: SiteAbout) -> _State:
         state = _State(_identity(about.path), about, site)
         with self._connection(state) as connection:
@@ -236,7 +244,8 @@ class Store:
             field_name = self.about.site_field
             extra = {} if field_name is None else {field_name: self.site.name}
             rebuilt = RebuiltDocuments(connection, self.site.shape, extra)
-            return rebuilt.get(question_id, answer_ids)
+            # Pages show the history by itself: with its texts it is several times the rest.
+            return rebuilt.get(question_id, answer_ids, () if answer_ids is None else ("History",))
 
     def answer_ids(self, question_id: int, sort: str = "votes") -> list[int]:
         """Ids of the answers to a question, in an order of `ANSWER_SORTS`."""
@@ -279,6 +288,74 @@ class Store:
             "WHERE l.RelatedPostId = :id AND q.Id <> :id ORDER BY 6, 3 DESC LIMIT 60",
             id=question_id,
         )
+
+    # History.
+
+    def events(self, post_ids: Iterable[int]) -> dict[int, list[Row]]:
+        """The history of posts without its texts, in the order of time, by their ids."""
+        found: dict[int, list[Row]] = {}
+        if self.has_history:
+            for row in self._rows(
+                f"SELECT {_EVENT} FROM history WHERE PostId IN ({_placeholders(post_ids)}) "
+                "ORDER BY CreationDate, Id"
+            ):
+                found.setdefault(row["PostId"], []).append(_event(row))
+        return found
+
+    def revisions(self, post_id: int, page: int) -> ResultPage:
+        """A page of the history of a post, the latest first.
+
+        An entry with a text of the post also has the text that was there before, such as `OldBody`.
+        """
+        if not self.has_history:
+            return ResultPage([], 0)
+        count = self._value("SELECT count(*) FROM history WHERE PostId = :id", id=post_id)
+        rows = self._rows(
+            f"SELECT {_EVENT}, {', '.join(_TEXTS)} FROM history WHERE PostId = :id ORDER BY "
+            f"CreationDate DESC, Id DESC LIMIT {REVISIONS_PAGE} "
+            f"OFFSET {REVISIONS_PAGE * (page - 1)}",
+            id=post_id,
+        )
+        number = count - REVISIONS_PAGE * (page - 1)
+        found = [_event(row) | {"Number": number - place} for place, row in enumerate(rows)]
+        for name in _TEXTS if found else ():
+            old = self._value(
+                f"SELECT {name} FROM history WHERE PostId = :id AND {name} IS NOT NULL AND "
+                "(coalesce(CreationDate, ''), Id) < (:date, :last) "
+                "ORDER BY CreationDate DESC, Id DESC LIMIT 1",
+                id=post_id,
+                date=found[-1]["CreationDate"] or "",
+                last=found[-1]["Id"],
+            )
+            old = orjson.loads(old) if old and name in _EVENT_LISTS else old
+            for row in reversed(found):
+                if row[name] is not None:
+                    row[f"Old{name}"], old = old, row[name]
+        return ResultPage(found, count, count > REVISIONS_PAGE * page)
+
+    def revision_numbers(self, post_id: int) -> dict[str, int]:
+        """The numbers of the entries of the history of a post, by their GUIDs."""
+        rows = self._rows(
+            "SELECT RevisionGUID FROM history WHERE PostId = :id ORDER BY CreationDate, Id",
+            id=post_id,
+        )
+        return {row["RevisionGUID"]: number for number, row in enumerate(rows, 1)}
+
+    def user_names(self, user_ids: Iterable[int]) -> dict[int, str]:
+        """The names of those users that are here, by their ids."""
+        if not self.has_users:
+            return {}
+        ids = _placeholders(set(user_ids))
+        rows = self._rows(
+            f"SELECT Id, DisplayName FROM users WHERE Id IN ({ids}) AND DisplayName IS NOT NULL"
+        )
+        return {row["Id"]: row["DisplayName"] for row in rows}
+
+    def titles(self, question_ids: Iterable[int]) -> dict[int, str | None]:
+        """The titles of those questions that are here, by their ids."""
+        ids = _placeholders(question_ids)
+        rows = self._rows(f"SELECT Id, Title FROM questions WHERE Id IN ({ids})")
+        return {row["Id"]: row["Title"] for row in rows}
 
     # Lists.
 
@@ -613,6 +690,25 @@ def _close_all(connections: queue.LifoQueue[sqlite3.Connection]) -> None:
             connections.get_nowait().close()
         except queue.Empty:
             return
+
+
+_TEXTS = ("Title", "Tags", "Body")
+"""Columns of the history with texts of the post."""
+_EVENT_LISTS = NESTED["History"].lists
+_EVENT = ", ".join(
+    quoted(name)
+    for name in LAYOUTS["history"].columns
+    if name not in (*_TEXTS, "RevisionGUID", "QuestionId", "ContentLicense")
+)
+
+
+def _event(row: Row) -> Row:
+    """An entry of the history with its lists."""
+    other: Row = orjson.loads(row.pop(OTHER) or "{}")
+    return other | {
+        name: orjson.loads(value) if name in _EVENT_LISTS and value else value
+        for name, value in row.items()
+    }
 
 
 def _placeholders(ids: Iterable[int]) -> str:

@@ -48,7 +48,6 @@ def thread(document: Values, rendered: Mapping[Text, Markup], host: str | None) 
         "answers": [answer | {"accepted": answer["id"] == accepted} for answer in answers],
         "tags": [tag for tag in document.get("Tags", ()) if isinstance(tag, str)],
         "views": document.get("ViewCount"),
-        "closed": _text(document, "ClosedDate")[:10],
         "has_images": any("<img" in _text(post, "Body") for post in _posts(document)),
     }
 
@@ -72,7 +71,8 @@ def _post(post: Values, rendered: Mapping[Text, Markup], host: str | None) -> Va
         "license": _license(post),
         "source": f"https://{host}/{kind}/{post_id}" if host else None,
         "comments": [_comment(comment, rendered) for comment in post.get("Comments", ())],
-        "bounties": (post.get("Votes") or {}).get("BountyStart", 0),
+        "bounties": [_bounty(bounty) for bounty in post.get("Bounties") or ()],
+        "bounty_votes": (post.get("Votes") or {}).get("BountyStart", 0),
         "accepted": False,
     }
 
@@ -84,6 +84,14 @@ def _comment(comment: Values, rendered: Mapping[Text, Markup]) -> Values:
         "text": rendered["comment", _text(comment, "Text")],
         "created": _text(comment, "CreationDate"),
         "owner": _person(comment, "User"),
+    }
+
+
+def _bounty(bounty: Values) -> Values:
+    return {
+        "amount": bounty.get("Amount"),
+        "date": _text(bounty, "CreationDate"),
+        "owner": _person(bounty, "User"),
     }
 
 

@@ -22,7 +22,7 @@ DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 PAGES = ("/", "/questions", "/questions?tag=bread&sort=score", "/tags", "/search?q=sourdough",
          "/search?q=flour+score:1+is:question", "/search", "/questions/1", "/questions/900",
          "/questions/901", "/questions/3?sort=newest", "/users", "/users/11", "/about",
-         "/nothing")  # fmt: skip
+         "/nothing", "/posts/1/revisions", "/posts/4/revisions", "/posts/3/revisions")  # fmt: skip
 
 
 @dataclass
@@ -220,6 +220,7 @@ def test_nothing_hostile_runs(launched: Any, tmp_path: Path) -> None:
         )
         it.page.route("https://**", lambda route: route.abort())
         questions = [f"/questions/{number}" for number in range(1, len(ATTACKS) + 1)]
+        questions += [f"/posts/{number}/revisions" for number in range(1, len(ATTACKS) + 1)]
         lists = ["/", "/questions", "/questions?page=2", "/tags", "/search?q=hostile",
                  "/users", "/users/1", "/about"]  # fmt: skip
         for path in (*questions, *lists):

@@ -44,12 +44,37 @@ def test_comments(text: str, expected: str | None) -> None:
     assert SITE.render("comment", text) == (text if expected is None else expected)
 
 
-@pytest.mark.parametrize("kind", ["body", "comment", "title", "plain"])
+@pytest.mark.parametrize("kind", ["body", "comment", "title", "diff", "plain"])
 @pytest.mark.parametrize("text", ["a\u202eb", "<p>a&#8238;b</p>", "`\u2067`", "$\u202ex$"])
 def test_no_text_turns_the_order_of_what_follows_around(kind: Kind, text: str) -> None:
     made = SITE.render(kind, text)
     assert not set(made) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
     assert "\u05d0\u200f" in SITE.render(kind, "\u05d0\u200f")
+
+
+def test_changes_are_marked_word_by_word() -> None:
+    old = "\n".join(["same"] * 3 + ["one two three <b>"] + list("abcdefgh") + ["end"])
+    new = old.replace("two", "2").replace("end", "quite\nother")
+    assert SITE.render("diff", f"{old}\0{new}") == (
+        '<div class="gap">…</div><div>same</div><div>same</div>'
+        '<div class="changed">one <del>two </del><ins>2 </ins>three &lt;b&gt;</div>'
+        '<div>a</div><div>b</div><div class="gap">…</div><div>g</div><div>h</div>'
+        '<div class="changed"><del>end</del>\n<ins>quite\nother</ins></div>'
+    )
+    assert SITE.render("diff", "same\0same") == ""
+    assert SITE.render("plain", "old\0new") == '<div class="plain">old\n\nnew</div>'
+
+
+@pytest.mark.parametrize("end", ["\n", " "])
+def test_texts_that_take_too_long_to_compare_are_not_compared(end: str) -> None:
+    """Every one of these is equal to half of the others, so that their pairs are many."""
+    few, many = (
+        SITE.render("diff", f"{f'x{end}' * n}\0{''.join(f'x{end}y{k}{end}' for k in range(n))}")
+        for n in (10, 2_000)
+    )
+    assert few.count("<ins>") > 1
+    assert many.count("<ins>") == 1
+    assert len(SITE.render("diff", f"{f'x{end}' * 10**6}\0y")) < 50_000
 
 
 LINEAR: list[tuple[Kind, str]] = [

@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,7 @@ def test_nothing_hostile_gets_through_as_markup(tmp_path: Path) -> None:
     with client_of(tmp_path / "hostile.db") as client:
         pages = [f"/questions/{number}{end}" for number in range(1, len(ATTACKS) + 1)
                  for end in ("", "?images=1")]  # fmt: skip
+        pages += [f"/posts/{number}/revisions" for number in range(1, len(ATTACKS) + 1)]
         for path in [*pages, "/", "/questions", "/tags", "/search?q=hostile", "/search?q=ran"]:
             page = client.get(path).text
             tags = re.findall(r"<[a-zA-Z][^>]*>", page)
@@ -199,6 +201,78 @@ def test_nothing_hostile_gets_through_as_markup(tmp_path: Path) -> None:
                 assert not re.search(r"\son\w+\s*=", re.sub(r'"[^"]*"', '""', tag)), tag
                 assert not re.search(r'(?:href|src)="\s*(?:javascript|data|vbscript)', tag, re.I)
             assert page.count("<script") == 1
+
+
+def test_the_state_of_a_question(client: Any) -> None:
+    page = text_of_page(client.get("/questions/901").text)
+    assert (
+        "Closed 2024-05-13 as Duplicate of Why does my sourdough rise overnight but collapse in "
+        "the oven?, Question 424242 by Léo Brun, Zoë" in page
+    )
+    assert "2 revisions" in page
+    page = client.get("/questions/1").text
+    assert "Needs more focus" not in page  # It was reopened.
+    assert "Protected 2024-05-08 by Ada" in text_of_page(page)
+    assert "Locked 2024-05-11 by gone" in text_of_page(page)
+    assert "Migrated from" in page
+    assert '<a rel="noopener noreferrer nofollow" href="/questions/3">' in page
+    assert 'href="/users/99"' not in page  # Nobody is there.
+
+
+def test_a_closing_that_only_the_question_tells(tmp_path: Path) -> None:
+    question = {"Id": 1, "ClosedDate": "2024-01-02T03:04:05.000", "Title": "t", "Answers": []}
+    closed = {"Reason": "Too localized", "Date": "2024-02-02T03:04:05.000",
+              "OriginalQuestionIds": [1, "x"]}  # fmt: skip
+    so2docs.to_sqlite([question, {"Id": 2, "Closed": closed, "Answers": []}], tmp_path / "q.db")
+    with client_of(tmp_path / "q.db") as client:
+        assert "Closed 2024-01-02" in text_of_page(client.get("/questions/1").text)
+        page = text_of_page(client.get("/questions/2").text)
+        assert "Closed 2024-02-02 as Too localized of t" in page
+        assert client.get("/posts/1/revisions").status_code == 404
+
+
+def test_the_revisions_of_a_post(client: Any) -> None:
+    page = client.get("/posts/1/revisions").text
+    for text in (
+        "<del>My </del><ins>Why my </ins>sourdough",
+        "It is <ins>quite </ins>*<del>old</del><ins>young</ins>*.",
+        '<div>Line 8.</div><div class="changed"><del>End.</del>\n<ins>The end.</ins></div>',
+        "<ins><bdi>sourdough</bdi></ins> <span><bdi>bread</bdi></span>",
+        'Body rolled back</span> to <a href="#revision-1">',
+        "<details><summary>The body as it was typed",
+    ):
+        assert text in page
+    assert "Line 4." not in page.split("<details>")[0]
+    assert ", proposed by Léo Brun, approved by Ada" in text_of_page(page)
+    found = client.get("/posts/1/revisions.json").json()
+    assert [row["Number"] for row in found["revisions"]] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert found["revisions"][-1]["Title"] == "My sourdough"
+    assert "entries" in client.get("/posts/4/revisions").text
+    missing = client.get("/posts/424242/revisions.json")
+    assert (missing.status_code, missing.json()["status"]) == (404, 404)
+
+
+def test_a_long_history_has_pages(tmp_path: Path) -> None:
+    history = [
+        {"Id": number, "CreationDate": f"{2000 + number}", "Events": ["EditBody"],
+         "Body": f"version {number}"}
+        for number in range(1, 46)
+    ]  # fmt: skip
+    so2docs.to_sqlite([{"Id": 1, "History": history, "Answers": []}], tmp_path / "q.db")
+    with client_of(tmp_path / "q.db") as client:
+        for page, first, last in ((1, 45, 26), (2, 25, 6), (3, 5, 1)):
+            text = client.get(f"/posts/1/revisions?page={page}").text
+            assert re.findall(r'id="revision-(\d+)"', text) == [
+                str(number) for number in range(first, last - 1, -1)
+            ]
+            # The last of a page is compared with the first of the next.
+            if last > 1:
+                assert f"version <del>{last - 1}</del><ins>{last}</ins>" in text
+
+
+def text_of_page(page: str) -> str:
+    """What a reader sees of a page, with single spaces."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,94 @@ def documents() -> list[dict[str, Any]]:
             "Answers": [],
         }
     )  # fmt: skip
+    _add_history(found)
     return found
+
+
+GUIDS = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(1, 20)]
+
+
+def _entry(number: int, post_id: int, *events: str, **more: Any) -> dict[str, Any]:
+    return {
+        "Id": number,
+        "RevisionGUID": GUIDS[number % len(GUIDS)],
+        "CreationDate": f"2024-05-{number % 28 + 1:02d}T10:00:00.000",
+        "Events": list(events),
+        **more,
+    }
+
+
+def _add_history(found: list[dict[str, Any]]) -> None:
+    """What `--with history-text` gives: revisions of a question and its answer, and states."""
+    for question in found:
+        for post in (question, *question["Answers"]):
+            post["History"], post["Revisions"], post["Editors"] = [], 0, []
+    first, last = found[0], found[-1]
+    old = "I keep a starter.\nIt is *old*.\n\n" + "".join(f"Line {n}.\n" for n in range(9)) + "End."
+    new = old.replace("*old*", "quite *young*").replace("End.", "The end.")
+    leo, ada = {"UserId": 14, "User": LEO}, {"UserId": 11, "User": ADA}
+    first["History"] = [
+        _entry(
+            1,
+            1,
+            "InitialTitle",
+            "InitialBody",
+            "InitialTags",
+            Title="My sourdough",
+            Body=old,
+            Tags=["bread"],
+            **leo,
+        ),
+        _entry(
+            2,
+            1,
+            "EditTitle",
+            "EditTags",
+            "SuggestedEditApplied",
+            Title="Why my sourdough",
+            Tags=["sourdough", "bread"],
+            Comment="see `[tags]`",
+            ProposedBy=14,
+            ApprovedBy=[11],
+        ),
+        _entry(3, 1, "EditBody", Body=new, **ada),
+        _entry(4, 1, "RollbackBody", Body=old, RollbackTo=GUIDS[1], **ada),
+        _entry(
+            5,
+            1,
+            "PostClosed",
+            CloseReason="Needs more focus",
+            CloseReasonId=104,
+            Voters=[{"Id": 14, "DisplayName": "Léo Brun"}],
+        ),
+        _entry(6, 1, "PostReopened", Voters=[{"Id": 14, "DisplayName": "Léo Brun"}]),
+        _entry(7, 1, "QuestionProtected", **ada),
+        _entry(8, 1, "PostMigratedHere", Url=f"https://{HOST}/questions/3/x"),
+    ]
+    first["Answers"][0]["History"] = [
+        _entry(9, 4, "InitialBody", Body="x"),
+        _entry(10, 4, "PostLocked", UserDisplayName="gone"),
+    ]
+    last["History"] = [
+        _entry(11, 901, "InitialTitle", "InitialBody", Title="t", Body="$x$", **ada),
+        _entry(
+            12,
+            901,
+            "PostClosed",
+            CloseReason="Duplicate",
+            CloseReasonId=101,
+            OriginalQuestionIds=[1, 424242],
+            Voters=[{"Id": 14, "DisplayName": "Léo"}, {"Id": 99, "DisplayName": "Zoë"}],
+        ),
+    ]
+    last["Closed"] = {
+        "Reason": "Duplicate",
+        "Date": "2024-05-13T10:00:00.000",
+        "OriginalQuestionIds": [1, 424242],
+    }
+    for question in found:
+        for post in (question, *question["Answers"]):
+            post["History"] = [entry | {"PostId": post["Id"]} for entry in post["History"]]
 
 
 def make(folder: Path) -> Path:
@@ -191,6 +278,35 @@ def hostile() -> list[dict[str, Any]]:
                 "OwnerUserId": number,
                 "Owner": owner,
                 "ContentLicense": attack,
+                "Closed": {"Reason": attack, "Date": attack},
+                "Bounties": [{"Amount": attack, "UserDisplayName": attack}],
+                "History": [
+                    _entry(3 * number, number, attack, Title=f"x {attack}", Body=f"x\n{attack}"),
+                    _entry(
+                        3 * number + 1,
+                        number,
+                        "EditBody",
+                        Body=f"y {attack}\n{attack} y",
+                        Title=attack,
+                        Tags=[attack],
+                        Comment=attack,
+                        Text=attack,
+                        ProposedBy=number,
+                        ApprovedBy=[attack],
+                    ),
+                    _entry(
+                        3 * number + 2,
+                        number,
+                        "PostClosed",
+                        "PostLocked",
+                        Url=attack,
+                        CloseReason=attack,
+                        UserDisplayName=attack,
+                        RollbackTo=attack,
+                        OriginalQuestionIds=[attack, 2**63 - 1, number + 1],
+                        Voters=[{"DisplayName": attack}, {"Id": attack}, attack],
+                    ),
+                ],
                 "Comments": [comment, comment | {"Id": 1000 + number, "Text": markdown}],
                 "Answers": [
                     {
