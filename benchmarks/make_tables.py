@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import uuid
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -134,12 +135,69 @@ def user(content: Content, number: int, share: float) -> bytes:
     )
 
 
+SHORT, LONG = 40, 4
+"""Bytes of a title or tags; how many times as long as a comment a body is."""
+REVISIONS = (
+    *[(2, 1, 3)] * 18,
+    *[(2,)] * 38,
+    *[(5,)] * 18,
+    *[(5, 4)] * 3,
+    *[(6,)] * 4,
+    *[(5, 24)] * 6,
+    *[(25,)] * 9,
+    *[(10,)] * 2,
+    (8,),
+    (50,),
+)
+"""Types of the rows of a revision, as often in a hundred as on the site of beer."""
+
+
+class Events:
+    """Makes rows of PostHistory.xml, those of a revision after each other."""
+
+    def __init__(self) -> None:
+        self.pending: list[int] = []
+        self.start = b""
+
+    def __call__(self, content: Content, number: int, share: float) -> bytes:
+        """A row."""
+        if not self.pending:
+            self.pending = list(content.rng.choice(REVISIONS))
+            self.start = b'PostId="%d" RevisionGUID="%b" CreationDate="%b" ' % (
+                content.post(share, 0.8),
+                str(uuid.UUID(int=content.rng.getrandbits(128), version=4)).encode(),
+                content.date(share),
+            )
+        kind = self.pending.pop(0)
+        row = b'  <row Id="%d" PostHistoryTypeId="%d" %b' % (number, kind, self.start)
+        return row + self._rest(content, kind)
+
+    def _rest(self, content: Content, kind: int) -> bytes:
+        user = content.user()
+        if kind == 10:
+            text = b'{"Voters":[{"Id":%d,"DisplayName":"%b"}]}' % (user, content.words(12))
+            text = text.replace(b'"', b"&quot;")
+            return b'UserId="%d" Comment="102" Text="%b" />\r\n' % (user, text)
+        if kind == 24:
+            words = b'Comment="Proposed by %d approved by %d edit id of %d" '
+            return words % (user, content.user(), user) + LICENCE
+        if kind == 25:
+            return b'Comment="http://twitter.com/site/status/%d" />\r\n' % (user * 10**9)
+        if kind == 50:
+            return b'UserId="-1" />\r\n'
+        is_body = kind in (2, 5, 8)
+        text = content.words(LONG * content.length() if is_body else SHORT)
+        comment = b'Comment="%b" ' % content.words(SHORT) if kind > 3 else b""
+        return b'UserId="%d" %bText="%b" %b' % (user, comment, text, LICENCE)
+
+
 Maker = Callable[[Content, int, float], bytes]
 MAKERS: dict[str, tuple[str, Maker]] = {
     "comments": ("Comments.xml", comment),
     "links": ("PostLinks.xml", link),
     "votes": ("Votes.xml", vote),
     "users": ("Users.xml", user),
+    "history": ("PostHistory.xml", Events()),
 }
 
 

@@ -159,6 +159,8 @@ def join_records(
     made: int,
     members: tuple[bytes, ...],
     vote_names: tuple[bytes, ...],
+    event_names: tuple[bytes, ...],
+    reason_names: tuple[bytes, ...],
     repeated: array[int],
     user_ids: array[int],
     users: list[bytes | None] | None,
@@ -177,10 +179,12 @@ def join_records(
         by_votes: Whether these are ordered by votes, not by id.
         tables: A bit for each kind of rows that are nested.
         naming: A bit for each kind of rows that name a user by `UserId`.
-        made: A bit for each kind whose rows are for the reference.
+        made: A bit for each kind of whose rows more is made than a list: the history.
         members: By kind, what its member starts with; of a kind that is made, the whole members
             where there are no rows.
         vote_names: By type of votes, its name as a key with the colon.
+        event_names: By type of events, its name.
+        reason_names: By reason to close a post, its name; nothing if it has none.
         repeated: Ids of posts under several questions, in ascending order.
         user_ids: What `user_ids` returned.
         users: The JSON of each of those, or None where nobody has the id; or None, where no users

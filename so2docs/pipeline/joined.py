@@ -18,7 +18,15 @@ from so2docs.counts import NESTED, Counts
 from so2docs.merge import Block, Document, DocumentBuilder, merge_votes
 from so2docs.nest import Post, Row
 from so2docs.parse.keys import BUCKET_BITS
-from so2docs.schema import BOUNTY, COMMENT, MEMBERS, OF_KIND, VOTE_TYPES
+from so2docs.schema import (
+    BOUNTY,
+    CLOSE_REASONS,
+    COMMENT,
+    HISTORY_TYPES,
+    MEMBERS,
+    OF_KIND,
+    VOTE_TYPES,
+)
 from so2docs.store.users import Users
 
 try:
@@ -32,6 +40,13 @@ _KINDS = 16
 _VOTE_NAMES = tuple(orjson.dumps(VOTE_TYPES.get(kind, str(kind))) + b":" for kind in range(64))
 """By type of votes, its name as a key; types beyond them are left to the reference."""
 
+_EVENT_NAMES = tuple(orjson.dumps(HISTORY_TYPES.get(kind, str(kind))) for kind in range(128))
+"""By type of events, its name; types beyond them are left to the reference."""
+
+_REASON_NAMES = tuple(
+    orjson.dumps(CLOSE_REASONS[number]) if number in CLOSE_REASONS else b"" for number in range(128)
+)
+"""By reason to close a post, its name, if it has one."""
 
 _NAMING = 1 << BOUNTY | sum(
     1 << kind for kind, table in OF_KIND.items() if table.users == {"UserId": "User"}
@@ -46,8 +61,7 @@ class JoinedForm(NamedTuple):
         with_answers: Whether documents have answers.
         by_votes: Whether these are ordered by votes, not by id.
         kinds: Those of the rows that are nested.
-        made: By kind, the members of a post without such rows; those of posts that have some are
-            for the reference.
+        made: By kind, the members of a post without such rows, where more is made than a list.
         repeated: Ids of posts under several questions, in ascending order.
         user_ids: Ids of users, in ascending order.
         users: The JSON of each of those, None where nobody has the id; or None, where no users are
@@ -128,6 +142,8 @@ def join_records(
         _as_bits(form.made),
         tuple(members),
         _VOTE_NAMES,
+        _EVENT_NAMES,
+        _REASON_NAMES,
         form.repeated,
         form.user_ids,
         form.users,

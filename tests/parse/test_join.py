@@ -261,6 +261,184 @@ def test_odd_groups_are_left_to_the_reference(odd: str, monkeypatch: pytest.Monk
     assert left == [range(3)]
 
 
+HISTORY = [name for name, table in TABLES.items() if table.stem == "PostHistory"]
+COMMENTS = st.sampled_from(
+    [
+        *("101", "777", "007", "1234567890", "", "better", "\u0661"),
+        *("Rollback to [0a-B]", "Rollback to []", "Rollback to [0a-B] ", "Rollback to [x]"),
+        "Proposed by -2 approved by 5 edit id of 77",
+        "Proposed by 2 approved by 5, -1, 4 edit id of 077",
+        *("Proposed by 2 approved by  edit id of 7", "Proposed by 02 approved by 5 edit id of 7"),
+        *(
+            "Proposed by 2 approved by 5 edit id of",
+            "Proposed by 1.2.3.4 approved by 5",
+            "Proposed",
+        ),
+        *(
+            "http://a.example/1",
+            "from https://a.example/?a=1",
+            "to http://a.example/ b",
+            "to http://",
+        ),
+        *("http://a.example/\xa0", 'http://"', "from http://a.example/\t", "https:/a"),
+    ]
+)
+VOTER = st.fixed_dictionaries(
+    {},
+    optional={
+        "Id": st.sampled_from([1, -1, 0]),
+        "DisplayName": st.sampled_from(["Ada", "\xe9", ""]),
+        "BindingReason": st.just({"GoldTagBadge": "beer"}),
+    },
+)
+ODD_VOTER = st.sampled_from(
+    [
+        {"Id": "1"},
+        {"DisplayName": None},
+        {"Id": 1.0},
+        {"X": 1},
+        {"DisplayName": '"'},
+        1,
+        {"Id": -0.0},
+    ]
+)
+VOTERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "OriginalQuestionIds": st.lists(st.integers(-1, 10**18), max_size=2),
+        "Voters": st.lists(VOTER | VOTER | VOTER | ODD_VOTER, max_size=2),
+    },
+).map(lambda voters: orjson.dumps(voters).decode())
+TEXTS = st.one_of(
+    VOTERS,
+    st.sampled_from(
+        [
+            *(
+                "",
+                "<a><b>",
+                "|a|b|",
+                "a\nb",
+                '"',
+                "\\",
+                '\\"',
+                "\xe9\U0001f600",
+                "<",
+                "||",
+                "1",
+                "[]",
+            ),
+            *('{"Voters":[],}', '{"Voters":[]} ', ' {"Voters":[]}', '{"Voters":[],"Voters":[]}'),
+            *('{"Voters":[{"Id":01}]}', '{"Voters":[{"Id":1', '{"More":1}', "{", '{"Voters":{}}'),
+            *(
+                '{"Voters":[{"DisplayName":"\\u0041"}]}',
+                '{"Voters":[{"Id":1,"Id":2}]}',
+                '{"Voters":',
+            ),
+        ]
+    ),
+)
+DATES = st.sampled_from(["2020-01-01T00:00:00.000", "2020-01-01", "2021", {"$date": "2020-01-02"}])
+ODD_EVENTS = st.sampled_from(
+    [{"UserId": "5"}, {"RevisionGUID": None}, {"CreationDate": None}, {"More": "x"}, {"Url": "x"}]
+)
+
+
+@st.composite
+def history(draw: Any, kind: int) -> list[Record]:
+    """A question and an answer, and what happened to them."""
+    posts = [(1, 1, 0, QUESTION, b'{"Id":1,"OwnerUserId":2}'), (1, 2, 0, ANSWER, b"{}")]
+    events = []
+    for number in draw(
+        st.lists(st.integers(0, 99), max_size=8, unique=draw(st.integers(0, 5)) > 0)
+    ):
+        types = st.integers(1, 11) | st.sampled_from([5, 5, 10, 10, 24, 25, 36, 66, 99, 127, 128])
+        row = {
+            "Id": number,
+            "PostHistoryTypeId": draw(types),
+            "RevisionGUID": draw(st.sampled_from("aab")),
+            "CreationDate": draw(DATES),
+        }
+        row |= draw(
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    "UserId": st.sampled_from([2, -1, 4]),
+                    "UserDisplayName": st.sampled_from(["Ada", "5"]),
+                    "Comment": COMMENTS,
+                    "Text": TEXTS,
+                    "ContentLicense": st.just("CC BY-SA 4.0"),
+                },
+            )
+        )
+        row |= draw(ODD_EVENTS) if draw(st.integers(0, 30)) == 0 else {}
+        json = orjson.dumps({name: value for name, value in row.items() if value is not None})
+        events.append((1, draw(st.sampled_from([1, 1, 2])), number, kind, json))
+    return posts + events
+
+
+@given(st.data(), st.sampled_from(HISTORY), st.sampled_from([(), ("users",)]))
+def test_history_as_the_reference(data: Any, level: str, users: Any) -> None:
+    records = data.draw(history(TABLES[level].kind))
+    expected, found = outcomes([as_block(records)], WHOLE, (level, *users))
+    assert found == expected
+
+
+@pytest.mark.parametrize("level", HISTORY)
+def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every form of a row that dumps have, those of a migration out of the order of time."""
+    rows: list[dict[str, Any]] = [
+        {"PostHistoryTypeId": 5, "Comment": "better", "Text": 'a \\ "b"', "day": 4, "guid": "e"},
+        {"PostHistoryTypeId": 2, "Text": "body\n", "ContentLicense": "CC BY-SA 3.0"},
+        {"PostHistoryTypeId": 1, "Text": "Title"},
+        {"PostHistoryTypeId": 3, "Text": "<a><b>"},
+        {"PostHistoryTypeId": 10, "Comment": "101", "guid": "c", "day": 5}
+        | {"Text": '{"OriginalQuestionIds":[2,4],"Voters":[{"Id":3,"DisplayName":"x"}]}'},
+        {"PostHistoryTypeId": 24, "Comment": "Proposed by 2 approved by 4, -1 edit id of 7"},
+        {"PostHistoryTypeId": 8, "Comment": "Rollback to [0a-B]", "Text": "body", "guid": "r"},
+        {"PostHistoryTypeId": 36, "Comment": "from http://example.org/2", "guid": "m"},
+        {"PostHistoryTypeId": 99, "UserDisplayName": "gone", "Text": "words", "guid": "u"},
+    ]
+    posts = [(1, 1, 0, QUESTION, b'{"Id":1}')]
+    for number, row in enumerate(rows):
+        date = {"CreationDate": f"2020-01-0{row.pop('day', 1)}T00:00:00.000"}
+        first = {
+            "Id": number,
+            "PostId": 1,
+            "RevisionGUID": row.pop("guid", "a"),
+            **date,
+            "UserId": 2,
+        }
+        posts.append((1, 1, number, TABLES[level].kind, orjson.dumps(first | row)))
+    expected, _ = outcomes([as_block(posts)], WHOLE, (level, "users"))
+    monkeypatch.setattr(joined.JoinedRecords, "_by_reference", None)
+    monkeypatch.setattr(merge, "gather", lambda *_: merge.GatheredRecords())
+    _, found = outcomes([as_block(posts)], WHOLE, (level, "users"))
+    assert found == expected
+
+
+def test_long_histories_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some steps take the square of the rows of a post."""
+    left: list[range] = []
+    row = {"PostHistoryTypeId": 5, "RevisionGUID": "a", "CreationDate": "2020"}
+    posts = [(n, n, 0, QUESTION, b"{}") for n in (1, 2)]
+    rows = [
+        (
+            question_id,
+            question_id,
+            number,
+            TABLES["history"].kind,
+            orjson.dumps({"Id": number} | row),
+        )
+        for question_id, count in ((1, 1024), (2, 1025))
+        for number in range(count)
+    ]
+    monkeypatch.setattr(
+        joined.JoinedRecords, "_by_reference", lambda *given: left.append(given[-1])
+    )
+    outcomes([as_block([*posts, *rows])], WHOLE, ("history",))
+    assert left == [range(1025, 1025 + 1026)]
+
+
 @pytest.mark.long
 def test_no_object_is_left_in_memory() -> None:
     posts = [(n, n, 0, QUESTION, b'{"Id":%d,"OwnerUserId":2}' % n) for n in range(300, 320)]

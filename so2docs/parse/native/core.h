@@ -194,6 +194,9 @@ Status put_number(Reader *in, Buffer *out, int64_t *number);
 /* Write the text of `Tags` as a JSON array; `tags` is a buffer for the unsplit text. */
 Status put_tags(Reader *in, Buffer *out, Buffer *tags);
 
+/* Write such a text, which is in the form of a JSON string without its quotes. */
+Status put_split_tags(Buffer *out, const char *text, size_t size);
+
 /* ---- canonical.c: rows to keys and JSON objects ---- */
 
 /* libxml2 rejects values of a gigabyte: it reads all longer slices. */
@@ -314,23 +317,27 @@ const char *json_of(const Blocks *held, const Record *record);
 
 enum { KINDS = 16 }; /* A kind has four bits. */
 
-#define MOST_VOTE_TYPES 64 /* The reference joins posts with others; 38 are known. */
+#define MOST_VOTE_TYPES 64     /* The reference joins posts with others; 38 are known. */
+#define MOST_EVENT_TYPES 128   /* The same for events; 36 are known. */
+#define MOST_CLOSE_REASONS 128 /* Higher numbers have no names. */
+
+/* Bytes of a Python object. */
+typedef struct {
+    char *bytes;
+    Py_ssize_t size;
+} Piece;
 
 /* The rows to nest in posts. Sets of kinds have a bit for each kind. */
 typedef struct {
     int tables; /* Kinds that are nested. */
     int naming; /* Kinds whose rows name a user by `UserId`. */
-    int made;   /* Kinds whose members only the reference can make. */
-    struct {
-        char *bytes; /* `"Comments":`; for a kind in `made`, the members of a post without rows. */
-        Py_ssize_t size;
-    } members[KINDS];
+    int made;   /* Kinds with entries in place of rows: the history. */
+    Piece members[KINDS]; /* `"Comments":`; for a kind in `made`, the members of a post without rows. */
     Py_buffer user_ids; /* 64-bit integers in ascending order. */
     PyObject *users; /* A list with the JSON of each user, or None. */
-    struct {
-        char *bytes; /* `"UpMod":` */
-        Py_ssize_t size;
-    } votes[MOST_VOTE_TYPES];
+    Piece votes[MOST_VOTE_TYPES]; /* `"UpMod":` */
+    Piece events[MOST_EVENT_TYPES]; /* `"EditBody"` */
+    Piece reasons[MOST_CLOSE_REASONS]; /* `"Duplicate"`; empty if a reason has no name. */
 } Nest;
 
 /* Binary search: the position of an id in an ascending array; -1 if it is missing. */
@@ -340,6 +347,15 @@ Py_ssize_t place_of(const Py_buffer *ids, int64_t id);
    kind. FALLBACK if the reference has to write it. The JSON of all is in `held`. */
 Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
                  Buffer *out, int64_t *counts);
+
+/* Write `name` and the user whose id is at `at`; nothing if no user has this id. */
+Status put_user(const char *at, const char *end, const Nest *nest, const char *name, Buffer *out);
+
+/* ---- history.c: rows of the history of a post ---- */
+
+/* Write the members that are made of some rows, one at least, sorted by `Id`. All are in `held`. */
+Status put_history(int kind, const Record *row, const Record *end, const Blocks *held,
+                   const Nest *nest, Buffer *out);
 
 /* ---- What Python calls, described in `_core.pyi` ---- */
 

@@ -226,31 +226,28 @@ static PyObject *join_groups(const Record *records, Py_ssize_t count, Py_ssize_t
 }
 
 /* Whether the buffers hold 64-bit integers, and there are as many users as ids. */
-static int is_sound(const Form *form, PyObject *names, PyObject *members)
+static int is_sound(const Form *form)
 {
     Py_ssize_t ids = form->nest.user_ids.len;
     int is_list = PyList_Check(form->nest.users);
     if (ids % 8 || form->repeated.len % 8 || (!is_list && form->nest.users != Py_None)
-        || (is_list ? PyList_Size(form->nest.users) : 0) != ids / 8
-        || PyTuple_Size(names) != MOST_VOTE_TYPES || PyTuple_Size(members) != KINDS) {
-        PyErr_SetString(PyExc_ValueError, "ids, users and names do not belong together");
+        || (is_list ? PyList_Size(form->nest.users) : 0) != ids / 8) {
+        PyErr_SetString(PyExc_ValueError, "ids and users do not belong together");
         return 0;
     }
     return 1;
 }
 
-/* Read the names of vote types, and the start of each member. */
-static int get_names(PyObject *names, PyObject *members, Nest *nest)
+/* Read the bytes of a tuple of `count` objects. */
+static int get_pieces(PyObject *tuple, Py_ssize_t count, Piece *pieces)
 {
-    for (Py_ssize_t i = 0; i < MOST_VOTE_TYPES; i++) {
-        if (PyBytes_AsStringAndSize(PyTuple_GetItem(names, i), &nest->votes[i].bytes,
-                                    &nest->votes[i].size) < 0) {
-            return -1;
-        }
+    if (PyTuple_Size(tuple) != count) {
+        PyErr_Format(PyExc_ValueError, "there must be %zd names", count);
+        return -1;
     }
-    for (Py_ssize_t i = 0; i < KINDS; i++) {
-        if (PyBytes_AsStringAndSize(PyTuple_GetItem(members, i), &nest->members[i].bytes,
-                                    &nest->members[i].size) < 0) {
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (PyBytes_AsStringAndSize(PyTuple_GetItem(tuple, i), &pieces[i].bytes, &pieces[i].size)
+            < 0) {
             return -1;
         }
     }
@@ -259,23 +256,27 @@ static int get_names(PyObject *names, PyObject *members, Nest *nest)
 
 PyObject *join_records(PyObject *module, PyObject *args)
 {
-    PyObject *blocks, *records, *names, *members, *result = NULL;
+    PyObject *blocks, *records, *members, *votes, *events, *reasons, *result = NULL;
     Form form = {0};
     Blocks held;
     Py_ssize_t first, enough;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!nny#y#ppiiiO!O!y*y*O:join_records", &PyList_Type, &blocks,
+    if (!PyArg_ParseTuple(args, "O!O!nny#y#ppiiiO!O!O!O!y*y*O:join_records", &PyList_Type, &blocks,
                           &PyByteArray_Type, &records, &first, &enough, &form.opening,
                           &form.opening_size, &form.closing, &form.closing_size,
                           &form.with_answers, &form.by_votes, &form.nest.tables,
                           &form.nest.naming, &form.nest.made, &PyTuple_Type, &members,
-                          &PyTuple_Type, &names, &form.repeated, &form.nest.user_ids, &form.nest.users)) {
+                          &PyTuple_Type, &votes, &PyTuple_Type, &events, &PyTuple_Type, &reasons,
+                          &form.repeated, &form.nest.user_ids, &form.nest.users)) {
         return NULL;
     }
     Py_ssize_t count = PyByteArray_Size(records) / (Py_ssize_t)sizeof(Record);
     if (first < 0 || first > count) {
         PyErr_Format(PyExc_ValueError, "first is %zd; there are %zd records", first, count);
-    } else if (is_sound(&form, names, members) && get_names(names, members, &form.nest) == 0
+    } else if (is_sound(&form) && get_pieces(members, KINDS, form.nest.members) == 0
+               && get_pieces(votes, MOST_VOTE_TYPES, form.nest.votes) == 0
+               && get_pieces(events, MOST_EVENT_TYPES, form.nest.events) == 0
+               && get_pieces(reasons, MOST_CLOSE_REASONS, form.nest.reasons) == 0
                && hold(&held, blocks) == 0) {
         result = join_groups((const Record *)PyByteArray_AsString(records), count, first, enough,
                              &held, &form);

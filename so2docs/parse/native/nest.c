@@ -95,9 +95,7 @@ Py_ssize_t place_of(const Py_buffer *ids, int64_t id)
     return -1;
 }
 
-/* Write `name` and the user whose id is at `at`; nothing if no user has this id. */
-static Status put_user(const char *at, const char *end, const Nest *nest, const char *name,
-                        Buffer *out)
+Status put_user(const char *at, const char *end, const Nest *nest, const char *name, Buffer *out)
 {
     int64_t id;
     char *user;
@@ -178,14 +176,17 @@ static Status put_member(int kind, const Record *row, const Record *end, const B
                           const Nest *nest, Buffer *out, int64_t *counts)
 {
     TRY(PUT_LITERAL(out, ","));
+    counts[kind] += kind == VOTE ? 0 : end - row;
+    if (nest->made >> kind & 1 && row < end) {
+        return put_history(kind, row, end, held, nest, out);
+    }
     TRY(put(out, nest->members[kind].bytes, (size_t)nest->members[kind].size));
     if (nest->made >> kind & 1) {
-        return row < end ? FALLBACK : OK;
+        return OK;
     }
     if (kind == VOTE) {
         return put_votes(row, end, nest, out, &counts[kind]);
     }
-    counts[kind] += end - row;
     return put_list(row, end, held, nest, out);
 }
 

@@ -348,12 +348,8 @@ static Status put_split(Buffer *out, const char *text, size_t size, const char *
     return PUT_LITERAL(out, "\"]");
 }
 
-Status put_tags(Reader *in, Buffer *out, Buffer *tags)
+Status put_split_tags(Buffer *out, const char *text, size_t size)
 {
-    tags->size = 0;
-    TRY(put_text(in, tags));
-    const char *text = tags->bytes;
-    size_t size = tags->size;
     if (size == 0) {
         return PUT_LITERAL(out, "[]");
     }
@@ -366,4 +362,11 @@ Status put_tags(Reader *in, Buffer *out, Buffer *tags)
     TRY(PUT_LITERAL(out, "[\""));
     TRY(put(out, text, size));
     return PUT_LITERAL(out, "\"]");
+}
+
+Status put_tags(Reader *in, Buffer *out, Buffer *tags)
+{
+    tags->size = 0;
+    TRY(put_text(in, tags));
+    return put_split_tags(out, tags->bytes, tags->size);
 }

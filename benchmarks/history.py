@@ -1,0 +1,61 @@
+"""Processor time of what is nested, for each row of its table, compared with that of comments.
+
+`python benchmarks/history.py FOLDER` converts a folder of `make_tables.py` with nothing nested,
+then with comments and each level of the history, in turn, some times. What a table costs is
+what the conversion takes with it, less what it takes without; ratios are those of the medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import Measured, run
+
+LEVELS = ("comments", "closings", "history", "history-text")
+
+
+def convert(folder: str, out: Path, jobs: int, table: str | None) -> tuple[Measured, int]:
+    """Run the command; what it took, and how many rows the table has."""
+    words = [sys.executable, "-m", "so2docs", "convert", folder, str(out), "--force", "--quiet"]
+    words += ["--jobs", str(jobs), "--report", "-"]
+    done = run(words if table is None else [*words, "--with", table])
+    report = json.loads(done.stdout)
+    return done, report["tables"][table]["rows"] if table else 0
+
+
+def main() -> None:
+    """Run the rounds, and print a line for each table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1)
+    asked = parser.parse_args()
+    took: dict[str | None, list[Measured]] = {name: [] for name in (None, *LEVELS)}
+    rows: dict[str | None, int] = {}
+    sizes: dict[str | None, int] = {}
+    with tempfile.TemporaryDirectory(dir=asked.folder) as work:
+        out = Path(work) / "questions.jsonl.gz"
+        for _ in range(asked.times):
+            for name, runs in took.items():
+                done, rows[name] = convert(asked.folder, out, asked.jobs, name)
+                sizes[name] = out.stat().st_size
+                runs.append(done)
+    cpu = {name: statistics.median(one.cpu for one in runs) for name, runs in took.items()}
+    unit = (cpu["comments"] - cpu[None]) / rows["comments"]
+    print(f"{'nothing':<14} {cpu[None]:>6.2f} s CPU")
+    for name in LEVELS:
+        each = (cpu[name] - cpu[None]) / rows[name]
+        memory = max(one.memory for one in took[name])
+        print(
+            f"{name:<14} {cpu[name]:>6.2f} s CPU {each * 1e6:>6.2f} s/M rows {each / unit:>5.2f} x "
+            f"{memory >> 20:>4} MiB, output {sizes[name] / 1e6:.1f} MB"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,794 @@
+/* Rows of a post's history as members of its JSON object: the twin of `history.members`.
+
+   A row is a flat object with the attributes that dumps have. Its values are copied as they are, so
+   no string is decoded: what is looked for in one is ASCII without a backslash. Anything else, and
+   what is not in the form that dumps have, is FALLBACK: the reference writes that question. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "core.h"
+
+#include <stdio.h>
+
+/* Rows of a post. Some steps take the square of them, so longer histories are for the reference. */
+enum { MOST_EVENTS = 1024 };
+
+/* A piece of JSON; `at` is NULL if it is not there. */
+typedef struct {
+    const char *at;
+    size_t size;
+} Text;
+
+/* What an entry tells, in its order, but for its number, its events and its user. */
+typedef enum {
+    GUID,
+    DATE,
+    USER_ID,
+    USER_NAME,
+    WORDS,
+    OTHER_TEXT,
+    TITLE,
+    BODY,
+    TAG_LIST,
+    REASON,
+    REASON_ID,
+    ORIGINALS,
+    PROPOSED_BY,
+    APPROVED_BY,
+    ROLLBACK_TO,
+    URL,
+    LICENCE,
+    VOTERS,
+    TOLD
+} Told;
+
+/* How it is written. Of a text in a text, each quote has a backslash before it. */
+typedef enum { AS_IS, IN_QUOTES, AS_TAGS, AS_LIST, UNESCAPED } Form;
+
+static const struct {
+    const char *member;
+    Form form;
+} MEMBERS[TOLD] = {
+    [GUID] = {",\"RevisionGUID\":", AS_IS},
+    [DATE] = {",\"CreationDate\":", AS_IS},
+    [USER_ID] = {",\"UserId\":", AS_IS},
+    [USER_NAME] = {",\"UserDisplayName\":", AS_IS},
+    [WORDS] = {",\"Comment\":", AS_IS},
+    [OTHER_TEXT] = {",\"Text\":", AS_IS},
+    [TITLE] = {",\"Title\":", AS_IS},
+    [BODY] = {",\"Body\":", AS_IS},
+    [TAG_LIST] = {",\"Tags\":", AS_TAGS},
+    [REASON] = {",\"CloseReason\":", AS_IS},
+    [REASON_ID] = {",\"CloseReasonId\":", AS_IS},
+    [ORIGINALS] = {",\"OriginalQuestionIds\":", AS_IS},
+    [PROPOSED_BY] = {",\"ProposedBy\":", AS_IS},
+    [APPROVED_BY] = {",\"ApprovedBy\":", AS_LIST},
+    [ROLLBACK_TO] = {",\"RollbackTo\":", IN_QUOTES},
+    [URL] = {",\"Url\":", IN_QUOTES},
+    [LICENCE] = {",\"ContentLicense\":", AS_IS},
+    [VOTERS] = {",\"Voters\":", UNESCAPED},
+};
+
+/* A row. */
+typedef struct {
+    int64_t id, type;
+    Text time; /* The date without what is around it, which orders rows. */
+    Text guid, date, user_id, user_name, comment, text, licence;
+    int next; /* The next row of its revision by `Id`; -1 if there is none. */
+} Event;
+
+/* The rows of one RevisionGUID. */
+typedef struct {
+    int first, last; /* Rows by `Id`. */
+    const Event *earliest;
+    uint64_t types[MOST_EVENT_TYPES / 64]; /* A bit for each. */
+} Revision;
+
+/* ---- Rows ---- */
+
+/* Read `literal` if it comes next in `text`. */
+#define TAKE(text, literal)                                                                   \
+    ((text)->size >= sizeof(literal) - 1 && memcmp((text)->at, literal, sizeof(literal) - 1) == 0 \
+     && ((text)->at += sizeof(literal) - 1, (text)->size -= sizeof(literal) - 1, 1))
+
+#define IS_NAME(name, literal) \
+    ((name).size == sizeof(literal) - 1 && memcmp((name).at, literal, sizeof(literal) - 1) == 0)
+
+static Text take(Text *text, size_t size)
+{
+    Text taken = {text->at, size};
+    text->at += size;
+    text->size -= size;
+    return taken;
+}
+
+static int is_escaped(const char *start, const char *quote)
+{
+    const char *at = quote;
+    while (at > start && at[-1] == '\\') {
+        at--;
+    }
+    return (quote - at) & 1;
+}
+
+/* Read a string with its quotes. */
+static Status read_string(Text *in, Text *string)
+{
+    const char *end = in->at + in->size, *quote = in->at;
+    if (in->size == 0 || *quote != '"') {
+        return FALLBACK;
+    }
+    do {
+        quote = memchr(quote + 1, '"', (size_t)(end - quote - 1));
+        if (quote == NULL) {
+            return FALLBACK;
+        }
+    } while (is_escaped(in->at, quote));
+    *string = take(in, (size_t)(quote + 1 - in->at));
+    return OK;
+}
+
+/* A canonical integer at the start of a text, as it is written. */
+static Status read_integer(Text *in, Text *integer)
+{
+    size_t sign = in->size > 0 && in->at[0] == '-', size = sign;
+    while (size < in->size && is_digit((Byte)in->at[size]) && size - sign < 19) {
+        size++;
+    }
+    size_t digits = size - sign;
+    if (digits == 0 || digits > 18 || (in->at[sign] == '0' && (digits > 1 || sign))) {
+        return FALLBACK;
+    }
+    *integer = take(in, size);
+    return OK;
+}
+
+static Text without_quotes(Text string)
+{
+    return (Text){string.at + 1, string.size - 2};
+}
+
+/* Read a date, which may be the object that MongoDB has. */
+static Status read_date(Text *in, Event *event)
+{
+    Text start = *in, string;
+    int is_object = TAKE(in, "{\"$date\":");
+    TRY(read_string(in, &string));
+    if ((is_object && !TAKE(in, "}")) || memchr(string.at, '\\', string.size) != NULL) {
+        return FALLBACK;
+    }
+    event->time = without_quotes(string);
+    event->date = (Text){start.at, start.size - in->size};
+    return OK;
+}
+
+static Status read_type(Text *in, Event *event)
+{
+    Text digits;
+    TRY(read_integer(in, &digits));
+    if (digits.size > 3 || digits.at[0] == '-') {
+        return FALLBACK;
+    }
+    for (event->type = 0; digits.size > 0; take(&digits, 1)) {
+        event->type = event->type * 10 + (digits.at[0] - '0');
+    }
+    return event->type < MOST_EVENT_TYPES ? OK : FALLBACK;
+}
+
+static Status read_attribute(Text *in, Event *event)
+{
+    Text name, number;
+    TRY(read_string(in, &name));
+    if (!TAKE(in, ":")) {
+        return FALLBACK;
+    }
+    switch (name.size) {
+    case sizeof("\"Id\"") - 1:
+        return IS_NAME(name, "\"Id\"") ? read_integer(in, &number) : FALLBACK;
+    case sizeof("\"Text\"") - 1:
+        return IS_NAME(name, "\"Text\"") ? read_string(in, &event->text) : FALLBACK;
+    case sizeof("\"PostId\"") - 1:
+        if (IS_NAME(name, "\"PostId\"")) {
+            return read_integer(in, &number);
+        }
+        if (!IS_NAME(name, "\"UserId\"")) {
+            return FALLBACK;
+        }
+        return read_integer(in, &event->user_id);
+    case sizeof("\"Comment\"") - 1:
+        return IS_NAME(name, "\"Comment\"") ? read_string(in, &event->comment) : FALLBACK;
+    case sizeof("\"CreationDate\"") - 1:
+        if (IS_NAME(name, "\"CreationDate\"")) {
+            return read_date(in, event);
+        }
+        return IS_NAME(name, "\"RevisionGUID\"") ? read_string(in, &event->guid) : FALLBACK;
+    case sizeof("\"ContentLicense\"") - 1:
+        return IS_NAME(name, "\"ContentLicense\"") ? read_string(in, &event->licence) : FALLBACK;
+    case sizeof("\"UserDisplayName\"") - 1:
+        return IS_NAME(name, "\"UserDisplayName\"") ? read_string(in, &event->user_name) : FALLBACK;
+    case sizeof("\"PostHistoryTypeId\"") - 1:
+        return IS_NAME(name, "\"PostHistoryTypeId\"") ? read_type(in, event) : FALLBACK;
+    default:
+        return FALLBACK;
+    }
+}
+
+static Status read_event(const Record *record, const Blocks *held, Event *event)
+{
+    Text in = {json_of(held, record), (size_t)size_of(record)};
+    *event = (Event){.id = record->rank, .type = -1, .next = -1};
+    if (!TAKE(&in, "{")) {
+        return FALLBACK;
+    }
+    do {
+        TRY(read_attribute(&in, event));
+    } while (TAKE(&in, ","));
+    int is_whole = event->type >= 0 && event->guid.at != NULL && event->date.at != NULL;
+    return is_whole && in.size == 1 && in.at[0] == '}' ? OK : FALLBACK;
+}
+
+/* ---- What a row tells ---- */
+
+static void tell(Text *told, Text value)
+{
+    if (told->at == NULL) {
+        *told = value;
+    }
+}
+
+/* The number of a reason to close a post, and its name; or 0 if the comment is anything else. */
+static int tell_reason(Text comment, const Nest *nest, Text *told)
+{
+    Text digits = without_quotes(comment);
+    size_t size = digits.size, reason = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (size > 9 || !is_digit((Byte)digits.at[i])) {
+            return 0;
+        }
+        reason = 10 * reason + (size_t)(digits.at[i] - '0');
+    }
+    while (digits.size > 1 && digits.at[0] == '0') {
+        take(&digits, 1);
+    }
+    int is_known = reason < MOST_CLOSE_REASONS && nest->reasons[reason].size > 0;
+    Text known = is_known ? (Text){nest->reasons[reason].bytes, (size_t)nest->reasons[reason].size}
+                          : comment;
+    if (size > 0) {
+        tell(&told[REASON], known);
+        tell(&told[REASON_ID], digits);
+    }
+    return size > 0;
+}
+
+static int tell_rollback(Text comment, Text *told)
+{
+    Text in = without_quotes(comment);
+    size_t size = 0;
+    if (!TAKE(&in, "Rollback to [")) {
+        return 0;
+    }
+    while (size < in.size
+           && (is_digit((Byte)in.at[size]) || in.at[size] == '-'
+               || (Byte)((in.at[size] | 0x20) - 'a') < 6)) {
+        size++;
+    }
+    if (size == 0 || in.size != size + 1 || in.at[size] != ']') {
+        return 0;
+    }
+    tell(&told[ROLLBACK_TO], take(&in, size));
+    return 1;
+}
+
+/* Who proposed an edit and who approved it. */
+static Status tell_proposed(Text comment, Text *told)
+{
+    Text in = without_quotes(comment), proposed, number;
+    if (!TAKE(&in, "Proposed by ")) {
+        tell(&told[WORDS], comment);
+        return OK;
+    }
+    TRY(read_integer(&in, &proposed));
+    if (!TAKE(&in, " approved by ")) {
+        return FALLBACK;
+    }
+    Text approved = {in.at, 0};
+    do {
+        TRY(read_integer(&in, &number));
+        approved.size = (size_t)(in.at - approved.at);
+    } while (TAKE(&in, ", "));
+    if (!TAKE(&in, " edit id of ") || in.size == 0) {
+        return FALLBACK;
+    }
+    for (; in.size > 0; take(&in, 1)) {
+        if (!is_digit((Byte)in.at[0])) {
+            return FALLBACK;
+        }
+    }
+    tell(&told[PROPOSED_BY], proposed);
+    tell(&told[APPROVED_BY], approved);
+    return OK;
+}
+
+/* An address, which ends with the text. Whether a character beyond ASCII is a space is not known. */
+static Status tell_url(Text comment, Text *told)
+{
+    Text in = without_quotes(comment), url;
+    if (!TAKE(&in, "from ")) {
+        (void)TAKE(&in, "to ");
+    }
+    url = in;
+    int is_url = (TAKE(&in, "http://") || TAKE(&in, "https://")) && in.size > 0
+                 && memchr(in.at, ' ', in.size) == NULL;
+    for (size_t i = 0; is_url && i < in.size; i++) {
+        if (in.at[i] == '\\' || (Byte)in.at[i] >= 0x80) {
+            return FALLBACK;
+        }
+    }
+    tell(&told[is_url ? URL : WORDS], is_url ? url : comment);
+    return OK;
+}
+
+static Status tell_comment(const Event *event, const Nest *nest, Text *told)
+{
+    switch (event->type) {
+    case 10:
+        if (tell_reason(event->comment, nest, told)) {
+            return OK;
+        }
+        break;
+    case 7:
+    case 8:
+    case 9:
+        if (tell_rollback(event->comment, told)) {
+            return OK;
+        }
+        break;
+    case 24:
+        return tell_proposed(event->comment, told);
+    case 25:
+    case 35:
+    case 36:
+    case 37:
+    case 38:
+        return tell_url(event->comment, told);
+    }
+    tell(&told[WORDS], event->comment);
+    return OK;
+}
+
+/* ---- A text that is JSON, each quote with a backslash before it, and no other backslash ---- */
+
+/* Read a string. */
+static Status skip_inner_string(Text *in)
+{
+    if (!TAKE(in, "\\\"")) {
+        return FALLBACK;
+    }
+    const char *end = memchr(in->at, '\\', in->size);
+    if (end == NULL) {
+        return FALLBACK;
+    }
+    take(in, (size_t)(end - in->at));
+    return TAKE(in, "\\\"") ? OK : FALLBACK;
+}
+
+/* Read a user who voted: `Id`, `DisplayName` and `BindingReason`, which has one member. */
+static Status skip_voter(Text *in)
+{
+    int has = 0, is_new;
+    Text id;
+    if (!TAKE(in, "{")) {
+        return FALLBACK;
+    }
+    do {
+        int before = has;
+        if (TAKE(in, "\\\"Id\\\":")) {
+            has |= 1;
+            TRY(read_integer(in, &id));
+        } else if (TAKE(in, "\\\"DisplayName\\\":")) {
+            has |= 2;
+            TRY(skip_inner_string(in));
+        } else if (TAKE(in, "\\\"BindingReason\\\":{")) {
+            has |= 4;
+            TRY(skip_inner_string(in));
+            if (!TAKE(in, ":")) {
+                return FALLBACK;
+            }
+            TRY(skip_inner_string(in));
+            if (!TAKE(in, "}")) {
+                return FALLBACK;
+            }
+        }
+        is_new = has != before;
+    } while (is_new && TAKE(in, ","));
+    return is_new && TAKE(in, "}") ? OK : FALLBACK;
+}
+
+static Status skip_id(Text *in)
+{
+    Text id;
+    return read_integer(in, &id);
+}
+
+/* Read a list of one or more. */
+static Status read_list(Text *in, Status (*skip)(Text *in), Text *list)
+{
+    list->at = in->at;
+    if (!TAKE(in, "[")) {
+        return FALLBACK;
+    }
+    do {
+        TRY(skip(in));
+    } while (TAKE(in, ","));
+    if (!TAKE(in, "]")) {
+        return FALLBACK;
+    }
+    list->size = (size_t)(in->at - list->at);
+    return OK;
+}
+
+/* Who voted, and which questions had been asked before; a text that is no object as it is. */
+static Status tell_voters(Text text, Text *told)
+{
+    Text in = without_quotes(text), voters = {NULL, 0}, questions = {NULL, 0};
+    if (in.size > 0 && (in.at[0] == ' ' || in.at[0] == '\\')) {
+        return FALLBACK;
+    }
+    if (!TAKE(&in, "{")) {
+        tell(&told[OTHER_TEXT], text);
+        return OK;
+    }
+    do {
+        if (voters.at == NULL && TAKE(&in, "\\\"Voters\\\":")) {
+            TRY(read_list(&in, skip_voter, &voters));
+        } else if (questions.at == NULL && TAKE(&in, "\\\"OriginalQuestionIds\\\":")) {
+            TRY(read_list(&in, skip_id, &questions));
+        } else {
+            return FALLBACK;
+        }
+    } while (TAKE(&in, ","));
+    if (!IS_NAME(in, "}")) {
+        return FALLBACK;
+    }
+    if (voters.at != NULL) {
+        tell(&told[VOTERS], voters);
+    }
+    if (questions.at != NULL) {
+        tell(&told[ORIGINALS], questions);
+    }
+    return OK;
+}
+
+/* ---- Entries ---- */
+
+static int is_content(int64_t type)
+{
+    return type >= 1 && type <= 9;
+}
+
+/* Add what a row tells to what the rows before it, by `Id`, have told. */
+static Status tell_event(const Event *event, const Nest *nest, Text *told)
+{
+    static const Told TEXTS[] = {TAG_LIST, TITLE, BODY};
+    if (event->comment.at != NULL) {
+        TRY(tell_comment(event, nest, told));
+    }
+    if (event->text.at != NULL && is_content(event->type)) {
+        told[TEXTS[event->type % 3]] = event->text; /* The last one. */
+    } else if (event->text.at != NULL) {
+        TRY(tell_voters(event->text, told));
+    }
+    tell(&told[GUID], event->guid);
+    tell(&told[USER_ID], event->user_id);
+    tell(&told[USER_NAME], event->user_name);
+    tell(&told[LICENCE], event->licence);
+    return OK;
+}
+
+static Status put_text_of(Text text, Buffer *out)
+{
+    return put(out, text.at, text.size);
+}
+
+/* Write a text, but for each byte of one value. */
+static Status put_without(Text text, char left_out, Buffer *out)
+{
+    while (text.size > 0) {
+        const char *end = memchr(text.at, left_out, text.size);
+        size_t size = end == NULL ? text.size : (size_t)(end - text.at);
+        TRY(put_text_of(take(&text, size), out));
+        take(&text, text.size > 0);
+    }
+    return OK;
+}
+
+static Status put_value(Text value, Form form, Buffer *out)
+{
+    switch (form) {
+    case IN_QUOTES:
+        TRY(PUT_LITERAL(out, "\""));
+        TRY(put_text_of(value, out));
+        return PUT_LITERAL(out, "\"");
+    case AS_TAGS:
+        value = without_quotes(value);
+        return put_split_tags(out, value.at, value.size);
+    case AS_LIST:
+        TRY(PUT_LITERAL(out, "["));
+        TRY(put_without(value, ' ', out));
+        return PUT_LITERAL(out, "]");
+    case UNESCAPED:
+        return put_without(value, '\\', out);
+    default:
+        return put_text_of(value, out);
+    }
+}
+
+static Status put_decimal(int64_t number, Buffer *out)
+{
+    char digits[24];
+    return put(out, digits, (size_t)snprintf(digits, sizeof digits, "%lld", (long long)number));
+}
+
+static Status put_user_of(Text user_id, const Nest *nest, Buffer *out)
+{
+    if (nest->users == Py_None || user_id.at == NULL) {
+        return OK;
+    }
+    /* A row does not end with a value. */
+    return put_user(user_id.at, user_id.at + user_id.size + 1, nest, ",\"User\":", out);
+}
+
+/* Write the entry of a revision; keep what it tells. */
+static Status put_entry(const Revision *revision, const Event *events, const Nest *nest, Buffer *out,
+                        Text *told)
+{
+    memset(told, 0, TOLD * sizeof(Text));
+    told[DATE] = revision->earliest->date;
+    for (int i = revision->first; i >= 0; i = events[i].next) {
+        TRY(tell_event(&events[i], nest, told));
+    }
+    TRY(PUT_LITERAL(out, "{\"Id\":"));
+    TRY(put_decimal(events[revision->first].id, out));
+    for (int i = 0; i < TOLD; i++) {
+        if (i == WORDS) {
+            TRY(PUT_LITERAL(out, ",\"Events\":["));
+            int is_first = 1;
+            for (int type = 0; type < MOST_EVENT_TYPES; type++) {
+                if (revision->types[type / 64] >> type % 64 & 1) {
+                    TRY(put(out, ",", !is_first));
+                    TRY(put(out, nest->events[type].bytes, (size_t)nest->events[type].size));
+                    is_first = 0;
+                }
+            }
+            TRY(PUT_LITERAL(out, "]"));
+        }
+        if (told[i].at != NULL) {
+            TRY(put(out, MEMBERS[i].member, strlen(MEMBERS[i].member)));
+            TRY(put_value(told[i], MEMBERS[i].form, out));
+        }
+    }
+    TRY(put_user_of(told[USER_ID], nest, out));
+    return PUT_LITERAL(out, "}");
+}
+
+/* ---- Members ---- */
+
+/* By date, then by `Id`. */
+static int is_before(const Event *one, Text other_time, int64_t other_id)
+{
+    size_t size = one->time.size < other_time.size ? one->time.size : other_time.size;
+    int order = memcmp(one->time.at, other_time.at, size);
+    if (order == 0 && one->time.size != other_time.size) {
+        return one->time.size < other_time.size;
+    }
+    return order < 0 || (order == 0 && one->id < other_id);
+}
+
+/* Order rows, which are in the order of their ids, by time: nearly always the same. */
+static void order_events(const Event *events, int count, const Event **by_time)
+{
+    for (int i = 0; i < count; i++) {
+        int at = i;
+        for (; at > 0 && is_before(&events[i], by_time[at - 1]->time, by_time[at - 1]->id); at--) {
+            by_time[at] = by_time[at - 1];
+        }
+        by_time[at] = &events[i];
+    }
+}
+
+static Revision *find_revision(Revision *revisions, int count, Text guid)
+{
+    for (Revision *one = revisions + count - 1; one >= revisions; one--) {
+        Text other = one->earliest->guid;
+        if (other.size == guid.size && memcmp(other.at, guid.at, guid.size) == 0) {
+            return one;
+        }
+    }
+    return NULL;
+}
+
+/* Group rows by revision, and order these by time; their number. */
+static int group_events(Event *events, int count, const Event *const *by_time, Revision *revisions)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        if (find_revision(revisions, found, by_time[i]->guid) == NULL) {
+            revisions[found++] = (Revision){-1, -1, by_time[i], {0}};
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        Revision *one = find_revision(revisions, found, events[i].guid);
+        if (one->first < 0) {
+            one->first = i;
+        } else {
+            events[one->last].next = i;
+        }
+        one->last = i;
+        one->types[events[i].type / 64] |= (uint64_t)1 << events[i].type % 64;
+    }
+    for (int i = 1; i < found; i++) {
+        Revision moved = revisions[i];
+        int at = i;
+        Event last = {.time = moved.earliest->time, .id = events[moved.first].id};
+        for (; at > 0 && is_before(&last, revisions[at - 1].earliest->time,
+                                   events[revisions[at - 1].first].id);
+             at--) {
+            revisions[at] = revisions[at - 1];
+        }
+        revisions[at] = moved;
+    }
+    return found;
+}
+
+/* Write why a post is closed, if it is. */
+static Status put_closed(const Event *const *by_time, int count, const Nest *nest, Buffer *out)
+{
+    int at = count - 1;
+    Text told[TOLD] = {{NULL, 0}};
+    while (at >= 0 && by_time[at]->type != 10 && by_time[at]->type != 11) {
+        at--;
+    }
+    if (at < 0 || by_time[at]->type == 11) {
+        return OK;
+    }
+    TRY(tell_event(by_time[at], nest, told));
+    TRY(PUT_LITERAL(out, ",\"Closed\":{"));
+    if (told[REASON].at != NULL) {
+        TRY(PUT_LITERAL(out, "\"Reason\":"));
+        TRY(put_text_of(told[REASON], out));
+        TRY(PUT_LITERAL(out, ","));
+    }
+    TRY(PUT_LITERAL(out, "\"Date\":"));
+    TRY(put_text_of(by_time[at]->date, out));
+    if (told[ORIGINALS].at != NULL) {
+        TRY(PUT_LITERAL(out, ",\"OriginalQuestionIds\":"));
+        TRY(put_text_of(told[ORIGINALS], out));
+    }
+    return PUT_LITERAL(out, "}");
+}
+
+/* An editor: by id, or else by name. */
+typedef struct {
+    Text user_id, user_name;
+} Editor;
+
+static int is_same(const Editor *one, const Editor *other)
+{
+    Text a = one->user_id.at ? one->user_id : one->user_name;
+    Text b = other->user_id.at ? other->user_id : other->user_name;
+    return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;
+}
+
+/* Keep the editor that an entry tells of, unless it is known; the number of editors. */
+static int add_editor(Editor *editors, int count, const Text *told)
+{
+    Editor editor = {told[USER_ID], told[USER_NAME]};
+    if (editor.user_id.at == NULL && editor.user_name.at == NULL) {
+        return count;
+    }
+    for (int i = 0; i < count; i++) {
+        if (is_same(&editors[i], &editor)) {
+            return count;
+        }
+    }
+    editors[count] = editor;
+    return count + 1;
+}
+
+static Status put_editors(const Editor *editors, int count, const Nest *nest, Buffer *out)
+{
+    TRY(PUT_LITERAL(out, ",\"Editors\":["));
+    for (const Editor *editor = editors; editor < editors + count; editor++) {
+        TRY(put(out, ",", editor > editors));
+        size_t start = out->size;
+        if (editor->user_id.at != NULL) {
+            TRY(PUT_LITERAL(out, ",\"UserId\":"));
+            TRY(put_text_of(editor->user_id, out));
+        }
+        if (editor->user_name.at != NULL) {
+            TRY(PUT_LITERAL(out, ",\"UserDisplayName\":"));
+            TRY(put_text_of(editor->user_name, out));
+        }
+        TRY(put_user_of(editor->user_id, nest, out));
+        TRY(PUT_LITERAL(out, "}"));
+        out->bytes[start] = '{';
+    }
+    return PUT_LITERAL(out, "]");
+}
+
+/* Write the newest body as it was typed, if there is one. */
+static Status put_markdown(const Event *const *by_time, int count, Buffer *out)
+{
+    while (--count >= 0) {
+        const Event *event = by_time[count];
+        if (is_content(event->type) && event->type % 3 == 2 && event->text.at != NULL) {
+            TRY(PUT_LITERAL(out, ",\"BodyMarkdown\":"));
+            return put_text_of(event->text, out);
+        }
+    }
+    return OK;
+}
+
+/* Memory for the rows of a post. */
+typedef struct {
+    Event *events;
+    const Event **by_time;
+    Revision *revisions;
+    Editor *editors;
+} Room;
+
+static Status put_members(int kind, const Room *room, int count, const Nest *nest, Buffer *out)
+{
+    static const uint64_t CONTENT = 0x3FE, EDITS = 0x3F0; /* Types 1 to 9, and 4 to 9. */
+    order_events(room->events, count, room->by_time);
+    int revisions = group_events(room->events, count, room->by_time, room->revisions);
+    int contents = 0, editors = 0;
+    TRY(PUT_LITERAL(out, "\"History\":["));
+    for (int i = 0; i < revisions; i++) {
+        Text told[TOLD];
+        TRY(put(out, ",", i > 0));
+        TRY(put_entry(&room->revisions[i], room->events, nest, out, told));
+        contents += (room->revisions[i].types[0] & CONTENT) != 0;
+        if (room->revisions[i].types[0] & EDITS) {
+            editors = add_editor(room->editors, editors, told);
+        }
+    }
+    TRY(PUT_LITERAL(out, "]"));
+    TRY(put_closed(room->by_time, count, nest, out));
+    if (kind != CLOSINGS) {
+        TRY(PUT_LITERAL(out, ",\"Revisions\":"));
+        TRY(put_decimal(contents, out));
+        TRY(put_editors(room->editors, editors, nest, out));
+    }
+    return kind == HISTORY_TEXT ? put_markdown(room->by_time, count, out) : OK;
+}
+
+Status put_history(int kind, const Record *row, const Record *end, const Blocks *held,
+                   const Nest *nest, Buffer *out)
+{
+    int count = (int)(end - row);
+    Status status = OK;
+    if (end - row > MOST_EVENTS) {
+        return FALLBACK;
+    }
+    size_t each = sizeof(Event) + sizeof(Event *) + sizeof(Revision) + sizeof(Editor);
+    char *memory = malloc((size_t)count * each);
+    if (memory == NULL) {
+        return NO_MEMORY;
+    }
+    Room room;
+    room.events = (Event *)(void *)memory;
+    room.revisions = (Revision *)(void *)(room.events + count);
+    room.editors = (Editor *)(void *)(room.revisions + count);
+    room.by_time = (const Event **)(void *)(room.editors + count);
+    for (int i = 0; i < count && status == OK; i++) {
+        status = i > 0 && row[i].rank == row[i - 1].rank ? FALLBACK
+                                                        : read_event(row + i, held, &room.events[i]);
+    }
+    if (status == OK) {
+        status = put_members(kind, &room, count, nest, out);
+    }
+    free(memory);
+    return status;
+}
