@@ -99,7 +99,7 @@ sanitize: $(SANITIZED)/so2docs
 	for variant in "" -DSO2DOCS_PORTABLE; do \
 	  gcc -shared -fPIC $(SANITIZERS) $$variant $(INCLUDE) $(SOURCES) -o $</parse/_core.abi3.so && \
 	  LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 SO2DOCS_EXAMPLES=500 \
-	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/parse/test_core.py tests/parse/test_join.py tests/store/test_idmap.py || exit 1; \
+	    PYTHONPATH=$(SANITIZED) $(BIN)/pytest -p no:cacheprovider tests/parse/test_core.py tests/parse/test_join.py tests/parse/test_markdown.py tests/store/test_idmap.py || exit 1; \
 	done
 
 # Twenty minutes of coverage-guided fuzzing: the C alone, then both cores side by side.

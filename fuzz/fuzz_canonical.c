@@ -1,4 +1,4 @@
-/* Fuzzing of `canonical.c`, `columns.c` and `values.c` alone (`make fuzz-core`); and every seed cut at every byte
+/* Fuzzing of `canonical.c`, `columns.c`, `markdown.c` and `values.c` alone (`make fuzz-core`); and every seed cut at every byte
    and with every request for memory refused in turn (`make sanitize`, with REPLAY), which prints a
    checksum of all that came out: it is the same whichever way blocks are copied.
 
@@ -21,6 +21,7 @@ static void *failing_realloc(void *bytes, size_t size)
 #define FIRST_CAPACITY ((size_t)32) /* Memory grows often. */
 #include "../so2docs/parse/native/canonical.c"
 #include "../so2docs/parse/native/columns.c"
+#include "../so2docs/parse/native/markdown.c"
 #include "../so2docs/parse/native/values.c"
 
 static void require(int condition, const char *what)
@@ -112,6 +113,16 @@ static void fill(const uint8_t *data, size_t size)
     free_columns(&columns);
 }
 
+static void write_body(const uint8_t *data, size_t size)
+{
+    Buffer out = {0};
+    requests_until_failure = data[0];
+    if (put_markdown((const char *)data + 1, size - 1, &out) == OK) {
+        add_to_checksum(&out);
+    }
+    free(out.bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) {
@@ -131,6 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free_posts(&posts);
     }
     fill(data, size);
+    write_body(data, size);
     return 0;
 }
 

@@ -8,7 +8,7 @@ others are, so that many inputs get past the start of a row.
 import sys
 
 import atheris
-from support.twins import ROWS, is_taken, is_taken_in_columns, is_taken_of
+from support.twins import ROWS, is_markdown_taken, is_taken, is_taken_in_columns, is_taken_of
 
 FORMS = [
     b"%s",
@@ -34,6 +34,7 @@ def check(data: bytes) -> None:
         is_taken_of(table, rows)
     for table in ("posts", "badges", "tags"):
         is_taken_in_columns(table, rows)
+    is_markdown_taken(data[1:].decode(errors="replace"))
     if is_taken(rows):
         taken += 1
     else:

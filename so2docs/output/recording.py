@@ -67,7 +67,7 @@ def _label_by_share(nested: Iterable[Document], ends: list[tuple[str, int]]) -> 
 def _records(nested: Iterable[Document], counts: Counts, options: Options) -> Iterator[Document]:
     recipe = None if options.recipe is None else options.recipe.recipe
     host = options.host if options.is_attributed else None
-    maker = RecordMaker(recipe, host, bodies.converter(options.body))
+    maker = RecordMaker(recipe, host, bodies.converter(options.body, options.core))
     for document in nested:
         number = document.question_id
         records = maker.records(number, b"".join((*document.parts, b"}")))

@@ -93,6 +93,16 @@ def count_votes(keys: bytes) -> bytes:
         One record for each post and type, in the order of the posts.
     """
 
+def to_markdown(body: str) -> str | None:
+    """Turn the HTML of a body into Markdown, as `markdown.to_markdown` does.
+
+    Args:
+        body: The HTML.
+
+    Returns:
+        The Markdown; or None if the body has what only the reference knows, such as a table.
+    """
+
 def find_values(
     firsts: array[int],
     keys: array[int],

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from so2docs.options.choices import Core
+from so2docs.parse.core import to_markdown as compiled_to_markdown
 from so2docs.parse.markdown import to_markdown
 
 if TYPE_CHECKING:
@@ -24,9 +26,10 @@ _DEEPEST = 255
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-def converter(body: str) -> Callable[[str], str] | None:
+def converter(body: str, core: Core = "python") -> Callable[[str], str] | None:
     """The function for one body; None if it is left unchanged."""
-    return {"text": _text, "markdown": to_markdown}.get(body)
+    markdown = compiled_to_markdown if core == "compiled" else to_markdown
+    return {"text": _text, "markdown": markdown}.get(body)
 
 
 def tame(body: str) -> str:

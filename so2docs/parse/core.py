@@ -16,6 +16,7 @@ from typing import NamedTuple, get_args
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
 from so2docs.parse.keys import BUCKET_BITS, KEY, as_bytes, integers
+from so2docs.parse.markdown import to_markdown as reference_to_markdown
 from so2docs.parse.posts import Posts, new_bucket
 from so2docs.schema import Table
 
@@ -156,6 +157,12 @@ def read_columns(
 ) -> tuple[int, int | None, list[tuple[int, bytes, bytes, bytes, bytes]]] | None:
     """Turn a slice of any table into columns; see `_core.read_columns`."""
     return _core.read_columns(data, names, kinds)
+
+
+def to_markdown(body: str) -> str:
+    """The Markdown of a body, by the compiled core unless only the reference knows it."""
+    markdown = _core.to_markdown(body)
+    return reference_to_markdown(body) if markdown is None else markdown
 
 
 def file_records(

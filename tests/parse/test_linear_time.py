@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from so2docs.parse import core
 from so2docs.parse.bodies import converter
 from so2docs.reader.page import as_text
 from so2docs.sqlite.rows import text_of
@@ -48,13 +49,19 @@ BODIES: dict[str, Callable[[int], str]] = {
     "line breaks": lambda n: "x<br>y " * n,
     "items": lambda n: "<ol>" + "<li>x" * n,
 }
-FUNCTIONS = {"words": "text_of", "show": "as_text", "text": "text", "markdown": "markdown"}
+FUNCTIONS = {
+    "words": "text_of",
+    "show": "as_text",
+    "text": "text",
+    "markdown": "markdown",
+    "compiled": "markdown",
+}
 SMALL, LARGE = 6_000, 48_000
 
 
 def function(name: str) -> Callable[[str], str]:
-    if name in ("text", "markdown"):
-        found = converter(name)
+    if name in ("text", "markdown", "compiled"):
+        found = converter(FUNCTIONS[name], core.built() if name == "compiled" else "python")
         assert found is not None
         return found
     return {"words": text_of, "show": as_text}[name]

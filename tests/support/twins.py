@@ -16,9 +16,13 @@ from so2docs.flat.columns import TableColumns
 from so2docs.flat.rows import why_stray
 from so2docs.parse import core, posts, rows, table_rows
 from so2docs.parse.keys import KEY
+from so2docs.parse.markdown import to_markdown
 from so2docs.parse.posts import Posts
 from so2docs.schema import DUMP, RESERVED, TABLES, USER_ATTRIBUTES
 from support.places import SAMPLES
+
+if core.built() == "compiled":
+    from so2docs.parse import _core
 
 ROW = '<row Id="7" PostTypeId="1" %s />'
 
@@ -308,6 +312,56 @@ COLUMNS_LEFT = [
 """Attributes of posts or badges that are left to the reference."""
 
 
+MARKDOWN = {
+    "10<sup>15</sup> of CO<sub>2</sub>": "10<sup>15</sup> of CO<sub>2</sub>",
+    "write &lt;div&gt; or a &lt; b": r"write \<div> or a < b",
+    "(40*50) and *p": r"(40\*50) and \*p",
+    "a * b, snake_case and _x": r"a * b, snake_case and \_x",
+    "&amp;lt; and R&amp;D": r"\&lt; and R&D",
+    "C:\\dir\\*.txt": "C:\\dir\\\\\\*.txt",
+    "<p># no heading</p>": r"\# no heading",
+    "<p>1. no list</p>": r"1\. no list",
+    "<p>- no list\n+ nor this\n> nor that</p>": "\\- no list\n\\+ nor this\n\\> nor that",
+    "<p>a<br>b</p>": "a  \nb",
+    "<p><strong>Note:</strong> x</p>": "**Note:** x",
+    "<p><strong>Note:</strong>x</p>": "<strong>Note:</strong>x",
+    "<p>a<em> b </em>c</p>": "a *b* c",
+    "<p>un<em>frigging</em>real</p>": "un<em>frigging</em>real",
+    "<p><em>a</em><em>b</em></p>": "<em>a</em><em>b</em>",
+    "<p><code>a`b</code> <code>`</code></p>": "``a`b`` `` ` ``",
+    "<p><code>a &lt; b*c*</code></p>": "`a < b*c*`",
+    '<p><a href="http://a.com/x_(y)">x</a></p>': r"[x](http://a.com/x_\(y\))",
+    '<p>Hi!<a href="http://a.com">x</a></p>': r"Hi\![x](http://a.com)",
+    '<p><a href="http://a.com/_b_">http://a.com/_b_</a></p>': "<http://a.com/_b_>",
+    '<p>[a](b) <img src="c" alt="d [e]"></p>': "[a\\](b) ![d \\[e\\]](c)",
+    "<h2>C#</h2><h3>a #</h3>": "## C#\n\n### a \\#",
+    "<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>": "- a\n  - b\n- c",
+    "<ul><li><p>a</p></li><li><p>b</p><p>c</p></li></ul>": "- a\n\n- b\n\n  c",
+    "<ol start='3'><li>a</li></ol><ol><li>b</li></ol>": "3. a\n\n1) b",
+    "<p>a</p><hr><blockquote><p>b</p><ul><li>c</li></ul></blockquote>": "a\n\n---\n\n> b\n>\n> - c",
+    "<pre><code>a &lt; *b*\n\n  c\n</code></pre>": "```\na < *b*\n\n  c\n```",
+    '<pre class="lang-py prettyprint-override"><code>x</code></pre>': "```py\nx\n```",
+    "<pre><code>```\n</code></pre>": "````\n```\n````",
+    "<pre><b>x</b> y</pre>": "<pre><b>x</b> y</pre>",
+    "<ol><li><pre><code>a\n\tb</code></pre></li></ol>": "1. ```\n   a\n   \tb\n   ```",
+    "<table><tr><th>a</th><th align='right'>b</th></tr><tr><td>c|d</td><td>e</td></tr></table>": (
+        "| a | b |\n| --- | --: |\n| c\\|d | e |"
+    ),
+    "<table><tr><td>a</td></tr></table>": "<table><tr><td>a</td></tr></table>",
+    "<p>a <del>b</del> ~5 ~~</p>": r"a ~~b~~ \~5 \~\~",
+    "": "",
+    "<p></p>": "",
+}
+"""Bodies and their Markdown."""
+
+
+def is_markdown_taken(body: str) -> bool:
+    """Whether the compiled core takes a body; asserts that it does as the reference."""
+    markdown = _core.to_markdown(body)
+    assert markdown is None or markdown == to_markdown(body), body
+    return markdown is not None
+
+
 def write_seeds(folder: Path) -> None:
     """One file for each input of the tests and each row of the samples.
 
@@ -323,6 +377,7 @@ def write_seeds(folder: Path) -> None:
         seeds += [b"\0" + (form % attributes).encode() for attributes in TABLE_TAKEN]
     for attributes in COLUMNS_TAKEN + COLUMNS_LEFT:
         seeds.append(b"\0" + f'<row Id="7" {attributes} />'.encode())
+    seeds += [b"\0" + body.encode() for body in MARKDOWN]
     folder.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds):
         (folder / f"seed-{number}").write_bytes(seed)

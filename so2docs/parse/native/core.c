@@ -397,6 +397,32 @@ static PyObject *count_votes_of(PyObject *module, PyObject *keys)
     return result;
 }
 
+static PyObject *to_markdown(PyObject *module, PyObject *body)
+{
+    Py_ssize_t size;
+    const char *bytes = PyUnicode_AsUTF8AndSize(body, &size);
+    PyObject *result = NULL;
+    Buffer out = {0};
+    (void)module;
+    if (bytes == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+        PyErr_Clear(); /* Half of a surrogate pair, which is no UTF-8. */
+        return Py_NewRef(Py_None);
+    }
+    if (bytes == NULL) {
+        return NULL;
+    }
+    Status status = put_markdown(bytes, (size_t)size, &out);
+    if (status == FALLBACK) {
+        result = Py_NewRef(Py_None);
+    } else if (status == NO_MEMORY) {
+        PyErr_NoMemory();
+    } else {
+        result = PyUnicode_FromStringAndSize(out.size ? out.bytes : "", (Py_ssize_t)out.size);
+    }
+    free(out.bytes);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"add_rows", add_rows, METH_VARARGS, NULL},
     {"count_lines", count_lines, METH_O, NULL},
@@ -409,6 +435,7 @@ static PyMethodDef methods[] = {
     {"sort_records", sort_records, METH_O, NULL},
     {"user_ids", user_ids, METH_VARARGS, NULL},
     {"join_records", join_records, METH_VARARGS, NULL},
+    {"to_markdown", to_markdown, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,7 +1,7 @@
 /* Declarations that the files of the compiled core share.
 
-   `canonical.c` and `values.c` are plain C, which is fuzzed without Python. The other parts include
-   Python.h before this. */
+   `canonical.c`, `values.c` and `markdown.c` are plain C, which is fuzzed without Python. The other
+   parts include Python.h before this. */
 
 #ifndef SO2DOCS_CORE_H
 #define SO2DOCS_CORE_H
@@ -272,6 +272,11 @@ typedef struct {
 Status fill_columns(const char *slice, size_t size, Columns *columns);
 
 void free_columns(Columns *columns);
+
+/* ---- markdown.c: bodies ---- */
+
+/* Append the Markdown of a body, which is UTF-8. FALLBACK if only the reference knows it. */
+Status put_markdown(const char *body, size_t size, Buffer *out);
 
 #ifdef Py_PYTHON_H
 

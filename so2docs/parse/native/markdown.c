@@ -1,0 +1,1564 @@
+/* The HTML of a body as Markdown, as `markdown.py` makes it, step by step: the same names.
+
+   Plain C, which is fuzzed without Python. What real bodies rarely have is left to the reference:
+   comments, tables, upper-case tags, references other than the usual ones, other tags in code, and
+   emphasis next to characters of which only Unicode's tables know what they are. */
+
+#include "core.h"
+
+#include <stdio.h>
+
+enum {
+    MOST_DEPTH = 16,  /* Containers, and formats; the reference goes further. */
+    MOST_INDENT = 16, /* Bytes that a container adds to the prefix: nine digits, `. `. */
+    NOTHING = -1
+};
+
+/* ---- Characters ---- */
+
+static int is_blank(Byte byte)
+{
+    return is_space(byte) || byte == 0; /* A zero is a line break until its block is complete. */
+}
+
+static int is_alpha(Byte byte)
+{
+    return (Byte)((byte | 0x20) - 'a') < 26;
+}
+
+/* The first character of some UTF-8, or the last one; NOTHING if there is none. */
+static long first_char(const char *text, size_t size)
+{
+    const Byte *at = (const Byte *)text;
+    if (size == 0) {
+        return NOTHING;
+    }
+    size_t more = at[0] < 0x80 ? 0 : at[0] < 0xE0 ? 1 : at[0] < 0xF0 ? 2 : 3;
+    if (more >= size) {
+        more = size - 1;
+    }
+    long code = more == 0 ? at[0] : at[0] & (0x3F >> more);
+    for (size_t i = 1; i <= more; i++) {
+        code = code << 6 | (at[i] & 0x3F);
+    }
+    return code;
+}
+
+static long last_char(const char *text, size_t size)
+{
+    size_t start = size;
+    while (start > 0 && ((Byte)text[--start] & 0xC0) == 0x80) {
+    }
+    return first_char(text + start, size - start);
+}
+
+/* As `str.isspace`, which is false of no character. */
+static int is_white(long code)
+{
+    return (code >= 9 && code <= 13) || (code >= 28 && code <= 32) || code == 0x85 || code == 0xA0
+           || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028
+           || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
+}
+
+/* Dashes, quotation marks and the like: of category P. */
+static int is_common_punctuation(long code)
+{
+    return (code >= 0x2010 && code <= 0x2027) || (code >= 0x2030 && code <= 0x2043);
+}
+
+/* As `str.isalnum`; FALLBACK if only the reference knows. */
+static Status is_alnum(long code, int *is)
+{
+    *is = 0;
+    if (code >= 0x80 && !is_white(code) && !is_common_punctuation(code)) {
+        return FALLBACK;
+    }
+    if (code >= 0 && code < 0x80) {
+        *is = is_alpha((Byte)code) || is_digit((Byte)code);
+    }
+    return OK;
+}
+
+/* Whether emphasis may start after it, or end before it, whatever is inside. */
+static Status is_apart(long code, int *is)
+{
+    *is = code == NOTHING || is_white(code) || is_common_punctuation(code)
+          || (code > 0 && code < 0x80 && strchr("!\"#%&'(),-./:;?@[\\]_{}", (int)code) != NULL);
+    return code >= 0x80 && !*is ? FALLBACK : OK;
+}
+
+/* ---- The body as tags and texts ---- */
+
+typedef enum { IGNORED, PARAGRAPH, BLOCK, HEADING, LIST, ITEM, QUOTATION, RULE, CODE_BLOCK,
+               EMPHASIS, RAW, ANCHOR, IMAGE, LINE_BREAK, CODE, TABLE } TagKind;
+
+static const struct {
+    const char *name;
+    TagKind kind;
+    const char *sign; /* Of emphasis and headings. */
+} HTML_TAGS[] = {
+    {"", IGNORED, ""},
+    {"p", PARAGRAPH, ""}, {"code", CODE, ""}, {"a", ANCHOR, ""}, {"li", ITEM, ""},
+    {"pre", CODE_BLOCK, ""}, {"strong", EMPHASIS, "**"}, {"em", EMPHASIS, "*"}, {"ul", LIST, ""},
+    {"ol", LIST, ""}, {"br", LINE_BREAK, ""}, {"blockquote", QUOTATION, ""}, {"img", IMAGE, ""},
+    {"b", EMPHASIS, "**"}, {"i", EMPHASIS, "*"}, {"h1", HEADING, "# "}, {"h2", HEADING, "## "},
+    {"h3", HEADING, "### "}, {"h4", HEADING, "#### "}, {"h5", HEADING, "##### "},
+    {"h6", HEADING, "###### "}, {"hr", RULE, ""}, {"div", BLOCK, ""}, {"sup", RAW, ""},
+    {"sub", RAW, ""}, {"kbd", RAW, ""}, {"s", EMPHASIS, "~~"}, {"strike", EMPHASIS, "~~"},
+    {"del", EMPHASIS, "~~"}, {"ins", RAW, ""}, {"u", RAW, ""}, {"small", RAW, ""},
+    {"big", RAW, ""}, {"mark", RAW, ""}, {"table", TABLE, ""}, {"dl", BLOCK, ""},
+    {"dt", BLOCK, ""}, {"dd", BLOCK, ""}, {"details", BLOCK, ""}, {"summary", BLOCK, ""},
+    {"center", BLOCK, ""}, {"section", BLOCK, ""}, {"article", BLOCK, ""}, {"header", BLOCK, ""},
+    {"footer", BLOCK, ""}, {"figure", BLOCK, ""}, {"figcaption", BLOCK, ""}, {"main", BLOCK, ""},
+    {"nav", BLOCK, ""}, {"aside", BLOCK, ""}, {"address", BLOCK, ""}, {"form", BLOCK, ""},
+    {"html", BLOCK, ""}, {"body", BLOCK, ""}, {"head", BLOCK, ""}, {"thead", BLOCK, ""},
+    {"tbody", BLOCK, ""}, {"tr", BLOCK, ""}, {"td", BLOCK, ""}, {"th", BLOCK, ""},
+    {"caption", BLOCK, ""}, {"tfoot", BLOCK, ""},
+};
+
+typedef struct {
+    int tag; /* Its place among the tags. */
+    int is_end;
+    Reader attributes, text; /* The text after it. */
+} Token;
+
+static int find_tag(const Byte *name, size_t size)
+{
+    for (size_t i = 1; i < sizeof HTML_TAGS / sizeof *HTML_TAGS; i++) {
+        if (HTML_TAGS[i].name[0] == (char)name[0] && strlen(HTML_TAGS[i].name) == size
+            && memcmp(HTML_TAGS[i].name, name, size) == 0) {
+            return (int)i;
+        }
+    }
+    return 0;
+}
+
+/* Read the tag that starts here; `is_tag` is 0 if it is none. */
+static Status read_tag(const Byte *at, const Byte *end, Token *token, int *is_tag)
+{
+    *is_tag = 0;
+    const Byte *name = at + 1;
+    token->is_end = name < end && *name == '/';
+    name += token->is_end;
+    if (name == end || !is_alpha(*name)) {
+        return end - at >= 4 && memcmp(at, "<!--", 4) == 0 ? FALLBACK : OK;
+    }
+    const Byte *after = name;
+    int is_lower = 1;
+    while (after < end && (is_alpha(*after) || is_digit(*after) || *after == '-')) {
+        is_lower &= !(*after >= 'A' && *after <= 'Z');
+        after++;
+    }
+    token->attributes.at = after;
+    while (after < end && *after != '<' && *after != '>') {
+        after++;
+    }
+    if (after == end || *after == '<') {
+        return OK;
+    }
+    token->attributes.end = after;
+    token->tag = find_tag(name, (size_t)(token->attributes.at - name));
+    token->text.at = after + 1;
+    *is_tag = 1;
+    return is_lower ? OK : FALLBACK;
+}
+
+/* Append a token for each tag, after one for the text before the first. */
+static Status split_tokens(const Byte *at, const Byte *end, Buffer *tokens)
+{
+    Token token = {0}, next;
+    token.text.at = at;
+    for (const Byte *byte = at; byte < end; byte++) {
+        if (*byte < ' ' && !is_space(*byte)) {
+            return FALLBACK;
+        }
+    }
+    while (at < end && (at = memchr(at, '<', (size_t)(end - at))) != NULL) {
+        int is_tag;
+        TRY(read_tag(at, end, &next, &is_tag));
+        if (is_tag) {
+            token.text.end = at;
+            TRY(put(tokens, &token, sizeof token));
+            token = next;
+            at = next.text.at;
+        } else {
+            at++;
+        }
+    }
+    token.text.end = end;
+    return put(tokens, &token, sizeof token);
+}
+
+/* Find the last attribute of a name, as `name="value"`; `value->at` is NULL if there is none. */
+static Status find_attribute(const Token *token, const char *name, Reader *value)
+{
+    Reader in = token->attributes;
+    value->at = value->end = NULL;
+    while (in.at < in.end) {
+        const Byte *start = in.at;
+        skip_spaces(&in);
+        if (in.at == in.end || (*in.at == '/' && in.at + 1 == in.end)) {
+            return OK;
+        }
+        const Byte *key = in.at;
+        while (in.at < in.end && ((*in.at >= 'a' && *in.at <= 'z') || *in.at == '-')) {
+            in.at++;
+        }
+        size_t size = (size_t)(in.at - key);
+        if (key == start || size == 0 || !SKIP(&in, "=\"")) {
+            return FALLBACK;
+        }
+        const Byte *quote = memchr(in.at, '"', left(&in));
+        if (quote == NULL) {
+            return FALLBACK;
+        }
+        if (strlen(name) == size && memcmp(name, key, size) == 0) {
+            *value = (Reader){in.at, quote};
+        }
+        in.at = quote + 1;
+    }
+    return OK;
+}
+
+/* ---- References ---- */
+
+static Status put_char(Buffer *out, unsigned long code)
+{
+    char bytes[4];
+    size_t more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    static const Byte FIRST[] = {0, 0xC0, 0xE0, 0xF0};
+    bytes[0] = (char)(FIRST[more] | code >> (6 * more));
+    for (size_t i = 1; i <= more; i++) {
+        bytes[i] = (char)(0x80 | (code >> (6 * (more - i)) & 0x3F));
+    }
+    return put(out, bytes, more + 1);
+}
+
+/* Read what follows an ampersand, and write what both are. */
+static Status put_html_reference(Reader *in, Buffer *out)
+{
+    if (in->at == in->end || is_space(*in->at) || *in->at == '<' || *in->at == '&'
+        || *in->at == ';') {
+        /* A carriage return may be in a name. */
+        return in->at < in->end && *in->at == '\r' ? FALLBACK : PUT_LITERAL(out, "&");
+    }
+    if (SKIP(in, "amp;")) {
+        return PUT_LITERAL(out, "&");
+    }
+    if (SKIP(in, "lt;")) {
+        return PUT_LITERAL(out, "<");
+    }
+    if (SKIP(in, "gt;")) {
+        return PUT_LITERAL(out, ">");
+    }
+    if (SKIP(in, "quot;")) {
+        return PUT_LITERAL(out, "\"");
+    }
+    if (SKIP(in, "nbsp;")) {
+        return PUT_LITERAL(out, "\xC2\xA0");
+    }
+    if (!SKIP(in, "#")) {
+        return FALLBACK;
+    }
+    unsigned long code = 0;
+    for (int digits = 0; digits < 6 && in->at < in->end && is_digit(*in->at); digits++) {
+        code = code * 10 + (unsigned long)(*in->at++ - '0');
+    }
+    int is_usual = (code >= 0x20 && code < 0x7F) || (code >= 0xA0 && code < 0xD800);
+    return is_usual && SKIP(in, ";") ? put_char(out, code) : FALLBACK;
+}
+
+static Status put_unescaped(Reader in, Buffer *out)
+{
+    TRY(reserve(out, left(&in)));
+    while (in.at < in.end) {
+        const Byte *stop = memchr(in.at, '&', left(&in));
+        size_t size = stop == NULL ? left(&in) : (size_t)(stop - in.at);
+        TRY(put(out, in.at, size));
+        in.at += size;
+        if (stop != NULL) {
+            in.at++;
+            TRY(put_html_reference(&in, out));
+        }
+    }
+    return OK;
+}
+
+/* Whether the ampersand here would be read as the start of a reference, or comes last. */
+static Status is_reference(const char *at, const char *end, int *is)
+{
+    const char *next = at + 1;
+    *is = next == end || (*next == '\n' && next + 1 == end);
+    next += next < end && *next == '#';
+    const char *name = next;
+    while (next < end && (is_name_start((Byte)*next) || is_digit((Byte)*next))) {
+        next++;
+    }
+    if (next < end && (Byte)*next >= 0x80) {
+        return FALLBACK;
+    }
+    *is |= next > name && next < end && *next == ';';
+    return OK;
+}
+
+/* ---- Text ---- */
+
+/* Characters that may mean something, and one that does in a link. */
+static const Byte SPECIAL[256] = {
+    ['\\'] = 1, ['`'] = 1, ['*'] = 1, ['_'] = 1, ['<'] = 1,
+    ['&'] = 1,  ['~'] = 1, [']'] = 1, ['['] = 2,
+};
+
+/* A text with a backslash before what may mean something. */
+static Status put_escaped(const char *text, size_t size, int is_in_link, Buffer *out)
+{
+    const char *end = text + size, *from = text;
+    TRY(reserve(out, size));
+    for (const char *at = text; at < end; at++) {
+        int is_plain = 0, is_other = 0;
+        Byte kind = SPECIAL[(Byte)*at];
+        if (kind == 0 || (kind == 2 && !is_in_link)) {
+            continue;
+        }
+        long before = last_char(text, (size_t)(at - text));
+        long after = first_char(at + 1, (size_t)(end - at - 1));
+        switch (*at) {
+        case '*':
+        case '~':
+            is_plain = is_white(before) && is_white(after);
+            break;
+        case '_':
+            is_plain = is_white(after);
+            if (!is_plain) {
+                TRY(is_alnum(before, &is_plain));
+            }
+            break;
+        case '<':
+            if (after >= 0x80) {
+                return FALLBACK;
+            }
+            is_plain = after != NOTHING && !is_alpha((Byte)after) && after != '/' && after != '!'
+                       && after != '?';
+            break;
+        case '\\':
+            is_plain = after == ' ';
+            if (!is_plain) {
+                TRY(is_alnum(after, &is_plain));
+            }
+            break;
+        case ']':
+            is_plain = after != '(' && after != ':' && after != '[' && !is_in_link;
+            break;
+        case '&':
+            TRY(is_reference(at, end, &is_other));
+            is_plain = !is_other;
+            break;
+        default:
+            break;
+        }
+        if (!is_plain) {
+            TRY(put(out, from, (size_t)(at - from)));
+            TRY(PUT_LITERAL(out, "\\"));
+            from = at;
+        }
+    }
+    return put(out, from, (size_t)(end - from));
+}
+
+/* Replace each run of white space by a line feed or a space. */
+static void join_spaces(Buffer *text)
+{
+    size_t to = 0;
+    for (size_t at = 0; at < text->size;) {
+        if (!is_space((Byte)text->bytes[at])) {
+            text->bytes[to++] = text->bytes[at++];
+            continue;
+        }
+        char space = ' ';
+        for (; at < text->size && is_space((Byte)text->bytes[at]); at++) {
+            space = text->bytes[at] == '\n' ? '\n' : space;
+        }
+        text->bytes[to++] = space;
+    }
+    text->size = to;
+}
+
+/* The longest run of backticks. */
+static size_t longest_backticks(const char *text, size_t size)
+{
+    size_t longest = 0, run = 0;
+    for (size_t i = 0; i < size; i++) {
+        run = text[i] == '`' ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest;
+}
+
+static Status put_backticks(Buffer *out, size_t count)
+{
+    TRY(reserve(out, count));
+    memset(out->bytes + out->size, '`', count);
+    out->size += count;
+    return OK;
+}
+
+/* ---- The writer ---- */
+
+typedef struct {
+    size_t at, size;
+} Span;
+
+typedef enum { PLAIN, OPENING, CLOSING } Role; /* Of a piece: a sign of emphasis, or not. */
+
+/* A part of the block that is begun, in `text`. */
+typedef struct {
+    Span span;
+    Role role;
+} Piece;
+
+/* Emphasis, a link or raw HTML that is open, and the first of its two places in the line. The signs
+   are in `signs`. */
+typedef struct {
+    int tag;
+    const char *emphasis; /* Its sign; NULL for others. */
+    Span sign, closing;
+    size_t place;
+} Format;
+
+typedef struct {
+    size_t opening, closing;
+    const char *sign;
+} Emphasis;
+
+typedef struct {
+    int tag;
+    size_t prefix_size;
+    ptrdiff_t lead_size;
+    size_t blocks;
+} Container;
+
+typedef struct {
+    char marker;
+    unsigned long number;
+} List;
+
+typedef struct {
+    Buffer tokens, out;
+    size_t at; /* The token that is read. */
+    Buffer pieces, text, emphasized, signs;
+    Buffer plain, block; /* For a moment. */
+    Format formats[MOST_DEPTH];
+    Container containers[MOST_DEPTH];
+    List lists[MOST_DEPTH];
+    size_t format_count, depth, list_count;
+    char prefix[MOST_DEPTH * MOST_INDENT], lead[MOST_DEPTH * MOST_INDENT];
+    size_t prefix_size;
+    size_t low_size;     /* Of the shortest prefix since the last block, which starts this one. */
+    ptrdiff_t lead_size; /* Of what starts the next line instead; NOTHING if that is the prefix. */
+    size_t count;        /* Blocks so far. */
+    int is_tight, in_paragraph, heading;
+    size_t last_count, last_depth; /* Blocks and containers when the last list ended, */
+    char last_marker;              /* and its marker. */
+} Writer;
+
+static const Token *token_at(const Writer *writer, size_t at)
+{
+    return (const Token *)(const void *)writer->tokens.bytes + at;
+}
+
+static size_t count_tokens(const Writer *writer)
+{
+    return writer->tokens.size / sizeof(Token);
+}
+
+static Piece *piece_at(const Writer *writer, size_t at)
+{
+    return (Piece *)(void *)writer->pieces.bytes + at;
+}
+
+static size_t count_pieces(const Writer *writer)
+{
+    return writer->pieces.size / sizeof(Piece);
+}
+
+/* Append what `text` has from here on as a piece. */
+static Status add_piece(Writer *writer, size_t from)
+{
+    Piece piece = {{from, writer->text.size - from}, PLAIN};
+    return put(&writer->pieces, &piece, sizeof piece);
+}
+
+static Status add_literal(Writer *writer, const char *bytes, size_t size)
+{
+    size_t from = writer->text.size;
+    TRY(put(&writer->text, bytes, size));
+    return add_piece(writer, from);
+}
+
+/* Append a span of `text` to another. */
+static Status extend(Writer *writer, Span *span, Span more)
+{
+    if (span->size == 0 || span->at + span->size == more.at || more.size == 0) {
+        *span = span->size == 0 ? more : (Span){span->at, span->size + more.size};
+        return OK;
+    }
+    Buffer *text = &writer->text;
+    TRY(reserve(text, span->size + more.size));
+    size_t from = text->size;
+    TRY(put(text, text->bytes + span->at, span->size));
+    TRY(put(text, text->bytes + more.at, more.size));
+    *span = (Span){from, text->size - from};
+    return OK;
+}
+
+static size_t count_leading_blanks(const Writer *writer, Span span)
+{
+    size_t count = 0;
+    while (count < span.size && is_blank((Byte)writer->text.bytes[span.at + count])) {
+        count++;
+    }
+    return count;
+}
+
+static int is_in_link(const Writer *writer)
+{
+    for (size_t i = 0; i < writer->format_count; i++) {
+        if (HTML_TAGS[writer->formats[i].tag].kind == ANCHOR) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static Status add_text(Writer *writer, Reader in)
+{
+    int has_feed = 0;
+    const Byte *at = in.at;
+    for (; at < in.end && is_space(*at); at++) {
+        has_feed |= *at == '\n';
+    }
+    if (at == in.end) {
+        int is_needed = in.at < in.end && writer->pieces.size;
+        return is_needed ? add_literal(writer, has_feed ? "\n" : " ", 1) : OK;
+    }
+    writer->plain.size = 0;
+    TRY(put_unescaped(in, &writer->plain));
+    join_spaces(&writer->plain);
+    size_t from = writer->text.size;
+    TRY(put_escaped(writer->plain.bytes, writer->plain.size, is_in_link(writer), &writer->text));
+    return add_piece(writer, from);
+}
+
+/* ---- Formats ---- */
+
+static Status open_format(Writer *writer, int tag, const char *emphasis, Span sign, Span closing)
+{
+    if (writer->format_count == MOST_DEPTH) {
+        return FALLBACK;
+    }
+    Format format = {tag, emphasis, sign, closing, count_pieces(writer)};
+    writer->formats[writer->format_count++] = format;
+    TRY(add_literal(writer, "", 0));
+    return add_literal(writer, "", 0);
+}
+
+static Status add_sign(Writer *writer, const char *before, const char *name, const char *after,
+                       Span *sign)
+{
+    sign->at = writer->signs.size;
+    TRY(put(&writer->signs, before, strlen(before)));
+    TRY(put(&writer->signs, name, strlen(name)));
+    TRY(put(&writer->signs, after, strlen(after)));
+    sign->size = writer->signs.size - sign->at;
+    return OK;
+}
+
+static Status put_sign(Writer *writer, Span sign, Span *span)
+{
+    span->at = writer->text.size;
+    span->size = sign.size;
+    return put(&writer->text, writer->signs.bytes + sign.at, sign.size);
+}
+
+/* End the innermost format: its signs go next to what is no white space. */
+static Status close_format(Writer *writer)
+{
+    Format ended = writer->formats[--writer->format_count];
+    if (ended.sign.size == 0) {
+        return OK;
+    }
+    size_t place = ended.place, first = place + 2, count = count_pieces(writer);
+    Span after = {0, 0};
+    for (; first < count; first++) {
+        Span *span = &piece_at(writer, first)->span;
+        size_t blanks = count_leading_blanks(writer, *span);
+        TRY(extend(writer, &piece_at(writer, place)->span, (Span){span->at, blanks}));
+        *span = (Span){span->at + blanks, span->size - blanks};
+        if (span->size) {
+            break;
+        }
+    }
+    if (first == count && HTML_TAGS[ended.tag].kind != ANCHOR) {
+        return OK;
+    }
+    if (first < count) {
+        size_t last = count - 1, from;
+        while (count_leading_blanks(writer, piece_at(writer, last)->span)
+               == piece_at(writer, last)->span.size) {
+            last--;
+        }
+        Span *span = &piece_at(writer, last)->span;
+        from = span->size;
+        while (is_blank((Byte)writer->text.bytes[span->at + from - 1])) {
+            from--;
+        }
+        after = (Span){span->at + from, span->size - from};
+        span->size = from;
+        for (size_t i = last + 1; i < count; i++) {
+            TRY(extend(writer, &after, piece_at(writer, i)->span));
+            piece_at(writer, i)->span.size = 0;
+        }
+    }
+    Piece *opening = piece_at(writer, place + 1);
+    TRY(put_sign(writer, ended.sign, &opening->span));
+    Piece closing = {{0, 0}, PLAIN};
+    TRY(put_sign(writer, ended.closing, &closing.span));
+    if (ended.emphasis != NULL) {
+        Emphasis emphasis = {place + 1, count, ended.emphasis};
+        TRY(put(&writer->emphasized, &emphasis, sizeof emphasis));
+        opening->role = OPENING;
+        closing.role = CLOSING;
+    }
+    TRY(put(&writer->pieces, &closing, sizeof closing));
+    if (after.size) {
+        Piece piece = {after, PLAIN};
+        return put(&writer->pieces, &piece, sizeof piece);
+    }
+    return OK;
+}
+
+/* The character next to a sign, past signs of the same kind; `*` if a sign of the other. */
+static long neighbour(const Writer *writer, size_t place, int step)
+{
+    Role same = piece_at(writer, place)->role;
+    size_t count = count_pieces(writer);
+    for (size_t at = place + (size_t)step; at < count; at += (size_t)step) {
+        const Piece *piece = piece_at(writer, at);
+        const char *text = writer->text.bytes + piece->span.at;
+        if (piece->role != PLAIN && piece->role != same) {
+            return '*';
+        }
+        if (piece->span.size && piece->role != same) {
+            return step < 0 ? last_char(text, piece->span.size)
+                            : first_char(text, piece->span.size);
+        }
+    }
+    return NOTHING;
+}
+
+/* Whether emphasis would be read as such, by the rules for delimiter runs. */
+static Status is_emphasis_read(const Writer *writer, const Emphasis *emphasis, int *is)
+{
+    long before = neighbour(writer, emphasis->opening, -1);
+    long after = neighbour(writer, emphasis->closing, 1);
+    long inside = neighbour(writer, emphasis->opening, 1);
+    long last = neighbour(writer, emphasis->closing, -1);
+    *is = before == NOTHING || is_white(before);
+    if (!*is) {
+        TRY(is_alnum(inside, is));
+    }
+    *is = *is && !is_white(inside) && !is_white(last);
+    if (*is) {
+        TRY(is_apart(before, is));
+    }
+    return *is ? is_apart(after, is) : OK;
+}
+
+/* Write as tags what would not be read as emphasis. */
+static Status check_emphasis(Writer *writer)
+{
+    size_t count = writer->emphasized.size / sizeof(Emphasis);
+    for (size_t i = 0; i < count; i++) {
+        const Emphasis *emphasis = (Emphasis *)(void *)writer->emphasized.bytes + i;
+        int is_read;
+        TRY(is_emphasis_read(writer, emphasis, &is_read));
+        if (!is_read) {
+            const char *sign = emphasis->sign;
+            const char *name = sign[0] == '~' ? "del" : sign[1] ? "strong" : "em";
+            Span tag;
+            TRY(add_sign(writer, "<", name, ">", &tag));
+            TRY(put_sign(writer, tag, &piece_at(writer, emphasis->opening)->span));
+            TRY(add_sign(writer, "</", name, ">", &tag));
+            TRY(put_sign(writer, tag, &piece_at(writer, emphasis->closing)->span));
+        }
+    }
+    writer->emphasized.size = 0;
+    return OK;
+}
+
+static Status end_format(Writer *writer, int tag)
+{
+    for (size_t depth = writer->format_count; depth-- > 0;) {
+        if (writer->formats[depth].tag == tag) {
+            while (writer->format_count > depth) {
+                TRY(close_format(writer));
+            }
+            return OK;
+        }
+    }
+    return OK;
+}
+
+/* ---- Blocks ---- */
+
+static Status put_start(Writer *writer, const char *start, size_t size, int is_stripped)
+{
+    while (is_stripped && size > 0 && start[size - 1] == ' ') {
+        size--;
+    }
+    return put(&writer->out, start, size);
+}
+
+/* Whether the next line has the marker of a list item that may follow a line of text. */
+static int begins_item(const Writer *writer)
+{
+    if (writer->lead_size == NOTHING || writer->list_count == 0) {
+        return 0;
+    }
+    const List *list = &writer->lists[writer->list_count - 1];
+    return list->marker == '-' || list->marker == '+' || list->number == 2
+           || writer->low_size <= writer->containers[writer->depth - 1].prefix_size;
+}
+
+/* Begin a block: a line without text, but between the items of a tight list. */
+static Status begin_block(Writer *writer, int is_tight)
+{
+    if (writer->count && !(is_tight && writer->is_tight && begins_item(writer))) {
+        TRY(put_start(writer, writer->prefix, writer->low_size, 1));
+        TRY(PUT_LITERAL(&writer->out, "\n"));
+    }
+    writer->low_size = writer->prefix_size;
+    writer->count++;
+    writer->is_tight = is_tight;
+    return OK;
+}
+
+/* Write a line of the block that was begun, with a backslash at a place; NOTHING for none. */
+static Status put_line(Writer *writer, const char *line, size_t size, ptrdiff_t backslash)
+{
+    int is_led = writer->lead_size != NOTHING;
+    TRY(put_start(writer, is_led ? writer->lead : writer->prefix,
+                  is_led ? (size_t)writer->lead_size : writer->prefix_size, size == 0));
+    writer->lead_size = NOTHING;
+    if (backslash != NOTHING) {
+        TRY(put(&writer->out, line, (size_t)backslash));
+        TRY(PUT_LITERAL(&writer->out, "\\"));
+        line += backslash;
+        size -= (size_t)backslash;
+    }
+    TRY(put(&writer->out, line, size));
+    return PUT_LITERAL(&writer->out, "\n");
+}
+
+static int has_only(const char *text, size_t size, const char *chars)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == 0 || strchr(chars, text[i]) == NULL) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Where a line of text needs a backslash so that it starts no heading, list, quotation, rule or
+   table; NOTHING if it needs none. */
+static Status find_backslash(const char *line, size_t size, ptrdiff_t *place)
+{
+    size_t run = 0;
+    char first = size ? line[0] : 'a';
+    *place = NOTHING;
+    if (is_digit((Byte)first)) {
+        while (run < size && is_digit((Byte)line[run])) {
+            run++;
+        }
+        if (run < size && (Byte)line[run] >= 0x80) { /* Which may be another digit. */
+            long code = first_char(line + run, size - run);
+            return code < 0x660 || (code >= 0x2000 && code < 0xA620) ? OK : FALLBACK;
+        }
+        if (run <= 9 && run < size && (line[run] == '.' || line[run] == ')')
+            && (run + 1 == size || line[run + 1] == ' ' || line[run + 1] == '\t')) {
+            *place = (ptrdiff_t)run;
+        }
+        return OK;
+    }
+    while (run < size && line[run] == first) {
+        run++;
+    }
+    int is_alone = run == size || line[run] == ' ' || line[run] == '\t';
+    int is_meant = 0;
+    switch (first) {
+    case '#':
+        is_meant = run <= 6 && is_alone;
+        break;
+    case '>':
+        is_meant = 1;
+        break;
+    case '-':
+        is_meant = (run == 1 && is_alone) || has_only(line, size, "-: |");
+        break;
+    case '+':
+    case '*':
+        is_meant = run == 1 && is_alone;
+        break;
+    case '=':
+        is_meant = has_only(line + run, size - run, " \t");
+        break;
+    case '_':
+        is_meant = has_only(line, size, " _");
+        break;
+    case '|':
+    case ':':
+        is_meant = has_only(line, size, "-: |");
+        break;
+    default:
+        break;
+    }
+    *place = is_meant ? 0 : NOTHING;
+    return OK;
+}
+
+/* Replace line breaks, without an empty line between them. */
+static Status replace_breaks(Writer *writer, Span text)
+{
+    const char *bytes = writer->block.bytes + text.at;
+    Buffer *out = &writer->plain;
+    out->size = 0;
+    for (size_t at = 0; at < text.size;) {
+        if (bytes[at]) {
+            TRY(put(out, bytes + at++, 1));
+            continue;
+        }
+        while (out->size && is_space((Byte)out->bytes[out->size - 1])) {
+            out->size--;
+        }
+        TRY(writer->heading ? PUT_LITERAL(out, "<br>") : PUT_LITERAL(out, "  \n"));
+        for (at++; at < text.size && is_blank((Byte)bytes[at]); at++) {
+            if (bytes[at] == 0 && !writer->heading) {
+                TRY(PUT_LITERAL(out, "<br>\n"));
+            }
+        }
+    }
+    return OK;
+}
+
+static Status write_heading(Writer *writer, char *text, size_t size)
+{
+    const char *sign = HTML_TAGS[writer->heading].sign;
+    size_t hashes = size;
+    for (size_t i = 0; i < size; i++) {
+        text[i] = text[i] == '\n' ? ' ' : text[i];
+    }
+    while (hashes > 0 && text[hashes - 1] == '#') {
+        hashes--;
+    }
+    int is_closing = hashes < size && (hashes == 0 || is_space((Byte)text[hashes - 1]));
+    Buffer *out = &writer->signs; /* For a moment. */
+    size_t from = out->size;
+    TRY(put(out, sign, strlen(sign)));
+    TRY(put(out, text, hashes));
+    TRY(put(out, "\\", (size_t)is_closing));
+    TRY(put(out, text + hashes, size - hashes));
+    TRY(begin_block(writer, 0));
+    TRY(put_line(writer, out->bytes + from, out->size - from, NOTHING));
+    out->size = from;
+    return OK;
+}
+
+static Status write_text(Writer *writer, Span text)
+{
+    char *at = writer->block.bytes + text.at;
+    size_t size = text.size;
+    int is_tight = writer->depth > 0
+                   && HTML_TAGS[writer->containers[writer->depth - 1].tag].kind == ITEM
+                   && !writer->in_paragraph && !writer->heading;
+    if (memchr(at, 0, size) != NULL) {
+        TRY(replace_breaks(writer, text));
+        at = writer->plain.bytes;
+        size = writer->plain.size;
+    }
+    if (writer->heading) {
+        return write_heading(writer, at, size);
+    }
+    TRY(begin_block(writer, is_tight));
+    for (const char *end = at + size;; at++) {
+        char *feed = memchr(at, '\n', (size_t)(end - at));
+        size_t line = (size_t)((feed == NULL ? end : feed) - at);
+        ptrdiff_t backslash;
+        TRY(find_backslash(at, line, &backslash));
+        TRY(put_line(writer, at, line, backslash));
+        if (feed == NULL) {
+            return OK;
+        }
+        at = feed;
+    }
+}
+
+/* Write the block that is begun. */
+static Status flush(Writer *writer)
+{
+    Format reopened[MOST_DEPTH];
+    size_t count = writer->format_count, pieces = count_pieces(writer);
+    if (pieces == 0) {
+        return OK;
+    }
+    memcpy(reopened, writer->formats, sizeof reopened);
+    while (writer->format_count) {
+        TRY(close_format(writer));
+    }
+    TRY(check_emphasis(writer));
+    Buffer *block = &writer->block;
+    block->size = 0;
+    pieces = count_pieces(writer);
+    for (size_t i = 0; i < pieces; i++) {
+        Span span = piece_at(writer, i)->span;
+        TRY(put(block, writer->text.bytes + span.at, span.size));
+    }
+    writer->pieces.size = writer->text.size = 0;
+    Span text = {0, block->size};
+    while (text.size && is_blank((Byte)block->bytes[text.at + text.size - 1])) {
+        text.size--;
+    }
+    while (text.size && is_blank((Byte)block->bytes[text.at])) {
+        text.at++;
+        text.size--;
+    }
+    if (text.size) {
+        TRY(write_text(writer, text));
+    }
+    for (size_t i = 0; i < count; i++) {
+        Format *format = &reopened[i];
+        const char *emphasis = format->emphasis;
+        TRY(open_format(writer, format->tag, emphasis, format->sign, format->closing));
+    }
+    return OK;
+}
+
+/* ---- Containers ---- */
+
+static Status enter(Writer *writer, int tag, const char *first, const char *rest)
+{
+    if (writer->depth == MOST_DEPTH) {
+        return FALLBACK;
+    }
+    Container container = {tag, writer->prefix_size, writer->lead_size, writer->count};
+    writer->containers[writer->depth++] = container;
+    if (writer->lead_size == NOTHING) {
+        memcpy(writer->lead, writer->prefix, writer->prefix_size);
+        writer->lead_size = (ptrdiff_t)writer->prefix_size;
+    }
+    memcpy(writer->lead + writer->lead_size, first, strlen(first));
+    writer->lead_size += (ptrdiff_t)strlen(first);
+    memcpy(writer->prefix + writer->prefix_size, rest, strlen(rest));
+    writer->prefix_size += strlen(rest);
+    return OK;
+}
+
+static Status leave(Writer *writer)
+{
+    Container ended = writer->containers[--writer->depth];
+    TagKind kind = HTML_TAGS[ended.tag].kind;
+    if (kind != LIST && ended.blocks == writer->count) {
+        if (kind == ITEM) {
+            TRY(begin_block(writer, 0));
+            TRY(put_line(writer, "", 0, NOTHING));
+        } else {
+            writer->lead_size = ended.lead_size;
+        }
+    }
+    writer->prefix_size = ended.prefix_size;
+    if (writer->prefix_size < writer->low_size) {
+        writer->low_size = writer->prefix_size;
+    }
+    return OK;
+}
+
+static Status end_list(Writer *writer)
+{
+    char marker = writer->lists[--writer->list_count].marker;
+    TRY(leave(writer));
+    writer->last_count = writer->count;
+    writer->last_depth = writer->depth;
+    writer->last_marker = marker;
+    if (writer->list_count == 0) {
+        writer->is_tight = 0;
+    }
+    return OK;
+}
+
+/* End the innermost container of this tag, with what is in it, if none of some others is inside. */
+static Status leave_to(Writer *writer, int tag, int is_stopped_by_lists)
+{
+    int is_quotation = HTML_TAGS[tag].kind == QUOTATION;
+    for (size_t depth = writer->depth; depth-- > 0;) {
+        int other = writer->containers[depth].tag;
+        TagKind kind = HTML_TAGS[other].kind;
+        if (other == tag) {
+            while (writer->depth > depth) {
+                int is_list = HTML_TAGS[writer->containers[writer->depth - 1].tag].kind == LIST;
+                TRY(is_list ? end_list(writer) : leave(writer));
+            }
+            return OK;
+        }
+        if (!is_quotation && (kind == QUOTATION || (is_stopped_by_lists && kind == LIST))) {
+            return OK;
+        }
+    }
+    return OK;
+}
+
+static Status start_list(Writer *writer, const Token *token)
+{
+    int is_ordered = HTML_TAGS[token->tag].name[0] == 'o';
+    List list = {is_ordered ? '.' : '-', 1};
+    TRY(flush(writer));
+    if (writer->depth == MOST_DEPTH) {
+        return FALLBACK;
+    }
+    if (is_ordered) {
+        Reader start;
+        TRY(find_attribute(token, "start", &start));
+        size_t size = left(&start);
+        if (start.at != NULL && size > 0 && size < 9) {
+            unsigned long number = 0;
+            for (; start.at < start.end && is_digit(*start.at); start.at++) {
+                number = number * 10 + (unsigned long)(*start.at - '0');
+            }
+            if (start.at < start.end) {
+                return FALLBACK;
+            }
+            list.number = number;
+        }
+    }
+    if (writer->last_count == writer->count && writer->last_depth == writer->depth
+        && writer->last_marker == list.marker) {
+        list.marker = is_ordered ? ')' : '+';
+    }
+    Container container = {token->tag, writer->prefix_size, writer->lead_size, 0};
+    writer->containers[writer->depth++] = container;
+    writer->lists[writer->list_count++] = list;
+    return OK;
+}
+
+static Status start_item(Writer *writer, int tag)
+{
+    char first[MOST_INDENT], rest[MOST_INDENT];
+    TRY(flush(writer));
+    TRY(leave_to(writer, tag, 1));
+    writer->in_paragraph = 0;
+    if (writer->list_count == 0
+        || HTML_TAGS[writer->containers[writer->depth - 1].tag].kind != LIST) {
+        return OK;
+    }
+    List *list = &writer->lists[writer->list_count - 1];
+    unsigned long number = list->number++;
+    if (number > 999999999) {
+        return FALLBACK;
+    }
+    if (list->marker == '-' || list->marker == '+') {
+        snprintf(first, sizeof first, "%c ", list->marker);
+    } else {
+        snprintf(first, sizeof first, "%lu%c ", number, list->marker);
+    }
+    snprintf(rest, sizeof rest, "%*s", (int)strlen(first), "");
+    return enter(writer, tag, first, rest);
+}
+
+/* ---- Code ---- */
+
+/* The language that the class of a block of code names. */
+static Status find_language(const Token *token, Reader *language)
+{
+    Reader class;
+    TRY(find_attribute(token, "class", &class));
+    if (class.at == NULL) {
+        return OK;
+    }
+    language->at = language->end = NULL;
+    for (const Byte *at = class.at; at < class.end; at++) {
+        if (*at >= 0x80 || *at == '&') {
+            return FALLBACK;
+        }
+    }
+    while (class.at < class.end) {
+        skip_spaces(&class);
+        Reader word = class;
+        while (class.at < class.end && !is_space(*class.at)) {
+            class.at++;
+        }
+        word.end = class.at;
+        if ((SKIP(&word, "language-") || SKIP(&word, "lang-")) && left(&word)) {
+            *language = word;
+            break;
+        }
+    }
+    return OK;
+}
+
+static Status write_code_block(Writer *writer)
+{
+    size_t start = writer->at, count = count_tokens(writer), end = start + 1;
+    Reader language = {NULL, NULL};
+    Buffer *code = &writer->plain;
+    TRY(flush(writer));
+    TRY(find_language(token_at(writer, start), &language));
+    code->size = 0;
+    for (;; end++) {
+        TRY(put_unescaped(token_at(writer, end - 1)->text, code));
+        if (end == count) {
+            return FALLBACK;
+        }
+        const Token *token = token_at(writer, end);
+        TagKind kind = HTML_TAGS[token->tag].kind;
+        if (kind == CODE_BLOCK && token->is_end) {
+            break;
+        }
+        if (kind == LINE_BREAK && !token->is_end) {
+            TRY(PUT_LITERAL(code, "\n"));
+        } else if (kind != CODE) {
+            return FALLBACK;
+        }
+        if (end == start + 1 && !token->is_end && kind == CODE) {
+            TRY(find_language(token, &language));
+        }
+    }
+    writer->at = end;
+    size_t size = 0, first = 0;
+    for (size_t i = 0; i < code->size; i++) {
+        char byte = code->bytes[i];
+        if (byte != '\r' || i + 1 == code->size || code->bytes[i + 1] != '\n') {
+            code->bytes[size++] = byte == '\r' ? '\n' : byte;
+        }
+    }
+    Reader before = token_at(writer, start)->text;
+    int is_dropped = end == start + 1 || (before.at < before.end && *before.at == '\n');
+    if (is_dropped && size > 0 && code->bytes[0] == '\n') {
+        first++; /* As HTML leaves it out. */
+    }
+    if (size > first && code->bytes[size - 1] == '\n') {
+        size--;
+    }
+    size_t blanks = first;
+    while (blanks < size && is_space((Byte)code->bytes[blanks])) {
+        blanks++;
+    }
+    if (blanks == size) {
+        return OK;
+    }
+    size_t ticks = longest_backticks(code->bytes + first, size - first) + 1;
+    Buffer *fence = &writer->block;
+    fence->size = 0;
+    TRY(put_backticks(fence, ticks < 3 ? 3 : ticks));
+    size_t fence_size = fence->size;
+    if (left(&language) != 4 || memcmp(language.at, "none", 4) != 0) {
+        TRY(put(fence, language.at == NULL ? (const Byte *)"" : language.at, left(&language)));
+    }
+    TRY(begin_block(writer, 0));
+    TRY(put_line(writer, fence->bytes, fence->size, NOTHING));
+    for (const char *at = code->bytes + first, *stop = code->bytes + size;; at++) {
+        const char *feed = memchr(at, '\n', (size_t)(stop - at));
+        TRY(put_line(writer, at, (size_t)((feed == NULL ? stop : feed) - at), NOTHING));
+        if (feed == NULL) {
+            break;
+        }
+        at = feed;
+    }
+    return put_line(writer, fence->bytes, fence_size, NOTHING);
+}
+
+static Status write_code(Writer *writer)
+{
+    const Token *token = token_at(writer, writer->at);
+    if (writer->at + 1 == count_tokens(writer) || HTML_TAGS[token[1].tag].kind != CODE
+        || !token[1].is_end) {
+        return FALLBACK;
+    }
+    Buffer *code = &writer->plain, *text = &writer->text;
+    size_t from = text->size, blanks = 0;
+    code->size = 0;
+    TRY(put_unescaped(token->text, code));
+    writer->at++;
+    for (size_t i = 0; i < code->size; i++) {
+        char byte = code->bytes[i];
+        blanks += (size_t)is_space((Byte)byte);
+        code->bytes[i] = byte == '\r' || byte == '\n' ? ' ' : byte;
+    }
+    const char *bytes = code->bytes;
+    size_t size = code->size;
+    if (blanks == size) {
+        return size && writer->pieces.size ? add_literal(writer, " ", 1) : OK;
+    }
+    size_t last = count_pieces(writer);
+    while (last > 0 && piece_at(writer, last - 1)->span.size == 0) {
+        last--;
+    }
+    Span span = last > 0 ? piece_at(writer, last - 1)->span : (Span){0, 0};
+    if (span.size && text->bytes[span.at + span.size - 1] == '`') {
+        /* Two spans next to each other would be one. */
+        TRY(PUT_LITERAL(text, "<code>"));
+        TRY(put_escaped(bytes, size, 0, text));
+        TRY(PUT_LITERAL(text, "</code>"));
+        return add_piece(writer, from);
+    }
+    size_t ticks = 1 + longest_backticks(bytes, size);
+    int is_padded = bytes[0] == '`' || bytes[size - 1] == '`'
+                    || (bytes[0] == ' ' && bytes[size - 1] == ' ');
+    TRY(put_backticks(text, ticks));
+    TRY(put(text, " ", (size_t)is_padded));
+    TRY(put(text, bytes, size));
+    TRY(put(text, " ", (size_t)is_padded));
+    TRY(put_backticks(text, ticks));
+    return add_piece(writer, from);
+}
+
+/* ---- Links and images ---- */
+
+/* An address as the destination of a link. */
+static Status put_destination(const char *at, size_t size, Buffer *out)
+{
+    const char *end = at + size;
+    while (at < end && is_space((Byte)*at)) {
+        at++;
+    }
+    while (at < end && is_space((Byte)end[-1])) {
+        end--;
+    }
+    if (at < end && (is_white(first_char(at, (size_t)(end - at)))
+                     || is_white(last_char(at, (size_t)(end - at))))) {
+        return FALLBACK;
+    }
+    for (; at < end; at++) {
+        int is_other;
+        switch (*at) {
+        case ' ':
+            TRY(PUT_LITERAL(out, "%20"));
+            continue;
+        case '\n':
+            TRY(PUT_LITERAL(out, "%0A"));
+            continue;
+        case '\t':
+            TRY(PUT_LITERAL(out, "%09"));
+            continue;
+        case '\r':
+            TRY(PUT_LITERAL(out, "%0D"));
+            continue;
+        case '<':
+            TRY(PUT_LITERAL(out, "%3C"));
+            continue;
+        case '>':
+            TRY(PUT_LITERAL(out, "%3E"));
+            continue;
+        case '\\':
+        case '(':
+        case ')':
+            TRY(PUT_LITERAL(out, "\\"));
+            break;
+        case '&':
+            TRY(is_reference(at, end, &is_other));
+            TRY(put(out, "\\", (size_t)is_other));
+            break;
+        default:
+            break;
+        }
+        TRY(put(out, at, 1));
+    }
+    return OK;
+}
+
+/* The words of an attribute, with one space between two, in `plain`. */
+static Status read_words(Writer *writer, Reader value)
+{
+    Buffer *words = &writer->plain;
+    words->size = 0;
+    if (value.at == NULL) {
+        return OK;
+    }
+    TRY(put_unescaped(value, words));
+    for (size_t i = 0; i < words->size; i++) {
+        Byte byte = (Byte)words->bytes[i];
+        if (byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3)) {
+            return FALLBACK; /* It may start a kind of space. */
+        }
+        if (words->bytes[i] == '\n') {
+            words->bytes[i] = ' ';
+        }
+    }
+    join_spaces(words);
+    if (words->size && words->bytes[words->size - 1] == ' ') {
+        words->size--;
+    }
+    if (words->size && words->bytes[0] == ' ') {
+        memmove(words->bytes, words->bytes + 1, --words->size);
+    }
+    return OK;
+}
+
+static Status put_title(Writer *writer, const Token *token, Buffer *out)
+{
+    Reader title;
+    TRY(find_attribute(token, "title", &title));
+    TRY(read_words(writer, title));
+    const char *at = writer->plain.bytes, *end = at + writer->plain.size;
+    if (writer->plain.size == 0) {
+        return OK;
+    }
+    TRY(PUT_LITERAL(out, " \""));
+    for (; at < end; at++) {
+        int is_other = *at == '\\' || *at == '"';
+        if (*at == '&') {
+            TRY(is_reference(at, end, &is_other));
+        }
+        TRY(put(out, "\\", (size_t)is_other));
+        TRY(put(out, at, 1));
+    }
+    return PUT_LITERAL(out, "\"");
+}
+
+static int is_autolink(const char *address, size_t size)
+{
+    size_t at = 0;
+    while (at < size && (is_alpha((Byte)address[at])
+                         || (at > 0 && (is_digit((Byte)address[at])
+                                        || (address[at] && strchr("+.-", address[at])))))) {
+        at++;
+    }
+    if (at < 2 || at > 32 || at == size || address[at] != ':') {
+        return 0;
+    }
+    for (; at < size; at++) {
+        int is_inside = ((Byte)address[at] & 0xC0) == 0x80; /* Of a character. */
+        if (address[at] == '<' || address[at] == '>'
+            || (!is_inside && is_white(first_char(address + at, size - at)))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static Status start_link(Writer *writer)
+{
+    const Token *token = token_at(writer, writer->at);
+    Reader href, title;
+    TRY(find_attribute(token, "href", &href));
+    TRY(find_attribute(token, "title", &title));
+    if (href.at == NULL || is_in_link(writer)) {
+        return OK;
+    }
+    Buffer *signs = &writer->signs, *text = &writer->plain;
+    Span closing = {signs->size, 0}, sign;
+    text->size = 0;
+    TRY(put_unescaped(href, text));
+    size_t size = text->size;
+    if (writer->at + 1 < count_tokens(writer) && HTML_TAGS[token[1].tag].kind == ANCHOR
+        && token[1].is_end && title.at == NULL && is_autolink(text->bytes, size)) {
+        TRY(put_unescaped(token->text, text));
+        if (text->size == 2 * size && memcmp(text->bytes, text->bytes + size, size) == 0) {
+            size_t from = writer->text.size;
+            TRY(PUT_LITERAL(&writer->text, "<"));
+            TRY(put(&writer->text, text->bytes, size));
+            TRY(PUT_LITERAL(&writer->text, ">"));
+            writer->at++;
+            return add_piece(writer, from);
+        }
+    }
+    if (writer->pieces.size) {
+        Piece *last = piece_at(writer, count_pieces(writer) - 1);
+        if (last->span.size && writer->text.bytes[last->span.at + last->span.size - 1] == '!') {
+            Span end = {writer->text.size, 2};
+            last->span.size--;
+            TRY(PUT_LITERAL(&writer->text, "\\!"));
+            TRY(extend(writer, &last->span, end));
+        }
+    }
+    TRY(PUT_LITERAL(signs, "]("));
+    TRY(put_destination(text->bytes, size, signs));
+    TRY(put_title(writer, token, signs));
+    TRY(PUT_LITERAL(signs, ")"));
+    closing.size = signs->size - closing.at;
+    TRY(add_sign(writer, "[", "", "", &sign));
+    return open_format(writer, token->tag, NULL, sign, closing);
+}
+
+static Status add_image(Writer *writer, const Token *token)
+{
+    Reader alt, src;
+    Buffer *text = &writer->text;
+    size_t from = text->size;
+    TRY(find_attribute(token, "alt", &alt));
+    TRY(find_attribute(token, "src", &src));
+    TRY(PUT_LITERAL(text, "!["));
+    TRY(read_words(writer, alt));
+    TRY(put_escaped(writer->plain.bytes, writer->plain.size, 1, text));
+    TRY(PUT_LITERAL(text, "]("));
+    writer->plain.size = 0;
+    TRY(put_unescaped(src, &writer->plain));
+    TRY(put_destination(writer->plain.bytes, writer->plain.size, text));
+    TRY(put_title(writer, token, text));
+    TRY(PUT_LITERAL(text, ")"));
+    return add_piece(writer, from);
+}
+
+/* ---- Tags ---- */
+
+static Status start_emphasis(Writer *writer, int tag)
+{
+    const char *emphasis = HTML_TAGS[tag].sign;
+    Span sign;
+    TRY(add_sign(writer, emphasis, "", "", &sign));
+    Span closing = sign;
+    for (size_t i = 0; i < writer->format_count; i++) {
+        const Format *format = &writer->formats[i];
+        if (format->emphasis != NULL && format->sign.size
+            && strcmp(format->emphasis, emphasis) == 0) {
+            sign.size = 0; /* What is emphasized already stays so. */
+        }
+    }
+    return open_format(writer, tag, emphasis, sign, closing);
+}
+
+static Status start_raw(Writer *writer, int tag)
+{
+    Span sign, closing;
+    TRY(add_sign(writer, "<", HTML_TAGS[tag].name, ">", &sign));
+    TRY(add_sign(writer, "</", HTML_TAGS[tag].name, ">", &closing));
+    return open_format(writer, tag, NULL, sign, closing);
+}
+
+static Status start_tag(Writer *writer, const Token *token)
+{
+    int tag = token->tag;
+    switch (HTML_TAGS[tag].kind) {
+    case PARAGRAPH:
+    case BLOCK:
+        TRY(flush(writer));
+        writer->in_paragraph = HTML_TAGS[tag].kind == PARAGRAPH;
+        return OK;
+    case HEADING:
+        TRY(flush(writer));
+        writer->heading = tag;
+        return OK;
+    case LIST:
+        return start_list(writer, token);
+    case ITEM:
+        return start_item(writer, tag);
+    case QUOTATION:
+        TRY(flush(writer));
+        writer->in_paragraph = 0;
+        return enter(writer, tag, "> ", "> ");
+    case RULE:
+        TRY(flush(writer));
+        TRY(begin_block(writer, 0));
+        return put_line(writer, writer->list_count ? "***" : "---", 3, NOTHING);
+    case CODE_BLOCK:
+        return write_code_block(writer);
+    case EMPHASIS:
+        return start_emphasis(writer, tag);
+    case RAW:
+        return start_raw(writer, tag);
+    case ANCHOR:
+        return start_link(writer);
+    case IMAGE:
+        return add_image(writer, token);
+    case LINE_BREAK:
+        return add_literal(writer, "", 1);
+    case CODE:
+        return write_code(writer);
+    case TABLE:
+        return FALLBACK;
+    default:
+        return OK;
+    }
+}
+
+static Status end_tag(Writer *writer, int tag)
+{
+    switch (HTML_TAGS[tag].kind) {
+    case PARAGRAPH:
+    case BLOCK:
+        TRY(flush(writer));
+        writer->in_paragraph = 0;
+        return OK;
+    case HEADING:
+        TRY(flush(writer));
+        writer->heading = 0;
+        return OK;
+    case LIST:
+    case QUOTATION:
+        TRY(flush(writer));
+        return leave_to(writer, tag, 0);
+    case ITEM:
+        TRY(flush(writer));
+        return leave_to(writer, tag, 1);
+    case EMPHASIS:
+    case RAW:
+    case ANCHOR:
+    case CODE:
+        return end_format(writer, tag);
+    default:
+        return OK;
+    }
+}
+
+static Status write_markdown(Writer *writer, const Byte *body, size_t size)
+{
+    /* So that none of them is without bytes. */
+    Buffer *buffers[] = {&writer->out,     &writer->pieces, &writer->text,  &writer->emphasized,
+                         &writer->signs,   &writer->plain,  &writer->block, &writer->tokens};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        TRY(reserve(buffers[i], 1));
+    }
+    TRY(split_tokens(body, body + size, &writer->tokens));
+    size_t count = count_tokens(writer);
+    TRY(add_text(writer, token_at(writer, 0)->text));
+    for (writer->at = 1; writer->at < count; writer->at++) {
+        const Token *token = token_at(writer, writer->at);
+        TRY(token->is_end ? end_tag(writer, token->tag) : start_tag(writer, token));
+        Reader text = token_at(writer, writer->at)->text;
+        int is_between = left(&text) == 2 && memcmp(text.at, "\n\n", 2) == 0;
+        if (left(&text) && (writer->pieces.size || !is_between)) {
+            TRY(add_text(writer, text));
+        }
+    }
+    TRY(flush(writer));
+    while (writer->depth) {
+        TRY(leave(writer));
+    }
+    return OK;
+}
+
+Status put_markdown(const char *body, size_t size, Buffer *out)
+{
+    Writer writer;
+    memset(&writer, 0, sizeof writer);
+    writer.lead_size = NOTHING;
+    writer.last_count = SIZE_MAX;
+    Status status = write_markdown(&writer, (const Byte *)body, size);
+    if (status == OK) {
+        const char *at = writer.out.bytes, *end = at + writer.out.size;
+        while (at < end && *at == '\n') {
+            at++;
+        }
+        while (at < end && end[-1] == '\n') {
+            end--;
+        }
+        status = end > at ? put(out, at, (size_t)(end - at)) : OK;
+    }
+    free(writer.tokens.bytes);
+    free(writer.out.bytes);
+    free(writer.pieces.bytes);
+    free(writer.text.bytes);
+    free(writer.emphasized.bytes);
+    free(writer.signs.bytes);
+    free(writer.plain.bytes);
+    free(writer.block.bytes);
+    return status;
+}
