@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from so2docs.commands.options import GroupedCommand, debug, quiet
-from so2docs.commands.terminal import tell
+from so2docs.commands.terminal import shows_progress, tell
 
 
 @click.command(
@@ -13,7 +13,7 @@ from so2docs.commands.terminal import tell
     epilog="""\b
 Example:
   so2docs convert beer.stackexchange.com.7z questions.jsonl.gz
-  so2docs card questions.jsonl.gz
+  so2docs card questions.jsonl.gz --inspect beer.stackexchange.com.7z
 """,
 )
 @click.argument("output", type=click.Path())
@@ -22,21 +22,39 @@ Example:
     metavar="FILE",
     help="The report that convert wrote to FILE, which a split output without manifest needs.",
 )
+@click.option(
+    "--inspect",
+    "inspect_dump",
+    type=click.Path(),
+    metavar="DUMP",
+    help="Read the dump, to say what it is; or FILE.json, which so2docs inspect --json printed.",
+)
 @click.option("--force", is_flag=True, help="Replace a README.md that is not a card of so2docs.")
 @quiet
 @debug
-def card(output: str, *, report: str | None, force: bool, quiet: bool) -> None:
+def card(
+    output: str, *, report: str | None, inspect_dump: str | None, force: bool, quiet: bool
+) -> None:
     """Write README.md, croissant.json and a manifest next to OUTPUT, as convert --card does.
 
     What they say is from the manifest next to OUTPUT, from the report, or from what OUTPUT itself
     says of how it was made; then the SHA-256 of the dump is not known. All outputs in the folder
     that have a manifest are in the card.
 
+    With --inspect they also say what the dump is: form and compression, rows and dates of its
+    tables, the licence that it names, the release that it probably is, and counts in it that differ
+    from its rows.
+
     Exit codes: 0 done, 1 OUTPUT does not say how it was made, or something cannot be written, 2
     wrong usage.
     """
     from so2docs.metadata.card import describe_existing
 
-    names = describe_existing(output, report=report, force=force)
+    inspections = None
+    if inspect_dump is not None:
+        from so2docs.inspection.inspect import load_or_inspect
+
+        inspections = inspect_dump, load_or_inspect(inspect_dump, progress=shows_progress(quiet))
+    names = describe_existing(output, report=report, force=force, inspections=inspections)
     if not quiet:
         tell(" and ".join(names))

@@ -11,10 +11,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from so2docs.dump.kinds import files_with, members_with
 from so2docs.dump.opening import Catalog, SourceFile, file_in_folder, names_in_folder
+from so2docs.dump.storage import unreadable_output
 from so2docs.dump.tables import TableFile, in_reading_order
-from so2docs.errors import DumpError, OptionError
+from so2docs.errors import DumpError, OptionError, OutputError
 from so2docs.inspection.audit import Audit, Check
 from so2docs.inspection.rows import RowFacts, look
 from so2docs.options.sites import site_from_name
@@ -207,6 +210,24 @@ def inspect(
     return Inspection(
         path, site_from_name(path), files, ordered, last_date, release, remarks, checks
     )
+
+
+def load_or_inspect(path: str, *, progress: bool = False) -> list[Any]:
+    """Inspections in JSON types: of a dump, or from `FILE.json`, which `--json` printed.
+
+    Raises:
+        So2docsError: The file cannot be read or is not JSON, or the dump cannot be inspected.
+    """
+    if not path.lower().endswith(".json"):
+        return [inspect(path, progress=progress).as_dict()]
+    try:
+        with open(path, "rb") as file:
+            values = orjson.loads(file.read())
+    except OSError as error:
+        raise unreadable_output(path, error) from error
+    except orjson.JSONDecodeError as error:
+        raise OutputError(f"{path}: is damaged ({error}); inspect the dump again") from None
+    return values if isinstance(values, list) else [values]
 
 
 def _find(path: str, catalog: Catalog) -> list[TableFile]:

@@ -12,14 +12,21 @@ import os
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.metadata import croissant
+from so2docs.metadata import croissant, inspected
 from so2docs.metadata.features import dataset_info
-from so2docs.metadata.manifest import DESCRIBED, Manifest, load, load_from_report, manifest_path
+from so2docs.metadata.manifest import (
+    DESCRIBED,
+    File,
+    Manifest,
+    load,
+    load_from_report,
+    manifest_path,
+)
 from so2docs.options.request import Fingerprint
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output import new_files
@@ -50,7 +57,7 @@ _TEXT = """
 Questions and answers of a Stack Exchange data dump, nested by so2docs {version}.
 
 {table}
-
+{dump}
 ## How it was made
 
 ```console
@@ -158,7 +165,11 @@ def write(folder: str) -> None:
 
 
 def describe_existing(
-    output: str, *, report: str | None = None, force: bool = False
+    output: str,
+    *,
+    report: str | None = None,
+    force: bool = False,
+    inspections: tuple[str, list[Any]] | None = None,
 ) -> tuple[str, str]:
     """Write the card of an output that is there, and its manifest if it has none.
 
@@ -167,6 +178,8 @@ def describe_existing(
         report: The report of its conversion, with a manifest; without it the manifest next to the
             output counts, or else what the output itself says of how it was made.
         force: Replace a `README.md` that is not a card of so2docs.
+        inspections: What `so2docs inspect` found out about the dump, perhaps among others, after
+            the name of where that is from.
 
     Returns:
         The names of the card and of the `croissant.json`.
@@ -187,10 +200,14 @@ def describe_existing(
             f"{output}: its files are not as its manifest says; convert the dump again with "
             f"{flag('card', True)} and {flag('force', True)}"
         )
+    if inspections is not None:
+        name, values = inspections
+        read = {file.name: (file.bytes, file.sha256) for file in manifest.input}
+        manifest = replace(manifest, inspection=inspected.choose(values, read, name))
     is_by_site = manifest.counts["recipe"] in _RECIPES_BY_SITE
     place = _folder_of_card(OutputPaths(output, None, is_by_site=is_by_site))
     check_folder_of_card(place, force=force)
-    if not os.path.exists(own):
+    if inspections is not None or not os.path.exists(own):
         manifest.save(output)
     write(place)
     return os.path.join(place, _CARD), os.path.join(place, _CROISSANT)
@@ -277,9 +294,25 @@ def text(outputs: list[Described]) -> str:
         title=_title(names),
         version=", ".join(sorted({manifest.so2docs for manifest in manifests})),
         table="\n".join(table),
+        dump=_dumps(outputs),
         commands="\n".join(f"$ {command(output)}" for output in outputs),
         hashes="\n".join(hashes),
     )
+
+
+def _dumps(outputs: list[Described]) -> str:
+    """What the dumps are that were inspected, each once."""
+    by_input: dict[tuple[File, ...], list[Described]] = {}
+    for output in outputs:
+        if output.manifest.inspection is not None:
+            by_input.setdefault(tuple(output.manifest.input), []).append(output)
+    parts = ["\n## The dump\n"] if by_input else []
+    for files, same in by_input.items():
+        made = ", ".join(f"`{output.path(output.manifest.output)}`" for output in same)
+        read = ", ".join(f"`{file.name}`" for file in files)
+        lines = inspected.section(same[0].manifest.inspection or {})
+        parts.append("\n".join([f"{made}, from {read}:", "", *lines, ""]))
+    return "\n".join(parts)
 
 
 def croissant_text(outputs: list[Described]) -> str:

@@ -90,6 +90,7 @@ class Manifest:
         files: The files of the output, in order.
         schema: JSON Schema of each document; None for a recipe that does not say it, and for
             formats that are another program's.
+        inspection: What the dump is, from `so2docs inspect`; None if it was not inspected.
     """
 
     format: int
@@ -102,6 +103,7 @@ class Manifest:
     input: list[File]
     files: list[File]
     schema: dict[str, Any] | None
+    inspection: dict[str, Any] | None = None
 
     @classmethod
     def of(

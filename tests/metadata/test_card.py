@@ -527,3 +527,54 @@ def test_an_output_and_a_manifest_that_say_different_things(tmp_path: Path) -> N
     with heard() as messages:
         assert so2docs.verify(output).validated
     assert any("no record of how it was made" in message for message in messages)
+
+
+def section_on_the_dump(folder: Path) -> str:
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    return text.partition("## The dump\n")[2].partition("\n## ")[0]
+
+
+def test_the_card_says_what_the_dump_is(tmp_path: Path) -> None:
+    dump, output = tmp_path / "Posts.xml", tmp_path / "q.jsonl"
+    rows = (
+        '<row Id="1" PostTypeId="1" CreationDate="2020-01-02T00:00:00.000" AnswerCount="2"'
+        ' ContentLicense="CC BY-SA 4.0" />\n'
+        '<row Id="2" PostTypeId="2" ParentId="1" CreationDate="2024-03-31T00:00:00.000" />\n'
+    )
+    licence = "<!-- Licence: *see* <b>there</b> -->"
+    dump.write_text(f'<?xml version="1.0"?>\n{licence}\n<posts>\n{rows}</posts>\n')
+    so2docs.convert(dump, output, card=True)
+    assert not section_on_the_dump(tmp_path)
+    before = (tmp_path / "README.md").read_text()
+
+    done = run("card", output, "--inspect", dump)
+    assert done.returncode == 0, done.stderr
+    shown = section_on_the_dump(tmp_path)
+    assert "| Posts.xml | 2 | 2020-01-02 | 2024-03-31 | 1 |" in shown
+    assert "last row of 2024-03-31" in shown
+    assert "- AnswerCount is the number of answers: does not hold for 1 of 1 (1)\n" in shown
+    assert "\n    Licence: *see* <b>there</b>\n" in shown
+    manifest = json.loads(manifest_of(output).read_text())
+    assert manifest["inspection"]["tables"]["Posts.xml"]["rows"] == 2
+    assert str(tmp_path) not in json.dumps(manifest)
+    assert so2docs.verify(output).documents == 1
+
+    saved = tmp_path / "inspected.json"
+    after = (tmp_path / "README.md").read_text()
+    so2docs.convert(dump, output, card=True, force=True)
+    assert (tmp_path / "README.md").read_text() == before
+    inspections = [so2docs.inspect(one).as_dict() for one in (SAMPLES / "posts.xml", dump)]
+    saved.write_text(json.dumps(inspections))
+    assert run("card", output, "--inspect", saved).returncode == 0
+    assert (tmp_path / "README.md").read_text() == after
+
+    for text, said in (
+        (json.dumps(inspections[:1]), "is not the dump that the output was made of: Posts.xml ("),
+        ('[{"files": [1]}]', "is not what so2docs inspect --json printed"),
+        ("[", "is damaged"),
+    ):
+        saved.write_text(text)
+        failed = run("card", output, "--inspect", saved)
+        assert failed.returncode == 1
+        assert said in failed.stderr
+    assert (tmp_path / "README.md").read_text() == after
