@@ -718,7 +718,7 @@ static Status put_editors(const Editor *editors, int count, const Nest *nest, Bu
 }
 
 /* Write the newest body as it was typed, if there is one. */
-static Status put_markdown(const Event *const *by_time, int count, Buffer *out)
+static Status put_newest_body(const Event *const *by_time, int count, Buffer *out)
 {
     while (--count >= 0) {
         const Event *event = by_time[count];
@@ -761,7 +761,7 @@ static Status put_members(int kind, const Room *room, int count, const Nest *nes
         TRY(put_decimal(contents, out));
         TRY(put_editors(room->editors, editors, nest, out));
     }
-    return kind == HISTORY_TEXT ? put_markdown(room->by_time, count, out) : OK;
+    return kind == HISTORY_TEXT ? put_newest_body(room->by_time, count, out) : OK;
 }
 
 Status put_history(int kind, const Record *row, const Record *end, const Blocks *held,
