@@ -117,7 +117,7 @@ static void write_body(const uint8_t *data, size_t size)
 {
     Buffer out = {0};
     requests_until_failure = data[0];
-    if (put_markdown((const char *)data + 1, size - 1, &out) == OK) {
+    if (put_body_as_markdown((const char *)data + 1, size - 1, &out) == OK) {
         add_to_checksum(&out);
     }
     free(out.bytes);

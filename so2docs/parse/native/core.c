@@ -411,7 +411,7 @@ static PyObject *to_markdown(PyObject *module, PyObject *body)
     if (bytes == NULL) {
         return NULL;
     }
-    Status status = put_markdown(bytes, (size_t)size, &out);
+    Status status = put_body_as_markdown(bytes, (size_t)size, &out);
     if (status == FALLBACK) {
         result = Py_NewRef(Py_None);
     } else if (status == NO_MEMORY) {

@@ -276,7 +276,7 @@ void free_columns(Columns *columns);
 /* ---- markdown.c: bodies ---- */
 
 /* Append the Markdown of a body, which is UTF-8. FALLBACK if only the reference knows it. */
-Status put_markdown(const char *body, size_t size, Buffer *out);
+Status put_body_as_markdown(const char *body, size_t size, Buffer *out);
 
 #ifdef Py_PYTHON_H
 

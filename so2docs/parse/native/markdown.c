@@ -1535,7 +1535,7 @@ static Status write_markdown(Writer *writer, const Byte *body, size_t size)
     return OK;
 }
 
-Status put_markdown(const char *body, size_t size, Buffer *out)
+Status put_body_as_markdown(const char *body, size_t size, Buffer *out)
 {
     Writer writer;
     memset(&writer, 0, sizeof writer);
