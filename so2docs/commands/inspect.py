@@ -22,7 +22,7 @@ Example:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, an array, instead of text.")
 @click.option("--sha256", is_flag=True, help="Read the files once more, for their SHA-256.")
 @table_option("jobs", "Worker processes.")
-@table_option("work_dir", "Folder for temporary files, 60 bytes a post.")
+@table_option("work_dir", "Folder for temporary files, 110 bytes a post.")
 @quiet
 @debug
 def inspect(

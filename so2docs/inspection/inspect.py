@@ -179,7 +179,7 @@ def inspect(
         dump: An archive or a folder with the tables of a site, or one `Posts.xml`, packed or not.
         sha256: Read the files once more, for their SHA-256.
         jobs: Worker processes; all cores if None.
-        work_dir: Folder for temporary files, about 60 bytes a post.
+        work_dir: Folder for temporary files, about 110 bytes a post.
         progress: Show a bar.
 
     Raises:

@@ -5,6 +5,8 @@ Numbers travel in arrays; what the audit makes of them is in `audit`.
 
 from __future__ import annotations
 
+import re
+import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable
@@ -24,6 +26,24 @@ _REVISIONS = frozenset({*"123456789", "24"})
 
 _CLOSED, _REOPENED, _INITIAL_BODY = "10", "11", "2"
 _QUESTION, _ANSWER = "1", "2"
+_TEXTS = {
+    **dict.fromkeys("147", "title"),
+    **dict.fromkeys("258", "body"),
+    **dict.fromkeys("369", "tags"),
+}
+"""Which text of a post a type of events holds."""
+
+_HTML = re.compile(r"<a\b.{0,2000}?</a>|<[^<>]*>|\[[^\[\]]*\]|https?://\S*|&#?\w+;", re.DOTALL)
+_MARKDOWN = re.compile(
+    r"""
+      ^[ ]{0,3}\[[^\]\n]+\]:[ \t]*\S+[^\n]*$  # The address of a link.
+    | !?\[(?:[^\[\]]|!?\[[^\[\]]*\](?:\([^()]*\))?)*\]
+      (?:\((?:[^()]|\([^()]*\))*\)|\s?\[[^\[\]]*\])?
+    | <a\b.{0,2000}?</a> | <[a-zA-Z/!][^<>]*> | https?://[^\s<>]* | &\#?\w+;
+    """,
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+_LETTERS = re.compile(r"[^\W\d_]+")
 _DIGITS = str.maketrans("", "", "-T:.")
 _DATE_DIGITS = 17
 
@@ -157,6 +177,26 @@ def split_tags(text: str) -> list[str]:
     return text[1:-1].split("><") if text.startswith("<") else text.strip("|").split("|")
 
 
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+
+
+def _hash_tags(text: str) -> int:
+    return _hash("\n".join(sorted(split_tags(text))))
+
+
+def _hash_words(text: str, left_out: re.Pattern[str]) -> int:
+    """The letters of a body, without those of links, of which the site changes some, and digits."""
+    return _hash("".join(_LETTERS.findall(left_out.sub(" ", text))).lower())
+
+
+def _hash_text(name: str, text: str) -> int:
+    """The title, the tags or the body of a post in its history."""
+    if name == "body":
+        return _hash_words(text, _MARKDOWN)
+    return _hash_tags(text) if name == "tags" else _hash(text)
+
+
 def _collect_post(facts: RowFacts, row: Row) -> None:
     post_id, kind = _number(row.get("Id")), row.get("PostTypeId", "")
     if post_id is None:
@@ -164,12 +204,16 @@ def _collect_post(facts: RowFacts, row: Row) -> None:
     facts.pair("kind", post_id, int(kind) if kind in (_QUESTION, _ANSWER) else 3)
     facts.pair("created", post_id, _date(row.get("CreationDate")))
     facts.pair("comments declared", post_id, _number(row.get("CommentCount")) or 0)
+    facts.pair("owner", post_id, _hash(row.get("OwnerUserId", "")))
+    facts.pair("body", post_id, _hash_words(row.get("Body", ""), _HTML))
     if "LastEditDate" in row:
         facts.pair("edited", post_id, _date(row["LastEditDate"]))
     if kind == _ANSWER and (parent := _number(row.get("ParentId"))) is not None:
         facts.pair("parent", post_id, parent)
     if kind != _QUESTION:
         return
+    facts.pair("title", post_id, _hash(row.get("Title", "")))
+    facts.pair("tags", post_id, _hash_tags(row.get("Tags", "")))
     facts.pair("answers declared", post_id, _number(row.get("AnswerCount")) or 0)
     if "ClosedDate" in row:
         facts.pair("closed", post_id, 1)
@@ -191,8 +235,12 @@ def _collect_history(facts: RowFacts, row: Row) -> None:
     date = _date(row.get("CreationDate"))
     if kind in _REVISIONS:
         facts.pair("last revision", post_id, date)
+    if name := _TEXTS.get(kind):
+        facts.pair(f"date of {name}", post_id, date)
+        facts.pair(f"last {name}", post_id, _hash_text(name, row.get("Text", "")))
     if kind == _INITIAL_BODY:
         facts.pair("first revision", post_id, date)
+        facts.pair("first owner", post_id, _hash(row.get("UserId", "")))
     elif kind in (_CLOSED, _REOPENED):
         facts.pair("closing", post_id, date << 1 | (kind == _CLOSED))
 
