@@ -87,6 +87,7 @@ class Table:
         adds: What else a post holds where the table is nested.
         option: The option that says which file it is; by default that of its name.
         is_in_all: Whether it is nested where all tables are asked for.
+        needs: The table whose rows hold what is made of it, which is nested with it.
         counted: Names that are counted, in place of attributes.
         columns: Those among them that have a column in formats that need to know beforehand.
     """
@@ -109,6 +110,7 @@ class Table:
     adds: tuple[Part, ...] = ()
     option: str = ""
     is_in_all: bool = True
+    needs: str = ""
     counted: Attributes = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
 
@@ -184,8 +186,15 @@ _OF_USERS: Attributes = {
 rest is rare, long, or the site's own business."""
 
 
+BADGE_CLASSES = {1: "Gold", 2: "Silver", 3: "Bronze"}
+"""Classes of badges, by their numbers in the dump."""
+
+BADGES = Part("Badges", "record", dict.fromkeys(BADGE_CLASSES.values(), INTEGER), "badges")
+"""How many badges of each class a user has."""
+
+
 def _user(key: str, by: str) -> Part:
-    return Part(key, "record", _OF_USERS, "users", by=by)
+    return Part(key, "record", _OF_USERS, "users", parts=(BADGES,), by=by)
 
 
 TYPE_NAMES = {
@@ -542,6 +551,23 @@ _NESTED = (
         sequence=4,
         shown=tuple(_OF_USERS),
     ),
+    Table(
+        "badges",
+        "Badges.xml",
+        "badge",
+        {
+            "Id": INTEGER,
+            "UserId": INTEGER,
+            "Name": TEXT,
+            "Date": DATE,
+            "Class": INTEGER,
+            "TagBased": BOOLEAN,
+        },
+        required=("UserId", "Class"),
+        sequence=8,
+        is_in_all=False,
+        needs="users",
+    ),
 )
 
 TABLES = {table.name: table for table in _NESTED}
@@ -564,19 +590,6 @@ DUMP = {
                 "WikiPostId": INTEGER,
                 "IsModeratorOnly": BOOLEAN,
                 "IsRequired": BOOLEAN,
-            },
-        ),
-        Table(
-            "badges",
-            "Badges.xml",
-            "badge",
-            {
-                "Id": INTEGER,
-                "UserId": INTEGER,
-                "Name": TEXT,
-                "Date": DATE,
-                "Class": INTEGER,
-                "TagBased": BOOLEAN,
             },
         ),
     )

@@ -27,6 +27,7 @@ class User(TypedDict):
     Reputation: int
     CreationDate: str
     DisplayName: str
+    Badges: NotRequired[Badges]
     Url: NotRequired[str]
 
 
@@ -35,6 +36,14 @@ class Author(TypedDict):
 
     DisplayName: str
     Url: NotRequired[str]
+
+
+class Badges(TypedDict):
+    """How many badges of each class a user has."""
+
+    Gold: int
+    Silver: int
+    Bronze: int
 
 
 class Comment(TypedDict):

@@ -143,6 +143,7 @@ class IteratorKeywords(DocumentKeywords, total=False):
         votes: Nest the rows of this Votes.xml.
         history: Nest the rows of this PostHistory.xml.
         users: Nest the rows of this Users.xml.
+        badges: Nest the rows of this Badges.xml.
         site: The site, such as beer.stackexchange.com, for addresses and site_field. If None, that
             of the archive or folder.
         site_field: Add the site's name to each document, as field NAME: ids are unique per site
@@ -161,6 +162,7 @@ class IteratorKeywords(DocumentKeywords, total=False):
     votes: str | os.PathLike[str] | None
     history: str | os.PathLike[str] | None
     users: str | os.PathLike[str] | None
+    badges: str | os.PathLike[str] | None
     site: str | None
     site_field: str | None
     jobs: int | None

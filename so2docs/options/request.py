@@ -146,6 +146,8 @@ def tables_to_nest(nest: Iterable[str], tables: Tables) -> tuple[str, ...]:
         for name, table in TABLES.items()
         if name in names or (ALL_TABLES in names and table.is_in_all)
     ]
+    needed = {table.needs for table in tables_chosen}
+    tables_chosen = [t for t in TABLES.values() if t in tables_chosen or t.name in needed]
     # Of tables that fill the same key, the last one tells most.
     by_key = {table.key or table.name: table.name for table in tables_chosen}
     return tuple(table.name for table in tables_chosen if table.name in by_key.values())

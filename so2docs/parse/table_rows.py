@@ -24,6 +24,7 @@ import orjson
 from so2docs.parse.keys import BUCKET_BITS, KEY
 from so2docs.parse.posts import Posts, Projection, new_bucket, number, stray_line
 from so2docs.schema import (
+    BADGE_CLASSES,
     BOUNTY,
     BOUNTY_TYPES,
     CONTENT,
@@ -38,11 +39,16 @@ Row = dict[str, Any]
 FindQuestions = Callable[[Iterable[int]], dict[int, int]]
 """Question ids of those of some post ids that are in the dump."""
 
+MOST_USERS = 1 << 61
+"""Ids of users with badges are lower: the class takes two of 64 bits, the sign one."""
+
 _WORDS = {
     "Id": "id",
     "PostId": "post_id",
     "VoteTypeId": "vote_type_id",
     "PostHistoryTypeId": "post_history_type_id",
+    "UserId": "user_id",
+    "Class": "class",
 }
 _COUNT_BITS = 32
 _INT32 = 1 << 31
@@ -80,6 +86,10 @@ def unusable(row: Row, table: Table) -> str | None:
         return f"{table.row}_reserved_attribute"
     if table.kind == VOTE and not -_INT32 <= row["VoteTypeId"] < _INT32:
         return "vote_invalid_vote_type_id"
+    if table.name == "badges" and row["Class"] not in BADGE_CLASSES:
+        return "badge_invalid_class"
+    if table.name == "badges" and abs(row["UserId"]) >= MOST_USERS:
+        return "badge_invalid_user_id"
     return None
 
 

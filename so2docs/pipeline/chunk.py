@@ -30,7 +30,7 @@ from so2docs.spill import REJECTED
 from so2docs.store.blocks import Block, BlockReader, BlockWriter, check_blocks_match
 from so2docs.store.id_map import IdMap
 from so2docs.store.tally import ChunkTally
-from so2docs.store.users import UserRecords
+from so2docs.store.users import BadgeCounts, UserRecords
 
 _FULL_BLOCK = 512 * 1024
 _MOST_BUFFERED = 48 * 1024 * 1024
@@ -142,6 +142,24 @@ class _UserFiling(RowSink):
 
     def finish(self) -> None:
         self._users.finish()
+        super().finish()
+
+
+class _BadgeFiling(RowSink):
+    malformed = "malformed_badge"
+
+    def __init__(self, options: Options, writer: BlockWriter) -> None:
+        super().__init__(options, Posts(), writer)
+        self._counts = BadgeCounts(self.found, writer)
+
+    def add(self, rows: list[Row]) -> None:
+        self._counts.add(rows)
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        return self._counts.add_compiled(data) if self._is_compiled else None
+
+    def finish(self) -> None:
+        self._counts.finish()
         super().finish()
 
 
@@ -269,6 +287,8 @@ def open_sink(
     steps: RowSink
     if table == POSTS:
         yield (steps := _PostFiling(options, writer))
+    elif table.name == "badges":
+        yield (steps := _BadgeFiling(options, writer))
     elif not table.kind:
         yield (steps := _UserFiling(table, options, writer))
     else:

@@ -11,7 +11,7 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from shutil import disk_usage
 from typing import Any
 
@@ -44,9 +44,9 @@ from so2docs.schema import TABLES, Table
 from so2docs.spill import FORMAT, SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter, default_budget
 from so2docs.store.disk import check_room
-from so2docs.store.id_map import IdMapWriter
+from so2docs.store.id_map import IdMap, IdMapWriter
 from so2docs.store.tally import ChunkTally
-from so2docs.store.users import PLACE_BITS, Users, UserTable
+from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
 
 def add_posts(tallies: Mapping[int, ChunkTally], report: Report) -> None:
@@ -293,6 +293,58 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
     return table
 
 
+def map_badges(
+    spill: Spill, chunks: int, users: UserTable, strict_about: str | None = None
+) -> UserTable:
+    """Map every user and class to the number of badges; those of unknown users become strays.
+
+    Args:
+        spill: Has all badges.
+        chunks: Number of the table's chunks.
+        users: Where the users are.
+        strict_about: Name of the table, if there may be no such strays.
+
+    Returns:
+        Where the users and their badges are.
+
+    Raises:
+        StrictError: There are some strays, but may be none.
+    """
+    sequence = TABLES["badges"].sequence
+    last = (sequence << SEQUENCE_BITS) + chunks
+    table = replace(users, badges=str(spill.folder / "badges.map"))
+    if last in spill.tallies(sequence):
+        return table
+    with IdMapWriter(table.badges, adds=True) as badges:
+        for _, keys in spill.all_keys(sequence):
+            fields = integers(keys)
+            badges.add(fields[::_FIELDS], fields[1::_FIELDS])
+        badges.finish()
+    path, total = spill.new_file(last), 0
+    with (
+        IdMap(table.badges) as counted,
+        IdMap(users.places) as known,
+        BlockWriter(path, spill.budget.grant(last, 0)) as writer,
+    ):
+        for badge_keys, counts in counted.items():
+            user_ids = known.find({key >> CLASS_BITS for key in badge_keys})
+            lines = bytearray()
+            for key, count in zip(badge_keys, counts, strict=True):
+                user_id = key >> CLASS_BITS
+                if user_id not in user_ids:
+                    row = {"UserId": user_id, "Class": key - (user_id << CLASS_BITS)}
+                    stray = {"reason": "badge_without_user", "count": count, "row": row}
+                    lines += orjson.dumps(stray) + b"\n"
+                    total += count
+            if lines and strict_about is not None:
+                strict.check_lines(strict_about, bytes(lines).splitlines())
+            if lines:
+                writer.write(None, bytearray(), lines)
+    counts_of_strays = Counter(badge_without_user=total) if total else Counter[str]()
+    spill.commit(last, path, writer.blocks, ChunkTally(Counts(strays=counts_of_strays)))
+    return table
+
+
 def _number(chunk: int) -> int:
     """Number of a chunk within its table."""
     return chunk & ((1 << SEQUENCE_BITS) - 1)
@@ -494,7 +546,7 @@ class Session:
         if self.posts.work:
             self.progress.plan(self.posts.work + after_posts + writing * self.dump_bytes)
         first_question_of: dict[int, int] = {}
-        users, posts_map = None, ""
+        posts_map = ""
         ends: dict[str, End] = {}
         for number, step in enumerate(self.steps):
             if step is self.posts:
@@ -508,10 +560,8 @@ class Session:
                 for early in self.tables:
                     early.file_kept(workers, posts_map)
                 continue
-            ends[step.table.name] = end = step.run(workers, posts_map)
-            if not step.table.kind:
-                about = step.name if self.options.strict else None
-                users = map_users(self.spill, end.chunks, about)
+            ends[step.table.name] = step.run(workers, posts_map)
+        users = self.map_users(ends)
         for step in self.tables:
             add_table(step, ends[step.table.name], self.report)
         self.spill.index()
@@ -524,3 +574,16 @@ class Session:
             progress=self.progress,
             made=self.made.having_read(self.report.dump_bytes),
         )
+
+    def map_users(self, ends: Mapping[str, End]) -> UserTable | None:
+        """Make the maps of the users and their badges, as far as they were read."""
+        users: UserTable | None = None
+        chunks = {name: end.chunks for name, end in ends.items()}
+        about = {
+            step.table.name: step.name if self.options.strict else None for step in self.tables
+        }
+        if "users" in chunks:
+            users = map_users(self.spill, chunks["users"], about["users"])
+            if "badges" in chunks:
+                users = map_badges(self.spill, chunks["badges"], users, about["badges"])
+        return users

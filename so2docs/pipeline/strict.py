@@ -91,6 +91,8 @@ def _describe(stray: dict[str, Any]) -> str:
     if word not in _TABLE_ROWS:
         return f": post {row['Id']}" if "Id" in row else ""
     if "count" in stray:
+        if "Class" in row:
+            return f": {stray['count']:,} of class {row['Class']} for user {row['UserId']}"
         return f": {stray['count']:,} of type {row['VoteTypeId']} for post {row['PostId']}"
     post = f" of post {row['PostId']}" if "PostId" in row else ""
     return f": {word} {row['Id']}{post}" if "Id" in row else f": a {word}{post}"

@@ -15,7 +15,7 @@ import os
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from isal.isal_zlib import crc32
@@ -151,6 +151,13 @@ class IdMap:
                     values[key] = words[count + place]
         return values
 
+    def items(self) -> Iterator[tuple[array[int], array[int]]]:
+        """All ids in ascending order with their values, in parts."""
+        for number in range(len(self._firsts)):
+            words = self._block(number)
+            count = len(words) // 2
+            yield words[:count], words[count:]
+
     def replace(self, ids: array[int], values: array[int]) -> None:
         """Put the values of those ids that have one in the places of the ids, compiled.
 
@@ -185,8 +192,15 @@ _SAMPLE = 1 << 10
 class IdMapWriter:
     """Makes a map; complete only after `finish`."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, adds: bool = False) -> None:
+        """Begin a map.
+
+        Args:
+            path: Its file.
+            adds: Whether the values of an id are added up; otherwise the first one stays.
+        """
         self._path = path
+        self._combine = _add_up if adds else _keep_first
         self._pending: dict[int, int] = {}
         self._repeated = array("q")
         self._runs: list[_Run] = []
@@ -201,7 +215,7 @@ class IdMapWriter:
             os.unlink(self._file.path)
 
     def add(self, ids: Sequence[int], values: Sequence[int]) -> None:
-        """Map ids to values; an id that is there already keeps its value."""
+        """Map ids to values."""
         for start in range(0, len(ids), _RUN):
             self._add(ids[start : start + _RUN], values[start : start + _RUN])
             if len(self._pending) >= _RUN:
@@ -212,7 +226,7 @@ class IdMapWriter:
         if len(fresh) == len(ids) and pending.keys().isdisjoint(fresh):
             pending.update(fresh)
         else:
-            _keep_first(pending, zip(ids, values, strict=True), self._repeated)
+            self._combine(pending, zip(ids, values, strict=True), self._repeated)
 
     def _sort(self) -> None:
         """Write what was gathered as a run."""
@@ -228,7 +242,7 @@ class IdMapWriter:
         """Merge the runs into the map.
 
         Returns:
-            The values of those ids that were there already, in no order.
+            The values that did not stay, in no order; none if values are added up.
         """
         self._sort()
         with MapFile(self._path) as blocks:
@@ -245,9 +259,15 @@ class IdMapWriter:
             return parts[0]
         merged: dict[int, int] = {}
         for ids, values in parts:
-            _keep_first(merged, zip(ids, values, strict=True), self._repeated)
+            self._combine(merged, zip(ids, values, strict=True), self._repeated)
         ids = array("q", sorted(merged))
         return ids, array("q", map(merged.__getitem__, ids))
+
+
+def _add_up(known: dict[int, int], pairs: Iterable[tuple[int, int]], repeated: array[int]) -> None:
+    del repeated
+    for key, value in pairs:
+        known[key] = known.get(key, 0) + value
 
 
 def _keep_first(

@@ -1,23 +1,28 @@
-"""Users on disk, read by id: in the workers of both passes.
+"""Users on disk, read by id, and their badges: in the workers of both passes.
 
 A range of `Users.xml` becomes a file of short JSON objects, one a line with its checksum, with a
 block of keys at its end that says where each is. From those keys a map is made, user id ->
 place, and a user is two small reads away. Only what the documents show is kept, 120 bytes a
-user, so that the table of Stack Overflow's 22 million users fits in the system's cache.
+user, so that the table of Stack Overflow's 22 million users fits in the system's cache. Of badges
+only their number by user and class is kept, in a map of its own.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import orjson
 from isal.isal_zlib import crc32
 
+from so2docs.parse import core
+from so2docs.parse.core import Added
 from so2docs.parse.keys import KEY
 from so2docs.parse.posts import Posts, Projection
-from so2docs.parse.table_rows import Row, reject
-from so2docs.schema import TABLES, USER_ATTRIBUTES
+from so2docs.parse.table_rows import MOST_USERS, Row, reject
+from so2docs.schema import BADGE_CLASSES, BADGES, TABLES, USER_ATTRIBUTES
 from so2docs.store.blocks import BlockReader, BlockWriter, damage_error
 from so2docs.store.id_map import IdMap
 
@@ -26,6 +31,15 @@ PLACE_BITS = 40
 
 CHECK_BYTES = 8
 """A line starts with the CRC-32 of its JSON, in hexadecimal."""
+
+CLASS_BITS = 2
+"""Badges are counted by the id of their user << 2 | class."""
+
+_MOST_COUNTS = 1 << 17
+_BADGE_COLUMNS = (b"Id", b"UserId", b"Class", b"Other")
+_BADGE_KINDS = bytes([1, 1, 1, 5])
+_COUNTS = b",".join(b'"%b":%%d' % name.encode() for name in BADGE_CLASSES.values())
+_BADGES = b'"%b":{%b}}' % (BADGES.key.encode(), _COUNTS)
 
 _ENOUGH = 512
 _WINDOW = 16 * 1024
@@ -98,6 +112,52 @@ class UserRecords:
         self._writer.write(None, self._keys, bytearray())
 
 
+class BadgeCounts:
+    """Counts rows of `Badges.xml` by user and class, as keys in a chunk's file.
+
+    Args:
+        found: Gets the strays.
+        writer: Gets the keys.
+    """
+
+    def __init__(self, found: Posts, writer: BlockWriter) -> None:
+        self._found = found
+        self._writer = writer
+        self._counts: Counter[tuple[int, int]] = Counter()
+
+    def add(self, rows: list[Row]) -> None:
+        """Count the badges of some rows."""
+        usable = reject(self._found, TABLES["badges"], rows)
+        self._count((row["UserId"], row["Class"]) for row in usable)
+
+    def add_compiled(self, data: bytes) -> Added | None:
+        """Count those of a slice by the compiled core; None if that is for the reference."""
+        columns = core.read_columns(data, _BADGE_COLUMNS, _BADGE_KINDS)
+        if columns is None:
+            return None
+        rows, last_id, (_, of_users, of_classes, _) = columns
+        users, classes = array("q", of_users[2]), array("q", of_classes[2])
+        is_whole = not of_users[0] and not of_classes[0] and BADGE_CLASSES.keys() >= set(classes)
+        if not is_whole or any(abs(user_id) >= MOST_USERS for user_id in users):
+            return None
+        self._count(zip(users, classes, strict=True))
+        return Added(rows, last_id)
+
+    def _count(self, badges: Iterable[tuple[int, int]]) -> None:
+        self._counts.update(badges)
+        if len(self._counts) >= _MOST_COUNTS:
+            self.finish()
+
+    def finish(self) -> None:
+        """Write the counts."""
+        keys = bytearray()
+        for (user_id, of_class), count in self._counts.items():
+            keys += KEY.pack(user_id << CLASS_BITS | of_class, count, 0, 0)
+        self._counts.clear()
+        if keys:
+            self._writer.write(None, keys, bytearray())
+
+
 @dataclass(frozen=True, slots=True)
 class UserTable:
     """Where the users are.
@@ -105,10 +165,13 @@ class UserTable:
     Attributes:
         places: The map from user ids to places.
         files: The chunks' files by number.
+        badges: The map from user ids and classes to numbers of badges; empty if they are not
+            nested.
     """
 
     places: str
     files: dict[int, str]
+    badges: str = ""
 
 
 class Users:
@@ -117,6 +180,7 @@ class Users:
     def __init__(self, table: UserTable) -> None:
         self._files = table.files
         self._places = IdMap(table.places)
+        self._badges = IdMap(table.badges) if table.badges else None
         self._reader = BlockReader()
 
     def __enter__(self) -> Users:
@@ -124,12 +188,18 @@ class Users:
 
     def __exit__(self, *exception: object) -> None:
         self._places.__exit__()
+        if self._badges is not None:
+            self._badges.__exit__()
         self._reader.__exit__()
 
     def get(self, user_id: int) -> bytes | None:
         """The JSON object of a user; None if the table has no such user."""
         place = self._places.get(user_id)
-        return None if place is None else self.at(place)
+        if place is None or self._badges is None:
+            return None if place is None else self.at(place)
+        keys = _badge_keys(user_id)
+        counts = self._badges.find(keys)
+        return _with_badges(self.at(place), [counts.get(key, 0) for key in keys])
 
     def get_all(self, user_ids: array[int]) -> list[bytes | None]:
         """The JSON objects of many users, by the compiled core; None for those there are not.
@@ -152,6 +222,14 @@ class Users:
             json = window[at + CHECK_BYTES : end]
             is_whole = end > 0 and window[at : at + CHECK_BYTES] == b"%08x" % crc32(json)
             users[number] = json if is_whole else self.at(place)
+        if self._badges is not None:
+            keys = array("q", [key for user_id in user_ids for key in _badge_keys(user_id)])
+            counts = array("q", bytes(8 * len(keys)))
+            self._badges.replace(keys, counts)
+            size = len(BADGE_CLASSES)
+            for number, user in enumerate(users):
+                if user is not None:
+                    users[number] = _with_badges(user, counts[number * size : (number + 1) * size])
         return users
 
     def _where(self, place: int) -> tuple[str, int]:
@@ -175,3 +253,14 @@ class Users:
                     raise damage_error(path, offset)
                 return json
             size *= 8
+
+
+def _badge_keys(user_id: int) -> list[int]:
+    """Keys of the badges of a user, by class; those of nobody for an id that is too large."""
+    user_id = user_id if abs(user_id) < MOST_USERS else -MOST_USERS
+    return [user_id << CLASS_BITS | of_class for of_class in BADGE_CLASSES]
+
+
+def _with_badges(user: bytes, counts: Sequence[int]) -> bytes:
+    """The JSON object of a user with the numbers of their badges as its last member."""
+    return b"%b,%b" % (user[:-1], _BADGES % tuple(counts))

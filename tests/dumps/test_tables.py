@@ -158,9 +158,9 @@ def test_folder_without_posts(tmp_path: Path) -> None:
 
 
 def test_unknown_table(tmp_path: Path) -> None:
-    with pytest.raises(so2docs.OptionError, match=r"'badges'.*comments, links, .*users, all"):
-        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", nest=["badges"])
-    assert run("convert", SITE, tmp_path / "q.jsonl.gz", "--with", "badges").returncode == 2
+    with pytest.raises(so2docs.OptionError, match=r"'tags'.*comments, links, .*users, badges, all"):
+        so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", nest=["tags"])
+    assert run("convert", SITE, tmp_path / "q.jsonl.gz", "--with", "tags").returncode == 2
 
 
 def test_output_is_not_a_table(site: Path) -> None:

@@ -11,7 +11,7 @@ import zstandard
 
 START = b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n'
 END = b"</posts>"
-TABLES = {"Comments", "PostHistory", "PostLinks", "Votes", "Users"}
+TABLES = {"Comments", "PostHistory", "PostLinks", "Votes", "Users", "Badges", "Tags"}
 
 
 def row(**attributes: Any) -> bytes:

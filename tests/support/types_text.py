@@ -28,6 +28,7 @@ _CLASSES = {
     "Comments": "Comment",
     "Links": "Link",
     "Bounties": "Bounty",
+    "Badges": "Badges",
     "User": "User",
     "History": "Revision",
     "Voters": "Voter",
@@ -35,6 +36,7 @@ _CLASSES = {
     "Editors": "Editor",
 } | dict.fromkeys(POSTS.users.values(), "User")
 _ABOUT = {
+    "Badges": "How many badges of each class a user has.",
     "Comment": "A comment of a post.",
     "Link": "A link from a post to a question.",
     "Bounty": "What is offered for answers to a question, or awarded to an answer.",
@@ -53,6 +55,7 @@ _EVERYWHERE = {
     "Revision": {"Id", "CreationDate", "Events"},
     "Closing": {"Date"},
     "Bounty": {"Amount", "CreationDate"},
+    "Badges": {"Gold", "Silver", "Bronze"},
     "Voter": set[str](),
     "Editor": set[str](),
 }
@@ -78,7 +81,11 @@ def text() -> str:
             _class(
                 "User",
                 "A user, as far as documents name one.",
-                [*_attributes("User", TABLES["users"].documented), _URL],
+                [
+                    *_attributes("User", TABLES["users"].documented),
+                    *_parts(by_key["Owner"].parts),
+                    _URL,
+                ],
             ),
             _class(
                 "Author",

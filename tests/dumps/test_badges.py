@@ -1,0 +1,160 @@
+"""Badges, counted in the object of their user."""
+
+import json
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from support.dumps import row, strays_of, unpacked, write_dump
+from support.formats_read_back import mongodb, parquet
+from support.oracle_tables import FILES, nest
+from support.places import DUMPS, NO_DUMPS
+from support.table_sites import SITE
+
+import so2docs
+from so2docs.sqlite.about import connect_to_site, read_about
+from so2docs.sqlite.rebuild import RebuiltDocuments
+
+NAMES = ("Gold", "Silver", "Bronze")
+BADGES = [
+    row(Id=1, UserId=5, Name="Teacher", Date="2024-03-01T00:00:00.000", Class=3, TagBased="False"),
+    row(Id=2, UserId=5, Name="Student", Class=3),
+    row(Id=3, UserId=5, Name="Great", Class=1),
+    row(Id=3, UserId=5, Name="Great", Class=1),
+    row(Id=4, UserId=-1, Name="Odd", Class=2),
+    row(Id=5, UserId=404, Name="Student", Class=3),
+    row(Id=6, UserId=404, Name="Student", Class=3),
+    row(Id=7, UserId=404, Name="Great", Class=1),
+    row(Id=8, UserId=5, Name="From before there were classes"),
+    row(Id=9, UserId=5, Name="Platinum", Class=4),
+    row(Id=10, Name="Nobody's", Class=1),
+    row(Id=11, UserId="five", Class=1),
+    row(Id=12, UserId=1 << 61, Class=1),
+    row(UserId=8, Class="02"),
+]
+STRAYS = {
+    "badge_invalid_class": 1,
+    "badge_invalid_user_id": 2,
+    "badge_missing_class": 1,
+    "badge_missing_user_id": 1,
+    "badge_without_user": 3,
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """The sample with badges."""
+    site = Path(shutil.copytree(SITE, tmp_path / "site"))
+    write_dump(site / "Badges.xml", *BADGES)
+    return site
+
+
+def expected(folder: Path) -> list[dict[str, Any]]:
+    """The documents, with the badges of every user in them."""
+    counts: dict[int, Counter[int]] = defaultdict(Counter)
+    for badge in ElementTree.parse(folder / "Badges.xml").getroot():
+        user_id, of_class = badge.get("UserId", ""), badge.get("Class", "")
+        if user_id.removeprefix("-").isdigit() and of_class.isdigit():
+            counts[int(user_id)][int(of_class)] += 1
+    documents = nest(folder, FILES).documents
+    for holder, key in _users(documents):
+        of_user = counts[holder[key]["Id"]]
+        badges = {name: of_user[number] for number, name in enumerate(NAMES, 1)}
+        holder[key] = {**holder[key], "Badges": badges}
+    return documents
+
+
+def _users(documents: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    for question in documents:
+        for post in (question, *question["Answers"]):
+            for holder in (post, *post["Comments"], *post.get("Bounties", ())):
+                for key in ("Owner", "LastEditor", "User"):
+                    if key in holder:
+                        yield holder, key
+
+
+@pytest.mark.usefixtures("core")
+def test_badges_of_every_user(site: Path, tmp_path: Path) -> None:
+    wanted = [json.dumps(document) for document in expected(site)]
+    assert '"Gold": 2, "Silver": 0, "Bronze": 2' in wanted[0]
+    packed = set()
+    for jobs, chunk_bytes in ((1, None), (2, 300), (1, 100)):
+        output = tmp_path / "q.jsonl.gz"
+        report = so2docs.convert(
+            site, output, nest=["all", "badges"], jobs=jobs, chunk_bytes=chunk_bytes, force=True
+        )
+        lines = unpacked(output).decode().splitlines()
+        assert [json.dumps(json.loads(line)) for line in lines] == wanted
+        counts = report.tables["badges"]
+        assert (counts.rows, counts.nested, counts.strays) == (len(BADGES), 6, STRAYS)
+        packed.add((output.read_bytes(), strays_of(output).read_bytes()))
+    assert len(packed) == 1
+    strays = [json.loads(line) for line in unpacked(strays_of(output)).splitlines()]
+    unknown = [stray for stray in strays if stray["reason"] == "badge_without_user"]
+    assert [(stray["count"], stray["row"]) for stray in unknown] == [
+        (1, {"UserId": 404, "Class": 1}),
+        (2, {"UserId": 404, "Class": 3}),
+    ]
+
+
+def test_badges_bring_their_users(site: Path) -> None:
+    with so2docs.documents(site, nest="badges", jobs=1) as documents:
+        found = list(documents)
+    assert list(documents.report.tables) == ["users", "badges"]
+    assert found[0]["Owner"]["Badges"] == {"Gold": 2, "Silver": 0, "Bronze": 2}
+    assert all("Badges" not in str(one) for one in so2docs.documents(site, nest="all", jobs=1))
+
+
+def test_some_fields_of_badges(site: Path) -> None:
+    fields = "Id,Owner.Badges.Gold,Answers.LastEditor.Badges"
+    [first, *_] = so2docs.documents(site, nest="badges", jobs=1, fields=fields)
+    assert (first["Id"], first["Owner"]) == (1, {"Badges": {"Gold": 2}})
+    with pytest.raises(so2docs.OptionError, match="needs nest='badges'"):
+        so2docs.documents(site, nest="users", fields="Id,Owner.Badges")
+    with pytest.raises(so2docs.OptionError, match="no field of the badges"):
+        so2docs.documents(site, nest="badges", fields="Id,Owner.Id")
+
+
+def test_strict_names_a_badge_without_its_user(site: Path, tmp_path: Path) -> None:
+    write_dump(site / "Badges.xml", *BADGES[:8])
+    write_dump(site / "Users.xml", row(Id=5, DisplayName="Ada"))
+    with pytest.raises(so2docs.StrictError, match="badge_without_user: 1 of class 2 for user -1"):
+        so2docs.convert(site / "Posts.xml", tmp_path / "q.jsonl", nest="badges", strict=True)
+
+
+def test_formats_and_databases_hold_badges(site: Path, tmp_path: Path) -> None:
+    nested = {"nest": ["all", "badges"], "jobs": 1}
+    wanted = expected(site)
+    so2docs.convert(site, tmp_path / "q.parquet", **nested)
+    assert parquet(tmp_path / "q.parquet") == wanted
+    so2docs.convert(site, tmp_path / "q.jsonl", format="mongodb", **nested)
+    assert mongodb(tmp_path / "q.jsonl") == wanted
+    so2docs.convert(site, tmp_path / "plain.jsonl", **nested)
+    made = so2docs.to_sqlite(tmp_path / "plain.jsonl", tmp_path / "q.db")
+    assert not any("users" in line for line in made.lost)
+    [known] = read_about(str(tmp_path / "q.db")).sites
+    connection = connect_to_site(str(tmp_path / "q.db"), None, known.name)
+    try:
+        assert list(RebuiltDocuments(connection, known.shape, {})) == wanted
+    finally:
+        connection.close()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not list(DUMPS.glob("archives/*.7z")), reason=NO_DUMPS)
+@pytest.mark.usefixtures("core")
+@pytest.mark.parametrize("source", sorted(DUMPS.glob("archives/*.7z")), ids=lambda path: path.name)
+def test_published_badges(source: Path, tmp_path: Path) -> None:
+    py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {source.name}")
+    with py7zr.SevenZipFile(source) as archive:
+        archive.extract(path=tmp_path, targets=["Posts.xml", "Badges.xml", *FILES.values()])
+    wanted = expected(tmp_path)
+    for dump, jobs in ((source, 1), (tmp_path, 2)):
+        with so2docs.documents(dump, nest=["all", "badges"], jobs=jobs) as documents:
+            assert list(documents) == wanted
+        counts = documents.report.tables["badges"]
+        assert counts.rows == counts.nested + sum(counts.strays.values())
