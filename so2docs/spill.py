@@ -74,11 +74,11 @@ def checksum(*values: Any) -> int:
 def _create(name: str, columns: dict[str, type], key: str | None) -> str:
     """The statement that makes a table."""
     kinds = {str: "TEXT", int: "INTEGER"}
-    written = [
+    definitions = [
         f"[{column}] {kinds[kind]}{' PRIMARY KEY' if column == key else ''}"
         for column, kind in columns.items()
     ]
-    return f"CREATE TABLE [{name}] ({', '.join(written)})"
+    return f"CREATE TABLE [{name}] ({', '.join(definitions)})"
 
 
 class StateDatabase:
@@ -262,13 +262,13 @@ class Spill:
         self.budget = Budget()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            found = list(self.folder.iterdir())
+            paths = list(self.folder.iterdir())
         except OSError as error:
             raise SpillError(
                 f"{self.folder}: the folder for the spill cannot be made ({error.strerror}); "
                 f"choose another {flag('work_dir')}"
             ) from error
-        if not all(map(is_ours, found)):
+        if not all(map(is_ours, paths)):
             raise SpillTakenError(
                 f"{self.folder}: is not a spill, and not empty; choose another {flag('work_dir')}"
             )
@@ -277,7 +277,7 @@ class Spill:
         except SpillTakenError:
             raise
         except BaseException:
-            if not found:
+            if not paths:
                 clear(self.folder)
             raise
         self.get, self.put_all = self._database.get, self._database.put
@@ -401,9 +401,9 @@ class Spill:
         if self.get("sealed"):
             return  # A session that had all written was deleting the files.
         path = self.folder / file
-        found = path.stat().st_size if path.exists() else -1
-        if found != size:
-            state = "is missing" if found < 0 else f"has {found:,} bytes instead of {size:,}"
+        actual = path.stat().st_size if path.exists() else -1
+        if actual != size:
+            state = "is missing" if actual < 0 else f"has {actual:,} bytes instead of {size:,}"
             raise SpillError(f"{path}: this file of the spill {state}; {AGAIN}")
 
     def tallies(self, sequence: int = 0) -> dict[int, ChunkTally]:

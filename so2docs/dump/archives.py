@@ -65,33 +65,33 @@ class Archive(ABC):
     def codecs(self) -> dict[str, int]:
         """What blocks are compressed by, each with the number of such blocks."""
 
-    def find(self, wanted: Table) -> Entry:
+    def find(self, table: Table) -> Entry:
         """The member that holds a file of a dump.
 
         Raises:
             ArchiveError: There is none, it is empty, or it is not clear which one to take.
         """
         names = [entry.name for entry in self.entries]
-        found = members_with(wanted, names)
-        if not found:
+        matches = members_with(table, names)
+        if not matches:
             raise ArchiveError(
                 self.name,
-                f"has no {wanted.file}; it holds {join_names(names)}",
-                advice=f"if the site has several archives, give the one with the {wanted.name}",
+                f"has no {table.file}; it holds {join_names(names)}",
+                advice=f"if the site has several archives, give the one with the {table.name}",
             )
-        if len(set(found)) < len(found):
+        if len(set(matches)) < len(matches):
             raise ArchiveError(
                 self.name,
-                f"holds {len(found)} files named {found[0]}",
+                f"holds {len(matches)} files named {matches[0]}",
                 advice="unpack it and choose one",
             )
-        if len(found) > 1:
+        if len(matches) > 1:
             raise ArchiveError(
                 self.name,
-                f"holds the {wanted.name} of several sites: {join_names(found)}",
+                f"holds the {table.name} of several sites: {join_names(matches)}",
                 advice="unpack it and convert them one by one",
             )
-        entry = self.entries[names.index(found[0])]
+        entry = self.entries[names.index(matches[0])]
         if not entry.size:
             raise ArchiveError(
                 self.name, f"holds an empty {entry.name}", advice="download it again"

@@ -54,13 +54,13 @@ _MOST_AT_ONCE = 1024 * 1024
 
 def _patterns() -> list[tuple[int, int, bytes]]:
     """For each number and shift: the number, the shift, and the whole bytes inside."""
-    found = []
+    patterns = []
     for number in (_BLOCK, _END):
-        found.append((number, 0, number.to_bytes(6, "big")))
+        patterns.append((number, 0, number.to_bytes(6, "big")))
         for shift in range(1, 8):
             whole = (number << (8 - shift)).to_bytes(7, "big")[1:6]
-            found.append((number, shift, whole))
-    return found
+            patterns.append((number, shift, whole))
+    return patterns
 
 
 _PATTERNS = _patterns()
@@ -68,7 +68,7 @@ _PATTERNS = _patterns()
 
 def find_numbers(data: bytes, start: int = 0) -> list[tuple[int, int]]:
     """Where blocks and the ends of streams start: positions in bits, each with its number."""
-    found = []
+    numbers = []
     for number, shift, pattern in _PATTERNS:
         at = data.find(pattern, start)
         while at >= 0:
@@ -76,9 +76,9 @@ def find_numbers(data: bytes, start: int = 0) -> list[tuple[int, int]]:
             if first >= start and first + 7 <= len(data):
                 value = int.from_bytes(data[first : first + 7], "big")
                 if value >> (8 - shift) & ((1 << _NUMBER_BITS) - 1) == number:
-                    found.append((8 * first + shift, number))
+                    numbers.append((8 * first + shift, number))
             at = data.find(pattern, at + 1)
-    return sorted(found)
+    return sorted(numbers)
 
 
 class _Bits:
@@ -136,8 +136,8 @@ class Bzip2:
             if part is None:
                 return b""
             self._held = part
-        given, self._held = self._held[:size], self._held[size:]
-        return given
+        data, self._held = self._held[:size], self._held[size:]
+        return data
 
     def _decompress(self) -> Generator[bytes, None, None]:
         waiting: deque[_Task] = deque()
@@ -288,8 +288,8 @@ class Streams:
                 data = self._reader.read(BLOCK_BYTES) if self._stream.needs_input else b""
                 if self._stream.needs_input and not data:
                     raise EOFError
-            if given := self._stream.decompress(data, size):
-                return given
+            if output := self._stream.decompress(data, size):
+                return output
 
     def _next_stream(self) -> bytes:
         data = self._stream.unused_data if self._stream is not None else b""
@@ -333,17 +333,17 @@ class _BytesBeforeError:
     def read(self, size: int, /) -> bytes:
         if self._error is not None:
             raise self._error
-        found = bytearray()
+        buffer = bytearray()
         try:
-            while len(found) < size and (
-                data := self._file.read(min(_STEP_BYTES, size - len(found)))
+            while len(buffer) < size and (
+                data := self._file.read(min(_STEP_BYTES, size - len(buffer)))
             ):
-                found += data
+                buffer += data
         except Exception as error:
-            if not found or not is_damage(error):
+            if not buffer or not is_damage(error):
                 raise
             self._error = error
-        return bytes(found)
+        return bytes(buffer)
 
 
 class _Readable:
@@ -383,13 +383,13 @@ def raw_lzma(
     """
     if is_lzma2:
         dictionary = (2 | properties[0] & 1) << (properties[0] // 2 + 11)
-        chosen = {"id": lzma.FILTER_LZMA2}
+        filter_ = {"id": lzma.FILTER_LZMA2}
     else:
         rest, literal_context = divmod(properties[0], 9)
         position, literal_position = divmod(rest, 5)
         dictionary = int.from_bytes(properties[1:5], "little")
         settings = {"lc": literal_context, "lp": literal_position, "pb": position}
-        chosen = {"id": lzma.FILTER_LZMA1, **settings}
+        filter_ = {"id": lzma.FILTER_LZMA1, **settings}
     dictionary = max(4096, min(dictionary, -(-unpacked // 4096) * 4096))
     if dictionary > _MOST_DICTIONARY:
         raise ArchiveError(
@@ -397,8 +397,8 @@ def raw_lzma(
             f"needs {dictionary / 2**30:.1f} GiB of memory for its dictionary",
             advice="unpack it first",
         )
-    chosen["dict_size"] = dictionary
-    return lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[chosen])
+    filter_["dict_size"] = dictionary
+    return lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[filter_])
 
 
 class Range:
@@ -410,9 +410,9 @@ class Range:
 
     def read(self, size: int = -1, /) -> bytes:
         """At most `size` bytes; all that are left if it is negative."""
-        wanted = self._left if size < 0 else min(size, self._left)
-        data = self._file.read(wanted) if wanted else b""
-        if wanted and not data:
+        size_to_read = self._left if size < 0 else min(size, self._left)
+        data = self._file.read(size_to_read) if size_to_read else b""
+        if size_to_read and not data:
             raise EOFError
         self._left -= len(data)
         return data

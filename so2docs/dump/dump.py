@@ -89,29 +89,29 @@ class Prolog:
     is_empty: bool
 
 
-def read_prolog(path: str, read: Callable[[int], bytes], wanted: Table) -> Prolog:
+def read_prolog(path: str, read: Callable[[int], bytes], table: Table) -> Prolog:
     """Read the start of a dump, encoded as UTF-8.
 
     Args:
         path: Name of the dump, for messages.
         read: Returns at most as many bytes as asked for; none at the end of the dump.
-        wanted: What it is to be.
+        table: The expected table.
 
     Raises:
         MalformedDumpError: There is no root element, or the prolog is not XML.
         DumpError: There is nothing at all, or it is the start of something else.
     """
-    head, match = _find_root(path, read, wanted)
+    head, match = _find_root(path, read, table)
     start, frame = match.end(), (match["tag"] + b">", b"</" + match["root"] + b">")
     is_empty = match["empty"] is not None
-    check_root(path, match["root"].decode(errors="replace"), wanted)
+    check_root(path, match["root"].decode(errors="replace"), table)
     try:
         rows.check_prolog(head[:start] if is_empty else head[:start] + frame[1])
     except rows.RowError as error:
         raise MalformedDumpError(
             path,
             f"is not well-formed XML before its first row: {error}",
-            Location(0, 1, row=wanted.row),
+            Location(0, 1, row=table.row),
             advice="download it again",
             excerpt=head[:start],
         ) from None
@@ -119,7 +119,7 @@ def read_prolog(path: str, read: Callable[[int], bytes], wanted: Table) -> Prolo
 
 
 def _find_root(
-    path: str, read: Callable[[int], bytes], wanted: Table
+    path: str, read: Callable[[int], bytes], table: Table
 ) -> tuple[bytes, re.Match[bytes]]:
     head, searched = b"", 0
     while len(head) < HEAD_LIMIT:
@@ -137,13 +137,13 @@ def _find_root(
             break
     if not head:
         raise DumpError(path, "is empty", advice="download it again")
-    check_head(path, head, wanted)
+    check_head(path, head, table)
     raise MalformedDumpError(
         path,
-        f"is not a {wanted.file}: no root element such as <{wanted.root}> "
+        f"is not a {table.file}: no root element such as <{table.root}> "
         f"in its first {len(head):,} byte{'s'[len(head) == 1 :]}",
-        Location(0, 1, row=wanted.row),
-        advice=f"check that this is the complete {wanted.file} of a Stack Exchange dump",
+        Location(0, 1, row=table.row),
+        advice=f"check that this is the complete {table.file} of a Stack Exchange dump",
         excerpt=head[:_WINDOW],
     )
 
@@ -168,21 +168,21 @@ def _closing_tag(frame: Frame) -> re.Pattern[bytes]:
 
 def closes_within(raw: bytes, frame: Frame) -> bool:
     """Whether the root closes in the bytes of a row: rows follow, or it would be the end."""
-    return any(found[1] for found in _closing_tag(frame).finditer(raw))
+    return any(match[1] for match in _closing_tag(frame).finditer(raw))
 
 
 class Ending:
-    """The end of a dump's root.
+    """Finder of the end of a dump's root element.
 
     Args:
         path: Name of the dump, for messages.
         frame: The root's start and closing tags.
-        wanted: What the dump is to be.
+        table: The expected table.
     """
 
-    def __init__(self, path: str, frame: Frame, wanted: Table) -> None:
+    def __init__(self, path: str, frame: Frame, table: Table) -> None:
         self._path = path
-        self._wanted = wanted
+        self._table = table
         self.name = frame[1].decode(errors="replace")
         self._tag = _closing_tag(frame)
         self._later = re.compile(ROW_START.pattern + b"|" + self._tag.pattern.replace(rb"|\Z", b""))
@@ -202,25 +202,25 @@ class Ending:
             MalformedDumpError: Content follows the closing tag.
         """
         at = 0
-        while found := self._tag.search(data, at):
-            if not found[1]:
-                return (len(data), False) if is_all else (found.start(), False)
-            misc = _MISC.match(data, found.end())
-            after = misc.end() if misc else found.end()
+        while match := self._tag.search(data, at):
+            if not match[1]:
+                return (len(data), False) if is_all else (match.start(), False)
+            misc = _MISC.match(data, match.end())
+            after = misc.end() if misc else match.end()
             if after == len(data):
-                return found.start(), is_all
+                return match.start(), is_all
             later = None if _UNCLOSED.match(data, after) else self._later.search(data, after)
             if later is None:
                 if is_all:
-                    raise self.content_after(data, found.end())
-                return found.start(), False
+                    raise self.content_after(data, match.end())
+                return match.start(), False
             at = later.start()
         return (len(data) if is_all else max(at, len(data) - self._overlap, 0)), False
 
     def after(self, data: bytes) -> int:
         """Where the closing tag ends that `data` starts with."""
-        found = self._tag.match(data)
-        return found.end() if found else 0
+        match = self._tag.match(data)
+        return match.end() if match else 0
 
     def content_after(self, data: bytes, end: int) -> MalformedDumpError:
         """The error for what follows the closing tag, which ends there in `data`.
@@ -230,7 +230,7 @@ class Ending:
         return MalformedDumpError(
             self._path,
             f"has content after its closing {self.name}",
-            Location(end, data.count(b"\n", 0, end), row=self._wanted.row),
+            Location(end, data.count(b"\n", 0, end), row=self._table.row),
             advice="if two dumps were joined, split them and convert each",
         )
 
@@ -285,7 +285,7 @@ def _read_all(read: Callable[[int], bytes], size: int) -> list[bytes]:
 
 
 def find_in_file(
-    path: str, file: BinaryIO, *, start: int, size: int, frame: Frame, wanted: Table
+    path: str, file: BinaryIO, *, start: int, size: int, frame: Frame, table: Table
 ) -> int:
     """Offset of the closing tag in a file; the search goes back from the end as far as it must.
 
@@ -295,13 +295,13 @@ def find_in_file(
         start: Offset of the first byte after the root's start tag.
         size: Bytes of the file.
         frame: The root's tags.
-        wanted: What the dump is to be.
+        table: What the dump is to be.
 
     Raises:
         TruncatedDumpError: There is none.
         MalformedDumpError: Content follows it.
     """
-    ending = Ending(path, frame, wanted)
+    ending = Ending(path, frame, table)
     content = _end_of_content(file, start, size)
     is_counted = size <= _MOST_COUNTED
     window = _WINDOW
@@ -317,7 +317,7 @@ def find_in_file(
             end = error.location.offset if error.location else 0
             last = last_good_row(tail[: tail.rfind(b"<", 0, end)])
             line = _line_at(file, begin + end) if is_counted else None
-            error.location = Location(begin + end, line, last and last[0], wanted.row)
+            error.location = Location(begin + end, line, last and last[0], table.row)
             raise
         if is_closed:
             return begin + at
@@ -327,7 +327,7 @@ def find_in_file(
         window *= 4
     last_id, row_start = last if last is not None else (None, max(0, len(tail) - _WINDOW))
     line = _line_at(file, size) if is_counted else None
-    location = Location(size, line, last_id, wanted.row)
+    location = Location(size, line, last_id, table.row)
     raise ending.cut_off(location, frame[0] + b"\n" + tail[row_start:])
 
 
@@ -341,8 +341,8 @@ def _end_of_content(file: BinaryIO, start: int, size: int) -> int:
     end = size
     while end > start:
         begin = max(start, end - BLOCK_BYTES if end < size else end - _WINDOW)
-        if kept := _read_range(file, begin, end).rstrip(BLANK):
-            return begin + len(kept)
+        if content := _read_range(file, begin, end).rstrip(BLANK):
+            return begin + len(content)
         end = begin
     return end
 
@@ -350,14 +350,14 @@ def _end_of_content(file: BinaryIO, start: int, size: int) -> int:
 def last_good_row(tail: bytes) -> tuple[int | None, int] | None:
     """`Id` and position of the last complete row in `tail`; None if no row in it is complete."""
     # The cut may have left only the `<ro` of a row, or the `</po` of the root.
-    opened = tail.rfind(b"<")
-    ends = [len(tail) if opened < 0 or ROW_START.match(tail, opened) else opened]
+    last_tag = tail.rfind(b"<")
+    ends = [len(tail) if last_tag < 0 or ROW_START.match(tail, last_tag) else last_tag]
     starts = list(ROW_START.finditer(tail))
-    for found in islice(reversed(starts), _MOST_TRIED):
-        last = rows.last_id(tail[found.start() : ends[-1]])
+    for start in islice(reversed(starts), _MOST_TRIED):
+        last = rows.last_id(tail[start.start() : ends[-1]])
         if last is not None:
-            return last, found.start()
-        ends.append(found.start())
+            return last, start.start()
+        ends.append(start.start())
     return None
 
 
@@ -438,43 +438,43 @@ class Dump:
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
         """Raise `ChangedDumpError` if the file (an open one, or the path) is another by now."""
         try:
-            found = storage.identity(self.file, file)
+            identity = storage.identity(self.file, file)
         except OSError as error:
             raise ChangedDumpError(
                 self.path,
                 f"disappeared while being read ({error.strerror})",
                 advice="make it available, then run again",
             ) from None
-        if found != self.identity:
+        if identity != self.identity:
             raise ChangedDumpError(
                 self.path,
-                f"changed while being read ({self.size:,} bytes before, {found[0]:,} now)",
+                f"changed while being read ({self.size:,} bytes before, {identity[0]:,} now)",
                 advice=f"wait until it is complete, then run again with {flag('restart', True)}",
             )
 
     def check_end(self) -> None:
-        """Raise what is wrong with the dump as a whole, once all its chunks are done."""
+        """Raise an error of the dump as a whole, after all its chunks."""
         self.check_unchanged()
 
-    def chunks(self, size: int, done: Collection[int], folder: Path) -> Iterator[Chunk]:
+    def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
         """Cut the rows into consecutive ranges of `size` bytes; `slices` finds the whole rows.
 
         Args:
             size: Bytes of a range.
-            done: Numbers of the chunks to leave out.
+            done_chunks: Numbers of the chunks to leave out.
             folder: For files that chunks need; a range of a file needs none.
         """
         for number, start in enumerate(range(self.start, self.end, size)):
-            if number not in done:
+            if number not in done_chunks:
                 yield Chunk(number, self, start, min(start + size, self.end))
 
-    def progress_total(self, size: int, done: Collection[int]) -> tuple[int | None, int]:
-        """Bytes of the given file in all, and those that the chunks of `done` stand for."""
-        before = sum(min(size, self.end - self.start - chunk * size) for chunk in done)
+    def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
+        """Size of the file in bytes, and the bytes of it in the chunks of `done_chunks`."""
+        before = sum(min(size, self.end - self.start - chunk * size) for chunk in done_chunks)
         return self.size, before
 
     def progress(self, chunk: Chunk) -> int:
-        """Bytes of the given file that a finished chunk stands for."""
+        """Size of a finished chunk, in bytes of the file."""
         return chunk.end - chunk.start
 
     def chunk_end(self, size: int) -> End:
@@ -490,12 +490,12 @@ def identity(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def open_dump(path: str, wanted: Table = POSTS) -> Dump:
+def open_dump(path: str, table: Table = POSTS) -> Dump:
     """Look at the head and the tail of a dump.
 
     Args:
         path: The file.
-        wanted: Which table it is to be.
+        table: The expected table.
 
     Raises:
         TruncatedDumpError: It ends before the closing tag of its root.
@@ -508,25 +508,25 @@ def open_dump(path: str, wanted: Table = POSTS) -> Dump:
             raise DumpError(
                 path,
                 "is not a file",
-                advice=f"give the {wanted.file} of a dump, or the archive of its site",
+                advice=f"give the {table.file} of a dump, or the archive of its site",
             )
         with storage.open_file(path) as file:
-            return _inspect(path, file, wanted)
+            return _inspect(path, file, table)
     except OSError as error:
         raise storage.unreadable_dump(path, error) from error
 
 
-def _inspect(path: str, file: BinaryIO, wanted: Table) -> Dump:
-    found = storage.identity(path, file)
-    prolog = read_prolog(path, file.read, wanted)
+def _inspect(path: str, file: BinaryIO, table: Table) -> Dump:
+    identity = storage.identity(path, file)
+    prolog = read_prolog(path, file.read, table)
     start, frame, head = prolog.start, prolog.frame, prolog.head[: min(prolog.start, _MOST_HEAD)]
     if prolog.is_empty:
         file.seek(start)
-        location = Location(start, prolog.first_line, row=wanted.row)
+        location = Location(start, prolog.first_line, row=table.row)
         check_misc(b"", file.read, empty_root_error(path, location))
-        return Dump(path, found, start, start, prolog.first_line, frame, head=head)
-    end = find_in_file(path, file, start=start, size=found[0], frame=frame, wanted=wanted)
-    return Dump(path, found, start, end, prolog.first_line, frame, head=head)
+        return Dump(path, identity, start, start, prolog.first_line, frame, head=head)
+    end = find_in_file(path, file, start=start, size=identity[0], frame=frame, table=table)
+    return Dump(path, identity, start, end, prolog.first_line, frame, head=head)
 
 
 def _find_row(file: BinaryIO, offset: int, limit: int) -> int:
@@ -535,8 +535,8 @@ def _find_row(file: BinaryIO, offset: int, limit: int) -> int:
     window = b""
     while offset + len(window) < limit + _ROW_START_BYTES and (more := file.read(_WINDOW)):
         window += more
-        if found := ROW_START.search(window):
-            return min(offset + found.start(), limit)
+        if match := ROW_START.search(window):
+            return min(offset + match.start(), limit)
         offset += max(0, len(window) - _ROW_START_BYTES)
         window = window[-_ROW_START_BYTES:]
     return limit
@@ -584,11 +584,11 @@ def slices(
             if cut < 0:
                 rest += more
                 continue
-            found = b"".join((rest, memoryview(more)[:cut]))
+            lines = b"".join((rest, memoryview(more)[:cut]))
             rest = more[cut:]
-            if found:
-                yield dump.base + at, found
-                at += len(found)
+            if lines:
+                yield dump.base + at, lines
+                at += len(lines)
         if rest:
             yield dump.base + at, rest
 

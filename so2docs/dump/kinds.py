@@ -51,8 +51,8 @@ def _match_names(table: Table, names: Sequence[str], packed: str, plain: str = "
     )
     for pattern in patterns:
         matches = re.compile(pattern, re.IGNORECASE).fullmatch
-        if found := [name for name in names if matches(_base(name))]:
-            return _topmost(found)
+        if matching := [name for name in names if matches(_base(name))]:
+            return _topmost(matching)
     return []
 
 
@@ -82,11 +82,11 @@ def _topmost(names: list[str]) -> list[str]:
 
 def join_names(names: Iterable[str]) -> str:
     """Names for a message, not too many."""
-    found = list(names)
-    if not found:
+    listed = list(names)
+    if not listed:
         return "nothing"
-    more = len(found) - _MOST_NAMES
-    return ", ".join(found[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(listed) - _MOST_NAMES
+    return ", ".join(listed[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,10 @@ class Kind:
     open: Callable[[Any, int], Any] | None = None
 
 
-def _from_entry_point(name: str, found: Any) -> Kind:
-    if not (isinstance(found, Kind) and found.magic and found.open):
+def _from_entry_point(name: str, kind: Any) -> Kind:
+    if not (isinstance(kind, Kind) and kind.magic and kind.open):
         raise TypeError("it is not a Kind with magic and open")
-    return found
+    return kind
 
 
 SOURCES: Registry[Kind] = Registry("so2docs.sources", {}, _from_entry_point)
@@ -177,7 +177,7 @@ _ROOTS = {
 _TABLE_ROOTS = {table.root for table in DUMP.values()}
 
 
-def check_root(path: str, root: str, wanted: Table) -> None:
+def check_root(path: str, root: str, table: Table) -> None:
     """Raise a `DumpError` if the root element is that of another table, or of another format.
 
     A root that says nothing, such as <table>, is taken: what is in it has to be rows.
@@ -185,52 +185,52 @@ def check_root(path: str, root: str, wanted: Table) -> None:
     Args:
         path: Name of the dump, for messages.
         root: Name of its root element.
-        wanted: What it is to be.
+        table: The expected table.
     """
     name = root.rpartition(":")[2].lower()
-    expected = f"expected <{wanted.root}>"
-    if name == wanted.root:
+    expected = f"expected <{table.root}>"
+    if name == table.root:
         return
     if name == "row":
-        raise _piece(path, f"starts with <row>, {expected} around the rows", wanted)
+        raise _piece(path, f"starts with <row>, {expected} around the rows", table)
     if name in _TABLE_ROOTS:
         problem = f"holds <{name}>, {expected}"
-        raise DumpError(path, problem, advice=f"give the {wanted.file} of the dump")
+        raise DumpError(path, problem, advice=f"give the {table.file} of the dump")
     if name in _ROOTS:
         what, advice = _ROOTS[name]
         raise DumpError(path, f"is {what} (<{root}>), {expected}", advice=advice)
 
 
-def check_head(path: str, head: bytes, wanted: Table) -> None:
+def check_head(path: str, head: bytes, table: Table) -> None:
     """Raise a `DumpError` that says what a file without a root element is, where that is clear.
 
     Args:
         path: Name of the dump, for messages.
         head: What it starts with.
-        wanted: What it is to be.
+        table: The expected table.
     """
     start = head[:65536].lstrip(_BLANK)
     if _PAGE.match(start):
-        check_root(path, "html", wanted)
+        check_root(path, "html", table)
     if start[:1] in (b"{", b"["):
         is_output = b'"PostTypeId":' in start or b'"Answers":' in start
         raise DumpError(
             path,
-            f"is JSON{' that so2docs wrote' if is_output else ''}, not a {wanted.file}",
+            f"is JSON{' that so2docs wrote' if is_output else ''}, not a {table.file}",
             advice=_GIVE_OUTPUT if is_output else _GIVE_DUMP,
         )
     if _ROW.search(head):
         raise _piece(
-            path, f"starts in the middle of the rows, expected <{wanted.root}> before them", wanted
+            path, f"starts in the middle of the rows, expected <{table.root}> before them", table
         )
 
 
-def _piece(path: str, problem: str, wanted: Table) -> MalformedDumpError:
+def _piece(path: str, problem: str, table: Table) -> MalformedDumpError:
     """The error for rows without a root."""
     return MalformedDumpError(
         path,
         problem,
-        Location(0, 1, row=wanted.row),
-        advice=f"if it is a part of a {wanted.file} that was split, join the parts with cat and "
+        Location(0, 1, row=table.row),
+        advice=f"if it is a part of a {table.file} that was split, join the parts with cat and "
         "convert the result",
     )

@@ -141,75 +141,75 @@ class Catalog:
         return self._files[path]
 
 
-def open_stream(given: BinaryIO | None, *, threads: int, work_dir: str | None) -> StreamDump:
+def open_stream(stream: BinaryIO | None, *, threads: int, work_dir: str | None) -> StreamDump:
     """Read the start of a dump that can be read only once.
 
     Args:
-        given: An open binary file, which is left open; standard input if None.
-        threads: How many may decompress.
+        stream: An open binary file, which is left open; standard input if None.
+        threads: Number of threads that decompress.
         work_dir: Folder for an archive that has to be saved, or unpacked from another; the system's
             temporary folder if None.
 
     Raises:
-        DumpError: It cannot be read, or there is no dump in it.
+        DumpError: The stream cannot be read, or is not a dump.
     """
-    name = "standard input" if given is None else str(getattr(given, "name", "the open file"))
-    if given is None and sys.stdin is None:  # It was closed before Python started.
+    name = "standard input" if stream is None else str(getattr(stream, "name", "the open file"))
+    if stream is None and sys.stdin is None:  # It was closed before Python started.
         raise DumpError(name, "is closed", advice="pipe a dump into it")
-    if given is None:
+    if stream is None:
         # Past the buffer: its lock, held by a reading thread, would not let the interpreter end.
-        given = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-    counted = Counted(given)
-    source = Source(name, counted, position=lambda: counted.count)
+        stream = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    counter = Counted(stream)
+    source = Source(name, counter, position=lambda: counter.count)
     return _open_unwrapped(source, threads, work_dir)
 
 
 def open_file(
-    file: SourceFile, wanted: Table, *, name: str, threads: int, work_dir: str | None
+    file: SourceFile, table: Table, *, name: str, threads: int, work_dir: str | None
 ) -> AnyDump:
     """Open a file of a dump, and read its start.
 
     Args:
-        file: Where it is, packed or not.
-        wanted: Which file of a dump to take, where several are in it.
-        name: What to call it in messages.
-        threads: How many may decompress.
+        file: The file, packed or not.
+        table: The table to read from an archive of several.
+        name: Its name in messages.
+        threads: Number of threads that decompress.
         work_dir: As in `open_stream`.
 
     Raises:
-        DumpError: It cannot be read, or what is wanted is not in it.
+        DumpError: The file cannot be read, or has no such table.
     """
     if file.is_plain:
-        return open_dump(file.path, wanted)
+        return open_dump(file.path, table)
     if not file.is_file:
-        opened = file.open()
-        counted = Counted(opened)
-        source = Source(name, counted, wanted, closers=[opened.close])
-        source.position = lambda: counted.count
+        reader = file.open()
+        counter = Counted(reader)
+        source = Source(name, counter, table, closers=[reader.close])
+        source.position = lambda: counter.count
         return _open_unwrapped(source, threads, work_dir)
     archive = file.archive()
-    opened = file.open() if archive is None else archive.file
+    reader = file.open() if archive is None else archive.file
     # An archive stays open: other files of the dump are in it.
-    source = Source(name, opened, wanted, closers=[opened.close] if archive is None else [])
-    source.file, source.identity = file.path, storage.identity(file.path, opened)
-    source.position, source.total = opened.tell, source.identity[0]
+    source = Source(name, reader, table, closers=[reader.close] if archive is None else [])
+    source.file, source.identity = file.path, storage.identity(file.path, reader)
+    source.position, source.total = reader.tell, source.identity[0]
     return _open_unwrapped(source, threads, work_dir, archive)
 
 
-def file_in_folder(path: str, wanted: Table) -> str:
-    """The file in a folder that is wanted, or an archive of it.
+def file_in_folder(path: str, table: Table) -> str:
+    """Find the file of a table in a folder, packed or not.
 
     Raises:
-        ArchiveError: There is none, or it is not clear which.
+        ArchiveError: The folder has no such file, or several.
     """
     names = names_in_folder(path)
-    found = members_with(wanted, names)
-    if len(found) == 1:
-        return os.path.join(path, found[0])
-    problem = "holds several dumps" if found else f"is a folder without a {wanted.file}"
+    matches = members_with(table, names)
+    if len(matches) == 1:
+        return os.path.join(path, matches[0])
+    problem = "holds several dumps" if matches else f"is a folder without a {table.file}"
     raise ArchiveError(
         path,
-        f"{problem}; it holds {join_names(found or names)}",
+        f"{problem}; it holds {join_names(matches or names)}",
         advice="name the file to convert",
     )
 

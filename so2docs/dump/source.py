@@ -107,10 +107,10 @@ class ReadAhead:
             self._ended = not block
             self._held = block
         if len(self._held) <= size:
-            given, self._held = self._held, b""
-            return given
-        given, self._held = self._held[:size], self._held[size:]
-        return given
+            data, self._held = self._held, b""
+            return data
+        data, self._held = self._held[:size], self._held[size:]
+        return data
 
     def _next_block(self) -> bytes | BaseException:
         """Wait for the thread.
@@ -180,21 +180,21 @@ class Source:
 
     Attributes:
         name: What the user called it, for messages.
-        reader: Gives the decompressed bytes.
-        wanted: What is looked for where there are several files in it.
-        file: The file that it comes from; None if it can be read only once.
-        identity: Of that file, to notice a change.
-        position: Tells how many bytes of what was given have been read.
-        total: How many there are; None if that is not known.
-        expected: Bytes of the decompressed dump, known or guessed; None if that cannot be.
-        encoding: Of the dump, before it was decoded.
-        repaired: Tells how many characters had to be replaced.
-        closers: What is to be called at the end.
+        reader: Reads the decompressed bytes.
+        table: The table to read from an archive of several.
+        file: Path of its file; None for a stream that can be read only once.
+        identity: Identity of that file, to detect a change.
+        position: Returns the number of bytes read from the file or stream.
+        total: Their total; None if it is unknown.
+        expected: Size of the decompressed dump, known or estimated; None if it is unknown.
+        encoding: Encoding of the dump.
+        repaired: Returns the number of characters that were replaced.
+        closers: Functions to call at the end.
     """
 
     name: str
     reader: Reader
-    wanted: Table = POSTS
+    table: Table = POSTS
     file: str | None = None
     identity: tuple[int, int, int] = (0, 0, 0)
     position: Callable[[], int] = _nothing
@@ -213,14 +213,14 @@ class Source:
         if self.file is None:
             return
         try:
-            found = storage.identity(self.file)
+            identity = storage.identity(self.file)
         except OSError as error:
             raise ChangedDumpError(
                 self.name,
                 f"disappeared while being read ({error.strerror})",
                 advice="make it available, then run again",
             ) from None
-        if found != self.identity:
+        if identity != self.identity:
             raise ChangedDumpError(
                 self.name,
                 "changed while being read",
@@ -318,8 +318,8 @@ class Decoded:
             self._ended = not data
             # Half a character of UTF-7 is replaced and counted with the row that it is in.
             self._held = self._decode(data).encode(errors="surrogatepass")
-        given, self._held = self._held[:size], self._held[size:]
-        return given
+        output, self._held = self._held[:size], self._held[size:]
+        return output
 
     def _decode(self, data: bytes) -> str:
         state = self._decoder.getstate()
@@ -327,6 +327,6 @@ class Decoded:
         if _REPLACEMENT in text:
             # Those of the dump itself are left when errors are passed over.
             self._counter.setstate(state)
-            kept = self._counter.decode(data, self._ended).count(_REPLACEMENT)
-            self.repaired += text.count(_REPLACEMENT) - kept
+            original = self._counter.decode(data, self._ended).count(_REPLACEMENT)
+            self.repaired += text.count(_REPLACEMENT) - original
         return text

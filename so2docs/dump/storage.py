@@ -51,9 +51,9 @@ def identity(path: str, file: BinaryIO | None = None) -> Identity:
         return status.st_size, status.st_mtime_ns, status.st_ino
     system, name = _system(path)
     system.invalidate_cache()
-    found = system.info(name)
-    marks = [str(found.get(mark, "")) for mark in ("ETag", "etag", "LastModified", "mtime", "md5")]
-    return int(found["size"]), zlib.crc32("|".join(marks).encode()), 0
+    info = system.info(name)
+    marks = [str(info.get(mark, "")) for mark in ("ETag", "etag", "LastModified", "mtime", "md5")]
+    return int(info["size"]), zlib.crc32("|".join(marks).encode()), 0
 
 
 def sample_hash(file: BinaryIO, size: int) -> str:
@@ -72,7 +72,7 @@ def expand_pattern(pattern: str) -> list[str]:
     if not is_url(pattern):
         return sorted(glob.glob(pattern, recursive=True))
     system, name = _system(pattern)
-    return sorted(system.unstrip_protocol(found) for found in system.glob(name))
+    return sorted(system.unstrip_protocol(path) for path in system.glob(name))
 
 
 def join(folder: str, *names: str) -> str:
@@ -88,10 +88,10 @@ def list_folder(folder: str) -> list[str]:
         if not is_url(folder):
             return sorted(os.listdir(folder))
         system, name = _system(folder)
-        found = system.ls(name, detail=False)
+        paths = system.ls(name, detail=False)
     except FileNotFoundError:
         return []
-    return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+    return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
 
 def make_folder(folder: str) -> None:
@@ -125,24 +125,24 @@ def write(path: str, data: bytes) -> None:
             file.write(data)
 
 
-def publish(made: str, path: str) -> None:
+def publish(source: str, path: str) -> None:
     """Give a finished local file its place, at once and as a whole, in that of an earlier one.
 
     Args:
-        made: The file, for a local path on the same disk.
+        source: The file, for a local path on the same disk.
         path: Where it goes.
     """
     if not is_url(path):
-        os.replace(made, path)
+        os.replace(source, path)
         return
     system, name = _system(path)
     # Stores show an object when it is complete; file systems such as HDFS while it is written.
-    draft = f"{name}.{os.path.basename(os.path.dirname(made))}.part"
-    system.put_file(made, draft)
+    draft = f"{name}.{os.path.basename(os.path.dirname(source))}.part"
+    system.put_file(source, draft)
     if system.exists(name):
         system.rm(name)
     system.mv(draft, name)
-    os.remove(made)
+    os.remove(source)
 
 
 def _system(url: str) -> tuple[Any, str]:
@@ -192,8 +192,8 @@ def unreadable_output(path: str, error: Exception) -> OutputError:
 
 
 def _unreadable(path: str, error: Exception) -> str:
-    said = getattr(error, "strerror", None) or error
-    return f"cannot be read: {said}; {_advice(path, error)}"
+    reason = getattr(error, "strerror", None) or error
+    return f"cannot be read: {reason}; {_advice(path, error)}"
 
 
 def _advice(path: str, error: Exception) -> str:
@@ -205,8 +205,8 @@ def _advice(path: str, error: Exception) -> str:
         return "write ~ without quotes, so that the shell replaces it with your home folder"
     # A file where a folder should be is the latter here, and the former on Windows.
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        found = _existing_part(path)
-        return f"{found} is a file, not a folder" if os.path.isfile(found) else _nearest(path)
+        existing = _existing_part(path)
+        return f"{existing} is a file, not a folder" if os.path.isfile(existing) else _nearest(path)
     kinds: dict[type[Exception], str] = {
         PermissionError: "ask its owner to let you read it",
         IsADirectoryError: "name a file in it",
@@ -219,22 +219,22 @@ def _nearest(path: str) -> str:
     if os.path.islink(path):
         return f"it is a link to {os.readlink(path)}, which does not exist"
     folder, name = os.path.split(path.rstrip("/"))
-    found = _existing_part(path)
-    if found != (folder or "."):
-        missing = os.path.relpath(path, found).split(os.sep)[0]
-        return f"{missing} does not exist in {_called(found)}"
+    existing = _existing_part(path)
+    if existing != (folder or "."):
+        missing = os.path.relpath(path, existing).split(os.sep)[0]
+        return f"{missing} does not exist in {_called(existing)}"
     try:
-        names = sorted(one for one in os.listdir(found) if not one.startswith("."))
+        names = sorted(entry for entry in os.listdir(existing) if not entry.startswith("."))
     except OSError:
-        return f"check the name in {_called(found)}"
-    by_case = {one.lower(): one for one in reversed(names)}
+        return f"check the name in {_called(existing)}"
+    by_case = {entry.lower(): entry for entry in reversed(names)}
     if near := get_close_matches(name.lower(), by_case, n=3, cutoff=0.75):
-        alike = " or ".join(os.path.join(folder, by_case[one]) for one in near)
+        alike = " or ".join(os.path.join(folder, by_case[entry]) for entry in near)
         return f"did you mean {alike}?"
     if not names:
-        return f"there is nothing in {_called(found)}"
+        return f"there is nothing in {_called(existing)}"
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return f"{_called(found)} holds {', '.join(names[:_SHOWN])}{more}"
+    return f"{_called(existing)} holds {', '.join(names[:_SHOWN])}{more}"
 
 
 def _existing_part(path: str) -> str:

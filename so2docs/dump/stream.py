@@ -42,22 +42,22 @@ MOST_ROW_BYTES = 128 * 1024 * 1024
 
 
 class StreamedRows:
-    """The rows of a stream, between the root's tags, handed on in chunks of whole rows.
+    """The rows of a stream, between the tags of the root, in chunks of whole rows.
 
     Args:
         path: Name of the dump, for messages.
-        read: Returns at most as many bytes as asked for; none at the end of the stream.
-        prolog: The start of the stream, which has been read already.
-        wanted: What the dump is to be.
+        read: Reads up to n bytes; returns nothing at the end of the stream.
+        prolog: The start of the stream, which was read before.
+        table: The expected table.
     """
 
     def __init__(
-        self, path: str, read: Callable[[int], bytes], prolog: Prolog, wanted: Table
+        self, path: str, read: Callable[[int], bytes], prolog: Prolog, table: Table
     ) -> None:
         self._path = path
         self._read = read
-        self._ending = Ending(path, prolog.frame, wanted)
-        self._wanted = wanted
+        self._ending = Ending(path, prolog.frame, table)
+        self._table = table
         self._data = prolog.head[prolog.start :]
         self._is_empty = prolog.is_empty
         self.at_end = prolog.is_empty
@@ -88,7 +88,7 @@ class StreamedRows:
                 raise MalformedDumpError(
                     self._path,
                     f"has no <row in {MOST_ROW_BYTES >> 20} MiB",
-                    advice=f"check that this is the {self._wanted.file} of a Stack Exchange dump",
+                    advice=f"check that this is the {self._table.file} of a Stack Exchange dump",
                 )
             more = self._read(BLOCK_BYTES) if len(self._data) <= MISC_LIMIT else b""
             if not more:
@@ -100,8 +100,8 @@ class StreamedRows:
         """Where the first row starts at `position` or later, if that is certain."""
         if limit < position:
             return None
-        found = ROW_START.search(self._data, max(0, position))
-        return found.start() if found and found.start() <= limit else None
+        match = ROW_START.search(self._data, max(0, position))
+        return match.start() if match and match.start() <= limit else None
 
     def _hand_on(self, size: int, write: Callable[[bytes], object]) -> Generator[int, None, int]:
         if size:
@@ -173,7 +173,7 @@ class StreamDump:
         self.source = source
         self.path = source.name
         try:
-            prolog = read_prolog(self.path, source.read, source.wanted)
+            prolog = read_prolog(self.path, source.read, source.table)
         except BaseException:
             source.close()
             raise
@@ -182,7 +182,7 @@ class StreamDump:
         self.size = source.expected or 0
         self._end: End | None = None
         self._start = prolog.start
-        self._rows = StreamedRows(self.path, source.read, prolog, source.wanted)
+        self._rows = StreamedRows(self.path, source.read, prolog, source.table)
         self._error: DumpError | None = None
         self._positions: dict[int, int] = {}
         self._shown = 0
@@ -190,23 +190,23 @@ class StreamDump:
 
     @property
     def file(self) -> str | None:
-        """The file that the stream comes from; None if it can be read only once."""
+        """Path of the file of the stream; None if it can be read only once."""
         return self.source.file
 
     @property
     def identity(self) -> tuple[int, int, int]:
-        """Of that file: size, modification time and inode."""
+        """Size, modification time and inode of that file."""
         return self.source.identity
 
-    def chunks(self, size: int, done: Collection[int], folder: Path) -> Iterator[Chunk]:
+    def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
         """Read the stream, and cut it into pieces.
 
-        What is wrong with it is kept for `check_end`, so that whatever precedes it is committed.
+        `check_end` raises the errors of the stream, so that all rows before them are committed.
 
         Args:
             size: Bytes after which a piece ends, counted from the first row as those of the ranges
                 of a file are; 0 for pieces that grow.
-            done: Numbers of the chunks to leave out.
+            done_chunks: Numbers of the chunks to leave out.
             folder: Folder of the spill, for the pieces.
         """
         self._folder = folder / PIECES
@@ -216,7 +216,7 @@ class StreamDump:
         try:
             while not self._rows.at_end:
                 target = (size and size - (offset - self._start) % size) or piece_bytes(offset)
-                if number in done:
+                if number in done_chunks:
                     length = sum(self._rows.copy(target, len))
                 else:
                     piece = self._piece(self._folder / f"{number:06}{PIECE_END}", offset, target)
@@ -280,7 +280,7 @@ class StreamDump:
         if isinstance(error, TruncatedDumpError):
             error.excerpt = self.frame[0] + b"\n" + tail[start:]
 
-    def progress_total(self, size: int, done: Collection[int]) -> tuple[int | None, int]:
+    def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
         """Bytes of the given file in all, and what an earlier session did: that is read again."""
         return self.source.total, 0
 

@@ -81,7 +81,7 @@ class TableFile:
         """Open it, and read its start, unless that was done.
 
         Args:
-            threads: How many may decompress.
+            threads: Number of threads that decompress.
             work_dir: Folder for an archive that has to be unpacked from another.
 
         Raises:
@@ -110,26 +110,26 @@ class TableFile:
 
 
 def find_posts(
-    given: DumpLike, catalog: Catalog, *, threads: int = 1, work_dir: str | None = None
+    posts_source: DumpLike, catalog: Catalog, *, threads: int = 1, work_dir: str | None = None
 ) -> TableFile:
     """Find the posts of a dump.
 
     Args:
-        given: A `Posts.xml`, an archive or compressed file, a folder with one of them, `-` for
-            standard input, or an open binary file, which is left open.
+        posts_source: A `Posts.xml`, an archive or compressed file, a folder with one of them, `-`
+            for standard input, or an open binary file, which is left open.
         catalog: The files that were looked into.
-        threads: How many may decompress.
+        threads: Number of threads that decompress.
         work_dir: Folder for an archive that has to be unpacked from another, or saved from
             standard input; the system's temporary folder if None.
 
     Raises:
-        DumpError: It cannot be read, or there is no dump in it.
+        DumpError: The file cannot be read, or is not a dump.
     """
-    if not isinstance(given, str | os.PathLike) or os.fspath(given) == STANDARD_INPUT:
-        file = None if isinstance(given, str | os.PathLike) else given
+    if not isinstance(posts_source, str | os.PathLike) or os.fspath(posts_source) == STANDARD_INPUT:
+        file = None if isinstance(posts_source, str | os.PathLike) else posts_source
         dump = open_stream(file, threads=threads, work_dir=work_dir)
         return TableFile(POSTS, dump.path, dump.size, dump=dump)
-    path = os.fspath(given)
+    path = os.fspath(posts_source)
     path = file_in_folder(path, POSTS) if os.path.isdir(path) else path
     source = catalog.look(path)
     if source.is_plain:
@@ -156,24 +156,24 @@ def find_tables(
     Raises:
         DumpError: A table is missing, or a plain file of one is not what `open_dump` takes.
     """
-    found: dict[str, TableFile] = {}
+    files: dict[str, TableFile] = {}
     for name in nest:
-        given = tables.get(TABLES[name].file_option)
-        path = _locate(source, TABLES[name], catalog) if given is None else os.fspath(given)
+        option = tables.get(TABLES[name].file_option)
+        path = _locate(source, TABLES[name], catalog) if option is None else os.fspath(option)
         if os.path.isdir(path):
             path = file_in_folder(path, TABLES[name])
-        found[name] = table_file(TABLES[name], catalog.look(path))
-    return found
+        files[name] = table_file(TABLES[name], catalog.look(path))
+    return files
 
 
 def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> list[str]:
     """Those of some tables that are with the posts or next to them."""
-    found = []
+    present = []
     for name in names:
         with suppress(DumpError):
             find_tables(source, (name,), {}, catalog)
-            found.append(name)
-    return found
+            present.append(name)
+    return present
 
 
 def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[TableFile]:
@@ -219,8 +219,8 @@ def table_file(table: Table, source: SourceFile) -> TableFile:
 def _locate(source: DumpLike, table: Table, catalog: Catalog) -> str:
     """The file that a table is in: that of the posts, if it is an archive, or one next to it."""
     if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
-        if found := _beside(table, ".", [""]):
-            return found
+        if near := _beside(table, ".", [""]):
+            return near
         raise _missing(table, os.path.join(".", table.file), "is missing")
     path = os.fspath(source)
     is_folder = os.path.isdir(path)
@@ -234,8 +234,8 @@ def _locate(source: DumpLike, table: Table, catalog: Catalog) -> str:
     if is_folder or members is None:
         prefixes.append("")
     folder = os.path.dirname(posts) or "."
-    if found := _beside(table, folder, prefixes):
-        return found
+    if near := _beside(table, folder, prefixes):
+        return near
     if members is None:
         raise _missing(table, os.path.join(folder, table.file), "is missing")
     problem = f"has no {table.file} in it, and none is next to it"
@@ -246,13 +246,13 @@ def _beside(table: Table, folder: str, prefixes: list[str]) -> str | None:
     """The file of a table in a folder, whose name starts with the first prefix that there is."""
     names = names_in_folder(folder)
     for prefix in prefixes:
-        found = files_with(table, names, prefix)
-        if table.file in found or len(found) == 1:
-            return os.path.join(folder, table.file if table.file in found else found[0])
-        if found:
+        matches = files_with(table, names, prefix)
+        if table.file in matches or len(matches) == 1:
+            return os.path.join(folder, table.file if table.file in matches else matches[0])
+        if matches:
             raise ArchiveError(
                 folder,
-                f"holds several files with {table.name}: {join_names(found)}",
+                f"holds several files with {table.name}: {join_names(matches)}",
                 advice=f"choose one with {flag(table.file_option, 'FILE')}",
             )
     return None

@@ -200,9 +200,9 @@ def _check_chain(name: str, coders: list[dict[str, Any]]) -> None:
     """
     methods = [coder["method"] for coder in coders if not _is_filter(coder["method"])]
     if len(methods) > 1 or not {*methods} <= {_COPY, _DEFLATE, _BZIP2, _LZMA, _LZMA2}:
-        named = [_REFUSED.get(method, f"method {method.hex()}") for method in methods]
+        method_names = [_REFUSED.get(method, f"method {method.hex()}") for method in methods]
         of_several = " among other methods" if len(coders) > 1 else ""
-        problem = f"is compressed by {' and '.join(named)}{of_several}"
+        problem = f"is compressed by {' and '.join(method_names)}{of_several}"
         raise ArchiveError(name, problem, advice="unpack it first")
     for coder in coders:
         if coder["method"] in (_LZMA, _LZMA2):
@@ -308,10 +308,10 @@ class Zip(Archive):
         method = member.compress_type
         if method not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
             return self._archive.open(member)
-        stored = copy.copy(member)
-        stored.compress_type, stored.file_size = zipfile.ZIP_STORED, member.compress_size
-        del stored.CRC
-        packed = self._archive.open(stored)
+        entry = copy.copy(member)
+        entry.compress_type, entry.file_size = zipfile.ZIP_STORED, member.compress_size
+        del entry.CRC
+        packed = self._archive.open(entry)
         if method == zipfile.ZIP_BZIP2:
             return Bzip2(packed, threads)
         if method == zipfile.ZIP_DEFLATED:  # ISA-L is three times as fast as zlib.
@@ -401,51 +401,51 @@ def unwrap(
 
     Args:
         source: What was given; learns what its layers tell about the size of the dump.
-        threads: How many may decompress.
+        threads: Number of threads that decompress.
         work_dir: Folder for an archive that comes as a stream.
-        archive: What was given, if it is an archive.
+        archive: The archive, if the dump is one.
 
     Raises:
-        DumpError: A layer cannot be taken off.
+        DumpError: A layer cannot be unpacked.
     """
     source.expected = source.total
-    found = Peekable(source.reader) if archive is None else _open_member(source, archive, threads)
+    stream = Peekable(source.reader) if archive is None else _open_member(source, archive, threads)
     for _ in range(_MOST_LAYERS if archive is None else _MOST_LAYERS - 1):
-        kind = detect_kind(found.peek(HEAD_BYTES))
+        kind = detect_kind(stream.peek(HEAD_BYTES))
         if kind is None:
-            return found
+            return stream
         if kind.refused:
             raise DumpError(source.name, f"is {kind.name}, not XML", advice=kind.refused)
         if opener := kind.open or _STREAMS.get(kind.name):
-            unpacked = opener(found, threads)
+            unpacked = opener(stream, threads)
             if close := getattr(unpacked, "close", None):
                 source.closers.append(close)
-            found = Peekable(ErrorTranslator(source.name, kind.name, unpacked))
+            stream = Peekable(ErrorTranslator(source.name, kind.name, unpacked))
             if source.expected is not None:
                 source.expected = int(source.expected * kind.ratio)
         else:
-            saved = open_archive(kind, source.name, _save(source, found, work_dir))
+            saved = open_archive(kind, source.name, _save(source, stream, work_dir))
             source.closers.append(saved.close)
-            found = _open_member(source, saved, threads)
+            stream = _open_member(source, saved, threads)
     raise DumpError(
         source.name, "is compressed more than five times over", advice="unpack it first"
     )
 
 
-def _save(source: Source, found: Peekable, work_dir: str | None) -> BinaryIO:
-    """A file of an archive that comes as a stream."""
+def _save(source: Source, stream: Peekable, work_dir: str | None) -> BinaryIO:
+    """Save an archive that comes as a stream to a temporary file."""
     saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
     source.closers.append(saved.close)
-    while data := found.read(BLOCK_BYTES):
+    while data := stream.read(BLOCK_BYTES):
         saved.write(data)
     saved.seek(0)
     return saved
 
 
 def _open_member(source: Source, archive: Archive, threads: int) -> Peekable:
-    """The wanted member; progress counts its own bytes, not those of the archive."""
-    entry = archive.find(source.wanted)
-    counted = Counted(archive.open(entry, threads))
+    """Open the member of the table; progress counts its bytes, not those of the archive."""
+    entry = archive.find(source.table)
+    counter = Counted(archive.open(entry, threads))
     source.expected = source.total = entry.size
-    source.position = lambda: counted.count
-    return Peekable(ErrorTranslator(source.name, archive.kind, counted))
+    source.position = lambda: counter.count
+    return Peekable(ErrorTranslator(source.name, archive.kind, counter))

@@ -253,13 +253,13 @@ def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
 
 def _remaining(folder: Path, limit: str, used: str, cache: str) -> int:
     most = int((folder / limit).read_text(encoding="ascii"))
-    taken = int((folder / used).read_text(encoding="ascii"))
+    used_bytes = int((folder / used).read_text(encoding="ascii"))
     with suppress(OSError):
         for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines():
             name, _, value = line.partition(" ")
             if name == cache:
-                taken -= int(value)
-    return max(0, most - taken)
+                used_bytes -= int(value)
+    return max(0, most - used_bytes)
 
 
 class Budget:

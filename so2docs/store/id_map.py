@@ -169,8 +169,8 @@ class IdMap:
 
     def _block(self, number: int) -> array[int]:
         """Ids of a block, and a value for each; those of late are not read again."""
-        known = self._known.get(number)
-        if known is None:
+        block = self._known.get(number)
+        if block is None:
             start = number * _BLOCK
             count = min(_BLOCK, self._count - start)
             data = read_at(self._file, count * _PAIR, start * _PAIR)
@@ -178,8 +178,8 @@ class IdMap:
                 raise self._damage_error(f"at byte {start * _PAIR:,}")
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            known = self._known[number] = array("q", data)
-        return known
+            block = self._known[number] = array("q", data)
+        return block
 
 
 _RUN = 1 << 17
