@@ -81,9 +81,9 @@ class _Commands(click.Group):
             raise click.UsageError(f"did you mean `so2docs convert {words}`?", context)
         if name not in COMMANDS:
             raise click.UsageError(f"there is no command {name!r}{_similar(name)}", context)
-        found = super().resolve_command(context, arguments)
+        resolved = super().resolve_command(context, arguments)
         raise_in_command()
-        return found
+        return resolved
 
     def invoke(self, context: click.Context) -> Any:
         try:

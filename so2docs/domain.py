@@ -46,7 +46,7 @@ def license_at(date: object) -> str | None:
 def license_url(name: str) -> str | None:
     """The address of a licence that dumps name; None for any other."""
     version = name.removeprefix(_NAME)
-    if name == version or version not in {known for _, known in _LICENSES}:
+    if name == version or version not in {licence for _, licence in _LICENSES}:
         return None
     return f"https://creativecommons.org/licenses/by-sa/{version}/"
 

@@ -44,7 +44,7 @@ from so2docs.reader.folder import check_holds_outputs, outputs_in, readable
 from so2docs.sqlite.about import read_about
 from so2docs.sqlite.build import Database, to_sqlite
 from so2docs.sqlite.rows import Search
-from so2docs.sqlite.sources import source_of
+from so2docs.sqlite.sources import open_source
 from so2docs.statistics.stats import Stats, stats
 
 PathLike = str | os.PathLike[str]
@@ -138,26 +138,26 @@ def _run(
         return []
     jobs = min(jobs or os.cpu_count() or 1, len(tasks))
     total = sum(task.size for task in tasks)
-    done = []
-    shown = Progress(shown=progress)
-    shown.plan(total)
+    finished_results = []
+    progress_bars = Progress(shown=progress)
+    progress_bars.plan(total)
     try:
         with (
             resumable(True),
-            shown,
-            shown.step(f"{len(tasks)} sites", total, total) as bar,
+            progress_bars,
+            progress_bars.step(f"{len(tasks)} sites", total, total) as bar,
             closing(side_by_side(_do, tasks, jobs, _died)) as results,
         ):
             for task, result in results:
-                done.append(result)
+                finished_results.append(result)
                 bar.update(task.size)
                 if when_done is not None:
                     when_done(result)
     except BaseException:
-        for task in tasks[len(done) :]:
+        for task in tasks[len(finished_results) :]:
             clean_up(task.output)
         raise
-    return done
+    return finished_results
 
 
 def diff_all(
@@ -254,8 +254,8 @@ class _Diff:
             return self._compare(readable(self.old), new)
         with temporary_folder(None) as folder:
             old = os.path.join(folder, "empty.jsonl")
-            made = read_provenance(new)
-            write_empty(old, b"" if made is None else made.to_json())
+            provenance = read_provenance(new)
+            write_empty(old, b"" if provenance is None else provenance.to_json())
             state, output, summary = self._compare(old, new)
         if summary is not None:
             summary.old_path = ""
@@ -360,14 +360,14 @@ class _Patch:
     def _apply(
         self, old: str, changes: str, header: Header | None
     ) -> tuple[str, str, Patched | None]:
-        made = None if header is None else header.new
-        if made is None:
+        output = None if header is None else header.new
+        if output is None:
             end = OutputPaths(old, None).extensions
         else:
-            end = output_suffix({"compression": made.compression})
+            end = output_suffix({"compression": output.compression})
         target = self.stem + end
         if not self.force and os.path.exists(target):
-            if made is not None and OutputIdentity.of_file(target) == (made.size, made.tail):
+            if output is not None and OutputIdentity.of_file(target) == (output.size, output.tail):
                 return UP_TO_DATE, target, None
             if not self.update:
                 raise OutputExistsError(
@@ -405,13 +405,13 @@ def stats_all(
         for site, paths in outputs.items()
         if site not in large
     ]
-    done = _run(tasks, jobs, progress=progress, when_done=when_done)
+    results = _run(tasks, jobs, progress=progress, when_done=when_done)
     tasks = [
         _Task(site, outputs[site][0], _size(outputs[site]), partial(_count, outputs[site], jobs))
         for site in large
     ]
-    done += _run(tasks, 1, progress=progress, when_done=when_done)
-    return sorted(done, key=lambda result: result.site)
+    results += _run(tasks, 1, progress=progress, when_done=when_done)
+    return sorted(results, key=lambda result: result.site)
 
 
 def _count(paths: list[str], jobs: int | None) -> tuple[str, str, Stats]:
@@ -449,13 +449,13 @@ def verify_all(
     report = None if report is None else os.fspath(report)
     manifests = _manifests(folder) if report is None else manifests_of_report(report)
     described = {file for files in manifests.values() for file in files}
-    named = {name: [os.path.join(folder, file) for file in files or [name]]
+    files_by_output = {name: [os.path.join(folder, file) for file in files or [name]]
              for name, files in manifests.items()}  # fmt: skip
     for path in (path for paths in outputs.values() for path in paths):
         if os.path.basename(path) not in described:
-            named.setdefault(os.path.basename(path), [path])
+            files_by_output.setdefault(os.path.basename(path), [path])
     tasks = []
-    for name, paths in sorted(named.items()):
+    for name, paths in sorted(files_by_output.items()):
         path = os.path.join(folder, name)
         work = partial(_verify, path, report)
         tasks.append(_Task(name, path, _size(paths), work))
@@ -464,7 +464,7 @@ def verify_all(
 
 def _manifests(folder: str) -> dict[str, list[str]]:
     """The outputs that manifests in a folder are of, and their files; none of a damaged one."""
-    found = {}
+    manifests = {}
     for name in sorted(os.listdir(folder)):
         if name.startswith(".") and name.endswith(f".{MANIFEST}"):
             try:
@@ -472,8 +472,8 @@ def _manifests(folder: str) -> dict[str, list[str]]:
             except OutputError:
                 manifest = None
             output = name.removeprefix(".").removesuffix(f".{MANIFEST}")
-            found[output] = [] if manifest is None else [file.name for file in manifest.files]
-    return found
+            manifests[output] = [] if manifest is None else [file.name for file in manifest.files]
+    return manifests
 
 
 def _verify(path: str, report: str | None) -> tuple[str, str, Verified]:
@@ -539,10 +539,10 @@ def _make_database(
 ) -> tuple[str, str, Database | None]:
     path = readable(paths)
     if not force and os.path.exists(target):
-        found = read_about(target)
-        asked = settings["search"], settings["stemming"] and settings["search"] != "none"
-        is_same = (found.search, found.stemming) == asked
-        if is_same and found.sources == [source_of(path).identity()]:
+        about = read_about(target)
+        requested = settings["search"], settings["stemming"] and settings["search"] != "none"
+        is_same = (about.search, about.stemming) == requested
+        if is_same and about.sources == [open_source(path).identity()]:
             return UP_TO_DATE, target, None
         if not update:
             raise OutputExistsError(
@@ -552,9 +552,9 @@ def _make_database(
 
 
 def _outputs(folder: PathLike) -> dict[str, list[str]]:
-    found = outputs_in(os.fspath(folder))
-    check_holds_outputs(os.fspath(folder), found)
-    return found
+    outputs = outputs_in(os.fspath(folder))
+    check_holds_outputs(os.fspath(folder), outputs)
+    return outputs
 
 
 def _made(folder: PathLike | None, *read: str) -> str | None:
@@ -593,8 +593,8 @@ def _are_between(changes: str, old: str, new: str) -> bool:
         return False
     if header is None or header.new is None:
         return False
-    made = OutputIdentity(header.new.size, header.new.tail)
-    return (header.old, made) == (OutputIdentity.of_file(old), OutputIdentity.of_file(new))
+    new_identity = OutputIdentity(header.new.size, header.new.tail)
+    return (header.old, new_identity) == (OutputIdentity.of_file(old), OutputIdentity.of_file(new))
 
 
 _COLUMNS: dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[int, ...]]]] = {
@@ -633,10 +633,14 @@ def summary(results: Sequence[SiteResult]) -> str:
     kinds = [type(result.result) for result in results if result.result is not None]
     columns, numbers = _COLUMNS[kinds[0]] if kinds else ((), lambda found: ())
     rows: list[SiteRow] = [
-        (one.site, one.state, None if one.result is None else numbers(one.result))
-        for one in results
+        (
+            r.site,
+            r.state,
+            None if r.result is None else numbers(r.result),
+        )
+        for r in results
     ]
-    states = Counter(one.state for one in results)
-    said = ", ".join(f"{count:,} {state}" for state, count in states.items() if state != "failed")
-    said = f"{said}, " if said else ""
-    return f"{site_table(columns, rows)}\n{len(results):,} sites: {said}{states['failed']:,} failed"
+    states = Counter(r.state for r in results)
+    text = ", ".join(f"{count:,} {state}" for state, count in states.items() if state != "failed")
+    text = f"{text}, " if text else ""
+    return f"{site_table(columns, rows)}\n{len(results):,} sites: {text}{states['failed']:,} failed"

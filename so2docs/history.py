@@ -69,20 +69,20 @@ def members(table: Table, jsons: Iterable[bytes], find_user: FindUser | None) ->
     for row in rows:
         groups.setdefault(row.get("RevisionGUID", row["Id"]), []).append(row)
     revisions = sorted(map(_revision, groups.values()), key=lambda revision: revision.time)
-    found: dict[str, Any] = {table.key: [revision.entry for revision in revisions]}
-    if (closed := _closed(rows)) is not None:
-        found["Closed"] = closed
+    fields: dict[str, Any] = {table.key: [revision.entry for revision in revisions]}
+    if (closed := _closing(rows)) is not None:
+        fields["Closed"] = closed
     if table.name != "closings":
-        found["Revisions"] = sum(not CONTENT.isdisjoint(types) for _, types in revisions)
-        found["Editors"] = _editors(revisions)
+        fields["Revisions"] = sum(not CONTENT.isdisjoint(types) for _, types in revisions)
+        fields["Editors"] = _editors(revisions)
     if table.name == "history-text" and (body := _newest_body(rows)) is not None:
-        found["BodyMarkdown"] = body
+        fields["BodyMarkdown"] = body
     if find_user is not None:
-        for holder in (*found[table.key], *found.get("Editors", ())):
+        for holder in (*fields[table.key], *fields.get("Editors", ())):
             user = find_user(holder["UserId"]) if "UserId" in holder else None
             if user is not None:
                 holder["User"] = orjson.Fragment(user)
-    return [orjson.dumps({key: value})[1:-1] for key, value in found.items()]
+    return [orjson.dumps({key: value})[1:-1] for key, value in fields.items()]
 
 
 def _time(row: Row) -> tuple[str, int]:
@@ -95,29 +95,29 @@ def _revision(rows: list[Row]) -> _Revision:
     """The entry of the rows of one revision, which are in the order of time."""
     by_id = sorted(rows, key=lambda row: int(row["Id"]))
     types = frozenset(row["PostHistoryTypeId"] for row in rows)
-    told: Row = {}
+    entry: Row = {}
     for row in by_id:
-        for name, value in _told(row).items():
-            told.setdefault(name, value)
+        for name, value in _parse_event(row).items():
+            entry.setdefault(name, value)
     for row in by_id:
-        told |= _text_of_post(row)
-    told["Id"] = by_id[0]["Id"]
-    told["Events"] = [HISTORY_TYPES.get(kind, str(kind)) for kind in sorted(types)]
+        entry |= _text_of_post(row)
+    entry["Id"] = by_id[0]["Id"]
+    entry["Events"] = [HISTORY_TYPES.get(kind, str(kind)) for kind in sorted(types)]
     dated = [row for row in rows if "CreationDate" in row]
     if dated:
-        told["CreationDate"] = dated[0]["CreationDate"]
-    return _Revision({name: told.pop(name) for name in _ORDER if name in told} | told, types)
+        entry["CreationDate"] = dated[0]["CreationDate"]
+    return _Revision({name: entry.pop(name) for name in _ORDER if name in entry} | entry, types)
 
 
-def _told(row: Row) -> Row:
+def _parse_event(row: Row) -> Row:
     """What a row says of its revision."""
-    told = {name: value for name, value in row.items() if name not in _OF_ROW}
+    entry = {name: value for name, value in row.items() if name not in _OF_ROW}
     kind: int = row["PostHistoryTypeId"]
     if "Comment" in row:
-        told |= _comment(kind, row["Comment"])
+        entry |= _comment(kind, row["Comment"])
     if "Text" in row and kind not in CONTENT:
-        told |= _voters(row["Text"])
-    return told
+        entry |= _voters(row["Text"])
+    return entry
 
 
 def _comment(kind: int, comment: str) -> Row:
@@ -138,15 +138,15 @@ def _comment(kind: int, comment: str) -> Row:
 def _voters(text: str) -> Row:
     """Who voted, and which questions had been asked before; any other text as it is."""
     try:
-        found = orjson.loads(text)
+        values = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {"Text": text}
-    known = {"Voters": _are_users, "OriginalQuestionIds": _are_ids}
-    if not isinstance(found, dict) or not all(
-        name in known and known[name](value) for name, value in found.items()
+    checks = {"Voters": _are_users, "OriginalQuestionIds": _are_ids}
+    if not isinstance(values, dict) or not all(
+        name in checks and checks[name](value) for name, value in values.items()
     ):
         return {"Text": text}
-    return found
+    return values
 
 
 def _are_users(value: Any) -> bool:
@@ -159,7 +159,7 @@ def _are_users(value: Any) -> bool:
 
 
 def _are_ids(value: Any) -> bool:
-    return isinstance(value, list) and all(type(one) is int for one in value)
+    return isinstance(value, list) and all(type(id_) is int for id_ in value)
 
 
 def _text_of_post(row: Row) -> Row:
@@ -171,7 +171,7 @@ def _text_of_post(row: Row) -> Row:
     return {"Tags": tags(text)} if kind in TAGS else {"Body": text}
 
 
-def _closed(rows: Iterable[Row]) -> Row | None:
+def _closing(rows: Iterable[Row]) -> Row | None:
     """Why a post is closed; None if it is not."""
     last: Row | None = None
     for row in rows:
@@ -179,25 +179,25 @@ def _closed(rows: Iterable[Row]) -> Row | None:
             last = row
     if last is None or last["PostHistoryTypeId"] == _REOPENED:
         return None
-    told = _told(last)
+    entry = _parse_event(last)
     closed = {
-        "Reason": told.get("CloseReason"),
+        "Reason": entry.get("CloseReason"),
         "Date": last.get("CreationDate"),
-        "OriginalQuestionIds": told.get("OriginalQuestionIds"),
+        "OriginalQuestionIds": entry.get("OriginalQuestionIds"),
     }
     return {name: value for name, value in closed.items() if value is not None}
 
 
 def _editors(revisions: Iterable[_Revision]) -> list[Row]:
     """Who edited a post or rolled an edit back, each once, in the order of the first time."""
-    found: dict[Any, Row] = {}
+    editors: dict[Any, Row] = {}
     for entry, types in revisions:
         if _EDITS.isdisjoint(types):
             continue
-        named: Row = {name: entry[name] for name in ("UserId", "UserDisplayName") if name in entry}
-        if named:
-            found.setdefault(named.get("UserId", named.get("UserDisplayName")), named)
-    return list(found.values())
+        user: Row = {name: entry[name] for name in ("UserId", "UserDisplayName") if name in entry}
+        if user:
+            editors.setdefault(user.get("UserId", user.get("UserDisplayName")), user)
+    return list(editors.values())
 
 
 def _newest_body(rows: Iterable[Row]) -> str | None:

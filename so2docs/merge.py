@@ -92,20 +92,20 @@ def merge_votes(blocks: Iterable[Block], count_votes: Callable[[bytes], bytes]) 
     Yields:
         The other blocks, then that of the votes if there are any.
     """
-    held: list[bytes] = []
+    parts: list[bytes] = []
     size, most = 0, _MOST_VOTE_BYTES
     for keys, json in blocks:
         if json or not keys or keys[-_LAST_FIELD] & 15 != VOTE:
             yield keys, json
             continue
-        held.append(keys)
+        parts.append(keys)
         size += len(keys)
         if size > most:
-            held = [count_votes(b"".join(held))]
-            size = len(held[0])
+            parts = [count_votes(b"".join(parts))]
+            size = len(parts[0])
             most = max(_MOST_VOTE_BYTES, 2 * size)
-    if held:
-        yield count_votes(b"".join(held)), b""
+    if parts:
+        yield count_votes(b"".join(parts)), b""
 
 
 def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
@@ -118,8 +118,8 @@ def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
     Raises:
         ValueError, struct.error: Keys and JSON of a block do not belong together.
     """
-    found = GatheredRecords()
-    posts, rows = found.posts, found.rows
+    records = GatheredRecords()
+    posts, rows = records.posts, records.rows
     low, high, order = ids.start, ids.stop, 0
     is_part = len(ids) < 1 << BUCKET_BITS
     for keys, json in merge_votes(blocks, count_votes):
@@ -136,7 +136,7 @@ def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
             order, at = order + 1, end
         if at != len(json):
             raise ValueError("keys and JSON do not belong together")
-    return found
+    return records
 
 
 class DocumentBuilder:
@@ -197,9 +197,9 @@ class DocumentBuilder:
         nested, is_left_out = self._nest(question_id, group)
         document = self._document(nested, _by_post(rows)) if nested else None
         if self.nest is not None and rows:
-            known = {post_id for post_id, *_ in nested}
-            left = [row for row in rows if row[1] not in known]
-            self.strays += self.nest.reject(question_id, group, left, filtered=is_left_out)
+            post_ids = {post_id for post_id, *_ in nested}
+            orphans = [row for row in rows if row[1] not in post_ids]
+            self.strays += self.nest.reject(question_id, group, orphans, filtered=is_left_out)
         return document
 
     def _nest(self, question_id: int, group: list[Post]) -> tuple[list[Post], bool]:

@@ -106,15 +106,15 @@ class Nest:
         ]
 
     def _complete(self, json: bytes, rows: Iterable[Row], *, is_question: bool) -> bytes:
-        held: dict[int, list[Any]] = defaultdict(list)
+        rows_by_kind: dict[int, list[Any]] = defaultdict(list)
         for kind, _, rank, _, row in rows:
-            held[kind].append(rank if kind == VOTE else row)
+            rows_by_kind[kind].append(rank if kind == VOTE else row)
         members, totals = [], {}
         for table in self._tables:
-            found = held[table.kind]
-            totals[table.name] = len(found)
+            rows_of_table = rows_by_kind[table.kind]
+            totals[table.name] = len(rows_of_table)
             if make := _MAKERS.get(table.key):
-                members += make(table, found, self._find_user)
+                members += make(table, rows_of_table, self._find_user)
                 continue
             if table.kind == VOTE:
                 totals[table.name], value = _votes(tuple(found))
@@ -184,7 +184,7 @@ class Nest:
         Returns:
             Lines for the side file; none for what was filtered out.
         """
-        known = {post_id for post_id, *_ in posts}
+        post_ids = {post_id for post_id, *_ in posts}
         rejected = {post_id for post_id, _, _, kind, _ in posts if kind == REJECTED_ANSWER}
         lines: list[bytes] = []
         votes: Counter[tuple[int, int]] = Counter()
@@ -202,7 +202,7 @@ class Nest:
                 votes[post_id, vote_type] += count
                 continue
             own = _own(json, kind)
-            if post_id in known:
+            if post_id in post_ids:
                 own = self._chosen_row(own, table.key, is_question=post_id == question_id)
             lines.append(b'{"reason":"%b","row":%b}\n' % (reason.encode(), own))
         for (post_id, vote_type), count in votes.items():
@@ -260,13 +260,13 @@ class _KnownUsers(dict[bytes, bytes | None]):
 @lru_cache(maxsize=1 << 12)
 def _votes(ranks: tuple[int, ...]) -> tuple[int, bytes]:
     """Number and JSON object of the votes of a post: most posts have some of few combinations."""
-    counted: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for rank in ranks:
         vote_type, count = unpack_votes(rank)
-        counted[vote_type] += count
+        counts[vote_type] += count
     # In ascending number of the type.
-    by_name = {VOTE_TYPES.get(kind, str(kind)): counted[kind] for kind in sorted(counted)}
-    return counted.total(), orjson.dumps(by_name)
+    by_name = {VOTE_TYPES.get(kind, str(kind)): counts[kind] for kind in sorted(counts)}
+    return counts.total(), orjson.dumps(by_name)
 
 
 def _own(json: bytes, kind: int) -> bytes:

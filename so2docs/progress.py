@@ -63,12 +63,12 @@ class _NoBar:
 class _Tqdm:
     """A bar of tqdm that never goes beyond its total."""
 
-    def __init__(self, made: Any) -> None:
-        self.made = made
+    def __init__(self, tqdm_bar: Any) -> None:
+        self.tqdm_bar = tqdm_bar
 
     def update(self, n: int) -> None:
-        left = None if self.made.total is None else self.made.total - self.made.n
-        self.made.update(n if left is None else max(0, min(n, left)))
+        remaining = None if self.tqdm_bar.total is None else self.tqdm_bar.total - self.tqdm_bar.n
+        self.tqdm_bar.update(n if remaining is None else max(0, min(n, remaining)))
 
 
 @contextmanager
@@ -97,9 +97,9 @@ def bar(
     if not shown:
         yield _NoBar()
         return
-    with _tqdm(description, total=total or None, initial=done, unit=unit, unit_scale=True) as made:
-        yield _Tqdm(made)
-        _fill(made)
+    with _tqdm(description, total=total or None, initial=done, unit=unit, unit_scale=True) as bar_:
+        yield _Tqdm(bar_)
+        _fill(bar_)
 
 
 class Progress:
@@ -148,10 +148,10 @@ class Progress:
             self._made = _tqdm(
                 f"{description}: ", total=self._total, bar_format=form, smoothing=0.1
             )
-        made = self._made
-        made.set_description(f"{_subject.get()}{description}")
-        left = made.total - made.n
-        share = _Share(made, left if work is None else work * self._scale, total or 1, done)
+        bar_ = self._made
+        bar_.set_description(f"{_subject.get()}{description}")
+        remaining = bar_.total - bar_.n
+        share = _Share(bar_, remaining if work is None else work * self._scale, total or 1, done)
         yield share
         share.update(share.total - share.done)
 
@@ -186,27 +186,27 @@ class Progress:
 class _Share:
     """A step's share of a bar."""
 
-    def __init__(self, made: Any, share: float, total: int, done: int) -> None:
-        self.made = made
-        self.start = made.n
+    def __init__(self, tqdm_bar: Any, share: float, total: int, done: int) -> None:
+        self.tqdm_bar = tqdm_bar
+        self.start = tqdm_bar.n
         self.share = share
         self.total = total
         self.done = 0
         before = self._to(done)
         # What an earlier session did took this one no time.
-        made.initial += before
-        made.last_print_n += before
-        made.n += before
+        tqdm_bar.initial += before
+        tqdm_bar.last_print_n += before
+        tqdm_bar.n += before
 
     def _to(self, done: int) -> int:
         """How far the bar has to go until so much is done."""
         self.done = min(done, self.total)
         reached = self.start + int(self.share * self.done / self.total)
-        left: int = min(reached, self.made.total) - self.made.n
-        return max(0, left)
+        remaining: int = min(reached, self.tqdm_bar.total) - self.tqdm_bar.n
+        return max(0, remaining)
 
     def update(self, n: int) -> None:
-        self.made.update(self._to(self.done + n))
+        self.tqdm_bar.update(self._to(self.done + n))
 
 
 _outer: ContextVar[_Share | None] = ContextVar("_outer", default=None)
@@ -225,10 +225,10 @@ class _Part:
         self._share.update(self.n - self._share.done)
 
     def set_description(self, description: str) -> None:
-        self._share.made.set_description(description)
+        self._share.tqdm_bar.set_description(description)
 
     def refresh(self) -> None:
-        self._share.made.refresh()
+        self._share.tqdm_bar.refresh()
 
     def close(self) -> None:
         """The bar is closed by the work that this is a step of."""
@@ -241,8 +241,8 @@ def _tqdm(description: str, **options: Any) -> Any:
     return tqdm(desc=f"{_subject.get()}{description}", mininterval=0.2, **options)
 
 
-def _fill(made: Any) -> None:
+def _fill(tqdm_bar: Any) -> None:
     """Count what no task counts, such as a closing tag, or what a limit made needless."""
-    made.total = made.total or made.n
-    made.update(made.total - made.n)
-    made.refresh()
+    tqdm_bar.total = tqdm_bar.total or tqdm_bar.n
+    tqdm_bar.update(tqdm_bar.total - tqdm_bar.n)
+    tqdm_bar.refresh()

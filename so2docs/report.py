@@ -53,12 +53,12 @@ class TableCounts:
         filtered = f", filtered {self.filtered:,}" if self.filtered else ""
         without_post = self.without_post
         missing = f", {without_post:,} of {self.rows:,} rows have no post" if without_post else ""
-        left = {
+        reasons = {
             reason: count
             for reason, count in self.strays.items()
             if not reason.endswith(_WITHOUT_POST)
         }
-        strays = f", strays {_by_name(left)}" if left else ""
+        strays = f", strays {_by_name(reasons)}" if reasons else ""
         return f"{self.nested:,} of {self.rows:,}{filtered}{missing}{strays}"
 
 

@@ -139,14 +139,14 @@ class Table:
         """Attributes of a row in a document."""
         if self.entry is not None:
             return self.entry
-        kept = self.attributes if self.shown is None else self.shown
-        return {**{name: self.attributes[name] for name in kept}, **self.given}
+        names = self.attributes if self.shown is None else self.shown
+        return {**{name: self.attributes[name] for name in names}, **self.given}
 
     @cached_property
     def numbers(self) -> frozenset[str]:
         """Attributes that are JSON numbers."""
-        kept = self.attributes if self.shown is None else self.shown
-        return frozenset(name for name in kept if self.attributes[name] == INTEGER)
+        names = self.attributes if self.shown is None else self.shown
+        return frozenset(name for name in names if self.attributes[name] == INTEGER)
 
     @cached_property
     def reserved(self) -> frozenset[str]:
@@ -160,8 +160,8 @@ class Table:
             return ()
         users = tuple(_user(key, by) for by, key in self.users.items())
         attributes = self.counted or self.documented
-        held = (*self.holds, *users)
-        rows = Part(self.key, self.shape, attributes, self.name, held, self.columns)
+        parts = (*self.holds, *users)
+        rows = Part(self.key, self.shape, attributes, self.name, parts, self.columns)
         return rows, *self.adds
 
     @cached_property
@@ -625,7 +625,7 @@ def paths(parts: Iterable[Part] = POST_PARTS, prefix: str = "") -> Iterator[tupl
         yield from paths(part.parts, f"{prefix}{part.key}.")
 
 
-def parts_of(
+def select_parts(
     tables: Collection[str], has: Callable[[str], bool] = bool, prefix: str = ""
 ) -> tuple[Part, ...]:
     """What posts of a document hold, in the order of the JSON object.
@@ -651,8 +651,8 @@ def _chosen(
             inside = {
                 n: kind for n, kind in part.attributes.items() if is_value or has(f"{path}.{n}")
             }
-            held = tuple(_chosen(part.parts, tables, has, f"{path}."))
-            yield replace(part, attributes=inside, parts=held)
+            inner = tuple(_chosen(part.parts, tables, has, f"{path}."))
+            yield replace(part, attributes=inside, parts=inner)
 
 
 ANSWERS = "Answers"

@@ -127,12 +127,12 @@ class _Bench:
 
     def compare(self, output: Path) -> None:
         """Compare an output with what it has to be."""
-        made = output.read_bytes()
+        data = output.read_bytes()
         if self.expected is None:
             if list(so2docs.read(output)) != self.documents:
                 raise _FailedError("the documents are not those that the sample was made from")
-            self.expected = made
-        elif made != self.expected:
+            self.expected = data
+        elif data != self.expected:
             raise _FailedError("the bytes differ from those of the first conversion")
 
     def resumes(self) -> None:
@@ -171,9 +171,9 @@ class _Bench:
 
     def looks_up(self) -> None:
         """Whether single documents are found."""
-        with so2docs.open(self.folder / "questions.jsonl.gz") as found:
+        with so2docs.open(self.folder / "questions.jsonl.gz") as documents:
             for document in self.documents[:: len(self.documents) // 10]:
-                if found[document["Id"]] != document:
+                if documents[document["Id"]] != document:
                     raise _FailedError(f"question {document['Id']} differs")
 
 

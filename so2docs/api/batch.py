@@ -133,11 +133,11 @@ def convert_all(
     Raises:
         OptionError: Two dumps would have the same output, or an option is not allowed.
     """
-    given = validate_keywords(keywords, *OF_CONVERT)
-    report_path = path("report", given.pop("report", None))
-    end = output_suffix(given)
-    form, run = output_form(f"questions{end}", given), build_run_options(given)
-    if FORMATS[form.format].ids and given.get("site_field") is None:
+    kwargs = validate_keywords(keywords, *OF_CONVERT)
+    report_path = path("report", kwargs.pop("report", None))
+    end = output_suffix(kwargs)
+    form, run = output_form(f"questions{end}", kwargs), build_run_options(kwargs)
+    if FORMATS[form.format].ids and kwargs.get("site_field") is None:
         raise OptionError(
             f"{flag('format', form.format)} of several sites needs "
             f"{flag('site_field', 'NAME')}: post ids are unique per site only, and documents "
@@ -147,7 +147,7 @@ def convert_all(
         raise OptionError(
             f"{flag('output_dir')} is empty, as an unset variable is; give the name of a folder"
         )
-    if given.get("recipe") == "beir":
+    if kwargs.get("recipe") == "beir":
         raise OptionError(
             f"{flag('recipe', 'beir')} writes a folder for each dump; convert one dump at a time"
         )
@@ -157,40 +157,42 @@ def convert_all(
             f"{flag('nest')}, "
             "which reads the tables next to the posts of each"
         )
-    choice = find_recipe(given)
+    choice = find_recipe(kwargs)
     by_site = choice is not None and choice.recipe.is_by_site
     end = f"{os.sep}train{end}" if by_site else end
     planned = _plan([os.fspath(source) for source in sources], os.fspath(output_dir), end)
-    if given.get("site") is not None and len(planned) > 1:
+    if kwargs.get("site") is not None and len(planned) > 1:
         raise OptionError(f"{flag('site')} applies to one dump; convert one dump at a time")
     check_report(report_path, [source for source, _, _ in planned])
     os.makedirs(output_dir, exist_ok=True)
     todo: list[_Site] = []
-    done: dict[str, Conversion] = {}
+    results_by_source: dict[str, Conversion] = {}
 
     def finish(conversion: Conversion) -> None:
-        done[conversion.source] = conversion
+        results_by_source[conversion.source] = conversion
         if when_done is not None:
             when_done(conversion)
         if report_path not in (None, "-"):
             with suppress(So2docsError):  # The last one has to be written.
-                write_report(report_path, reports_with_earlier(done.values(), report_path))
+                write_report(
+                    report_path, reports_with_earlier(results_by_source.values(), report_path)
+                )
 
     for source, site, output in planned:
         has_manifest = report_path is not None
-        todo.append(_Site(source, site, output, _size(source), given, has_manifest, update))
-    progress = Progress(shown=bool(given.get("progress")))
-    progress.plan(sum(one.size for one in todo))
-    small, others = _split_by_size(todo, given)
+        todo.append(_Site(source, site, output, _size(source), kwargs, has_manifest, update))
+    progress = Progress(shown=bool(kwargs.get("progress")))
+    progress.plan(sum(task.size for task in todo))
+    small, others = _split_by_size(todo, kwargs)
     with resumable(True):  # Outputs that are complete are not made again.
         with progress:
             if small:
-                _convert_small(small, given, progress, finish)
-            for one in others:
-                with progress.part(one.site, one.size):
-                    conversion = _convert(one)
+                _convert_small(small, kwargs, progress, finish)
+            for task in others:
+                with progress.part(task.site, task.size):
+                    conversion = _convert(task)
                 finish(conversion)
-        result = [done[source] for source, _, _ in planned]
+        result = [results_by_source[source] for source, _, _ in planned]
         if report_path is not None:
             write_report(report_path, reports_with_earlier(result, report_path))
     return result
@@ -205,7 +207,7 @@ class _Site:
         site: The site's name.
         output: File for its documents.
         size: Bytes of the dump, as far as they tell how much work it is.
-        given: Keywords of `convert`, checked.
+        keywords: Keywords of `convert`, checked.
         has_manifest: Whether the report gets a manifest.
         is_updated: Whether an output that is not up to date is replaced.
     """
@@ -214,59 +216,61 @@ class _Site:
     site: str
     output: str
     size: int
-    given: Mapping[str, Any]
+    keywords: Mapping[str, Any]
     has_manifest: bool
     is_updated: bool
 
 
-def _convert(one: _Site) -> Conversion:
+def _convert(task: _Site) -> Conversion:
     """Convert a dump; an error that is not about the options is its result."""
-    done = Conversion(one.source, one.site, one.output)
+    conversion = Conversion(task.source, task.site, task.output)
     try:
-        with about(one.site):
-            return replace(done, report=_report(one, one.given))
+        with about(task.site):
+            return replace(conversion, report=_report(task, task.keywords))
     except ExistingOutputError as existing:
         if existing.state == UP_TO_DATE:
-            return done
+            return conversion
         advice = (
             f"{flag('update', True)} converts what changed, {flag('force', True)} all dumps again"
         )
-        return replace(done, error=existing.with_advice(advice))
+        return replace(conversion, error=existing.with_advice(advice))
     except OptionError:
         raise
     except (So2docsError, OSError) as error:
-        return replace(done, error=error)
+        return replace(conversion, error=error)
 
 
-def _report(one: _Site, given: Mapping[str, Any]) -> Report:
+def _report(task: _Site, kwargs: Mapping[str, Any]) -> Report:
     """Convert a dump, over an output that is not up to date where that is asked for."""
     try:
-        return convert_validated(one.source, one.output, given, has_manifest=one.has_manifest)
+        return convert_validated(task.source, task.output, kwargs, has_manifest=task.has_manifest)
     except ExistingOutputError as existing:
-        if not one.is_updated or existing.state == UP_TO_DATE:
+        if not task.is_updated or existing.state == UP_TO_DATE:
             raise
-    return _report(replace(one, is_updated=False), {**given, "force": True})
+    return _report(replace(task, is_updated=False), {**kwargs, "force": True})
 
 
 def _convert_small(
     sites: list[_Site],
-    given: Mapping[str, Any],
+    kwargs: Mapping[str, Any],
     progress: Progress,
     finish: Callable[[Conversion], object],
 ) -> None:
     """Convert small dumps side by side, each in one of the worker processes."""
-    jobs = min(given.get("jobs") or os.cpu_count() or 1, len(sites))
-    alone = [replace(one, given={**one.given, "jobs": 1, "progress": False}) for one in sites]
-    total = sum(one.size for one in sites)
+    jobs = min(kwargs.get("jobs") or os.cpu_count() or 1, len(sites))
+    alone = [
+        replace(task, keywords={**task.keywords, "jobs": 1, "progress": False}) for task in sites
+    ]
+    total = sum(task.size for task in sites)
     work = closing(side_by_side(_convert, alone, jobs, _died))
     with progress.step(f"{len(sites)} sites", total, total) as bar, work as conversions:
-        for one, conversion in conversions:
+        for task, conversion in conversions:
             finish(conversion)
-            bar.update(one.size)
+            bar.update(task.size)
 
 
-def _died(one: _Site, error: WorkerDiedError) -> Conversion:
-    return Conversion(one.source, one.site, one.output, error=error)
+def _died(task: _Site, error: WorkerDiedError) -> Conversion:
+    return Conversion(task.source, task.site, task.output, error=error)
 
 
 class OfSite(Protocol):
@@ -322,14 +326,16 @@ def _run_quietly(
         return function(task), messages
 
 
-def _split_by_size(sites: list[_Site], given: Mapping[str, Any]) -> tuple[list[_Site], list[_Site]]:
+def _split_by_size(
+    sites: list[_Site], kwargs: Mapping[str, Any]
+) -> tuple[list[_Site], list[_Site]]:
     """The dumps that are so small that each is converted by one process, and the others."""
     # A function may be one that no other process can import.
-    is_plain = isinstance(given.get("recipe"), str | None)
-    small = [one for one in sites if 0 < one.size < _SMALL]
-    if not is_plain or len(small) < 2 or given.get("jobs") == 1 or os.cpu_count() == 1:
+    is_plain = isinstance(kwargs.get("recipe"), str | None)
+    small = [task for task in sites if 0 < task.size < _SMALL]
+    if not is_plain or len(small) < 2 or kwargs.get("jobs") == 1 or os.cpu_count() == 1:
         return [], sites
-    return small, [one for one in sites if not 0 < one.size < _SMALL]
+    return small, [task for task in sites if not 0 < task.size < _SMALL]
 
 
 def _size(source: str) -> int:
@@ -360,15 +366,15 @@ def _plan(sources: list[str], folder: str, end: str) -> list[tuple[str, str, str
     return list(planned.values())
 
 
-def reports_with_earlier(done: Iterable[Conversion], path: str) -> list[dict[str, Any]]:
+def reports_with_earlier(conversions: Iterable[Conversion], path: str) -> list[dict[str, Any]]:
     """What became of each dump; of those not converted this time, what an earlier report says.
 
     Args:
-        done: The conversions.
+        conversions: The conversions.
         path: The earlier report, if there is one. What it says of an output counts while the files
             have the sizes that it says. Dumps that are in it alone come last.
     """
-    now = [conversion.as_dict() for conversion in done]
+    now = [conversion.as_dict() for conversion in conversions]
     earlier = {_key(entry): entry for entry in _earlier_entries(path)}
     for entry in now:
         before = earlier.pop(_key(entry), None)
@@ -407,21 +413,21 @@ def _is_in_place(entry: dict[str, Any]) -> bool:
         return False
 
 
-def summary(done: list[Conversion]) -> str:
+def summary(conversions: list[Conversion]) -> str:
     """A table with a line for each dump, and one with the totals."""
     rows: list[SiteRow] = []
-    for conversion in done:
+    for conversion in conversions:
         report, numbers = conversion.report, None
         if report is not None:
             strays = sum(report.strays.values())
             numbers = (report.questions, report.answers, strays, report.seconds)
         rows.append((conversion.site, conversion.state, numbers))
-    states = Counter(conversion.state for conversion in done)
-    said = f"{states['converted']:,} of {len(done):,} dumps converted"
+    states = Counter(conversion.state for conversion in conversions)
+    text = f"{states['converted']:,} of {len(conversions):,} dumps converted"
     for state in (UP_TO_DATE, *(name for name in get_args(State) if name != UP_TO_DATE)):
-        said += f", {states[state]:,} {_SUMMED[state]}" if states[state] else ""
+        text += f", {states[state]:,} {_SUMMED[state]}" if states[state] else ""
     table = site_table(("questions", "answers", "strays", "seconds"), rows)
-    return f"{table}\n{said}, {states['failed']:,} failed"
+    return f"{table}\n{text}, {states['failed']:,} failed"
 
 
 SiteRow = tuple[str, str, Sequence[int | float] | None]

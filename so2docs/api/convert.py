@@ -177,7 +177,7 @@ def convert(
 def convert_validated(
     source: DumpLike,
     output: str | os.PathLike[str] | None,
-    given: Mapping[str, Any],
+    kwargs: Mapping[str, Any],
     site_field: tuple[str, str] | None = None,
     *,
     has_manifest: bool = False,
@@ -187,26 +187,26 @@ def convert_validated(
     Args:
         source: The dump.
         output: File for the documents.
-        given: The keywords.
+        kwargs: The keywords.
         site_field: Name and value of a field to add, where the keywords do not say it.
         has_manifest: Whether the report gets a manifest though it is not written here.
     """
-    path = os.fspath(default_output(given) if output is None else output)
-    path = retrieval_set.records_path(output, given) or path
-    run = build_run_options(given)
+    path = os.fspath(default_output(kwargs) if output is None else output)
+    path = retrieval_set.records_path(output, kwargs) or path
+    run = build_run_options(kwargs)
     with_manifest = has_manifest or run.report is not None
     if path == run.report == "-":
         raise OptionError(f"OUTPUT and {flag('report')} cannot both go to standard output")
     check_report(run.report, source, path, run.tables)
-    started = time.perf_counter()
+    begun = time.perf_counter()
 
     def end(report: Report) -> None:
-        report.seconds = time.perf_counter() - started
+        report.seconds = time.perf_counter() - begun
         report.file_bytes = os.path.getsize(report.dump) if os.path.isfile(report.dump) else 0
         write_report(run.report, report.as_dict())
 
     with Catalog() as catalog:
-        options = options_for(source, given, output_form(path, given), site_field, catalog)
+        options = options_for(source, kwargs, output_form(path, kwargs), site_field, catalog)
         recipe = None if options.recipe is None else options.recipe.recipe
         names = OutputPaths(
             path,
@@ -233,8 +233,8 @@ def _run(
     with_manifest: bool,
 ) -> Report:
     """Both passes, on the spill of this output, which is removed when all is done."""
-    with disk_errors(), open_dump(source, options, run, names, catalog) as found:
-        posts, tables = found
+    with disk_errors(), open_dump(source, options, run, names, catalog) as inputs:
+        posts, tables = inputs
         names.make_folders()
         for file in (read := [posts.file, *(table.file for table in tables.values())]):
             names.check(file)
@@ -243,8 +243,8 @@ def _run(
         is_once = None in read
         is_fresh = run.restart or is_once
         if is_fresh or not has_spill(names):
-            asked = Provenance.of(posts, tables.values(), options)
-            refuse_existing(names, asked, force=run.force)
+            provenance = Provenance.of(posts, tables.values(), options)
+            refuse_existing(names, provenance, force=run.force)
         with opened_spill(names, restart=is_fresh, is_once=is_once) as spill:
             with disk_errors(), output_lock(names.output):
                 session = Session(posts, spill, options, names, run, tables=tables)
@@ -268,7 +268,7 @@ def _run(
 
 def options_for(
     source: DumpLike,
-    given: Mapping[str, Any],
+    kwargs: Mapping[str, Any],
     form: OutputForm | None = None,
     site_field: tuple[str, str] | None = None,
     catalog: Catalog | None = None,
@@ -278,10 +278,10 @@ def options_for(
     Raises:
         OptionError: A value is not allowed, or the site is needed and cannot be told.
     """
-    site, field = given.get("site"), given.get("site_field")
+    site, field = kwargs.get("site"), kwargs.get("site_field")
     if field is not None:
         site_field = field, site_name(source) if site is None else site
-    options = build_options(given, form, site_field, core=choose_core(given.get("core", "auto")))
+    options = build_options(kwargs, form, site_field, core=choose_core(kwargs.get("core", "auto")))
     if options.is_attributed:
         options = replace(options, host=host(source, site))
     elif site is not None and field is None:
@@ -292,19 +292,19 @@ def options_for(
         )
     if options.recipe is None:
         return options
-    wanted = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
+    optional = [name for name in options.recipe.recipe.optional_tables if name not in options.nest]
     if catalog is None:
         with Catalog() as own:
-            found = tables_beside(source, wanted, own)
+            present = tables_beside(source, optional, own)
     else:
-        found = tables_beside(source, wanted, catalog)
-    for name in sorted({*wanted} - {*found}):
+        present = tables_beside(source, optional, catalog)
+    for name in sorted({*optional} - {*present}):
         log.warning(
             "recipe %s: records do not contain the %s, which were not found",
             options.recipe.spec,
             name,
         )
-    return replace(options, nest=tables_to_nest([*options.nest, *found], {}))
+    return replace(options, nest=tables_to_nest([*options.nest, *present], {}))
 
 
 @contextmanager
@@ -315,12 +315,12 @@ def open_dump(
     threads, folder = run.threads, names.work_folder
     posts = find_posts(source, catalog, threads=threads, work_dir=folder)
     with closing(posts), ExitStack() as stack:
-        found = find_tables(source, options.nest, run.tables, catalog)
-        for table in found.values():
+        table_files = find_tables(source, options.nest, run.tables, catalog)
+        for table in table_files.values():
             stack.enter_context(closing(table))
-        first, *_ = in_reading_order(posts, found.values())
+        first, *_ = in_reading_order(posts, table_files.values())
         first.open(threads=threads, work_dir=folder)
-        yield posts, found
+        yield posts, table_files
 
 
 class Documents(Framed):
@@ -329,12 +329,12 @@ class Documents(Framed):
     A frame such as `answers.to_pandas()` reads what is left of the documents.
 
     Attributes:
-        made: How the documents were made; None before all have been read.
+        provenance: Provenance of the documents; None before all have been read.
     """
 
     def __init__(self, source: DumpLike, options: Options, run: RunOptions) -> None:
         self._report: Report | None = None
-        self.made: Provenance | None = None
+        self.provenance: Provenance | None = None
         self._iterator = self._documents(source, options, run)
 
     @property
@@ -370,7 +370,9 @@ class Documents(Framed):
             for _, line in chain.from_iterable(session.documents()):
                 yield orjson.loads(line)
             self._report = session.report
-            self.made = session.made.having_read(self._report.dump_bytes).with_counts(self._report)
+            self.provenance = session.provenance.having_read(self._report.dump_bytes).with_counts(
+                self._report
+            )
 
 
 @contextmanager
@@ -408,8 +410,8 @@ def documents(source: DumpLike, **keywords: Unpack[IteratorKeywords]) -> Documen
         DumpError: The dump does not exist. Whatever else is wrong with it is raised, as by
             `convert`, when the iteration starts.
     """
-    given = validate_keywords(keywords, *OF_ITERATOR)
-    options, run = options_for(source, given), build_run_options(given)
+    kwargs = validate_keywords(keywords, *OF_ITERATOR)
+    options, run = options_for(source, kwargs), build_run_options(kwargs)
     if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT:
         storage.check_exists(os.fspath(source))
     return Documents(source, options, run)
@@ -425,7 +427,7 @@ def check_report(
     """
     if path is not None and path != "-":
         sources = source if isinstance(source, list | tuple) else [source]
-        read = [os.fspath(one) for one in sources if isinstance(one, str | os.PathLike)]
+        read = [os.fspath(dump) for dump in sources if isinstance(dump, str | os.PathLike)]
         others = [output, *(file for file in (tables or {}).values() if file)]
         check_own(path, REPORT, [*read, *filter(None, others)])
 

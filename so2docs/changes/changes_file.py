@@ -310,19 +310,23 @@ class NewOutput:
         tail: CRC-32 of the last 64 KiB of them.
         compression: How it is compressed.
         level: Of the compression.
-        made: How it was made, for the index of what comes out; None if that is not known.
+        provenance: Its provenance, for the index of the patched output; None if unknown.
     """
 
     size: int
     tail: int
     compression: Compression
     level: int
-    made: dict[str, Any] | None
+    provenance: dict[str, Any] | None
 
     @property
     def record(self) -> bytes:
         """What the index says of how it was made."""
-        return b"" if self.made is None else orjson.dumps(self.made, option=orjson.OPT_SORT_KEYS)
+        return (
+            b""
+            if self.provenance is None
+            else orjson.dumps(self.provenance, option=orjson.OPT_SORT_KEYS)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +356,7 @@ class Header:
         if not is_everything:
             return cls(before, None, ())
         segments = (SegmentIdentity(e.first_id, e.documents, e.crc) for e in new.entries())
-        provenance = None if new.made is None else new.made.as_dict()
+        provenance = None if new.provenance is None else new.provenance.as_dict()
         identity = new.index.size, new.index.tail
         output = NewOutput(*identity, new.compression, compression_level(new), provenance)
         return cls(before, output, tuple(segments))
@@ -391,7 +395,7 @@ class Header:
 
 def compression_level(output: Collection) -> int:
     """The level that an output was compressed with; the usual one if it does not say."""
-    return _USUAL_LEVEL if output.made is None else int(output.made.options["level"])
+    return _USUAL_LEVEL if output.provenance is None else int(output.provenance.options["level"])
 
 
 class ChangeWriter:

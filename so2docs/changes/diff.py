@@ -70,7 +70,7 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
     Raises:
         OptionError: The outputs cannot be compared; the message says why.
     """
-    before, after = old.made, new.made
+    before, after = old.provenance, new.provenance
     if before is None or after is None:
         unknown = " and ".join(
             name for name, recorded in zip(names, (before, after), strict=True) if recorded is None

@@ -51,7 +51,7 @@ def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
         for number in ids:
             question_id: int | None = number
             if number not in docs:
-                question_id = docs.question_of(number, progress=shows_progress())
+                question_id = docs.find_question_id(number, progress=shows_progress())
             if question_id is None:
                 missing.append(
                     DocumentNotFoundError(f"{output}: has no question or answer {number}")

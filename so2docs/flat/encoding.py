@@ -11,7 +11,7 @@ from isal import isal_zlib
 
 from so2docs.output.compression import GZIP_HEADER, compress
 from so2docs.output.formats import footer
-from so2docs.output.formats.parquet import file_of, no_rows
+from so2docs.output.formats.parquet import encode_parquet, no_rows
 from so2docs.output.framing import gzip_end
 from so2docs.output.segments import Segment
 
@@ -62,13 +62,13 @@ class ParquetEncoder(Encoder):
 
     def segment(self, table: Any, label: str) -> Segment:
         """A row group."""
-        data, note = footer.split_row_group(file_of(table, LEVEL))
+        data, note = footer.split_row_group(encode_parquet(table, LEVEL))
         return Segment(data, table.nbytes, 0, 0, table.num_rows, note, period=label)
 
     def end(self, segments: list[Segment], offsets: list[int], size: int) -> bytes:
         """The footer."""
         groups = zip(offsets, (segment.note for segment in segments), strict=True)
-        return footer.join_footers(file_of(no_rows(self.schema), LEVEL), groups, size)
+        return footer.join_footers(encode_parquet(no_rows(self.schema), LEVEL), groups, size)
 
 
 class _TextEncoder(Encoder):

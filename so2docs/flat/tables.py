@@ -346,7 +346,7 @@ def _read_record(path: str) -> tuple[Provenance, dict[str, list[Any]], list[Flat
     """Read a side file; None if it is missing or damaged."""
     try:
         values = orjson.loads(Path(path).read_bytes())
-        provenance = load(orjson.dumps(values["made"]))
+        provenance = load(orjson.dumps(values["provenance"]))
         results = [FlatTable(**(table | {"is_new": False})) for table in values["tables"]]
         return None if provenance is None else (provenance, values["files"], results)
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
@@ -412,7 +412,7 @@ class _Run:
         for table in results:
             table.files, table.bytes = len(files_written), size
         tables = [asdict(table) for table in results]
-        about = {"made": target.provenance.as_dict(), "files": fingerprints, "tables": tables}
+        about = {"provenance": target.provenance.as_dict(), "files": fingerprints, "tables": tables}
         # Before the files: what is there when this process is killed is known by it.
         files.write(target.record, orjson.dumps(about, option=orjson.OPT_INDENT_2))
         if self._strays:

@@ -21,7 +21,7 @@ from so2docs.schema import (
     Attributes,
     Part,
     Type,
-    parts_of,
+    select_parts,
 )
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -92,7 +92,7 @@ def _post(options: Options, prefix: str, names: Sequence[str]) -> Schema:
     own = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
     schema = _row(options, own)
     schema["required"] = [name for name in ("Id", "PostTypeId") if name in own]
-    for part in parts_of(options.nest, fields.has, prefix):
+    for part in select_parts(options.nest, fields.has, prefix):
         schema["properties"][part.key] = _part(options, part)
         if part.is_always_there:
             schema["required"].append(part.key)

@@ -97,8 +97,8 @@ class Writer:
         Args:
             report: Of the conversion, complete but for what the files are.
         """
-        if self._made is not None and not self._form.is_split:
-            self._made = self._made.with_counts(report)
+        if self._provenance is not None and not self._form.is_split:
+            self._provenance = self._provenance.with_counts(report)
         if self._form.is_by_question:
             if self._form.split_share is not None:
                 for name, _ in bounds(self._form.split_share):

@@ -44,11 +44,11 @@ def tame(body: str) -> str:
 
 
 def _without_comments(body: str) -> str:
-    kept, at = [], 0
+    parts, at = [], 0
     while (start := body.find("<!--", at)) >= 0 and (end := body.find("-->", start)) >= 0:
-        kept.append(body[at:start])
+        parts.append(body[at:start])
         at = end + len("-->")
-    return "".join([*kept, body[at:]])
+    return "".join([*parts, body[at:]])
 
 
 def _shorten_tag(tag: re.Match[str]) -> str:
@@ -63,12 +63,12 @@ def parse_body(body: str) -> etree._Element:
     body = _END_OF_PAGE.sub("", tame(body))
     parser = html.HTMLParser(encoding="utf-8", huge_tree=True)
     page = f"<html><body>{body}".encode()
-    found: etree._Element = html.document_fromstring(page, parser=parser)
+    root: etree._Element = html.document_fromstring(page, parser=parser)
     if body.count("<") > _DEEPEST and parser.error_log.filter_from_fatals():
         # Tags nested so deep that libxml2 gives up, and drops all that follows.
-        found.clear()
-        found.text = _remove_forbidden(_TAG.sub(" ", body))
-    return found
+        root.clear()
+        root.text = _remove_forbidden(_TAG.sub(" ", body))
+    return root
 
 
 def plain_text(root: etree._Element) -> str:

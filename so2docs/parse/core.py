@@ -53,11 +53,11 @@ class Added(NamedTuple):
     last_id: int | None
 
 
-def choose_core(wanted: Core) -> Core:
+def choose_core(requested: Core) -> Core:
     """Decide between the cores.
 
     Args:
-        wanted: What the user asks for; `auto` is what `SO2DOCS_CORE` says, and without it the
+        requested: What the user asks for; `auto` is what `SO2DOCS_CORE` says, and without it the
             compiled core where there is one.
 
     Returns:
@@ -66,9 +66,9 @@ def choose_core(wanted: Core) -> Core:
     Raises:
         OptionError: There is no such core, or the compiled one was not built or does not load.
     """
-    name, source = wanted, "core"
-    if wanted == "auto" and (said := os.environ.get(VARIABLE)):
-        name, source = said, VARIABLE  # type: ignore[assignment]
+    name, source = requested, "core"
+    if requested == "auto" and (variable := os.environ.get(VARIABLE)):
+        name, source = variable, VARIABLE  # type: ignore[assignment]
     if name not in get_args(Core):
         raise OptionError(f"{source} is {name!r}; it must be 'auto', 'python' or 'compiled'")
     if name == "compiled" and _core is None:
@@ -105,12 +105,12 @@ def add_fast(data: bytes, posts: Posts) -> Added | None:
     Returns:
         What was added; or None, with nothing changed, if the slice is not canonical.
     """
-    done = _core.add_rows(
+    added = _core.add_rows(
         data, posts.buckets, posts.pairs, new_bucket, BUCKET_BITS, _encoded(posts.reserved)
     )
-    if done is None:
+    if added is None:
         return None
-    count, last_id, other_types = done
+    count, last_id, other_types = added
     posts.other_types.update(other_types)
     return Added(count, last_id)
 
@@ -167,14 +167,14 @@ def to_markdown(body: str) -> str:
 
 def file_records(
     slices: Iterable[tuple[bytes, bytes]],
-    found: Posts,
+    posts: Posts,
     find_questions: Callable[[array[int], array[int]], None],
 ) -> None:
     """Put what `read_records` returned of some slices into the buckets of their questions.
 
     Args:
         slices: Keys and JSON of each, in the order of the dump.
-        found: Where the records go.
+        posts: Where the records go.
         find_questions: Replaces, for some post ids, integers by the question ids of those that are
             in the dump.
     """
@@ -188,7 +188,7 @@ def file_records(
     for keys, json in slices:
         end = at + len(keys) // KEY.size
         questions = as_bytes(question_ids[at:end])
-        _core.file_records(keys, json, questions, found.buckets, new_bucket, BUCKET_BITS)
+        _core.file_records(keys, json, questions, posts.buckets, new_bucket, BUCKET_BITS)
         at = end
 
 
@@ -203,10 +203,10 @@ def find_values(
 
 
 def _read_table(data: bytes, kind: int) -> tuple[Added, bytes, bytes] | None:
-    done = _core.read_table(data, kind)
-    if done is None:
+    table = _core.read_table(data, kind)
+    if table is None:
         return None
-    count, last_id, keys, json = done
+    count, last_id, keys, json = table
     return Added(count, last_id), keys, json
 
 

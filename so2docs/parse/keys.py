@@ -30,10 +30,10 @@ PAIR_BYTES = 16
 
 def integers(data: bytes | bytearray) -> array[int]:
     """The 64-bit integers of some keys, which are little-endian on every machine."""
-    found = array("q", bytes(data))
+    numbers = array("q", bytes(data))
     if sys.byteorder == "big":
-        found.byteswap()
-    return found
+        numbers.byteswap()
+    return numbers
 
 
 def as_bytes(numbers: array[int]) -> bytes:

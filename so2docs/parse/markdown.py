@@ -84,11 +84,11 @@ def to_markdown(body: str) -> str:
 
 
 def _without_comments(body: str) -> str:
-    kept, at = [], 0
+    parts, at = [], 0
     while (start := body.find("<!--", at)) >= 0 and (end := body.find("-->", start)) >= 0:
-        kept.append(body[at:start])
+        parts.append(body[at:start])
         at = end + len("-->")
-    return "".join((*kept, body[at:]))
+    return "".join((*parts, body[at:]))
 
 
 class _Writer:
@@ -127,8 +127,8 @@ class _Writer:
     def line(self) -> str:
         """A body without blocks, as what goes into the cell of a table."""
         self._read()
-        for one in reversed(self._formats):
-            self._close(one)
+        for format_ in reversed(self._formats):
+            self._close(format_)
         self._check_emphasis()
         text = _BREAKS.sub("<br>", "".join(self._line).strip(_BLANK))
         return text.replace("\n", " ").replace("|", "\\|")
@@ -167,7 +167,7 @@ class _Writer:
         self._line.append(special.sub(_escape, text))
 
     def _is_in_link(self) -> bool:
-        return any(one.tag == "a" for one in self._formats)
+        return any(format_.tag == "a" for format_ in self._formats)
 
     def _find(self, closing: str) -> int:
         """Where a closing tag is among the parts; their number if there is none."""
@@ -187,23 +187,23 @@ class _Writer:
         if not self._line:
             return
         reopened = self._formats[:]
-        for one in reversed(reopened):
-            self._close(one)
+        for format_ in reversed(reopened):
+            self._close(format_)
         line = self._line
         if self._emphasized:
             self._check_emphasis()
         text = "".join(line).strip(_BLANK)
         line.clear()
         if text:
-            self._write(self._lines_of(text), self._is_item_text())
-        for one in reopened:
-            self._open(one.tag, one.sign, one.closing)
+            self._write(self._lines_in(text), self._is_item_text())
+        for format_ in reopened:
+            self._open(format_.tag, format_.sign, format_.closing)
 
     def _is_item_text(self) -> bool:
         is_item = self._containers and self._containers[-1].tag == "li"
         return bool(is_item) and not self._in_paragraph and not self._heading
 
-    def _lines_of(self, text: str) -> list[str]:
+    def _lines_in(self, text: str) -> list[str]:
         if self._heading:
             text = _BREAKS.sub("<br>", text).replace("\n", " ")
             return [self._heading + _CLOSING_HASHES.sub(r"\\\g<0>", text)]
@@ -240,13 +240,13 @@ class _Writer:
         self._prefix += rest
 
     def _leave(self) -> None:
-        ended = self._containers.pop()
-        if ended.blocks == self._count:
-            if ended.tag == "li":
+        container = self._containers.pop()
+        if container.blocks == self._count:
+            if container.tag == "li":
                 self._write([""])
             else:
-                self._lead = ended.lead
-        self._prefix = ended.prefix
+                self._lead = container.lead
+        self._prefix = container.prefix
         if len(self._prefix) < len(self._low):
             self._low = self._prefix
 
@@ -370,7 +370,7 @@ class _Writer:
         sign = _EMPHASIS[tag]
         if len(self._formats) < _DEEPEST:
             # What is emphasized already stays so.
-            is_new = all(one.sign != sign for one in self._formats)
+            is_new = all(format_.sign != sign for format_ in self._formats)
             self._open(tag, sign if is_new else "", sign)
 
     def _start_raw(self, tag: str, attributes: str) -> None:
@@ -386,22 +386,22 @@ class _Writer:
         formats = self._formats
         for depth in range(len(formats) - 1, -1, -1):
             if formats[depth].tag == name:
-                for one in reversed(formats[depth:]):
-                    self._close(one)
+                for format_ in reversed(formats[depth:]):
+                    self._close(format_)
                 return
 
-    def _close(self, ended: _Format) -> None:
+    def _close(self, format_: _Format) -> None:
         """End the innermost format: its signs go next to what is no white space."""
         self._formats.pop()
-        if not ended.sign:
+        if not format_.sign:
             return
-        line, place = self._line, ended.place
+        line, place = self._line, format_.place
         first, last = place + 2, len(line) - 1
         while first <= last and not line[first].strip(_BLANK):
             line[place] += line[first]
             line[first] = ""
             first += 1
-        if first > last and ended.tag != "a":
+        if first > last and format_.tag != "a":
             return
         after = ""
         if first <= last:
@@ -415,10 +415,10 @@ class _Writer:
             text = line[last].rstrip(_BLANK)
             after = line[last][len(text) :] + after
             line[last] = text
-        line[place + 1] = ended.sign
-        line.append(ended.closing)
-        if ended.sign in _NAMES:
-            self._emphasized.append((place + 1, len(line) - 1, ended.sign))
+        line[place + 1] = format_.sign
+        line.append(format_.closing)
+        if format_.sign in _NAMES:
+            self._emphasized.append((place + 1, len(line) - 1, format_.sign))
         if after:
             line.append(after)
 
@@ -440,24 +440,24 @@ class _Writer:
         self._emphasized.clear()
 
     def _link(self, tag: str, attributes: str) -> None:
-        given = _attributes(attributes)
-        href = given.get("href")
+        values = _attributes(attributes)
+        href = values.get("href")
         if href is None or self._is_in_link() or len(self._formats) >= _DEEPEST:
             return
         parts, at, line = self._parts, self._at, self._line
         is_text = at < len(parts) and parts[at] == "/a" and unescape(parts[at - 1]) == href
-        if is_text and "title" not in given and _AUTOLINK.fullmatch(href):
+        if is_text and "title" not in values and _AUTOLINK.fullmatch(href):
             line.append(f"<{href}>")
             self._pass(at)
             return
         if line and line[-1].endswith("!"):
             line[-1] = line[-1][:-1] + "\\!"
-        self._open("a", "[", f"]({_destination(href)}{_title(given)})")
+        self._open("a", "[", f"]({_destination(href)}{_title(values)})")
 
     def _image(self, tag: str, attributes: str) -> None:
-        given = _attributes(attributes)
-        alt = _SPECIAL_IN_LINK.sub(_escape, " ".join(given.get("alt", "").split()))
-        self._line.append(f"![{alt}]({_destination(given.get('src', ''))}{_title(given)})")
+        values = _attributes(attributes)
+        alt = _SPECIAL_IN_LINK.sub(_escape, " ".join(values.get("alt", "").split()))
+        self._line.append(f"![{alt}]({_destination(values.get('src', ''))}{_title(values)})")
 
     def _break(self, tag: str, attributes: str) -> None:
         self._line.append(_BREAK)
@@ -605,8 +605,8 @@ def _destination(address: str) -> str:
     return re.sub(r"[()]", r"\\\g<0>", address)
 
 
-def _title(given: dict[str, str]) -> str:
-    title = " ".join(given.get("title", "").split())
+def _title(attributes: dict[str, str]) -> str:
+    title = " ".join(attributes.get("title", "").split())
     if not title:
         return ""
     title = _REFERENCE.sub(r"\\\g<0>", title.replace("\\", "\\\\").replace('"', '\\"'))

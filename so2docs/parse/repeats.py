@@ -63,9 +63,9 @@ def pairs(keys: bytes) -> bytearray:
     """Question id and post id of each key."""
     # Whole words are moved, whatever their byte order.
     both = array("q", keys)
-    found = array("q", bytes(len(keys) // 2))
-    found[::2], found[1::2] = both[::4], both[1::4]
-    return bytearray(found.tobytes())
+    id_pairs = array("q", bytes(len(keys) // 2))
+    id_pairs[::2], id_pairs[1::2] = both[::4], both[1::4]
+    return bytearray(id_pairs.tobytes())
 
 
 class SeenIds:
@@ -82,20 +82,20 @@ class SeenIds:
     def add(self, pages: Pages) -> None:
         """Add the ids of a chunk."""
         for page, bits in pages.items():
-            seen = self._pages.get(page, 0)
-            if common := seen & bits:
+            known = self._pages.get(page, 0)
+            if common := known & bits:
                 self.repeated[page] = self.repeated.get(page, 0) | common
-            self._pages[page] = seen | bits
+            self._pages[page] = known | bits
 
 
 def ids_in_pages(pages: Pages) -> Iterator[int]:
     """The ids of pages, in ascending order."""
     for page, bits in sorted(pages.items()):
-        left = bits
-        while left:
-            lowest = left & -left
+        remaining = bits
+        while remaining:
+            lowest = remaining & -remaining
             yield page << _PAGE_BITS | lowest.bit_length() - 1
-            left ^= lowest
+            remaining ^= lowest
 
 
 def first_questions(
@@ -115,10 +115,10 @@ def first_questions(
     Returns:
         Question ids by post id.
     """
-    found: dict[int, int] = {}
+    first_by_post: dict[int, int] = {}
     for _, of_one in sorted(within.items()):
         for post_id, question_id in of_one.items():
-            found.setdefault(post_id, question_id)
+            first_by_post.setdefault(post_id, question_id)
     ids = ids_in_pages(repeated)
     while some := set(islice(ids, at_once)):
         first: dict[int, int] = {}
@@ -129,6 +129,6 @@ def first_questions(
                     continue
                 question = of_chunk.get(post_id, question_id)
                 # Repeats under one question meet in their bucket: they need no owner.
-                if first.setdefault(post_id, question) != question or post_id in found:
-                    found[post_id] = first[post_id]
-    return found
+                if first.setdefault(post_id, question) != question or post_id in first_by_post:
+                    first_by_post[post_id] = first[post_id]
+    return first_by_post

@@ -51,35 +51,35 @@ class RowFilter:
         for checks in self._checks.values():
             checks.extend(_post_checks(filters))
 
-    def add(self, found: Posts, rows: list[Row]) -> None:
+    def add(self, posts_read: Posts, rows: list[Row]) -> None:
         """Turn rows into posts, as `posts.add` does.
 
         Args:
-            found: Where they go.
+            posts_read: Where they go.
             rows: Attributes of the rows, in the order of the dump; they are changed in place.
         """
-        kept: list[Row] = []
+        passed: list[Row] = []
         for row in rows:
-            ids = _ids(row, found.reserved)
+            ids = _ids(row, posts_read.reserved)
             is_dropped = self._drops and self._is_dropped(row)
-            found.dropped += is_dropped
+            posts_read.dropped += is_dropped
             if ids is None:
                 # The made-up answer has no ParentId.
                 if is_dropped or (self._drops_fabricated and is_fabricated(row)):
-                    found.filtered += 1
+                    posts_read.filtered += 1
                 else:
-                    kept.append(row)
+                    passed.append(row)
                 continue
             sampled = self._is_sampled(ids[1])
             if sampled and not is_dropped and all(check(row) for check in self._checks[ids[0]]):
-                kept.append(row)
+                passed.append(row)
                 continue
             # Keys have to be in the order of the dump: of repeated ids, the first one counts.
-            if kept:
-                posts.add(found, kept, self._projection)
-                kept = []
-            _reject(ids, found, in_bucket=sampled or self._all_keys)
-        posts.add(found, kept, self._projection)
+            if passed:
+                posts.add(posts_read, passed, self._projection)
+                passed = []
+            _reject(ids, posts_read, in_bucket=sampled or self._all_keys)
+        posts.add(posts_read, passed, self._projection)
 
     def _is_dropped(self, row: Row) -> bool:
         """Whether a list names the post or its author; of one that stays, forget such an editor."""
@@ -107,17 +107,17 @@ def is_fabricated(row: Row) -> bool:
     return isinstance(post_id, int) and post_id >= FIRST_FABRICATED_ID
 
 
-def _reject(ids: _Ids, found: Posts, *, in_bucket: bool) -> None:
+def _reject(ids: _Ids, posts: Posts, *, in_bucket: bool) -> None:
     """Keep the key of a post: in its bucket, unless all posts of its question are rejected."""
     kind, question_id, post_id = ids
     rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
     key = KEY.pack(question_id, post_id, 0, rejected)
     if in_bucket:
-        found.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket()).keys.extend(key)
+        posts.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket()).keys.extend(key)
     else:
-        found.rejected += key
-    found.pairs += key[:PAIR_BYTES]
-    found.filtered += 1
+        posts.rejected += key
+    posts.pairs += key[:PAIR_BYTES]
+    posts.filtered += 1
 
 
 def _ids(row: Row, reserved: frozenset[str]) -> _Ids | None:
@@ -144,11 +144,11 @@ def _question_checks(filters: Filters) -> list[_Check]:
     """What a question has to pass."""
     checks: list[_Check] = []
     if filters.tags:
-        wanted = frozenset(filters.tags)
+        tags = frozenset(filters.tags)
         if filters.all_tags:
-            checks.append(lambda row: wanted.issubset(_tags(row)))
+            checks.append(lambda row: tags.issubset(_tags(row)))
         else:
-            checks.append(lambda row: not wanted.isdisjoint(_tags(row)))
+            checks.append(lambda row: not tags.isdisjoint(_tags(row)))
     if filters.min_score is not None:
         checks.append(_at_least("Score", filters.min_score))
     if filters.answered:

@@ -61,9 +61,9 @@ def repair(data: bytes) -> tuple[bytes, int]:
     try:
         data.decode()
     except UnicodeDecodeError:
-        kept = data.count(_REPLACEMENT_BYTES)
+        existing = data.count(_REPLACEMENT_BYTES)
         data = data.decode(errors="replace").encode()
-        count += data.count(_REPLACEMENT_BYTES) - kept
+        count += data.count(_REPLACEMENT_BYTES) - existing
     data, controls = _CONTROL.subn(_REPLACEMENT_BYTES, data)
     return _REFERENCE.sub(reference, data), count + controls
 
@@ -282,11 +282,11 @@ def _parse_plain(data: bytes) -> list[Row] | None:
     """
     target = _RowTarget()
     parser = _parser(target)
-    found: list[Row] = etree.fromstring(b"<root>%b</root>" % data, parser)
-    if parser.error_log or target.has_namespaces or not _is_plain(data, len(found)):
+    rows: list[Row] = etree.fromstring(b"<root>%b</root>" % data, parser)
+    if parser.error_log or target.has_namespaces or not _is_plain(data, len(rows)):
         return None
     # The prefix `xml` needs no declaration.
-    return None if "{" in "".join(set().union(*found)) else found
+    return None if "{" in "".join(set().union(*rows)) else rows
 
 
 def _parse_carefully(data: bytes) -> list[Row]:
@@ -301,24 +301,24 @@ def _parse_carefully(data: bytes) -> list[Row]:
     root = b"root" + max(_ROOT_END.findall(data), default=b"") + b"_"
     target = _CheckingTarget()
     parser = _parser(target)
-    found: list[Row] = etree.fromstring(b"<%b>%b</%b>" % (root, _escape(data), root), parser)
+    rows: list[Row] = etree.fromstring(b"<%b>%b</%b>" % (root, _escape(data), root), parser)
     if target.depth:
         raise RowError("found the end of the rows too early")
     for entry in parser.error_log:
         if entry.type == etree.ErrorTypes.NS_ERR_XML_NAMESPACE:
             raise RowError(entry.message)
-    return found
+    return rows
 
 
 def _parse_strictly(data: bytes) -> list[Row]:
     """Rows of a slice, or `etree.XMLSyntaxError` or `RowError`."""
     try:
-        found = _parse_plain(data)
+        rows = _parse_plain(data)
     except etree.XMLSyntaxError:
         if _escape(data) == data:
             raise
-        found = None
-    return _parse_carefully(data) if found is None else found
+        rows = None
+    return _parse_carefully(data) if rows is None else rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,8 +352,8 @@ def parse(data: bytes) -> Iterator[Rows | Malformed]:
         pass
     repaired, count = repair(data)
     with suppress(etree.XMLSyntaxError):
-        if (found := _parse_plain(repaired)) is not None:
-            yield Rows(found, count)
+        if (rows := _parse_plain(repaired)) is not None:
+            yield Rows(rows, count)
             return
     for position, raw in pieces(data):
         yield from _parse_piece(position, raw)
@@ -385,7 +385,7 @@ def _parse_piece(position: int, raw: bytes) -> Iterator[Rows | Malformed]:
 
 def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Cut a slice where rows start; text before the first row is a part of its own unless blank."""
-    starts = [found.start() for found in ROW_START.finditer(data)]
+    starts = [match.start() for match in ROW_START.finditer(data)]
     if not starts or data[: starts[0]].strip(_BLANK.encode()):
         starts.insert(0, 0)
     for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
@@ -394,12 +394,12 @@ def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def last_id(data: bytes) -> int | None:
     """`Id` of the last row of some bytes; None unless they are well-formed rows with numbers."""
-    found: list[Row] = []
+    rows: list[Row] = []
     for part in parse(data):
         if isinstance(part, Malformed):
             return None
-        found = part.rows or found
-    return row_id(found[-1]) if found else None
+        rows = part.rows or rows
+    return row_id(rows[-1]) if rows else None
 
 
 def row_id(row: Row) -> int | None:

@@ -59,10 +59,10 @@ def _numbers(
     numbers: frozenset[str], names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Callable[[Row], tuple[str, ...]]]:
     """Names of a row's numbers, and what takes them out of it."""
-    found = tuple(name for name in names if name in numbers)
-    if len(found) > 1:
-        return found, itemgetter(*found)
-    return found, lambda row: tuple(row[name] for name in found)
+    present = tuple(name for name in names if name in numbers)
+    if len(present) > 1:
+        return present, itemgetter(*present)
+    return present, lambda row: tuple(row[name] for name in present)
 
 
 def type_numbers(row: Row, numbers: frozenset[str]) -> None:
@@ -93,7 +93,7 @@ def unusable(row: Row, table: Table) -> str | None:
     return None
 
 
-def reject(found: Posts, table: Table, rows: list[Row]) -> list[Row]:
+def reject(posts: Posts, table: Table, rows: list[Row]) -> list[Row]:
     """Type rows, and put those that have no place with the strays.
 
     Returns:
@@ -103,15 +103,15 @@ def reject(found: Posts, table: Table, rows: list[Row]) -> list[Row]:
     for row in rows:
         type_numbers(row, table.numbers)
         if reason := unusable(row, table):
-            found.strays += stray_line(reason, row)
-            found.stray_reasons[reason] += 1
+            posts.strays += stray_line(reason, row)
+            posts.stray_reasons[reason] += 1
         else:
             usable.append(row)
     return usable
 
 
 def add_rows(
-    found: Posts,
+    posts: Posts,
     table: Table,
     rows: list[Row],
     questions: FindQuestions,
@@ -120,22 +120,22 @@ def add_rows(
     """Turn rows of a table, all but votes, into records.
 
     Args:
-        found: Where they go.
+        posts: Where they go.
         table: The table that they are from.
         rows: Attributes of the rows, in the order of the table; they are changed in place.
         questions: Where the posts belong.
         projection: What to make of each before it is JSON.
     """
-    usable: list[Row] = reject(found, table, rows)
+    usable: list[Row] = reject(posts, table, rows)
     places = questions({row["PostId"] for row in usable})
-    buckets, pack, dumps, kind = found.buckets, KEY.pack, orjson.dumps, table.kind
+    buckets, pack, dumps, kind = posts.buckets, KEY.pack, orjson.dumps, table.kind
     prepare = _PREPARE.get(table.name)
     for row in usable:
         post_id: int = row["PostId"]
         rank: int = row["Id"]
         question_id = places.get(post_id, post_id)
         if prepare is not None and not prepare(row):
-            found.filtered += 1
+            posts.filtered += 1
             continue
         json = dumps(row if projection is None else projection(row))
         bucket = buckets.get(question_id >> BUCKET_BITS)
@@ -170,11 +170,11 @@ _PREPARE: dict[str, Callable[[Row], bool]] = {
 """By table, what happens to a typed row before it is JSON, and whether it was asked for."""
 
 
-def add_votes(found: Posts, rows: list[Row], questions: FindQuestions) -> None:
+def add_votes(posts: Posts, rows: list[Row], questions: FindQuestions) -> None:
     """Turn rows of votes into records that count them by post and type.
 
     Args:
-        found: Where they go.
+        posts: Where they go.
         rows: Attributes of the rows; only those with a value out of the ordinary are changed.
         questions: Where the posts belong.
     """
@@ -187,11 +187,11 @@ def add_votes(found: Posts, rows: list[Row], questions: FindQuestions) -> None:
     sizes = set(map(len, texts))
     # Numbers of up to nine digits are post ids and types of votes without a closer look.
     if not (digits.isascii() and digits.isdigit() and min(sizes) > 0 and max(sizes) < 10):
-        usable = reject(found, TABLES["votes"], rows)
+        usable = reject(posts, TABLES["votes"], rows)
         pairs = [(str(row["PostId"]), str(row["VoteTypeId"])) for row in usable]
     counts = [(int(post), int(kind), count) for (post, kind), count in Counter(pairs).items()]
     places = questions({post_id for post_id, _, _ in counts})
-    buckets, pack = found.buckets, KEY.pack
+    buckets, pack = posts.buckets, KEY.pack
     for post_id, kind, count in sorted(counts):
         question_id = places.get(post_id, post_id)
         bucket = buckets.get(question_id >> BUCKET_BITS)
@@ -252,7 +252,7 @@ def add_records(found: Posts, keys: bytes, json: bytes, questions: FindQuestions
     """File records that were made while the questions of their posts were not known.
 
     Args:
-        found: Where they go.
+        posts: Where they go.
         keys: Their keys.
         json: Their JSON.
         questions: Where the posts belong.
@@ -261,7 +261,7 @@ def add_records(found: Posts, keys: bytes, json: bytes, questions: FindQuestions
         ValueError: Keys and JSON do not belong together.
     """
     places = questions({post_id for _, post_id, _, _ in KEY.iter_unpack(keys)})
-    buckets, at = found.buckets, 0
+    buckets, at = posts.buckets, 0
     for _, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
         question_id = places.get(post_id, post_id)
         end = at + (size_and_kind >> 4)

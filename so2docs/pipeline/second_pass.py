@@ -331,10 +331,10 @@ class SecondPass:
         *,
         users: UserTable | None = None,
         progress: Progress | None = None,
-        made: Provenance | None = None,
+        provenance: Provenance | None = None,
     ) -> None:
         self.spill = spill
-        self.made = made
+        self.provenance = provenance
         self.options = options
         self.names = names
         self.first_question_of = first_question_of

@@ -374,7 +374,7 @@ class Session:
         self.run_options = run
         self.names = names
         self.progress = Progress(shown=run.progress)
-        self.made = Provenance.of(posts, (tables or {}).values(), options)
+        self.provenance = Provenance.of(posts, (tables or {}).values(), options)
         self.dump_bytes = posts.size
         files = list((tables or {}).values())
         wanted = run.chunk_bytes or posts.chunk_bytes
@@ -433,7 +433,7 @@ class Session:
                 log.info("resuming: all documents are written")
                 done.report.resumed = True
                 return done.report
-        refuse_existing(self.names, self.made, force=force)
+        refuse_existing(self.names, self.provenance, force=force)
         if not self.spill.get("checkpoint"):
             self.names.remove_temporaries()
         report = self.report
@@ -572,7 +572,7 @@ class Session:
             first_question_of,
             users=users,
             progress=self.progress,
-            made=self.made.having_read(self.report.dump_bytes),
+            provenance=self.provenance.having_read(self.report.dump_bytes),
         )
 
     def map_users(self, ends: Mapping[str, End]) -> UserTable | None:

@@ -102,7 +102,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return index.load(self.path, self._reader.file)
 
     @property
-    def made(self) -> Provenance | None:
+    def provenance(self) -> Provenance | None:
         """How the output was made; None if it does not say, as outputs of other programs.
 
         Raises:
@@ -214,7 +214,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         """
         return self._found(question_id)[0]
 
-    def question_of(self, answer_id: int, *, progress: bool = False) -> int | None:
+    def find_question_id(self, answer_id: int, *, progress: bool = False) -> int | None:
         """The id of the question that an answer is nested in; None if there is no such answer.
 
         Looks from where a question of this id would be towards the first one, then at the rest.
@@ -266,7 +266,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         if entry is None:
             raise DocumentNotFoundError(
                 f"{self.path}: has no question {question_id}; if it is the id of an "
-                "answer, `question_of` says which question holds it"
+                "answer, `find_question_id` returns its question"
             )
         return entry
 

@@ -93,8 +93,8 @@ def _attribute_post(post: Row, host: str, url: str) -> None:
         _link(user, host)
     for part in (*_comments(post), *_revisions(post)):
         _license(part)
-    for named in (*_comments(post), *_rows(post, "History"), *_rows(post, "Editors")):
-        _link(named.get("User"), host)
+    for row in (*_comments(post), *_rows(post, "History"), *_rows(post, "Editors")):
+        _link(row.get("User"), host)
 
 
 def _comments(post: Row) -> list[Row]:

@@ -36,24 +36,24 @@ def beir(question: Document) -> Iterator[Record]:
     question_id, title = str(question["Id"]), question.get("Title", "")
     yield {CORPUS: {"_id": question_id, "title": title, "text": posts.text(question)}}
     links = question.get("Links", ())
-    found = {link["RelatedPostId"] for link in links if link.get("LinkTypeId") == DUPLICATE}
-    yield from _query(question, sorted(found - {question["Id"]}))
+    duplicates = {link["RelatedPostId"] for link in links if link.get("LinkTypeId") == DUPLICATE}
+    yield from _query(question, sorted(duplicates - {question["Id"]}))
 
 
 def accepted(question: Document) -> Iterator[Record]:
     """The answers as entries of the corpus, and the question as a query for the accepted one."""
     for answer in question["Answers"]:
         yield {CORPUS: {"_id": str(answer["Id"]), "title": "", "text": posts.text(answer)}}
-    found = [a["Id"] for a in question["Answers"] if posts.is_accepted(a, question)]
-    yield from _query(question, found)
+    answer_ids = [a["Id"] for a in question["Answers"] if posts.is_accepted(a, question)]
+    yield from _query(question, answer_ids)
 
 
 def _query(question: Document, relevant: list[int]) -> Iterator[Record]:
     query = str(question["Id"])
     if relevant:
         yield {QUERIES: {"_id": query, "text": question.get("Title", "")}}
-    for found in relevant:
-        yield {QRELS: {"query-id": query, "corpus-id": str(found), "score": 1}}
+    for document_id in relevant:
+        yield {QRELS: {"query-id": query, "corpus-id": str(document_id), "score": 1}}
 
 
 RECIPE = Recipe(

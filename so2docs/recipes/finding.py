@@ -17,10 +17,10 @@ from so2docs.recipes.recipe import Recipe
 from so2docs.registry import Registry
 
 
-def _offered(name: str, found: Any) -> Recipe:
-    if not isinstance(found, Recipe):
+def _check_entry_point(name: str, recipe: Any) -> Recipe:
+    if not isinstance(recipe, Recipe):
         raise TypeError("it is not a so2docs.Recipe")
-    return replace(found, name=name)
+    return replace(recipe, name=name)
 
 
 RECIPES: Registry[Recipe] = Registry(
@@ -29,7 +29,7 @@ RECIPES: Registry[Recipe] = Registry(
         module.RECIPE.name: module.RECIPE
         for module in (preferences, pairs, qa, messages, thread, chunks, blocks, hub, beir)
     },
-    _offered,
+    _check_entry_point,
 )
 """By name: those that come with the package, and those that others offer as entry points."""
 
@@ -57,7 +57,7 @@ class RecipeChoice:
     @property
     def recipe(self) -> Recipe:
         """The recipe itself."""
-        return _variant(_found(self.spec), self)
+        return _variant(_load(self.spec), self)
 
     @property
     def fingerprint(self) -> str:
@@ -74,31 +74,33 @@ class RecipeChoice:
         return f"{name} {hashlib.sha256(source).hexdigest()[:12]}"
 
 
-def choose_recipe(given: RecipeLike, *, accepted: bool = False, **settings: Any) -> RecipeChoice:
+def choose_recipe(
+    recipe_like: RecipeLike, *, accepted: bool = False, **settings: Any
+) -> RecipeChoice:
     """The choice that options ask for.
 
     Args:
-        given: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
+        recipe_like: Name of a recipe, `package.module:name`, a `Recipe`, or a function.
         accepted: Whether questions are kept only if they have an accepted answer.
         settings: Options for certain recipes; one that is None or False is not given.
 
     Raises:
         OptionError: There is no such recipe, workers cannot import it, or an option is not for it.
     """
-    if isinstance(given, str):
-        given = ALIASES.get(given, given)
-    spec = given if isinstance(given, str) else _name_of(given)
-    kept = {name: value for name, value in settings.items() if value not in (None, False)}
-    choice = RecipeChoice(spec, accepted, tuple(kept.items()))
-    found = choice.recipe
-    check_settings(kept, found)
-    if accepted and kept.get("best"):
+    if isinstance(recipe_like, str):
+        recipe_like = ALIASES.get(recipe_like, recipe_like)
+    spec = recipe_like if isinstance(recipe_like, str) else _full_name(recipe_like)
+    values = {name: value for name, value in settings.items() if value not in (None, False)}
+    choice = RecipeChoice(spec, accepted, tuple(values.items()))
+    recipe = choice.recipe
+    check_settings(values, recipe)
+    if accepted and values.get("best"):
         raise OptionError(
             f"{flag('best', True)} and {flag('accepted', True)} contradict each other; give one"
         )
-    if found.check is not None:
-        found.check(**kept)
-    if not isinstance(given, str) and _found(spec).function is not _function(given):
+    if recipe.check is not None:
+        recipe.check(**values)
+    if not isinstance(recipe_like, str) and _load(spec).function is not _function(recipe_like):
         raise _not_importable(choice.spec, "another function has this name there")
     return choice
 
@@ -115,7 +117,7 @@ def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) ->
     """
     for name, value in settings.items():
         if recipe is None or name not in recipe.settings:
-            owner = next(one.name for one in RECIPES.own.values() if name in one.settings)
+            owner = next(r.name for r in RECIPES.own.values() if name in r.settings)
             raise OptionError(f"{flag(name, value)} needs {flag('recipe', owner)}")
 
 
@@ -131,19 +133,19 @@ def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
     return replace(recipe, function=partial(recipe.function, **settings)) if settings else recipe
 
 
-def _function(given: Recipe | Callable[..., Any]) -> Callable[..., Any]:
-    return given.function if isinstance(given, Recipe) else given
+def _function(recipe: Recipe | Callable[..., Any]) -> Callable[..., Any]:
+    return recipe.function if isinstance(recipe, Recipe) else recipe
 
 
-def _name_of(given: Recipe | Callable[..., Any]) -> str:
+def _full_name(recipe_like: Recipe | Callable[..., Any]) -> str:
     for name, recipe in RECIPES.own.items():
-        if given is recipe or given is recipe.function:
+        if recipe_like is recipe or recipe_like is recipe.function:
             return name
-    function = _function(given)
+    function = _function(recipe_like)
     module, name = str(function.__module__), str(function.__qualname__)
-    if isinstance(given, Recipe):
+    if isinstance(recipe_like, Recipe):
         names = vars(importlib.import_module(module)).items()
-        name = next((found for found, value in names if value is given), name)
+        name = next((key for key, value in names if value is recipe_like), name)
     if module == "__main__":
         raise _not_importable(f"{module}:{name}", "it is in the script or notebook itself")
     if "<" in name:
@@ -158,7 +160,7 @@ def _not_importable(spec: str, why: str) -> OptionError:
 
 
 @cache
-def _found(spec: str) -> Recipe:
+def _load(spec: str) -> Recipe:
     module_name, _, name = spec.partition(":")
     if not name and spec in RECIPES:
         return RECIPES[spec]
@@ -168,15 +170,15 @@ def _found(spec: str) -> Recipe:
             "or package.module:function of your own"
         )
     try:
-        found: Any = importlib.import_module(module_name)
+        item: Any = importlib.import_module(module_name)
         for part in name.split("."):
-            found = getattr(found, part)
+            item = getattr(item, part)
     except ImportError as error:
         raise OptionError(f"recipe {spec}: {module_name} cannot be imported: {error}") from error
     except AttributeError as error:
         raise OptionError(f"recipe {spec}: {error}") from error
-    if isinstance(found, Recipe):
-        return replace(found, name=spec)
-    if not callable(found):
-        raise OptionError(f"recipe {spec}: is not a function but {type(found).__name__}")
-    return Recipe(spec, found)
+    if isinstance(item, Recipe):
+        return replace(item, name=spec)
+    if not callable(item):
+        raise OptionError(f"recipe {spec}: is not a function but {type(item).__name__}")
+    return Recipe(spec, item)

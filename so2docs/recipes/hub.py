@@ -21,11 +21,11 @@ ALWAYS = ("Id", "PostTypeId", "Comments", "Answers", "IsAccepted")
 
 
 def _columns(names: Iterable[str], **more: Schema) -> Schema:
-    known = {name: INTEGER if TYPES[name] == "integer" else TEXT for name in names} | more
+    kinds = {name: INTEGER if TYPES[name] == "integer" else TEXT for name in names} | more
     return {
         "type": "object",
-        "properties": {name: known[name] for name in sorted(known)},
-        "required": [name for name in ALWAYS if name in known],
+        "properties": {name: kinds[name] for name in sorted(kinds)},
+        "required": [name for name in ALWAYS if name in kinds],
         "additionalProperties": False,
     }
 
@@ -44,13 +44,13 @@ def hub(question: Document) -> Iterator[Record]:
     yield _row(question, SCHEMA)
 
 
-def _row(found: dict[str, Any], columns: Schema) -> dict[str, Any]:
+def _row(record: dict[str, Any], columns: Schema) -> dict[str, Any]:
     """The attributes that have a column and are of its type."""
     row: dict[str, Any] = {}
     for name, kind in columns["properties"].items():
         if kind["type"] == "array":
-            row[name] = [_row(part, kind["items"]) for part in found.get(name, ())]
-        elif isinstance(value := found.get(name), _TYPES[kind["type"]]):
+            row[name] = [_row(part, kind["items"]) for part in record.get(name, ())]
+        elif isinstance(value := record.get(name), _TYPES[kind["type"]]):
             row[name] = value
     return row
 

@@ -38,9 +38,9 @@ def accepted(question: Document, *, system: str | None = None) -> Iterator[Recor
 
 def _converse(records: Iterable[Record], system: str | None) -> Iterator[Record]:
     first = [] if system is None else [message("system", system)]
-    for one in records:
-        sides = [message("user", one["prompt"]), message("assistant", one["completion"])]
-        yield {"messages": first + sides, "metadata": one["metadata"]}
+    for pair in records:
+        sides = [message("user", pair["prompt"]), message("assistant", pair["completion"])]
+        yield {"messages": first + sides, "metadata": pair["metadata"]}
 
 
 def message(role: str, content: str) -> dict[str, str]:

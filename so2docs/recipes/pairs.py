@@ -59,9 +59,9 @@ def pairs(question: Document) -> Iterator[Record]:
 
 def conversational(question: Document) -> Iterator[Record]:
     """The same with messages."""
-    for one in pairs(question):
-        sides = {name: [message("assistant", one[name])] for name in ("chosen", "rejected")}
-        yield {**one, "prompt": [message("user", one["prompt"])], **sides}
+    for pair in pairs(question):
+        sides = {name: [message("assistant", pair[name])] for name in ("chosen", "rejected")}
+        yield {**pair, "prompt": [message("user", pair["prompt"])], **sides}
 
 
 def _drawn(scores: list[int], seed: int) -> list[tuple[int, int]]:
@@ -73,16 +73,16 @@ def _drawn(scores: list[int], seed: int) -> list[tuple[int, int]]:
     worse_answers = [len(scores) - bisect_right(rising, score) for score in rising]
     ends = list(accumulate(worse_answers))
     total = ends[-1] if ends else 0
-    chosen = set(range(total)) if total <= MOST_PAIRS else set[int]()
+    numbers = set(range(total)) if total <= MOST_PAIRS else set[int]()
     # Of this module, only what random() returns is the same in every version of Python.
     draw = random.Random(seed).random
-    while len(chosen) < min(total, MOST_PAIRS):
-        chosen.add(int(draw() * total))
-    found = []
-    for number in sorted(chosen):
+    while len(numbers) < min(total, MOST_PAIRS):
+        numbers.add(int(draw() * total))
+    drawn = []
+    for number in sorted(numbers):
         better = bisect_right(ends, number)
-        found.append((better, len(scores) - ends[better] + number))
-    return found
+        drawn.append((better, len(scores) - ends[better] + number))
+    return drawn
 
 
 def _side(answer: Document, question: Document) -> dict[str, Any]:

@@ -39,8 +39,8 @@ FIELDS = (
 
 def score(post: Post) -> int:
     """Votes for a post less those against it; 0 where it has none."""
-    found = post.get("Score", 0)
-    return found if isinstance(found, int) else 0
+    value = post.get("Score", 0)
+    return value if isinstance(value, int) else 0
 
 
 def text(post: Post) -> str:
@@ -101,7 +101,7 @@ def metadata(question: Post) -> dict[str, Any]:
         "score": score(question),
         "licenses": question["Licenses"],
         "authors": name_authors(
-            (one["DisplayName"], one.get("Url")) for one in question["Authors"]
+            (author["DisplayName"], author.get("Url")) for author in question["Authors"]
         ),
     }
 

@@ -21,7 +21,7 @@ from so2docs.serve.app import Guard, application
 from so2docs.serve.store import Store
 from so2docs.sqlite.about import read_about
 from so2docs.sqlite.build import to_sqlite
-from so2docs.sqlite.sources import source_of
+from so2docs.sqlite.sources import open_source
 
 _SQLITE = b"SQLite format 3\x00"
 _TAKEN = {"static", "search", "search.json", "index.json"}
@@ -105,10 +105,10 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
         pass
     except OSError as error:
         raise unreadable_output(path, error) from error
-    source = source_of(path)
+    source = open_source(path)
     database = str(Path(os.path.dirname(path) or ".", f"{source.stem}.db"))
     exists = os.path.exists(database)
-    if exists and _is_of(database, source.identity()):
+    if exists and _is_database_of(database, source.identity()):
         return database
     if exists:
         log.info(f"{database}: was made from an earlier version of {path}; making it again")
@@ -123,7 +123,7 @@ def _all_there(path: str) -> tuple[str, ...]:
     return ("all",) if path.endswith(".7z") or os.path.isdir(path) else ()
 
 
-def _is_of(database: str, identity: object) -> bool:
+def _is_database_of(database: str, identity: object) -> bool:
     try:
         return identity in read_about(database).sources
     except OutputError as error:

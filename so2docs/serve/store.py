@@ -27,7 +27,7 @@ from so2docs.serve.snippets import mark, snippet, split_terms
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
 from so2docs.sqlite.layout import LAYOUTS, NESTED, OTHER, index_name, quoted
 from so2docs.sqlite.rebuild import RebuiltDocuments
-from so2docs.sqlite.rows import text_of
+from so2docs.sqlite.rows import html_to_text
 
 PAGE = 20
 TAGS_PAGE = 60
@@ -668,7 +668,7 @@ class Store:
             ):
                 row["IsAnswer"] = is_answer
                 row["IsAccepted"] = is_answer and row.pop("AcceptedAnswerId") == row["Id"]
-                row["Snippet"] = snippet(text_of(_whole_tags(row.pop("Body"))), terms)
+                row["Snippet"] = snippet(html_to_text(_whole_tags(row.pop("Body"))), terms)
                 if row["Title"] is not None:
                     row["Title"] = mark(row["Title"], terms)
                 rows[is_answer, row["Id"]] = row
@@ -729,4 +729,4 @@ def _whole_tags(body: str | None) -> str:
 
 def _excerpt(body: str | None) -> str:
     """The first words of a body."""
-    return snippet(text_of(_whole_tags(body)), [])
+    return snippet(html_to_text(_whole_tags(body)), [])

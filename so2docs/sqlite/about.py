@@ -50,7 +50,7 @@ class About:
         stemming: Whether English words are found in all their forms.
         rows: Rows by table.
         sources: What it was made of: name, bytes and time of change.
-        made: How the documents of each of these were made; None where that is not known.
+        provenance: Provenance of the documents of each source; None if unknown.
         version: Version of so2docs that made it.
         sites: Its sites, in ascending name.
     """
@@ -61,7 +61,7 @@ class About:
     stemming: bool
     rows: dict[str, int]
     sources: list[dict[str, Any]]
-    made: list[dict[str, Any] | None]
+    provenance: list[dict[str, Any] | None]
     sites: list[SiteAbout]
     version: str
 
@@ -106,7 +106,7 @@ def read_about(path: str) -> About:
         values["stemming"],
         values["rows"],
         [source["source"] for source in values["sources"]],
-        [source["made"] for source in values["sources"]],
+        [source["provenance"] for source in values["sources"]],
         _sites(values),
         values["version"],
     )

@@ -34,7 +34,7 @@ from so2docs.sqlite.layout import ABOUT, FORMAT, LAYOUTS, NESTED, listed, table_
 from so2docs.sqlite.metadata import metadata, metadata_name
 from so2docs.sqlite.rows import USERS_DIFFER, DocumentError, Row, Search, TableRows
 from so2docs.sqlite.search import copy_index, index_texts
-from so2docs.sqlite.sources import DocumentSource, PathLike, source_of
+from so2docs.sqlite.sources import DocumentSource, PathLike, open_source
 
 _BATCH = 500
 _MADE_AT_THE_END = ("tags", "question_tags")
@@ -122,7 +122,7 @@ def to_sqlite(
         raise OptionError(f"{flag('search')} is {search!r}; it must be one of: titles, all, none")
     _check_site_field(site_field)
     site = None if site is None else checked_host(site)
-    sources = [source_of(one) for one in _each(source)]
+    sources = [open_source(one) for one in _each(source)]
     if not sources:
         raise OptionError("a database needs an output or a dump; give one")
     if len(sources) > 1 and site_field is None:
@@ -212,7 +212,7 @@ class _Building:
         sites = sorted(rows.sites) if self.site_field is not None else [None]
         return {
             "source": source.identity(),
-            "made": None if source.made is None else source.made.as_dict(),
+            "provenance": None if source.provenance is None else source.provenance.as_dict(),
             "shape": sorted(rows.shape),
             "sites": [
                 {"name": name, "host": site or published_host(name) or source.host}

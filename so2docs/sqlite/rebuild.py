@@ -203,10 +203,10 @@ class RebuiltDocuments:
 
 def _counts(rows: list[Document], column: str) -> Document:
     """Counts by name, votes in the order of their types."""
-    ordered = sorted(rows, key=lambda row: _place_of(row[column]))
+    ordered = sorted(rows, key=lambda row: _vote_order(row[column]))
     return {row[column]: row["Count"] for row in ordered}
 
 
-def _place_of(vote_type: str) -> int:
+def _vote_order(vote_type: str) -> int:
     number = _NUMBER_OF_VOTE.get(vote_type)
     return number if number is not None else int(vote_type) if vote_type.isdigit() else 1 << 62

@@ -28,13 +28,13 @@ class DocumentSource:
         name: The path; empty for documents that come from the program that calls.
         is_output: Whether it is an output.
         documents: The documents, if they come from the program.
-        made: How the documents were made; None if that is not known, of a dump until it is read.
+        provenance: Provenance of the documents; None if unknown, and of a dump until it is read.
     """
 
     name: str
     is_output: bool = False
     documents: Iterable[dict[str, Any]] | None = None
-    made: Provenance | None = None
+    provenance: Provenance | None = None
 
     @property
     def stem(self) -> str:
@@ -46,7 +46,11 @@ class DocumentSource:
     @property
     def host(self) -> str | None:
         """The site's address, if the output says it, or the name, as those of dumps do."""
-        return self.made.site if self.made and self.made.site else published_host(self.stem)
+        return (
+            self.provenance.site
+            if self.provenance and self.provenance.site
+            else published_host(self.stem)
+        )
 
     @property
     def label(self) -> str:
@@ -97,29 +101,29 @@ class DocumentSource:
         nested = documents(self.name, nest=nest, jobs=jobs, progress=progress)
         try:
             yield from cast(Iterator[dict[str, Any]], nested)
-            self.made = nested.made
+            self.provenance = nested.provenance
         finally:
             nested.close()
 
 
-def source_of(given: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
+def open_source(source: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
     """What was given.
 
     Raises:
         OutputError: It cannot be read, or is an output of a format that is not read.
     """
-    if not isinstance(given, str | os.PathLike):
-        return DocumentSource("", documents=given)
-    name = os.fspath(given)
+    if not isinstance(source, str | os.PathLike):
+        return DocumentSource("", documents=source)
+    name = os.fspath(source)
     if name == "-" or os.path.isdir(name) or not os.path.isfile(name):
         # A folder, a pipe or an address; if it is nothing, the error is that of any dump.
         return DocumentSource(name)
     start = read_start(name)
-    if found := not_read_back(start):
+    if reading := not_read_back(start):
         raise OutputError(
-            f"{name}: is {found[0]}; give an output of JSON lines (.jsonl, .jsonl.gz, .jsonl.zst), "
-            "or the dump"
+            f"{name}: is {reading[0]}; give an output of JSON lines (.jsonl, .jsonl.gz, "
+            ".jsonl.zst), or the dump"
         )
     is_made = is_output(name, start)
-    made = read_provenance(name) if is_made else None
-    return DocumentSource(name, is_output=is_made, made=made)
+    provenance = read_provenance(name) if is_made else None
+    return DocumentSource(name, is_output=is_made, provenance=provenance)

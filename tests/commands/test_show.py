@@ -156,9 +156,9 @@ def test_questions_of_answers_in_many_pieces(tmp_path: Path) -> None:
         assert docs.index.segments > 2
         for question in questions:
             (answer,) = question["Answers"]
-            assert docs.question_of(answer["Id"]) == question["Id"]
-        assert docs.question_of(11) is None
-        assert docs.question_of(999) is None
+            assert docs.find_question_id(answer["Id"]) == question["Id"]
+        assert docs.find_question_id(11) is None
+        assert docs.find_question_id(999) is None
 
 
 def test_page_with_tables(samples: Path) -> None:

@@ -516,9 +516,12 @@ def test_an_output_and_a_manifest_that_say_different_things(tmp_path: Path) -> N
     output = convert(tmp_path, min_score=-3)
     said = json.loads(manifest_of(output).read_text())
     with so2docs.open(output) as docs:
-        assert docs.made is not None
-        assert (said["contract"], said["options"]) == (docs.made.contract, docs.made.options)
-        assert said["site"] == docs.made.site
+        assert docs.provenance is not None
+        assert (said["contract"], said["options"]) == (
+            docs.provenance.contract,
+            docs.provenance.options,
+        )
+        assert said["site"] == docs.provenance.site
     edit(output, options={**said["options"], "min_score": 7})
     with pytest.raises(so2docs.OutputError, match=r"made with other options \(min_score\) than"):
         so2docs.verify(output)

@@ -122,7 +122,7 @@ def test_an_output_that_does_not_say_it(site: Path, tmp_path: Path) -> None:
         convert(site, tmp_path / "q.jsonl")
     assert refused.value.state == "unknown"
     with so2docs.open(tmp_path / "q.jsonl") as docs:
-        assert docs.made is None
+        assert docs.provenance is None
 
 
 def test_standard_input_is_compared_with_nothing(site: Path, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_standard_input_is_compared_with_nothing(site: Path, tmp_path: Path) -> 
     done = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
     assert done.returncode == 0
     with so2docs.open(tmp_path / "q.jsonl") as docs:
-        made = docs.made
+        made = docs.provenance
         assert made is not None
         assert tuple(made.input[0]) == ("posts", "standard input", len(data), None)
     again = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from so2docs.parse import core
 from so2docs.parse.bodies import converter
 from so2docs.reader.page import as_text
-from so2docs.sqlite.rows import text_of
+from so2docs.sqlite.rows import html_to_text
 
 BODIES: dict[str, Callable[[int], str]] = {
     "open images": lambda n: "<p>" + "<img " * n,
@@ -64,7 +64,7 @@ def function(name: str) -> Callable[[str], str]:
         found = converter(FUNCTIONS[name], core.built() if name == "compiled" else "python")
         assert found is not None
         return found
-    return {"words": text_of, "show": as_text}[name]
+    return {"words": html_to_text, "show": as_text}[name]
 
 
 def cpu_seconds(work: Callable[[str], str], body: str) -> float:
@@ -88,8 +88,8 @@ def test_time_grows_with_the_body(name: str, body: Callable[[int], str]) -> None
 
 
 def test_a_number_of_thousands_of_digits_is_no_character() -> None:
-    assert text_of("<p>a &#" + "1" * 5000 + "; b</p>") == " a \ufffd b "
-    assert text_of("<p>&#0000000065;&#65;&#x41;</p>").strip() == "AAA"
+    assert html_to_text("<p>a &#" + "1" * 5000 + "; b</p>") == " a \ufffd b "
+    assert html_to_text("<p>&#0000000065;&#65;&#x41;</p>").strip() == "AAA"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_number_of_thousands_of_digits_is_no_character() -> None:
 def test_words_are_those_of_the_text(body: str) -> None:
     text = converter("text")
     assert text is not None
-    assert text_of(body).split() == text(body).split()
+    assert html_to_text(body).split() == text(body).split()
 
 
 def test_a_body_of_very_many_odd_parts_keeps_its_words() -> None:

@@ -25,7 +25,7 @@ import so2docs
 from so2docs.parse.bodies import converter
 from so2docs.sqlite.about import connect_to_site, read_about
 from so2docs.sqlite.rebuild import RebuiltDocuments
-from so2docs.sqlite.rows import text_of
+from so2docs.sqlite.rows import html_to_text
 
 Document = dict[str, Any]
 
@@ -124,7 +124,7 @@ def test_words_of_a_published_dump_are_those_of_its_text(
     for post in [post for q in documents for post in (q, *q["Answers"])]:
         # Where bodies have no line break between blocks, only one of them tells words apart; and
         # libxml2 before 2.14 leaves the names of characters alone that HTML 4 has not (&Ccaron;).
-        indexed, shown = unescape(text_of(post["Body"])), unescape(text(post["Body"]))
+        indexed, shown = unescape(html_to_text(post["Body"])), unescape(text(post["Body"]))
         assert "".join(indexed.split()) == "".join(shown.split())
 
 
@@ -466,13 +466,13 @@ def test_a_database_says_how_its_documents_were_made(tmp_path: Path) -> None:
     shutil.copyfile(SAMPLES / "posts.xml", site / "Posts.xml")
     so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1)
     with so2docs.open(tmp_path / "q.jsonl.gz") as docs:
-        made = docs.made
+        made = docs.provenance
     assert made is not None
     so2docs.to_sqlite(tmp_path / "q.jsonl.gz", tmp_path / "output.db")
     so2docs.to_sqlite(site, tmp_path / "dump.db")
     for name in ("output.db", "dump.db"):
         about = read_about(str(tmp_path / name))
-        (found,) = about.made
+        (found,) = about.provenance
         assert found is not None
         assert found["input"] == made.as_dict()["input"]
         assert found["counts"] == made.counts
@@ -481,4 +481,4 @@ def test_a_database_says_how_its_documents_were_made(tmp_path: Path) -> None:
     (tmp_path / ".q.jsonl.gz.index").unlink()
     so2docs.to_sqlite(tmp_path / "q.jsonl.gz", tmp_path / "unknown.db")
     about = read_about(str(tmp_path / "unknown.db"))
-    assert (about.made, about.sites[0].host) == ([None], None)
+    assert (about.provenance, about.sites[0].host) == ([None], None)

@@ -124,7 +124,7 @@ def ordered(fields: list[Any], path: str = "") -> list[str]:
     return found
 
 
-def columns_of(
+def make_columns(
     attributes: Attributes, parts: Iterable[Part], added: Attributes, *, is_post: bool = False
 ) -> ObjectColumns:
     """The columns of a record.
@@ -147,7 +147,7 @@ def columns_of(
 def _part_columns(part: Part, added: Attributes) -> ObjectColumns:
     kept = part.attributes if part.columns is None else part.columns
     own = {name: kind for name, kind in part.attributes.items() if name in kept}
-    return columns_of({**own, **added} if part.by else own, part.parts, added)
+    return make_columns({**own, **added} if part.by else own, part.parts, added)
 
 
 def _type(kind: Type) -> Any:

@@ -22,7 +22,7 @@ from so2docs.options.field_paths import Fields
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format
-from so2docs.output.formats.columns import ObjectColumns, PartColumns, Row, columns_of, ordered
+from so2docs.output.formats.columns import ObjectColumns, PartColumns, Row, make_columns, ordered
 from so2docs.output.journal import Journal
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Segment
@@ -34,7 +34,7 @@ from so2docs.schema import (
     TEXT,
     TEXTS,
     Attributes,
-    parts_of,
+    select_parts,
 )
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
@@ -124,7 +124,7 @@ class Parquet(Format):
         return "Id" if self.fields.has("Id") else ""
 
     def _file(self, table: Any) -> bytes:
-        return file_of(table, self.level or None, **self._more)
+        return encode_parquet(table, self.level or None, **self._more)
 
     def table(self, rows: list[Row]) -> Any:
         """The Arrow table of some documents, which are taken apart."""
@@ -161,7 +161,7 @@ def _post(
 ) -> ObjectColumns:
     """The attributes of a post, and what is nested in it in the order of the JSON object."""
     own = {name: POSTS.attributes[name] for name in names if fields.has(prefix + name)}
-    return columns_of(own, parts_of(tables, fields.has, prefix), added, is_post=True)
+    return make_columns(own, select_parts(tables, fields.has, prefix), added, is_post=True)
 
 
 @contextmanager
@@ -184,7 +184,7 @@ def _batches(raw: bytes) -> Iterator[list[Row]]:
         yield [orjson.loads(line) for line in batch]
 
 
-def file_of(table: Any, level: int | None, **more: Any) -> bytes:
+def encode_parquet(table: Any, level: int | None, **more: Any) -> bytes:
     """A Parquet file with one row group.
 
     Args:
