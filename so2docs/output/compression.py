@@ -73,13 +73,13 @@ def compress_lines(
     lines: Iterable[bytes], compression: Compression, level: int
 ) -> Iterator[Segment]:
     """Compress lines in segments of the usual size, for a file that is written line by line."""
-    held: list[bytes] = []
+    pending: list[bytes] = []
     size = 0
     for line in lines:
-        held.append(line)
+        pending.append(line)
         size += len(line)
         if size >= SEGMENT_BYTES:
-            yield compress(b"".join(held), compression, level)
-            held, size = [], 0
-    if held:
-        yield compress(b"".join(held), compression, level)
+            yield compress(b"".join(pending), compression, level)
+            pending, size = [], 0
+    if pending:
+        yield compress(b"".join(pending), compression, level)

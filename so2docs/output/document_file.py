@@ -63,8 +63,8 @@ class WriterProgress:
     def files(self, names: OutputPaths) -> Iterator[tuple[str, FileProgress]]:
         """The files so far, each with a checkpoint of its own for `matches_checkpoint`."""
         for whole in self.finished:
-            for path, made in whole.all_files(names.file(whole.label)):
-                yield path, FileProgress(made.size, made.crc or 0)
+            for path, complete in whole.all_files(names.file(whole.label)):
+                yield path, FileProgress(complete.size, complete.crc or 0)
         for file in self.unfinished:
             yield names.file(file.label), file.output
 

@@ -61,35 +61,35 @@ def unreadable_record(path: str, error: OSError | index.UnreadableIndexError) ->
     )
 
 
-def refuse_existing(names: OutputPaths, asked: Provenance, *, force: bool) -> None:
+def refuse_existing(names: OutputPaths, provenance: Provenance, *, force: bool) -> None:
     """Refuse to overwrite anything, unless forced.
 
     Args:
         names: Where a conversion is going to write.
-        asked: What it would record.
+        provenance: What it would record.
         force: Overwrite what exists.
 
     Raises:
         ExistingOutputError: There is an output; the text says whether it is the same.
         OutputExistsError: Something else is there.
     """
-    found = [] if force or names.output == "-" else names.earlier_files()
-    if found:
-        state, reason = _compare(found, asked)
+    existing = [] if force or names.output == "-" else names.earlier_files()
+    if existing:
+        state, reason = _compare(existing, provenance)
         advice = f"choose another output, or overwrite with {flag('force', True)}"
-        raise ExistingOutputError(f"{found[0]}: exists{reason}", state, advice)
+        raise ExistingOutputError(f"{existing[0]}: exists{reason}", state, advice)
     names.refuse_existing(force=force)
 
 
-def _compare(files: list[str], asked: Provenance) -> tuple[State, str]:
+def _compare(files: list[str], provenance: Provenance) -> tuple[State, str]:
     """The state of an output, and what to say of it."""
     differences = []
     for path in files:
-        made = read_provenance(path)
-        if made is None:
+        recorded = read_provenance(path)
+        if recorded is None:
             return "unknown", " and does not say how it was made"
-        differences.append(made.difference(asked))
-    worst = next((found for found in differences if found is not None), None)
+        differences.append(recorded.difference(provenance))
+    worst = next((difference for difference in differences if difference is not None), None)
     if worst is None:
         return UP_TO_DATE, " and is up to date: made from this dump with these options"
     return "another dump" if worst.is_dump else "other options", f", made {worst.reason}"

@@ -151,13 +151,13 @@ class Output:
         self._start()
         end = self.file.size
         self.file.write(framing.end(self._compression, self.journal, self._crc, self.raw_size))
-        finished = self.file.finish(label)
+        complete = self.file.finish(label)
         if self._is_indexed or (record and self.path != "-"):
             entries = self.journal if self._is_indexed else None
-            finished = replace(
-                finished, index=index.write(self.path, entries, end, self.file.part, record)
+            complete = replace(
+                complete, index=index.write(self.path, entries, end, self.file.part, record)
             )
-        return finished
+        return complete
 
     def __enter__(self) -> Output:
         return self
@@ -178,12 +178,12 @@ def remove_journal(path: str) -> None:
     remove(journal.journal_path(part_path(path)))
 
 
-def matches_checkpoint(path: str, left: FileProgress | None) -> bool:
+def matches_checkpoint(path: str, progress: FileProgress | None) -> bool:
     """Whether the `.part` file of an output, and its journal, begin as a checkpoint says."""
-    if left is None or not left.size:
+    if progress is None or not progress.size:
         return True
     part = part_path(path)
-    return begins_with(part, left.size, left.file_crc) and (
-        not left.journal_size
-        or begins_with(journal.journal_path(part), left.journal_size, left.journal_crc)
+    return begins_with(part, progress.size, progress.file_crc) and (
+        not progress.journal_size
+        or begins_with(journal.journal_path(part), progress.journal_size, progress.journal_crc)
     )

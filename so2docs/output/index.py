@@ -209,9 +209,9 @@ def load_any(output: str, file: BinaryIO) -> Index:
         raise UnusableIndexError("there is no index next to it") from None
     except OSError as error:
         raise UnreadableIndexError(f"its index cannot be read ({error.strerror})") from None
-    found = Index(data)
-    found.check(file)
-    return found
+    index = Index(data)
+    index.check(file)
+    return index
 
 
 def load(output: str, file: BinaryIO) -> Index:
@@ -220,10 +220,10 @@ def load(output: str, file: BinaryIO) -> Index:
     Raises:
         UnusableIndexError: It cannot be used; the text says why.
     """
-    found = load_any(output, file)
-    if found.documents < 0:
+    index = load_any(output, file)
+    if index.documents < 0:
         raise UnusableIndexError("its index does not describe documents")
-    return found
+    return index
 
 
 def read_record(output: str) -> bytes:

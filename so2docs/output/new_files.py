@@ -71,9 +71,9 @@ class NewFiles:
         refuse_existing(path, force=force, advice=advice)  # Whoever had the lock may have made it.
         self._claimed.append(path)
 
-    def add(self, path: str, finished: CompleteFile) -> None:
+    def add(self, path: str, complete: CompleteFile) -> None:
         """Give a finished file its name with the others."""
-        self._finished[path] = finished
+        self._finished[path] = complete
 
     def write(self, path: str, data: bytes) -> None:
         """Make a small file.
@@ -105,7 +105,7 @@ class NewFiles:
         main = [path for path in reversed(self._claimed) if path in self._finished]
         files = [(path, self._finished[path]) for path in self._finished if path not in main]
         files += [(path, self._finished[path]) for path in main]
-        every = dict(one for path, file in files for one in file.all_files(path))
+        every = dict(pair for path, file in files for pair in file.all_files(path))
         new = [path for path in every if not os.path.lexists(path)]
         try:
             for path in set(self._outdated) - set(every):

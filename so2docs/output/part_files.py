@@ -289,15 +289,15 @@ def begins_with(path: str, size: int, crc: int) -> bool:
     Reads them, at the speed of the disk: far less than writing them again, and the length alone
     would not show a byte that changed, nor what a power cut left unwritten.
     """
-    found = 0
+    actual = 0
     try:
         with open(path, "rb", buffering=0) as file:
             while size and (data := file.read(min(size, _READ_BYTES))):
-                found = isal_zlib.crc32(data, found)
+                actual = isal_zlib.crc32(data, actual)
                 size -= len(data)
     except OSError:
         return False
-    return not size and found == crc
+    return not size and actual == crc
 
 
 def write_part(path: str, data: bytes) -> CompleteFile:
@@ -340,18 +340,18 @@ def publish(files: Sequence[tuple[str, CompleteFile]]) -> None:
         OutputError: A name cannot be given.
         DiskFullError: The disk is full.
     """
-    every = [one for path, file in files if path != "-" for one in file.all_files(path)]
-    found = {path: file.find(path) for path, file in every}
-    for path, name in found.items():
+    every = [pair for path, file in files if path != "-" for pair in file.all_files(path)]
+    sources = {path: file.find(path) for path, file in every}
+    for path, name in sources.items():
         if name is None:
             raise LostFileError(path)
-    for path, name in found.items():
+    for path, name in sources.items():
         with explain_errors(path):
             if name == path:  # An earlier session gave it its name.
                 remove(part_path(path))
             else:
                 os.replace(part_path(path), path)
-    for folder in {os.path.dirname(path) or "." for path in found}:
+    for folder in {os.path.dirname(path) or "." for path in sources}:
         with explain_errors(folder):
             _sync_folder(folder)
 

@@ -75,8 +75,8 @@ class OutputPaths:
             + f"-(?:{self.form.labels})"
             + re.escape(self.extensions + end)
         )
-        found = [path.name for path in folder.iterdir() if name.fullmatch(path.name)]
-        names = (os.path.join(os.path.dirname(self.output), name) for name in found)
+        file_names = [path.name for path in folder.iterdir() if name.fullmatch(path.name)]
+        names = (os.path.join(os.path.dirname(self.output), name) for name in file_names)
         return sorted(
             (name.removesuffix(end) for name in names), key=lambda name: (len(name), name)
         )

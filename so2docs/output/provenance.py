@@ -121,32 +121,34 @@ class Provenance:
         """What is recorded."""
         return orjson.dumps(self.as_dict(), option=orjson.OPT_SORT_KEYS)
 
-    def difference(self, asked: Provenance) -> Difference | None:
-        """In what the output differs from what `asked` would make; None if it is up to date."""
-        if any(file.content is None for file in (*self.input, *asked.input)):
+    def difference(self, requested: Provenance) -> Difference | None:
+        """In what the output differs from what `requested` would make; None if it is up to date."""
+        if any(file.content is None for file in (*self.input, *requested.input)):
             return Difference(True, "from a dump that cannot be compared, since it is read once")
-        if [file[2:] for file in self.input] != [file[2:] for file in asked.input]:
+        if [file[2:] for file in self.input] != [file[2:] for file in requested.input]:
             name, size = self.input[0].name, self.input[0].bytes
             return Difference(True, f"from another dump ({name}, {size:,} bytes)")
-        names = self.other_options(asked)
+        names = self.other_options(requested)
         if names:
             return Difference(False, f"with other options ({', '.join(names)})")
-        if self.contract != asked.contract:
+        if self.contract != requested.contract:
             return Difference(False, f"by so2docs {self.version}, whose documents are others")
         return None
 
-    def other_options(self, asked: Provenance, *, of_documents: bool = False) -> list[str]:
+    def other_options(self, requested: Provenance, *, of_documents: bool = False) -> list[str]:
         """Names of the options that differ.
 
         Args:
-            asked: The other record.
+            requested: The other record.
             of_documents: Leave out those that decide only the form of the file.
         """
-        names = sorted(self.options.keys() | asked.options.keys())
-        found = [name for name in names if self.options.get(name) != asked.options.get(name)]
+        names = sorted(self.options.keys() | requested.options.keys())
+        differing = [
+            name for name in names if self.options.get(name) != requested.options.get(name)
+        ]
         if of_documents:
-            found = [name for name in found if name not in _OF_FORM]
-        return [flag(name) for name in found]
+            differing = [name for name in differing if name not in _OF_FORM]
+        return [flag(name) for name in differing]
 
 
 def within_64_bits(options: dict[str, Any]) -> dict[str, Any]:

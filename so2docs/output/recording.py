@@ -49,10 +49,10 @@ def count_and_prepare(nested: DocumentBuilder, options: Options) -> Iterable[Doc
 
 def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document]:
     for document in nested:
-        found = _DATE.search(document.parts[0])
-        if found and found[1]:
+        match = _DATE.search(document.parts[0])
+        if match and match[1]:
             document.period = b"-".join(
-                found.groups() if by == "month" else found.groups()[:1]
+                match.groups() if by == "month" else match.groups()[:1]
             ).decode()
         yield document
 

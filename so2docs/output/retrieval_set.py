@@ -33,7 +33,7 @@ _ID = b'{"_id":"'
 _PAGE_BITS = 15
 
 
-def records_path(output: str | os.PathLike[str] | None, given: Mapping[str, Any]) -> str | None:
+def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any]) -> str | None:
     """The file of records of a retrieval set, in its folder.
 
     Returns:
@@ -42,11 +42,11 @@ def records_path(output: str | os.PathLike[str] | None, given: Mapping[str, Any]
     Raises:
         OptionError: An option asks for another form.
     """
-    choice = find_recipe(given)
+    choice = find_recipe(kwargs)
     if choice is None or not choice.recipe.files:
         return None
     for name in ("format", "compression", "split_size", "split_files", "split_by", "split_share"):
-        if given.get(name) is not None:
+        if kwargs.get(name) is not None:
             raise OptionError(
                 f"{flag('recipe', 'beir')} writes plain files; leave {flag(name)} out"
             )
@@ -74,9 +74,9 @@ def finish(names: OutputPaths, records: CompleteFile, report: Report) -> list[Co
     for path, file in records.all_files(names.output):
         if file.find(path) != part_path(path):
             raise LostFileError(path)
-    part, made = part_path(names.output), b""
+    part, record = part_path(names.output), b""
     if records.index is not None:
-        made = Index(Path(part_path(names.index)).read_bytes()).record
+        record = Index(Path(part_path(names.index)).read_bytes()).record
     counts = dict.fromkeys(FILES, 0)
     ids = _Ids()
     with ExitStack() as files:
@@ -93,20 +93,23 @@ def finish(names: OutputPaths, records: CompleteFile, report: Report) -> list[Co
         qrels.write(_HEADER)
         with open(f"{part}.rest", "rb") as lines:
             for query, relevant in _queries(lines):
-                known = [found for found in relevant if int(found) in ids]
-                if known:
+                judged = [document_id for document_id in relevant if int(document_id) in ids]
+                if judged:
                     queries.write(orjson.dumps(query) + b"\n")
-                    for found in known:
-                        qrels.write(f"{query['_id']}\t{found}\t1\n".encode())
+                    for document_id in judged:
+                        qrels.write(f"{query['_id']}\t{document_id}\t1\n".encode())
                     counts[QUERIES] += 1
-                    counts[QRELS] += len(known)
-        finished = [
-            file.finish(name, made)
+                    counts[QRELS] += len(judged)
+        complete = [
+            file.finish(name, record)
             for file, name in zip((corpus, queries, qrels), FILES, strict=True)
         ]
     report.output, report.files = os.path.dirname(names.output), len(FILES)
-    report.records, report.output_bytes = sum(counts.values()), sum(one.size for one in finished)
-    return finished
+    report.records, report.output_bytes = (
+        sum(counts.values()),
+        sum(file_.size for file_ in complete),
+    )
+    return complete
 
 
 class _Lines:
@@ -125,9 +128,9 @@ class _Lines:
         self._output.append(compress(bytes(self._held), "none", 0))
         self._held.clear()
 
-    def finish(self, label: str, made: bytes) -> CompleteFile:
+    def finish(self, label: str, record: bytes) -> CompleteFile:
         self._append()
-        return self._output.seal(made, label)
+        return self._output.seal(record, label)
 
     def __enter__(self) -> _Lines:
         return self

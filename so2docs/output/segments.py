@@ -79,17 +79,17 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
         DiskFullError: The disk is full.
     """
     offset = 0
-    stored: list[list[Segment]] = []
+    stored_groups: list[list[Segment]] = []
     with explain_errors(path), open(path, "wb", buffering=0) as file:
         for group in groups:
-            stored.append([])
+            stored_groups.append([])
             for segment in group:
                 write_all(file, segment.data)
                 size = len(segment.data)
                 place = Stored(path, offset, size, isal_zlib.crc32(segment.data))
-                stored[-1].append(replace(segment, data=b"", stored=place))
+                stored_groups[-1].append(replace(segment, data=b"", stored=place))
                 offset += size
-    return stored
+    return stored_groups
 
 
 def temporary_files(*groups: Iterable[Segment]) -> set[str]:

@@ -105,9 +105,9 @@ def check_own(path: str, kind: TargetKind, read: Iterable[str] = ()) -> None:
         raise OutputError(f"{path}: the {kind.name} cannot be written there; {advice}")
     if not is_device:
         check_folder(path, advice)
-    for taken in read:
-        if os.path.realpath(path) == os.path.realpath(taken) or is_same(path, taken):
-            raise OutputError(f"{path}: is the same file as {taken}; {advice}")
+    for other in read:
+        if os.path.realpath(path) == os.path.realpath(other) or is_same(path, other):
+            raise OutputError(f"{path}: is the same file as {other}; {advice}")
     if os.path.isfile(path) and os.path.getsize(path):
         with open(path, "rb") as file:
             start = file.read(max(map(len, kind.starts)))

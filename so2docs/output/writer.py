@@ -156,13 +156,13 @@ def publish_all(
         LostFileError: A file is lost; none of the others gets its name then.
         OutputError: A name cannot be given.
     """
-    made = [] if strays is None else [(names.strays, strays)]
+    named_files = [] if strays is None else [(names.strays, strays)]
     if names.output == "-":
-        publish(made)
+        publish(named_files)
         return
-    made += [(names.file(file.label), file) for file in files]
-    paths = [path for name, file in made for path, _ in file.all_files(name)]
-    publish(made)
+    named_files += [(names.file(file.label), file) for file in files]
+    paths = [path for name, file in named_files for path, _ in file.all_files(name)]
+    publish(named_files)
     earlier = [path for path in names.earlier_files() if path not in paths]
     outdated = [*names.side_files, *earlier, *map(index_of, earlier)]
     for path in set(outdated) - set(paths):

@@ -18,10 +18,10 @@ from so2docs.output.formats.text import Elasticsearch, JsonArray, JsonLines, Mon
 from so2docs.registry import Registry
 
 
-def _class(name: str, found: Any) -> type[Format]:
-    if not (isinstance(found, type) and issubclass(found, Format)):
+def _class(name: str, item: Any) -> type[Format]:
+    if not (isinstance(item, type) and issubclass(item, Format)):
         raise TypeError("it is not a subclass of so2docs.output.formats.Format")
-    return found
+    return item
 
 
 _OWN: dict[str, type[Format]] = {
@@ -39,10 +39,10 @@ def of(options: Options) -> Format:
     """The format that the options ask for."""
     recipe = None if options.recipe is None else options.recipe.recipe
     if recipe is not None and recipe.schema is not None and options.form.format == "parquet":
-        found = RecordParquet(options.form, level=options.level)
-        found.record_schema = recipe.schema
-        found.is_one_a_question = recipe.is_by_site
-        return found
+        form = RecordParquet(options.form, level=options.level)
+        form.record_schema = recipe.schema
+        form.is_one_a_question = recipe.is_by_site
+        return form
     return _CLASSES[options.form.format](
         options.form,
         level=options.level,

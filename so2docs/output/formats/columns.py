@@ -53,9 +53,9 @@ class ObjectColumns:
 
     def columns(self, rows: list[Row]) -> list[Any]:
         """A column for each field; takes the parts out of the rows."""
-        held = [[row.pop(part.key, None) for row in rows] for part in self.parts]
+        nested = [[row.pop(part.key, None) for row in rows] for part in self.parts]
         own = _columns(rows, self.attributes)
-        return own + [part.array(values) for part, values in zip(self.parts, held, strict=True)]
+        return own + [part.array(values) for part, values in zip(self.parts, nested, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -112,16 +112,16 @@ def ordered(fields: list[Any], path: str = "") -> list[str]:
     """Paths of the columns with an order, of which statistics are worth their room."""
     import pyarrow as pa
 
-    found: list[str] = []
+    names: list[str] = []
     for field in fields:
         kind, name = field.type, path + field.name
         if pa.types.is_list(kind):
             kind, name = kind.value_type, f"{name}.list.element"
         if pa.types.is_struct(kind):
-            found += ordered(list(kind), f"{name}.")
+            names += ordered(list(kind), f"{name}.")
         elif pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def make_columns(
@@ -136,17 +136,17 @@ def make_columns(
         is_post: Whether it is one.
     """
     values = {part.key: part.attributes[part.key] for part in parts if part.shape == "value"}
-    held = tuple(
+    inner = tuple(
         PartColumns(part.key, part.shape, _part_columns(part, added))
         for part in parts
         if part.shape != "value"
     )
-    return ObjectColumns({**attributes, **values, **(added if is_post else {})}, held, is_post)
+    return ObjectColumns({**attributes, **values, **(added if is_post else {})}, inner, is_post)
 
 
 def _part_columns(part: Part, added: Attributes) -> ObjectColumns:
-    kept = part.attributes if part.columns is None else part.columns
-    own = {name: kind for name, kind in part.attributes.items() if name in kept}
+    names = part.attributes if part.columns is None else part.columns
+    own = {name: kind for name, kind in part.attributes.items() if name in names}
     return make_columns({**own, **added} if part.by else own, part.parts, added)
 
 
@@ -174,10 +174,10 @@ def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
 
     misfits: dict[int, set[str]] = {}
     columns = [_column(name, kind, rows, misfits) for name, kind in attributes.items()]
-    known = attributes.keys()
+    names = attributes.keys()
     other = [
-        orjson.dumps({name: row[name] for name in row if name not in known or name in misfit})
-        if (misfit := misfits.get(place, _NONE)) or row.keys() - known
+        orjson.dumps({name: row[name] for name in row if name not in names or name in misfit})
+        if (misfit := misfits.get(place, _NONE)) or row.keys() - names
         else None
         for place, row in enumerate(rows)
     ]

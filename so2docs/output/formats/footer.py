@@ -196,8 +196,8 @@ def join_footers(empty: bytes, groups: Iterable[tuple[int, bytes]], start: int) 
     metadata = [field for field in _metadata(empty)[0] if field.id not in (_NUM_ROWS, _ROW_GROUPS)]
     metadata.append(Field(_NUM_ROWS, I64, rows))
     metadata.append(Field(_ROW_GROUPS, LIST, Sequence(STRUCT, moved)))
-    written = write_struct(sorted(metadata, key=lambda field: field.id))
-    return bytes(pages + written) + _LENGTH.pack(len(written)) + MAGIC
+    footer = write_struct(sorted(metadata, key=lambda field: field.id))
+    return bytes(pages + footer) + _LENGTH.pack(len(footer)) + MAGIC
 
 
 def read_value(path: str, key: bytes) -> bytes:
@@ -223,8 +223,8 @@ def read_value(path: str, key: bytes) -> bytes:
         return b""
     found_pairs = (field.value.values for field in metadata if field.id == _KEY_VALUES)
     pairs: list[Struct] = next(found_pairs, [])
-    found = (_text(pair) for pair in pairs)
-    return next((value for name, value in found if name == key), b"")
+    texts = (_text(pair) for pair in pairs)
+    return next((value for name, value in texts if name == key), b"")
 
 
 def _text(pair: Struct) -> tuple[bytes, bytes]:
@@ -247,19 +247,19 @@ def _move(reader: ThriftReader, distance: int, pages: bytearray, start: int) -> 
         pages: Where the places of its pages are appended.
         start: Where `pages` starts in the file.
     """
-    found: Struct = []
+    moved: Struct = []
     for field in reader.struct():
         if field.id == _COLUMNS:
             columns = [
                 _move_column(column, reader, distance, pages, start)
                 for column in field.value.values
             ]
-            found.append(field._replace(value=Sequence(field.value.type, columns)))
+            moved.append(field._replace(value=Sequence(field.value.type, columns)))
         elif field.id == _GROUP_OFFSET:
-            found.append(field._replace(value=field.value + distance))
+            moved.append(field._replace(value=field.value + distance))
         elif field.id != _ORDINAL:  # Sixteen bits, and no reader needs it.
-            found.append(field)
-    return found
+            moved.append(field)
+    return moved
 
 
 def _move_column(
@@ -267,7 +267,7 @@ def _move_column(
 ) -> Struct:
     place = start + len(pages)
     pages += write_struct(_move_pages(reader.struct(), distance))
-    found: Struct = []
+    moved: Struct = []
     for field in column:
         value = field.value
         if field.id == _CHUNK_METADATA:
@@ -278,8 +278,8 @@ def _move_column(
             value = place
         elif field.id == _PAGES_LENGTH:
             value = start + len(pages) - place
-        found.append(field._replace(value=value))
-    return found
+        moved.append(field._replace(value=value))
+    return moved
 
 
 def _move_pages(index: Struct, distance: int) -> Struct:

@@ -109,11 +109,11 @@ class Parquet(Format):
         """
         import pyarrow.parquet as pq
 
-        known = inspect.signature(pq.ParquetWriter.__init__).parameters
+        parameters = inspect.signature(pq.ParquetWriter.__init__).parameters
         more: dict[str, Any] = {}
-        if "use_content_defined_chunking" in known:
+        if "use_content_defined_chunking" in parameters:
             more["use_content_defined_chunking"] = True
-        if self.sorted_by and "sorting_columns" in known:
+        if self.sorted_by and "sorting_columns" in parameters:
             order = [(self.sorted_by, "ascending")]
             more["sorting_columns"] = pq.SortingColumn.from_ordering(self.schema, order)
         return more
