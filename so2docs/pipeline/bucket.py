@@ -147,7 +147,7 @@ def merge_bucket(task: BucketTask) -> BucketResult:
         for document in count_and_prepare(nested, task.options):
             segments.add(document)
         segments.close()
-        return BucketResult(task.ids, segments.done, nested.strays, nested.counts)
+        return BucketResult(task.ids, segments.segments, nested.strays, nested.counts)
 
 
 def write_bucket(task: WriteTask) -> WrittenBucket:
@@ -187,7 +187,7 @@ class _Segments:
     """
 
     def __init__(self, task: BucketTask) -> None:
-        self.done: list[Segment] = []
+        self.segments: list[Segment] = []
         self._format = formats.of(task.options)
         self._cuts = list(reversed(task.cuts))
         self._held: dict[str, _Held] = {}  # By period, where files are split by date.
@@ -198,23 +198,23 @@ class _Segments:
             self.close()
             while self._cuts and document.question_id >= self._cuts[-1]:
                 self._cuts.pop()
-        held = self._held.get(document.period)
-        if held is None:
-            held = self._held[document.period] = _Held(document.question_id)
+        pending = self._held.get(document.period)
+        if pending is None:
+            pending = self._held[document.period] = _Held(document.question_id)
         elif self._format.between:
-            held.parts.append(self._format.between)
-        held.parts += document.parts if document.run else self._format.frame(document)
-        held.size += document.size
-        held.count += document.run or 1
-        if held.size >= self._format.segment_bytes:
+            pending.parts.append(self._format.between)
+        pending.parts += document.parts if document.run else self._format.frame(document)
+        pending.size += document.size
+        pending.count += document.run or 1
+        if pending.size >= self._format.segment_bytes:
             self._end(document.period)
 
     def _read_run(self, task: BucketTask) -> Run | None:
-        options, found = task.options, self._format
+        options, form = task.options, self._format
         is_looked_at = options.changes_documents or options.form.is_by_question
-        if is_looked_at or task.cuts or task.limit is not None or not found.closing:
+        if is_looked_at or task.cuts or task.limit is not None or not form.closing:
             return None
-        return Run(found.closing, found.segment_bytes)
+        return Run(form.closing, form.segment_bytes)
 
     def close(self) -> None:
         """End the segments that are begun."""
@@ -222,8 +222,8 @@ class _Segments:
             self._end(period)
 
     def _end(self, period: str) -> None:
-        held = self._held.pop(period)
-        raw = b"".join(held.parts)
-        held.parts.clear()  # They would be there a second time while the segment is made.
-        found = self._format.segment(raw, held.first_id, held.count)
-        self.done.append(replace(found, period=period) if period else found)
+        pending = self._held.pop(period)
+        raw = b"".join(pending.parts)
+        pending.parts.clear()  # They would be there a second time while the segment is made.
+        segment = self._format.segment(raw, pending.first_id, pending.count)
+        self.segments.append(replace(segment, period=period) if period else segment)

@@ -350,28 +350,28 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
         SpillError: The map of the posts is missing.
     """
     _, dump, start, end = task.chunk
-    tally, held, options = ChunkTally(), 0, task.options
+    tally, held_bytes, options = ChunkTally(), 0, task.options
     with (
         BlockWriter(task.path, task.room) as writer,
         open_sink(task.table, options, task.posts_map, writer) as steps,
     ):
-        found = steps.found
+        posts = steps.posts
         for offset, data in slices(dump, start, end):
             last_id = tally.last_id
             _file_slice(task, steps, tally, offset, data)
-            if options.strict and (tally.counts.repaired or found.stray_reasons):
+            if options.strict and (tally.counts.repaired or posts.stray_reasons):
                 location = Location(offset, tally.lines, last_id)
                 raise strict.in_slice(dump, data, location, task.table, options.reserved)
             tally.lines += core.count_lines(data)
-            held += len(data)
-            if held >= _FLUSH_EVERY:
-                held = 0
+            held_bytes += len(data)
+            if held_bytes >= _FLUSH_EVERY:
+                held_bytes = 0
                 steps.flush()
-    tally.counts.filtered, tally.counts.dropped = found.filtered, found.dropped
-    tally.counts.strays.update(found.stray_reasons)
-    for kind, count in found.other_types.items():
+    tally.counts.filtered, tally.counts.dropped = posts.filtered, posts.dropped
+    tally.counts.strays.update(posts.stray_reasons)
+    for kind, count in posts.other_types.items():
         tally.counts.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
-    pages, tally.first_questions = repeats.of_chunk(found.pairs)
+    pages, tally.first_questions = repeats.of_chunk(posts.pairs)
     return ChunkResult(task, writer.blocks, tally, pages)
 
 
@@ -438,8 +438,8 @@ def _file_slice(
             if not (task.options.skip_malformed and part.can_be_skipped):
                 raise malformed_error(task.chunk.dump, at, tally, data, part)
             tally.counts.rows += 1
-            steps.found.strays += posts.malformed_line(at, part.raw, steps.malformed)
-            steps.found.stray_reasons[steps.malformed] += 1
+            steps.posts.strays += posts.malformed_line(at, part.raw, steps.malformed)
+            steps.posts.stray_reasons[steps.malformed] += 1
             continue
         tally.counts.repaired += part.repaired
         if part.rows:

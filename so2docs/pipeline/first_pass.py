@@ -85,34 +85,34 @@ class FirstPass:
     @property
     def end(self) -> End | None:
         """What a session found out by reading the table to its end, if one did."""
-        found = self.spill.get(f"end of {self.table.name}")
-        return None if found is None else End(**found)
+        values = self.spill.get(f"end of {self.table.name}")
+        return None if values is None else End(**values)
 
     def tallies(self) -> dict[int, ChunkTally]:
         """Counts of the committed chunks, by their numbers in the spill, filed or not."""
-        kept = self.spill.tallies(self.table.sequence + KEPT)
-        found = {number - _KEPT_CHUNKS: tally for number, tally in kept.items()}
-        return dict(sorted((found | self.spill.tallies(self.table.sequence)).items()))
+        kept_tallies = self.spill.tallies(self.table.sequence + KEPT)
+        tallies = {number - _KEPT_CHUNKS: tally for number, tally in kept_tallies.items()}
+        return dict(sorted((tallies | self.spill.tallies(self.table.sequence)).items()))
 
     def run(
-        self, workers: Workers, posts_map: str = "", seen: repeats.SeenIds | None = None
+        self, workers: Workers, posts_map: str = "", seen_ids: repeats.SeenIds | None = None
     ) -> End:
         """Spill every chunk that is not yet committed.
 
         Args:
             workers: Where the chunks are parsed.
             posts_map: The map from post ids to question ids, if the table needs one.
-            seen: Gets the post ids of these chunks.
+            seen_ids: Gets the post ids of these chunks.
         """
         begun = time.perf_counter()
-        done = self.tallies()
+        tallies = self.tallies()
         if self.options.strict:
-            strict.check_tallies(self.name, done)
+            strict.check_tallies(self.name, tallies)
         end = self.end
         if end is None:
             dump = self.file.open(threads=self.threads, work_dir=self.work_dir)
             with closing(dump):
-                self.read(dump, workers, posts_map, seen or repeats.SeenIds())
+                self.read(dump, workers, posts_map, seen_ids or repeats.SeenIds())
                 end = dump.chunk_end(self.chunk_bytes)
             self.spill.put(f"end of {self.table.name}", asdict(end))
         else:
@@ -123,20 +123,22 @@ class FirstPass:
         self.seconds = time.perf_counter() - begun
         return end
 
-    def read(self, dump: AnyDump, workers: Workers, posts_map: str, seen: repeats.SeenIds) -> None:
+    def read(
+        self, dump: AnyDump, workers: Workers, posts_map: str, seen_ids: repeats.SeenIds
+    ) -> None:
         """Spill the chunks of an open table."""
-        done = {number - self.first_chunk for number in self.tallies()}
-        total, before = dump.progress_total(self.chunk_bytes, done)
-        with self.progress.step(self.label, self.work, total, before) as shown:
-            results = workers.run(spill_chunk, self.tasks(dump, done, posts_map))
+        spilled = {number - self.first_chunk for number in self.tallies()}
+        total, before = dump.progress_total(self.chunk_bytes, spilled)
+        with self.progress.step(self.label, self.work, total, before) as progress_bar:
+            results = workers.run(spill_chunk, self.tasks(dump, spilled, posts_map))
             for result in read_to_end(results, dump, self.table, lambda: self.tallies().values()):
                 self.commit(result)
-                seen.add(result.pages)
-                shown.update(dump.progress(result.task.chunk))
+                seen_ids.add(result.pages)
+                progress_bar.update(dump.progress(result.task.chunk))
 
-    def tasks(self, dump: AnyDump, done: Collection[int], posts_map: str) -> Iterator[ChunkTask]:
+    def tasks(self, dump: AnyDump, spilled: Collection[int], posts_map: str) -> Iterator[ChunkTask]:
         """The chunks that are left to do."""
-        for chunk in dump.chunks(self.chunk_bytes, done, self.spill.folder):
+        for chunk in dump.chunks(self.chunk_bytes, spilled, self.spill.folder):
             number = self.number(chunk)
             path = self.spill.new_file(number)
             room = self.spill.budget.grant(number, chunk.end - chunk.start)
@@ -159,15 +161,15 @@ class FirstPass:
             posts_map: The map from post ids to question ids.
         """
         begun = time.perf_counter()
-        kept = self.spill.tallies(self.table.sequence + KEPT)
-        for task, blocks in workers.run(file_kept_chunk, self.filing_tasks(kept, posts_map)):
+        tallies = self.spill.tallies(self.table.sequence + KEPT)
+        for task, blocks in workers.run(file_kept_chunk, self.filing_tasks(tallies, posts_map)):
             number = task.number + _KEPT_CHUNKS
-            self.spill.commit(task.number, task.path, blocks, kept[number], instead_of=number)
+            self.spill.commit(task.number, task.path, blocks, tallies[number], instead_of=number)
         self.seconds += time.perf_counter() - begun
 
-    def filing_tasks(self, kept: Collection[int], posts_map: str) -> Iterator[FilingTask]:
+    def filing_tasks(self, numbers: Collection[int], posts_map: str) -> Iterator[FilingTask]:
         """The chunks whose rows are to be filed."""
-        for number in kept:
+        for number in numbers:
             blocks = self.spill.read_blocks(number)
             room = self.spill.budget.grant(
                 number - _KEPT_CHUNKS, sum(block.raw_size for _, block in blocks)

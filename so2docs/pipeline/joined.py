@@ -219,21 +219,21 @@ class JoinedRecords:
         """Nest all records; groups that the compiled core does not take, by the reference."""
         form = self._form(nesting)
         at, end, enough = 0, len(self._sorted) // _RECORD.size, ENOUGH_BYTES
-        left = 0  # Of the segment.
+        remaining = 0  # Of the segment.
         while at < end:
             if self._run is not None:
                 enough = left = left if left > 0 else self._run.size
             for group in join_records(self._blocks, self._sorted, at, enough, form):
                 if group.document is None or nesting.is_full:
-                    found = self._by_reference(nesting, range(at, at + group.records))
+                    document = self._by_reference(nesting, range(at, at + group.records))
                 else:
                     _count(nesting.counts, group)
                     run = 0 if self._run is None else group.documents
-                    found = Document(group.question_id, [group.document], group.size, run=run)
+                    document = Document(group.question_id, [group.document], group.size, run=run)
                 at += group.records
-                if found is not None:
-                    left -= found.size
-                    yield found
+                if document is not None:
+                    remaining -= document.size
+                    yield document
 
     def _form(self, nesting: DocumentBuilder) -> JoinedForm:
         nested = nesting.counts.tables

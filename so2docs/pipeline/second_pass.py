@@ -356,7 +356,7 @@ class SecondPass:
         with (
             Writer(names, self.options, self.cuts, state.output, made, settle=settle) as output,
             Output(names.strays, names.strays_compression, state.strays) as strays,
-            self.progress.step("writing", None, size, before) as shown,
+            self.progress.step("writing", None, size, before) as progress_bar,
         ):
             if saved is None:
                 self.write_keyless_strays(strays)
@@ -385,12 +385,14 @@ class SecondPass:
         if limit.is_reached:
             return
         tasks = self.write_tasks(self.bucket_tasks(next_id, limit.left), workers.jobs > 1)
-        for done in workers.run(bucket.write_bucket, tasks):
-            result = done
-            if limit.is_exceeded_by(done.counts.questions):
+        for bucket_result in workers.run(bucket.write_bucket, tasks):
+            result = bucket_result
+            if limit.is_exceeded_by(bucket_result.counts.questions):
                 # The workers do not know how many documents come before theirs.
-                segments.remove(done.segments, done.strays)
-                again = self.write_tasks(self.bucket_tasks(done.ids.start, limit.left), False)
+                segments.remove(bucket_result.segments, bucket_result.strays)
+                again = self.write_tasks(
+                    self.bucket_tasks(bucket_result.ids.start, limit.left), False
+                )
                 result = bucket.write_bucket(next(again))
             limit.take(result.counts.questions)
             yield result
@@ -403,15 +405,15 @@ class SecondPass:
         if not saved:
             return None
         state = Checkpoint.from_json(saved)
-        for path, left in state.files(self.names):
-            if not matches_checkpoint(path, left):
+        for path, progress in state.files(self.names):
+            if not matches_checkpoint(path, progress):
                 log.info(
                     f"{path}.part was changed in the meantime; writing it again from the spill"
                 )
                 return None
         size = sum(size for _, size in self.buckets) or 1
-        done = self.bytes_before(state)
-        log.info(f"resuming: {100 * done // size} % of the documents are written")
+        bytes_done = self.bytes_before(state)
+        log.info(f"resuming: {100 * bytes_done // size} % of the documents are written")
         return state
 
     def bytes_before(self, state: Checkpoint) -> int:
@@ -425,8 +427,11 @@ class SecondPass:
         limit = Limit(self.options.filters.limit)
         for task in self.bucket_tasks(None, limit.left):
             with bucket.load_bucket(replace(task, limit=limit.left)) as nested:
-                found = count_and_prepare(nested, self.options)
-                yield ((one.question_id, b"".join((*one.parts, b"}"))) for one in found)
+                prepared = count_and_prepare(nested, self.options)
+                yield (
+                    (document.question_id, b"".join((*document.parts, b"}")))
+                    for document in prepared
+                )
                 state.counts += nested.counts
                 if self.options.strict:
                     strict.check_lines(report.dump, nested.strays)

@@ -424,15 +424,15 @@ class Session:
             force: Overwrite an existing output.
         """
         if sealed := self.spill.get("sealed"):
-            done = FinalizedOutput.from_json(sealed)
+            finalized = FinalizedOutput.from_json(sealed)
             try:
-                self.publish(done)
+                self.publish(finalized)
             except LostFileError as lost:
                 log.info(f"{lost.path} was changed in the meantime; it is not used")
             else:
                 log.info("resuming: all documents are written")
-                done.report.resumed = True
-                return done.report
+                finalized.report.resumed = True
+                return finalized.report
         refuse_existing(self.names, self.provenance, force=force)
         if not self.spill.get("checkpoint"):
             self.names.remove_temporaries()
@@ -449,7 +449,7 @@ class Session:
             report.spill_bytes = self.spill.size()
             _, report.spill_compressed_bytes = self.spill.block_sizes()
             between = time.perf_counter()
-            done = second.run(workers, report)
+            finalized = second.run(workers, report)
             report.first_pass_seconds = between - begun
             report.second_pass_seconds = time.perf_counter() - between
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
@@ -464,12 +464,12 @@ class Session:
                     pass
         return report
 
-    def publish(self, done: FinalizedOutput) -> None:
+    def publish(self, finalized: FinalizedOutput) -> None:
         """Give finished files their names, after those of the recipe are made."""
-        if self.names.made_of_it and not done.files[0].label:
-            done.files = retrieval_set.finish(self.names, done.files[0], done.report)
-            self.spill.put("sealed", done.to_json())
-        done.publish(self.names)
+        if self.names.made_of_it and not finalized.files[0].label:
+            finalized.files = retrieval_set.finish(self.names, finalized.files[0], finalized.report)
+            self.spill.put("sealed", finalized.to_json())
+        finalized.publish(self.names)
 
     def check_room(self, budget: int) -> int:
         """Free bytes that are left on the disk of the spill if it takes what it will.
@@ -490,9 +490,9 @@ class Session:
 
     def set_uncompressed_limit(self, spare: int) -> None:
         """Tell the spill how much it may keep uncompressed, given the bytes to spare."""
-        asked = self.run_options.spill_budget
+        requested = self.run_options.spill_budget
         before, _ = self.spill.block_sizes()
-        self.spill.budget.allow(default_budget(spare) if asked is None else asked - before)
+        self.spill.budget.allow(default_budget(spare) if requested is None else requested - before)
 
     def documents(self) -> Iterator[Iterator[tuple[int, bytes]]]:
         """Both passes, the second in this process: one range of question ids a time.
@@ -513,26 +513,28 @@ class Session:
             For post ids that occur under several questions, the question id of the first in the
             dump.
         """
-        seen, done = repeats.SeenIds(), self.posts.tallies()
-        if done:
+        seen_ids, earlier_tallies = repeats.SeenIds(), self.posts.tallies()
+        if earlier_tallies:
             for _, keys in self.spill.all_keys():
                 pages, _ = repeats.of_chunk(repeats.pairs(keys))
-                seen.add(pages)
-            log.info(f"resuming: {self.spilled_share(done)} of the dump is already spilled")
-        end = self.posts.run(workers, seen=seen)
+                seen_ids.add(pages)
+            log.info(
+                f"resuming: {self.spilled_share(earlier_tallies)} of the dump is already spilled"
+            )
+        end = self.posts.run(workers, seen_ids=seen_ids)
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
         tallies = self.posts.tallies()
         add_posts(tallies, self.report)
         within = within_chunks(tallies)
         return repeats.first_questions(self.spill.all_keys, seen.repeated, within)
 
-    def spilled_share(self, done: Collection[int]) -> str:
-        """How much of the posts is in the chunks of `done`."""
+    def spilled_share(self, spilled: Collection[int]) -> str:
+        """How much of the posts is in the chunks of `spilled`."""
         dump = self.posts.file.dump
         if self.posts.end is not None or not isinstance(dump, Dump):
             return "all" if self.posts.end else "0 %"
         whole = dump.end - dump.start
-        _, before = dump.progress_total(self.posts.chunk_bytes, done)
+        _, before = dump.progress_total(self.posts.chunk_bytes, spilled)
         return f"{100 * before // whole} %" if before < whole else "all"
 
     def read(self, workers: Workers, writing: float = 0) -> SecondPass:
@@ -551,10 +553,10 @@ class Session:
         for number, step in enumerate(self.steps):
             if step is self.posts:
                 first_question_of = self.read_posts(workers)
-                left = sum(step.work for step in self.steps[number + 1 :])
+                remaining = sum(step.work for step in self.steps[number + 1 :])
                 # No guess any more.
-                written = self.report.dump_bytes + self.table_bytes
-                self.progress.plan(left + writing * written)
+                bytes_to_write = self.report.dump_bytes + self.table_bytes
+                self.progress.plan(remaining + writing * bytes_to_write)
                 if self.tables:
                     posts_map = map_posts(self.spill, first_question_of)
                 for early in self.tables:

@@ -62,15 +62,15 @@ def in_slice(
 def _problem(part: rows.Rows, table: Table, reserved: frozenset[str]) -> str | None:
     if part.repaired:
         return f"has {part.repaired:,} forbidden characters (strict: nothing is repaired)"
-    found = Posts(reserved=reserved)
+    posts_read = Posts(reserved=reserved)
     # Rows are changed in place.
     copies = [dict(row) for row in part.rows]
     if table == POSTS:
-        posts.add(found, copies)
+        posts.add(posts_read, copies)
     else:
-        table_rows.reject(found, table, copies)
-    if found.stray_reasons:
-        return f"has a stray, {next(iter(found.stray_reasons))} (strict: nothing is left out)"
+        table_rows.reject(posts_read, table, copies)
+    if posts_read.stray_reasons:
+        return f"has a stray, {next(iter(posts_read.stray_reasons))} (strict: nothing is left out)"
     return None
 
 
@@ -109,16 +109,16 @@ def check_decoded(path: str, characters: int) -> None:
         )
 
 
-def check_tallies(path: str, done: dict[int, ChunkTally]) -> None:
+def check_tallies(path: str, tallies: dict[int, ChunkTally]) -> None:
     """Raise `StrictError` if an earlier session, without `strict`, repaired or left out anything.
 
     Args:
         path: The dump's name.
-        done: The tallies of its chunks.
+        tallies: The tallies of its chunks.
     """
-    for chunk, tally in done.items():
-        found = {"repaired_characters": tally.counts.repaired, **tally.counts.strays}
-        problems = [f"{name} {count:,}" for name, count in found.items() if count]
+    for chunk, tally in tallies.items():
+        counts = {"repaired_characters": tally.counts.repaired, **tally.counts.strays}
+        problems = [f"{name} {count:,}" for name, count in counts.items() if count]
         if problems:
             raise StrictError(
                 path,
