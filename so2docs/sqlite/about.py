@@ -88,12 +88,12 @@ def read_about(path: str) -> About:
     """
     with closing(connect(path)) as connection:
         try:
-            found = dict(connection.execute(f"SELECT name, value FROM {ABOUT}").fetchall())
+            rows = dict(connection.execute(f"SELECT name, value FROM {ABOUT}").fetchall())
         except sqlite3.Error as error:
             raise OutputError(
                 f"{path}: is not a database of so2docs ({error}); make one with `so2docs sqlite`"
             ) from error
-    values = {name: orjson.loads(value) for name, value in found.items()}
+    values = {name: orjson.loads(value) for name, value in rows.items()}
     if values.get("format") != FORMAT:
         raise OutputError(
             f"{path}: was made by another version of so2docs ({values.get('version')}); make it "
@@ -114,16 +114,16 @@ def read_about(path: str) -> About:
 
 def _sites(values: dict[str, Any]) -> list[SiteAbout]:
     overviews = {overview["site"]: overview for overview in values["overview"]}
-    found: dict[str | None, SiteAbout] = {}
+    sites: dict[str | None, SiteAbout] = {}
     for source in values["sources"]:
         for site in source["sites"]:
-            earlier = found.get(site["name"])
+            earlier = sites.get(site["name"])
             shape = frozenset(source["shape"]) | (earlier.shape if earlier else frozenset())
             name = Path(source["source"].get("name", "")).name
-            found[site["name"]] = SiteAbout(
+            sites[site["name"]] = SiteAbout(
                 site["name"], site["host"], shape, overviews[site["name"]], name
             )
-    return [found[name] for name in sorted(found, key=lambda name: name or "")]
+    return [sites[name] for name in sorted(sites, key=lambda name: name or "")]
 
 
 def connect_to_site(path: str, site_field: str | None, site: str | None) -> sqlite3.Connection:

@@ -122,7 +122,7 @@ def to_sqlite(
         raise OptionError(f"{flag('search')} is {search!r}; it must be one of: titles, all, none")
     _check_site_field(site_field)
     site = None if site is None else checked_host(site)
-    sources = [open_source(one) for one in _each(source)]
+    sources = [open_source(item) for item in _each(source)]
     if not sources:
         raise OptionError("a database needs an output or a dump; give one")
     if len(sources) > 1 and site_field is None:
@@ -141,7 +141,7 @@ def to_sqlite(
         ):
             building = _Building(connection, search, site_field, stemming=stemming)
             loaded = building.load_all(
-                (one, one.read(nest=nest, jobs=jobs, progress=progress), site) for one in sources
+                (item, item.read(nest=nest, jobs=jobs, progress=progress), site) for item in sources
             )
             make_indexes = partial(building.make_indexes, progress=progress)
             if search == "none":
@@ -228,12 +228,12 @@ class _Building:
         Returns:
             The rows of the texts.
         """
-        taken = rows.take()
+        rows_by_table = rows.take()
         # Tables of posts refer to users only where there are any in the first documents.
-        for table in ("users", "questions", "answers", *taken):
-            if table not in self._inserts and (table != "users" or table in taken):
+        for table in ("users", "questions", "answers", *rows_by_table):
+            if table not in self._inserts and (table != "users" or table in rows_by_table):
                 self._create(table)
-        for table, values in taken.items():
+        for table, values in rows_by_table.items():
             before = self.connection.total_changes
             try:
                 self.connection.executemany(self._inserts[table], values)
@@ -245,7 +245,7 @@ class _Building:
                     f"{source.place(number)}: {key}: {record_id} occurs twice; ids are unique per "
                     f"site only: for several sites, name a column with {flag('site_field')}"
                 ) from None
-        return taken.get("texts", [])
+        return rows_by_table.get("texts", [])
 
     def _clash(self) -> int:
         """Called by SQLite where a user has another value than before; keeps what was."""
@@ -316,7 +316,7 @@ def _each(source: Any) -> list[Any]:
     """Sources: one, or a list of paths; the outputs of folders that are no dumps."""
     is_list = isinstance(source, list | tuple)
     sources = list(source) if is_list and all(map(_is_path, source)) else [source]
-    return [one for given in sources for one in (_inside(given) if _is_path(given) else [given])]
+    return [item for entry in sources for item in (_inside(entry) if _is_path(entry) else [entry])]
 
 
 def _inside(path: PathLike) -> list[PathLike]:
@@ -378,13 +378,13 @@ def _second(
 def _values(objects: list[dict[str, Any]], path: list[str]) -> list[Any]:
     """The values at a path, of all objects."""
     if len(path) == 1:
-        return [found.get(path[0]) for found in objects]
-    inner = [item for found in objects for item in found.get(path[0]) or ()]
+        return [record.get(path[0]) for record in objects]
+    inner = [item for record in objects for item in record.get(path[0]) or ()]
     return _values(inner, path[1:])
 
 
 def _check_site_field(name: str | None) -> None:
-    taken = {column.lower() for layout in LAYOUTS.values() for column in layout.columns}
-    taken |= {key.lower() for key in ("", "Row", *RESERVED)}
-    if name is not None and name.lower() in taken:
+    names_in_use = {column.lower() for layout in LAYOUTS.values() for column in layout.columns}
+    names_in_use |= {key.lower() for key in ("", "Row", *RESERVED)}
+    if name is not None and name.lower() in names_in_use:
         raise OptionError(f"{flag('site_field')} is {name!r}; it must be a name that no column has")

@@ -31,13 +31,15 @@ def index(
     ]
     indexes = [(table, columns) for table in tables for columns in LAYOUTS[table].indexes]
     database = sqlite_utils.Database(connection)
-    with bar("indexes", len(statements) + len(indexes), unit=" steps", shown=progress) as shown:
+    with bar(
+        "indexes", len(statements) + len(indexes), unit=" steps", shown=progress
+    ) as progress_bar:
         for statement in statements:
             connection.execute(statement)
-            shown.update(1)
+            progress_bar.update(1)
         for table, columns in indexes:
             database.table(table).create_index([*site, *columns], index_name(table, columns))
-            shown.update(1)
+            progress_bar.update(1)
     database.analyze()
 
 
@@ -96,15 +98,15 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
         return dict(years)
 
     def by_score(table: str) -> dict[str, int]:
-        found = {}
+        counts = {}
         for label, low, high in SCORE_BINS:
             [(count,)] = rows(
                 f"SELECT count(*) FROM {table} WHERE {{where}} AND Score BETWEEN :low AND :high",
                 low=-(1 << 63) if low is None else low,
                 high=(1 << 63) - 1 if high is None else high,
             )
-            found[label] = count
-        return found
+            counts[label] = count
+        return counts
 
     [(questions, accepted, first, last)] = rows(
         "SELECT count(*), count(AcceptedAnswerId), min(CreationDate), max(CreationDate) "

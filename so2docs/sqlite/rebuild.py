@@ -76,10 +76,10 @@ class RebuiltDocuments:
             answer_ids: Answers that it is to have, in this order; all of them if None.
             without: Keys of tables that are not read; its posts have them empty.
         """
-        found = self._select("questions", "Id", [question_id])
-        if not found:
+        matches = self._select("questions", "Id", [question_id])
+        if not matches:
             return None
-        document = self._record("questions", found[0])
+        document = self._record("questions", matches[0])
         if answer_ids is None:
             rows = self._select("answers", "ParentId", [question_id], "ORDER BY Position")
         else:
@@ -101,7 +101,7 @@ class RebuiltDocuments:
     def _nest(self, question: Document, answers: list[Document], without: Collection[str]) -> None:
         posts = [("", question), *(("Answers.", answer) for answer in answers)]
         ids = [post["Id"] for _, post in posts]
-        held = {
+        nested = {
             key: self._by_post(table, ids)
             if self._columns[key.lower()] and key not in without
             else {}
@@ -109,7 +109,7 @@ class RebuiltDocuments:
         }
         rows = [
             row
-            for key, by_post in held.items()
+            for key, by_post in nested.items()
             if NESTED[key].users
             for of_post in by_post.values()
             for row in of_post
@@ -122,7 +122,7 @@ class RebuiltDocuments:
             for key, table in NESTED.items():
                 if path + key not in self._shape:
                     continue
-                of_post = held[key].get(post_id, [])
+                of_post = nested[key].get(post_id, [])
                 if table.shape == "counts":
                     post[key] = _counts(of_post, name_column(table))
                 else:
@@ -155,31 +155,33 @@ class RebuiltDocuments:
     ) -> dict[int, Document]:
         if not self._columns["users"]:
             return {}
-        named = {
+        user_ids = {
             record[attribute]
             for record in (*(post for _, post in posts), *rows)
             for attribute in USERS.values()
             if attribute in record
         }
-        rows = self._select("users", "Id", sorted(named))
+        rows = self._select("users", "Id", sorted(user_ids))
         # Who is in the table only because somebody refers to them has nothing but an id.
-        known = [row for row in rows if not row.keys().isdisjoint({*USER_ATTRIBUTES[1:], OTHER})]
-        return {row["Id"]: self._record("users", row) for row in known}
+        with_values = [
+            row for row in rows if not row.keys().isdisjoint({*USER_ATTRIBUTES[1:], OTHER})
+        ]
+        return {row["Id"]: self._record("users", row) for row in with_values}
 
     def _by_post(self, table: Table, post_ids: list[int]) -> dict[int, list[Document]]:
-        found: dict[int, list[Document]] = defaultdict(list)
+        records: dict[int, list[Document]] = defaultdict(list)
         order = "" if table.shape == "counts" else f"ORDER BY {', '.join(table.order)}"
         name = table.key.lower()
         for row in self._select(name, "PostId", post_ids, order):
-            found[row["PostId"]].append(self._record(name, row))
-        return found
+            records[row["PostId"]].append(self._record(name, row))
+        return records
 
     def _select(
         self, table: str, column: str, values: list[int], order: str = ""
     ) -> list[Document]:
         """Rows as dictionaries of what is not null."""
         names = self._columns[table]
-        found: list[Document] = []
+        records: list[Document] = []
         for start in range(0, len(values), _MOST_VALUES):
             some = values[start : start + _MOST_VALUES]
             marks = ",".join("?" * len(some))
@@ -187,8 +189,8 @@ class RebuiltDocuments:
                 f"SELECT * FROM {table} WHERE {column} IN ({marks}) {order}", some
             ):
                 pairs = zip(names, row, strict=True)
-                found.append({name: value for name, value in pairs if value is not None})
-        return found
+                records.append({name: value for name, value in pairs if value is not None})
+        return records
 
     def _record(self, table: str, row: Document) -> Document:
         """The object that a row was made of, in the order of the dump's attributes."""

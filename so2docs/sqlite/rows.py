@@ -127,8 +127,10 @@ class _Columns:
             return values, None
         for place in misfits:
             values[place] = None
-        held = {name for name, value in zip(self.names, values, strict=True) if value is not None}
-        other = {name: value for name, value in record.items() if name not in held}
+        stored_names = {
+            name for name, value in zip(self.names, values, strict=True) if value is not None
+        }
+        other = {name: value for name, value in record.items() if name not in stored_names}
         try:
             return values, orjson.dumps(other).decode()
         except TypeError as error:
@@ -190,10 +192,10 @@ class TableRows:
 
     def take(self) -> dict[str, list[Row]]:
         """The rows by table since the last time."""
-        taken, self._rows = self._rows, {}
+        rows, self._rows = self._rows, {}
         if self._users:
-            taken["users"], self._users = [row for _, row in self._users.values()], {}
-        return taken
+            rows["users"], self._users = [row for _, row in self._users.values()], {}
+        return rows
 
     def lost(self) -> list[str]:
         """A line for each kind of thing that does not come back the same, of all documents."""
@@ -354,9 +356,9 @@ class TableRows:
             if (path, key, names) not in self._user_shapes:
                 self._user_shapes.add((path, key, names))
                 self._user_paths.update((path + key, *(f"{path}{key}.{name}" for name in names)))
-            known = self._users.get((*site, user_id, names))
-            if known is not None:
-                if known[0] != user:
+            earlier = self._users.get((*site, user_id, names))
+            if earlier is not None:
+                if earlier[0] != user:
                     self.losses.note(USERS_DIFFER, self._number)
                 continue
             values, other = self._user.values(user, f"{path}{key}.")
@@ -386,13 +388,13 @@ def _in_order(value: Any) -> tuple[int, Any]:
 
 
 def _require_id(record: Document, path: str) -> int:
-    found = record.get("Id")
-    if type(found) is not int:
+    value = record.get("Id")
+    if type(value) is not int:
         raise DocumentError(
             f"{path}Id: is missing or not an integer, and the tables need it; keep the fields Id, "
             "Answers.Id, Comments.Id and Links.Id when you convert"
         )
-    return found
+    return value
 
 
 def _share(path: str, count: int, total: int) -> str:

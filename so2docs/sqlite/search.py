@@ -99,7 +99,7 @@ def _index(texts: _Texts) -> None:
         words = len(texts.rows[0]) - len(TEXTS)  # The row's number comes first.
         connection.executemany(
             f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?, ?, ?, ?)",
-            sorted((one[0], *one[words:]) for one in texts.rows),
+            sorted((row[0], *row[words:]) for row in texts.rows),
         )
         return
     connection.execute("INSERT INTO search(search) VALUES ('optimize')")

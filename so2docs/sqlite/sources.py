@@ -87,13 +87,13 @@ class DocumentSource:
     def _of_output(self, *, progress: bool) -> Generator[dict[str, Any], None, None]:
         with open(self.name, "rb") as file:
             total = os.fstat(file.fileno()).st_size
-            with bar("rows", total, shown=progress) as shown:
-                done = 0
+            with bar("rows", total, shown=progress) as progress_bar:
+                position = 0
                 for document in read(file, dict):
                     yield document
-                    if (place := file.tell()) != done:
-                        shown.update(place - done)
-                        done = place
+                    if (place := file.tell()) != position:
+                        progress_bar.update(place - position)
+                        position = place
 
     def _of_dump(
         self, nest: Iterable[str], jobs: int | None, *, progress: bool
