@@ -33,11 +33,11 @@ class Across:
             Route("/search.json", self.search),
         ]
 
-    def _answer(self, request: Request, template: str, shown: Values, data: Any) -> Response:
+    def _answer(self, request: Request, template: str, values: Values, data: Any) -> Response:
         if wants_json(request):
             return Response(orjson.dumps(data), media_type="application/json")
         common = {"q": "", "base": "", "site": None, "several": True, "path": request.url.path}
-        page = self._environment.get_template(template).render(common | shown)
+        page = self._environment.get_template(template).render(common | values)
         return HTMLResponse(page, headers={"vary": "accept"})
 
     def front(self, request: Request) -> Response:
@@ -54,26 +54,26 @@ class Across:
         query, page = parse(text), min(page_number(request), _MOST_PAGES)
         if sort == "relevance" and not query.match:
             sort = "newest"
-        found = ResultPage([]) if query.is_empty else self._found(query, sort, page)
+        results = ResultPage([]) if query.is_empty else self._found(query, sort, page)
         filters = [(part, self._address(text.replace(part, " ", 1))) for part in query.filters]
-        shown = {
+        values = {
             "title": f"Search: {text}" if text else "Search",
             "q": text,
             "query": query,
-            "found": found,
+            "found": results,
             "sort": sort,
             "sorts": [name for name in SEARCH_SORTS if query.match or name != "relevance"],
             "filters": filters,
-            "rows": found.rows,
+            "rows": results.rows,
             "page": page,
             "pages": None,
             "previous": self._address(text, sort, page - 1) if page > 1 else None,
-            "next": self._address(text, sort, page + 1) if found.has_more else None,
+            "next": self._address(text, sort, page + 1) if results.has_more else None,
         }
         names = ("title", "snippet", "tags", "base")
-        posts = [{n: v for n, v in row.items() if n not in names} for row in found.rows]
-        data = {"query": text, "page": page, "problems": query.problems, "count": found.count}
-        return self._answer(request, "search.html", shown, data | {"posts": plain(posts)})
+        posts = [{n: v for n, v in row.items() if n not in names} for row in results.rows]
+        data = {"query": text, "page": page, "problems": query.problems, "count": results.count}
+        return self._answer(request, "search.html", values, data | {"posts": plain(posts)})
 
     def _found(self, query: Query, sort: str, page: int) -> ResultPage:
         """A page of results: the first ones of each site, put together."""
@@ -94,7 +94,7 @@ class Across:
             elif sort == "score":
                 keys = [-score for _, _, score in first]
             merged += [(key, pages, hit) for key, hit in zip(keys, first, strict=True)]
-        merged.sort(key=lambda found: found[0], reverse=sort == "newest")
+        merged.sort(key=lambda entry: entry[0], reverse=sort == "newest")
         rows = []
         for _, pages, hit in merged[PAGE * (page - 1) : PAGE * page]:
             for row in pages.with_titles(pages.store.with_excerpts(query, [hit])):

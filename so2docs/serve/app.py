@@ -228,14 +228,14 @@ def _error_page(environment: Environment, sites: dict[str, Pages]) -> Any:
         if wants_json(request):
             content = orjson.dumps({"status": status, "error": text})
             return Response(content, status, headers, media_type="application/json")
-        shown = {"title": text, "status": status, "site": None, "base": "", "q": ""}
+        values = {"title": text, "status": status, "site": None, "base": "", "q": ""}
         pages = sites.get("" if "" in sites else "/" + request.url.path.split("/")[1])
         # The page of a database that is broken has no navigation to go on with.
         if pages is not None and isinstance(error, HTTPException):
             with contextlib.suppress(So2docsError, sqlite3.Error):
-                shown = pages.common(request) | {"title": text, "status": status}
+                values = pages.common(request) | {"title": text, "status": status}
         page = environment.get_template("error.html")
-        return HTMLResponse(page.render(shown), status, headers)
+        return HTMLResponse(page.render(values), status, headers)
 
     return handle
 

@@ -166,24 +166,24 @@ class Renderer:
             yield part.replace("\0", "<br>")
 
     def _with_formulas(
-        self, text: str, shown: Callable[[str], str], hidden: str | None = None
+        self, text: str, render_text: Callable[[str], str], hidden: str | None = None
     ) -> Iterator[str]:
         """A text with its formulas; `hidden` is the same without what can hold none."""
         if not self.sign:
-            yield shown(text)
+            yield render_text(text)
             return
         at = 0
         for piece in pieces(text if hidden is None else hidden, self.sign):
             part, at = text[at : at + len(piece.text)], at + len(piece.text)
             if piece.tex is None:
-                yield shown(part.replace(r"\$", "$") if self.sign == "$" else part)
+                yield render_text(part.replace(r"\$", "$") if self.sign == "$" else part)
                 continue
-            made = mathml(remove_marks(piece.tex).replace("\0", " "), is_block=piece.is_block)
-            if made is None:
+            formula = mathml(remove_marks(piece.tex).replace("\0", " "), is_block=piece.is_block)
+            if formula is None:
                 source = _escape(remove_marks(part))
                 yield f'<span class="tex">{source}</span>'
             else:
-                yield f'<span class="formula{" block" * piece.is_block}">{made}</span>'
+                yield f'<span class="formula{" block" * piece.is_block}">{formula}</span>'
 
     def _tag(self, match: re.Match[str]) -> str:
         name, is_end = match["name"], bool(match["end"])
@@ -276,14 +276,14 @@ class Renderer:
         language = _LANGUAGE.search(f"{match[1] or ''} {match[2] or ''}")
         names = (language[1],) if language else self.tags
         code = unescape(match[3])
-        made = _highlight(code, names) if len(code) <= _MOST_CODE else None
-        return f'<pre tabindex="0"><code>{match[3] if made is None else made}</code></pre>'
+        html = _highlight(code, names) if len(code) <= _MOST_CODE else None
+        return f'<pre tabindex="0"><code>{match[3] if html is None else html}</code></pre>'
 
 
 def linked_ids(texts: Iterable[str]) -> set[int]:
     """Ids of posts that addresses in some texts may lead to."""
-    found = (number for text in texts for match in _MENTIONED.findall(text) for number in match)
-    return {int(number) for number in found if number}
+    numbers = (number for text in texts for match in _MENTIONED.findall(text) for number in match)
+    return {int(number) for number in numbers if number}
 
 
 def _host_names(host: str) -> set[str]:
@@ -296,7 +296,7 @@ def _highlight(code: str, names: tuple[str, ...]) -> str | None:
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
 
-    lexer = next((found for name in names if (found := _lexer(name.lower()))), None)
+    lexer = next((lexer_found for name in names if (lexer_found := _lexer(name.lower()))), None)
     if lexer is None:
         return None
     return str(highlight(code, lexer, HtmlFormatter(nowrap=True))).rstrip("\n")

@@ -71,15 +71,15 @@ def formula_sign(host: str) -> str | None:
 
 def looks_mathematical(texts: Iterator[str]) -> bool:
     """Whether posts of a site whose address nobody knows hold formulas: one in ten, with TeX."""
-    count = held = 0
+    count = count_with_formula = 0
     for text in texts:
         count += 1
         plain = re.sub(r"<code>[^<]*+</code>", "", text)
-        held += any(
+        count_with_formula += any(
             piece.tex is not None and re.search(r"\\[a-zA-Z]{2}|[_^]", piece.tex)
             for piece in pieces(plain, "$")
         )
-    return held * 10 >= count > 0
+    return count_with_formula * 10 >= count > 0
 
 
 def pieces(text: str, sign: str) -> Iterator[Piece]:
@@ -146,10 +146,10 @@ def mathml(tex: str, *, is_block: bool) -> str | None:
         return None
     converter, error = _converter()
     try:
-        made = converter.convert_with_local_state(_rewritten(tex), displaystyle=is_block)
+        output = converter.convert_with_local_state(_rewritten(tex), displaystyle=is_block)
     except error:
         return None
-    return _STYLE.sub(_style, made)
+    return _STYLE.sub(_style, output)
 
 
 @lru_cache(maxsize=1)
@@ -188,8 +188,10 @@ def _style(match: re.Match[str]) -> str:
     rules = [rule.strip() for rule in match[1].split(";")]
     classes = " ".join(_CLASSES[rule] for rule in rules if rule in _CLASSES)
     colour = next((rule[6:].strip() for rule in rules if rule.startswith("color:")), "")
-    found = f' class="{classes}"' if classes else ""
-    return found + (f' mathcolor="{colour}"' if re.fullmatch(r"#[0-9A-Fa-f]{6}", colour) else "")
+    attribute = f' class="{classes}"' if classes else ""
+    return attribute + (
+        f' mathcolor="{colour}"' if re.fullmatch(r"#[0-9A-Fa-f]{6}", colour) else ""
+    )
 
 
 _NAMES = {"eqnarray": "align", "split": "aligned"}
@@ -245,8 +247,8 @@ def _with_group(command: str, group: str) -> str:
         return "".join(text) if len(parts) % 2 else rf"\text{{{group}}}"
     name = _PLAIN_TEX[command]
     rows = _rewritten(group).replace(r"\cr", r"\\")
-    made = rf"\begin{{{name}}}{rows}\end{{{name}}}"
-    return rf"{{\scriptstyle {made}}}" if command == "substack" else made
+    matrix = rf"\begin{{{name}}}{rows}\end{{{name}}}"
+    return rf"{{\scriptstyle {matrix}}}" if command == "substack" else matrix
 
 
 _CHEMICAL = re.compile(
@@ -264,17 +266,17 @@ _ARROWS = {"->": r"\to ", "<-": r"\leftarrow ", "<->": r"\leftrightarrow "}
 
 def _chemistry(group: str) -> str:
     """What mhchem makes of the most frequent forms: counts below, charges above, arrows."""
-    found = []
+    parts = []
     for match in _CHEMICAL.finditer(group):
         if arrow := match["arrow"]:
-            found.append(_ARROWS.get(arrow, r"\rightleftharpoons "))
+            parts.append(_ARROWS.get(arrow, r"\rightleftharpoons "))
         elif element := match["element"]:
             count = f"_{{{match['count']}}}" if match["count"] else ""
-            found.append(rf"\mathrm{{{element}}}{count}")
+            parts.append(rf"\mathrm{{{element}}}{count}")
         elif (charge := match["charge"] or match["sign"]) is not None:
-            found.append("^{" + charge.strip("{}") + "}")
+            parts.append("^{" + charge.strip("{}") + "}")
         elif match["space"]:
-            found.append(r"\,")
+            parts.append(r"\,")
         else:
-            found.append(match[0])
-    return "".join(found)
+            parts.append(match[0])
+    return "".join(parts)

@@ -46,19 +46,19 @@ _TAGS = 12
 
 def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
     """Title, plot and legend of each plot; of what there is."""
-    found = []
+    charts = []
     years = sorted({*overview["questions_by_year"], *overview["answers_by_year"]})[-24:]
     if len(years) > 1:
         labels = [f"'{year[2:]}" for year in years]
-        found.append(_columns("Questions and answers by year", labels, overview, "by_year", years))
+        charts.append(_columns("Questions and answers by year", labels, overview, "by_year", years))
     bins = list(overview["question_scores"])
     labels = [label.replace("below ", "<") for label in bins]
-    found.append(_columns("Scores", labels, overview, "scores", bins))
+    charts.append(_columns("Scores", labels, overview, "scores", bins))
     tags = [(name, count) for name, count in overview["top_tags"][:_TAGS]]
     if tags:
         plot = Markup(svg.rows(tags, tags[0][1], svg.widest(name for name, _ in tags)))
-        found.append({"title": "Most frequent tags", "plot": plot, "legend": ()})
-    return found
+        charts.append({"title": "Most frequent tags", "plot": plot, "legend": ()})
+    return charts
 
 
 def _columns(
@@ -141,11 +141,11 @@ class Pages:
             Route("/a/{id:post}", self.post),
         ]
 
-    def _answer(self, request: Request, template: str, shown: Values, data: Values) -> Response:
+    def _answer(self, request: Request, template: str, values: Values, data: Values) -> Response:
         """A page, or JSON where that is asked for."""
         if wants_json(request):
             return Response(orjson.dumps(data), media_type="application/json")
-        page = self._environment.get_template(template).render(self.common(request) | shown)
+        page = self._environment.get_template(template).render(self.common(request) | values)
         return HTMLResponse(page, headers={"vary": "accept"})
 
     def common(self, request: Request) -> Values:
@@ -168,33 +168,33 @@ class Pages:
                 {**row, **{n: without_cut_formula(row[n], sign) for n in names[1:] if row.get(n)}}
                 for row in rows
             ]
-        wanted = dict.fromkeys(row[name] for row in rows for name in names if row.get(name))
-        shown = self._titles(list(wanted))
-        found = []
+        texts = dict.fromkeys(row[name] for row in rows for name in names if row.get(name))
+        titles = self._titles(list(texts))
+        results = []
         for row in rows:
-            made = {name.lower(): shown.get(row.get(name) or "") for name in names}
+            replaced = {name.lower(): titles.get(row.get(name) or "") for name in names}
             tags = orjson.loads(row["Tags"] or "[]") if "Tags" in row else []
-            found.append({**row, **made, "tags": tags})
-        return found
+            results.append({**row, **replaced, "tags": tags})
+        return results
 
-    def _titles(self, wanted: list[str]) -> dict[str, Markup]:
+    def _titles(self, texts: list[str]) -> dict[str, Markup]:
         """Titles as HTML, in which marked words are marked."""
         sign = self.store.sign
-        shown = {text: Markup(mark_words(remove_bidi_controls(text))) for text in wanted}
+        titles = {text: Markup(mark_words(remove_bidi_controls(text))) for text in texts}
         formulas: list[Text] = [
-            ("title", text) for text in wanted if sign and ("$" in text or "\\" in text)
+            ("title", text) for text in texts if sign and ("$" in text or "\\" in text)
         ]
         if formulas:
             rendered = self._renderings.render(Renderer(sign=sign), formulas)
-            shown |= {text: made for (_, text), made in zip(formulas, rendered, strict=True)}
-        return shown
+            titles |= {text: title for (_, text), title in zip(formulas, rendered, strict=True)}
+        return titles
 
     def front(self, request: Request) -> Response:
         """Counts, plots, and the latest and the best questions."""
         overview = self.store.site.overview
         latest = self.store.questions(sort="newest").rows[:_ON_FRONT]
         best = self.store.questions(sort="score").rows[:_ON_FRONT]
-        shown = {
+        values = {
             "title": self.store.site.title,
             "overview": overview,
             "plots": plots(overview),
@@ -202,7 +202,7 @@ class Pages:
             "best": self.with_titles(best),
         }
         data = {"overview": overview, "latest": latest, "best": best}
-        return self._answer(request, "front.html", shown, data)
+        return self._answer(request, "front.html", values, data)
 
     def questions(self, request: Request) -> Response:
         """A list of questions."""
@@ -212,42 +212,62 @@ class Pages:
         sort = choice(request, "sort", tuple(SORTS))
         unanswered = values.get("unanswered", "") not in ("", "0")
         page = page_number(request)
-        found = self.store.questions(sort=sort, tag=tag, unanswered=unanswered, page=page)
-        chosen = {"tag": tag, "sort": sort, "unanswered": "1" if unanswered else None}
+        results = self.store.questions(sort=sort, tag=tag, unanswered=unanswered, page=page)
+        query = {"tag": tag, "sort": sort, "unanswered": "1" if unanswered else None}
         title = "Unanswered questions" if unanswered else "Questions"
-        shown = {
+        template_values = {
             "title": title if tag is None else f"{title} tagged {tag}",
-            "rows": self.with_titles(found.rows),
-            "count": found.count,
+            "rows": self.with_titles(results.rows),
+            "count": results.count,
             "sorts": list(SORTS),
             "related": self.store.related_tags(tag) if tag else [],
-            **chosen,
-            **self.page_links("/questions", chosen, page, found, PAGE),
+            **query,
+            **self.page_links("/questions", query, page, results, PAGE),
         }
-        data = {"questions": found.rows, "page": page, "more": found.has_more, "count": found.count}
-        return self._answer(request, "questions.html", shown, data)
+        data = {
+            "questions": results.rows,
+            "page": page,
+            "more": results.has_more,
+            "count": results.count,
+        }
+        return self._answer(request, "questions.html", template_values, data)
 
     def tags(self, request: Request) -> Response:
         """All tags, or those with some letters."""
         like, page = request.query_params.get("like", "").strip(), page_number(request)
-        found = self.store.tags(like, page)
-        shown = {"title": "Tags", "rows": found.rows, "like": like, "count": found.count}
-        shown |= self.page_links("/tags", {"like": like or None}, page, found, TAGS_PAGE)
-        data = {"tags": found.rows, "page": page, "more": found.has_more, "count": found.count}
-        return self._answer(request, "tags.html", shown, data)
+        results = self.store.tags(like, page)
+        values = {"title": "Tags", "rows": results.rows, "like": like, "count": results.count}
+        values |= self.page_links("/tags", {"like": like or None}, page, results, TAGS_PAGE)
+        data = {
+            "tags": results.rows,
+            "page": page,
+            "more": results.has_more,
+            "count": results.count,
+        }
+        return self._answer(request, "tags.html", values, data)
 
     def users(self, request: Request) -> Response:
         """All users, or those with some letters in their names."""
         self._require_users()
         like, page = request.query_params.get("like", "").strip(), page_number(request)
         sort = choice(request, "sort", tuple(USER_SORTS))
-        found = self.store.users(like, sort, page)
-        chosen = {"like": like or None, "sort": sort}
-        shown: Values = {"title": "Users", "rows": found.rows, "like": like, "count": found.count}
-        shown |= {"sort": sort, "sorts": list(USER_SORTS)}
-        shown |= self.page_links("/users", chosen, page, found, USERS_PAGE)
-        data = {"users": found.rows, "page": page, "more": found.has_more, "count": found.count}
-        return self._answer(request, "users.html", shown, data)
+        results = self.store.users(like, sort, page)
+        query = {"like": like or None, "sort": sort}
+        values: Values = {
+            "title": "Users",
+            "rows": results.rows,
+            "like": like,
+            "count": results.count,
+        }
+        values |= {"sort": sort, "sorts": list(USER_SORTS)}
+        values |= self.page_links("/users", query, page, results, USERS_PAGE)
+        data = {
+            "users": results.rows,
+            "page": page,
+            "more": results.has_more,
+            "count": results.count,
+        }
+        return self._answer(request, "users.html", values, data)
 
     def _require_users(self) -> None:
         if not self.store.has_users:
@@ -268,7 +288,7 @@ class Pages:
             posts[f"{kind}s"] = self.store.search(query, 1, sort).rows[:_ON_PROFILE]
         name = user["DisplayName"] or f"user {user_id}"
         host = self.store.site.host
-        shown = {
+        values = {
             "title": name,
             "user": user,
             "name": name,
@@ -276,7 +296,7 @@ class Pages:
             "source": f"https://{host}/users/{user_id}" if host else None,
             **{kind: self.with_titles(rows) for kind, rows in posts.items()},
         }
-        return self._answer(request, "user.html", shown, {"user": user, **posts})
+        return self._answer(request, "user.html", values, {"user": user, **posts})
 
     def about(self, request: Request) -> Response:
         """What is here, of which dump, and under which licences."""
@@ -305,8 +325,8 @@ class Pages:
             "stemming": about.stemming,
             "so2docs": about.version,
         }
-        shown = {"title": "About", "licenses": licenses(), **data, "site": site}
-        return self._answer(request, "about.html", shown, data)
+        values = {"title": "About", "licenses": licenses(), **data, "site": site}
+        return self._answer(request, "about.html", values, data)
 
     def search(self, request: Request) -> Response:
         """Posts that hold words and pass filters."""
@@ -319,20 +339,20 @@ class Pages:
             )
         if sort == "relevance" and not query.match:
             sort = "newest"
-        found = ResultPage([]) if query.is_empty else self.store.search(query, page, sort)
-        shown = {
+        results = ResultPage([]) if query.is_empty else self.store.search(query, page, sort)
+        values = {
             "title": f"Search: {text}" if text else "Search",
             "q": text,
             "query": query,
-            "found": found,
+            "found": results,
             "sort": sort,
             "sorts": [name for name in SEARCH_SORTS if query.match or name != "relevance"],
             "filters": [(part, self._without(text, part)) for part in query.filters],
-            "rows": self.with_titles(found.rows),
-            **self.page_links("/search", {"q": text, "sort": sort}, page, found, PAGE),
+            "rows": self.with_titles(results.rows),
+            **self.page_links("/search", {"q": text, "sort": sort}, page, results, PAGE),
         }
-        data = {"query": text, "page": page, "problems": query.problems, "count": found.count}
-        return self._answer(request, "search.html", shown, data | {"posts": plain(found.rows)})
+        data = {"query": text, "page": page, "problems": query.problems, "count": results.count}
+        return self._answer(request, "search.html", values, data | {"posts": plain(results.rows)})
 
     def _without(self, text: str, part: str) -> str:
         rest = " ".join(text.replace(part, " ", 1).split())
@@ -356,8 +376,8 @@ class Pages:
         images = request.query_params.get("images", "") not in ("", "0")
         if images:
             request.state.images = "'self' https: http:"
-        found = ResultPage([], len(answer_ids), len(answer_ids) > ANSWERS_PAGE * page)
-        chosen = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
+        page_of_answers = ResultPage([], len(answer_ids), len(answer_ids) > ANSWERS_PAGE * page)
+        query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
         address = f"/questions/{question_id}"
         links = self._links(question_id)
         post_ids = [question_id, *some]
@@ -371,19 +391,21 @@ class Pages:
             "links": links,
             **self.page_links(address, chosen, page, found, ANSWERS_PAGE),
         }
-        return self._answer(request, "question.html", shown, document)
+        return self._answer(request, "question.html", values, document)
 
     def _thread(self, document: Values, *, images: bool) -> Values:
-        wanted = texts(document)
+        texts_to_render = texts(document)
         renderer = Renderer(
             self.store.site.host,
             self.base,
-            self.store.find_questions(linked_ids(text for _, text in wanted)),
+            self.store.find_questions(linked_ids(text for _, text in texts_to_render)),
             images,
             tuple(tag for tag in document.get("Tags", ()) if isinstance(tag, str)),
             self.store.sign,
         )
-        rendered = dict(zip(wanted, self._renderings.render(renderer, wanted), strict=True))
+        rendered = dict(
+            zip(texts_to_render, self._renderings.render(renderer, texts_to_render), strict=True)
+        )
         return thread(document, rendered, self.store.site.host)
 
     def _states(self, document: Values, post_ids: list[int], originals: list[int]) -> Values:
@@ -462,11 +484,11 @@ class Pages:
 
     def _links(self, question_id: int) -> dict[str, list[Values]]:
         """Questions that are linked with this one, by how."""
-        found: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
+        links: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
         for row in self.with_titles(self.store.linked_questions(question_id)):
             row["title"] = row["title"] or question_title(row)
-            found[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
-        return found
+            links[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
+        return links
 
     def post(self, request: Request) -> Response:
         """Lead to where a post is shown."""
@@ -481,21 +503,21 @@ class Pages:
         return RedirectResponse(address, 302)
 
     def page_links(
-        self, path: str, chosen: Values, page: int, found: ResultPage, size: int
+        self, path: str, query: Values, page: int, results: ResultPage, size: int
     ) -> Values:
         """Addresses of the pages before and after, and how many there are if that is known."""
 
         def address(number: int) -> str:
-            values = {name: value for name, value in chosen.items() if value is not None}
+            values = {name: value for name, value in query.items() if value is not None}
             pairs = urlencode(values | ({"page": number} if number > 1 else {}), quote_via=quote)
             return f"{self.base}{path}" + (f"?{pairs}" if pairs else "")
 
-        pages = None if found.count is None else max(1, -(-found.count // size))
+        pages = None if results.count is None else max(1, -(-results.count // size))
         return {
             "page": page,
             "pages": pages if pages is None or pages <= MOST_PAGES else None,
             "previous": address(page - 1) if page > 1 else None,
-            "next": address(page + 1) if found.has_more and page < MOST_PAGES else None,
+            "next": address(page + 1) if results.has_more and page < MOST_PAGES else None,
         }
 
 
@@ -518,10 +540,12 @@ def choice(request: Request, name: str, choices: Sequence[str]) -> str:
     Raises:
         HTTPException: Something else is asked for.
     """
-    found = request.query_params.get(name) or choices[0]
-    if found not in choices:
-        raise HTTPException(400, f"There is no order {found!r}; choose of {', '.join(choices)}.")
-    return found
+    chosen_name = request.query_params.get(name) or choices[0]
+    if chosen_name not in choices:
+        raise HTTPException(
+            400, f"There is no order {chosen_name!r}; choose of {', '.join(choices)}."
+        )
+    return chosen_name
 
 
 def plain(rows: list[Values]) -> list[Values]:

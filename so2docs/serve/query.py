@@ -60,15 +60,15 @@ class Query:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was asked for."""
-        asked = (self.match, self.tags, self.without_tags, self.kinds)
+        terms = (self.match, self.tags, self.without_tags, self.kinds)
         numbers = (self.score, self.answers, self.user)
-        return not any(asked) and all(number is None for number in numbers)
+        return not any(terms) and all(number is None for number in numbers)
 
 
 def parse(text: str) -> Query:
     """Understand a search: `[tag] score:5 is:answered "a phrase" word -word title:word`."""
     query = Query()
-    wanted: list[str] = []
+    required: list[str] = []
     unwanted: list[str] = []
     for part in _PART.finditer(text.replace("\0", " ")):
         has_minus = part["minus"] is not None
@@ -77,19 +77,19 @@ def parse(text: str) -> Query:
             tags.append(part["tag"].lower())
             query.filters.append(part[0])
         elif part["name"] is not None:
-            wanted += _filter(query, part["name"], part["value"].strip('"'), part[0])
+            required += _filter(query, part["name"], part["value"].strip('"'), part[0])
         else:
             words = part["phrase"] if part["phrase"] is not None else part["word"]
             code = _code(words) if part["phrase"] is None else ""
             if code:
                 (query.without_code if has_minus else query.code).append(code)
             if not (code and has_minus):
-                (unwanted if has_minus else wanted).extend(_quote_phrase(words))
+                (unwanted if has_minus else required).extend(_quote_phrase(words))
             query.words += [] if has_minus else [words]
-    query.match = " AND ".join(wanted)
-    if unwanted and wanted:
+    query.match = " AND ".join(required)
+    if unwanted and required:
         query.match = f"({query.match}) NOT ({' OR '.join(unwanted)})"
-    elif unwanted or (query.without_code and not wanted):
+    elif unwanted or (query.without_code and not required):
         query.without_code.clear()
         query.problems.append("words to leave out need others to find")
     return query

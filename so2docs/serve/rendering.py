@@ -61,18 +61,18 @@ class Renderings:
 
     def render(self, renderer: Renderer, texts: Sequence[Text]) -> list[Markup]:
         """The HTML of texts; the escaped source of those that cannot be made."""
-        wanted: list[Text] = [("plain", text) if (kind, text) in self._harmful else (kind, text)
+        to_render: list[Text] = [("plain", text) if (kind, text) in self._harmful else (kind, text)
                   for kind, text in texts]  # fmt: skip
-        made: list[str] = []
+        rendered: list[str] = []
         failures = 0
-        while len(made) < len(wanted) and failures < _MOST_FAILURES and not self._is_closed:
-            made += self._render(renderer, wanted[len(made) :])
-            if len(made) < len(wanted):
+        while len(rendered) < len(to_render) and failures < _MOST_FAILURES and not self._is_closed:
+            rendered += self._render(renderer, to_render[len(rendered) :])
+            if len(rendered) < len(to_render):
                 failures += 1
-                self._remember(wanted[len(made)])
-                made.append(renderer.render("plain", wanted[len(made)][1]))
-        made += [renderer.render("plain", text) for _, text in wanted[len(made) :]]
-        return list(map(Markup, made))
+                self._remember(to_render[len(rendered)])
+                rendered.append(renderer.render("plain", to_render[len(rendered)][1]))
+        rendered += [renderer.render("plain", text) for _, text in to_render[len(rendered) :]]
+        return list(map(Markup, rendered))
 
     def close(self) -> None:
         """End all workers, and what they are doing."""
@@ -95,7 +95,7 @@ class Renderings:
         values = {item.name: getattr(renderer, item.name) for item in fields(renderer)}
         values["questions"] = list(renderer.questions.items())
         request = orjson.dumps([values, texts]) + b"\n"
-        made: list[str] = []
+        rendered: list[str] = []
         with suppress(OSError, ValueError), self._worker() as process:
             timer = Timer(_PAGE_SECONDS, process.kill)
             timer.start()
@@ -108,10 +108,10 @@ class Renderings:
                     if not line.endswith(b"\n"):
                         raise BrokenPipeError
                     answer = orjson.loads(line)
-                    made.append(renderer.render("plain", text) if answer is None else answer)
+                    rendered.append(renderer.render("plain", text) if answer is None else answer)
             finally:
                 timer.cancel()
-        return made
+        return rendered
 
     @contextmanager
     def _worker(self) -> Iterator[subprocess.Popen[bytes]]:

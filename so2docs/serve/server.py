@@ -54,19 +54,19 @@ def open_sites(
     stores: dict[str, Store] = {}
     for path in paths:
         is_folder = is_folder_of_outputs(path)
-        for one in _inside(path) if is_folder else [path]:
+        for database in _inside(path) if is_folder else [path]:
             try:
-                about = read_about(_find_database(one, progress=progress, site=site))
+                about = read_about(_find_database(database, progress=progress, site=site))
             except So2docsError as error:
                 if not is_folder:
                     raise
                 log.warning("%s; the other sites of the folder are served", error)
                 continue
-            for found in about.sites:
-                slug = re.sub(r"[^a-z0-9.-]+", "-", found.title.lower()).strip("-") or "site"
+            for site_about in about.sites:
+                slug = re.sub(r"[^a-z0-9.-]+", "-", site_about.title.lower()).strip("-") or "site"
                 while slug in stores or slug in _TAKEN:
                     slug += "-"
-                stores[slug] = Store(about, found, formulas=formulas)
+                stores[slug] = Store(about, site_about, formulas=formulas)
     if not stores:
         raise OptionError("there is nothing to serve: the databases have no questions")
     return application(stores, local=local)
@@ -79,20 +79,20 @@ def _inside(folder: str) -> list[str]:
         OutputNotFoundError: There are none.
     """
     outputs = outputs_in(folder)
-    found, own = [], set()
+    databases, own = [], set()
     for site, paths in outputs.items():
         try:
             path = readable(paths)
         except OutputError as error:
             log.warning("%s: %s; the other sites of the folder are served", site, error)
             continue
-        found.append(path)
+        databases.append(path)
         own.add(f"{OutputPaths(path, None).stem}.db")
     names = sorted(os.path.join(folder, name) for name in os.listdir(folder))
-    found += [name for name in names if name.endswith(DATABASE_ENDINGS) and name not in own]
-    if not found:
+    databases += [name for name in names if name.endswith(DATABASE_ENDINGS) and name not in own]
+    if not databases:
         check_holds_outputs(folder, outputs)
-    return found
+    return databases
 
 
 def _find_database(path: str, *, progress: bool, site: str | None) -> str:

@@ -47,18 +47,18 @@ def mark(text: str, terms: Sequence[str]) -> str:
     """Text with the words that were found between `START` and `END`."""
     whole, starts = _split_words(terms)
 
-    def mark(found: re.Match[str]) -> str:
-        word = fold(found[0])
+    def mark_word(match: re.Match[str]) -> str:
+        word = fold(match[0])
         is_found = word in whole or (starts and word.startswith(starts))
-        return f"{START}{found[0]}{END}" if is_found else found[0]
+        return f"{START}{match[0]}{END}" if is_found else match[0]
 
-    return _WORD.sub(mark, text.replace(START, " ").replace(END, " "))
+    return _WORD.sub(mark_word, text.replace(START, " ").replace(END, " "))
 
 
 def snippet(text: str, terms: Sequence[str]) -> str:
     """The part of a text with most of the words, marked; its start, if it has none."""
     whole, starts = _split_words(terms)
-    places = [found.span() for found in _WORD.finditer(text)]
+    places = [match.span() for match in _WORD.finditer(text)]
     hits = []
     for number, (start, end) in enumerate(places):
         word = fold(text[start:end])

@@ -221,8 +221,8 @@ class Store:
 
     def _value(self, sql: str, **values: Any) -> Any:
         with self._connection() as connection:
-            found = connection.execute(sql, values).fetchone()
-        return None if found is None else found[0]
+            row = connection.execute(sql, values).fetchone()
+        return None if row is None else row[0]
 
     def _narrow(self, table: str, alias: str, columns: tuple[str, ...] = ()) -> str:
         """A table, read from an index alone; `_is_of_site` goes with it."""
@@ -489,18 +489,18 @@ class Store:
     def user(self, user_id: int) -> Row | None:
         """A user with the number of their posts; None if nothing here is theirs."""
         row = {"Id": user_id, "DisplayName": None, "Reputation": None, "CreationDate": None}
-        known: list[Row] = []
+        rows: list[Row] = []
         if self.has_users:
-            known = self._rows(
+            rows = self._rows(
                 "SELECT Id, DisplayName, Reputation, CreationDate FROM users WHERE Id = :id",
                 id=user_id,
             )
         for kind in ("questions", "answers"):
             sql = f"SELECT count(*) FROM {kind} WHERE OwnerUserId = :id"
             row[kind.title()] = self._value(sql, id=user_id)
-        if not known and not row["Questions"] and not row["Answers"]:
+        if not rows and not row["Questions"] and not row["Answers"]:
             return None
-        return {**row, **(known[0] if known else {})}
+        return {**row, **(rows[0] if rows else {})}
 
     # Search.
 
@@ -522,16 +522,16 @@ class Store:
                 return searches[key]
         conditions = parse_conditions(query)
         if any(not self.tag(name) for name in query.tags):
-            found: tuple[list[Hit], bool] = ([], False)
+            hits: tuple[list[Hit], bool] = ([], False)
         elif query.match:
-            found = self._match(query, conditions, sort)
+            hits = self._match(query, conditions, sort)
         else:
-            found = self._filter(query, conditions, sort)
+            hits = self._filter(query, conditions, sort)
         with self._lock:
-            searches[key] = found
+            searches[key] = hits
             if len(searches) > _SEARCHES:
                 searches.popitem(last=False)
-        return found
+        return hits
 
     def _match(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
         code, code_values = code_conditions(query)
@@ -550,10 +550,10 @@ class Store:
             rank, latest = "0.0", "ORDER BY rowid DESC"
             order = "Score DESC, Id DESC" if sort == "relevance" else order
         kinds = {"question": "q.Id IS NOT NULL", "answer": "a.Id IS NOT NULL"}
-        wanted = [kinds[kind] for kind in query.kinds if kind in kinds]
+        conditions_on_kind = [kinds[kind] for kind in query.kinds if kind in kinds]
         post = "coalesce(q.{0}, a.{0})"
         passes = conditions.on(post.format("Score"), post.format("OwnerUserId"), "p")
-        where = " AND ".join(["p.Id IS NOT NULL", *wanted, passes])
+        where = " AND ".join(["p.Id IS NOT NULL", *conditions_on_kind, passes])
         texts = ""
         if code_values:
             texts, where = "JOIN texts x ON x.Row = s.Row", f"{where} AND {code}"
@@ -590,17 +590,17 @@ class Store:
         kinds = ["answers"] if "answer" in query.kinds else kinds
         kinds = ["questions"] if "question" in query.kinds else kinds
         by = "Score" if sort == "score" else "Id"
-        found = []
+        matches = []
         for kind in kinds:
             rows = self._rows(
                 self._filter_sql(kind, conditions, by, has_user=query.user is not None),
                 tag=conditions.tag,
                 **conditions.values,
             )
-            found += [(row["Score"] or 0, row["Id"], kind == "answers") for row in rows]
-        found.sort(key=lambda hit: hit[:2] if by == "Score" else hit[1:2], reverse=True)
-        hits = [(is_answer, post_id, score) for score, post_id, is_answer in found[:MOST_RESULTS]]
-        return hits, len(found) > MOST_RESULTS
+            matches += [(row["Score"] or 0, row["Id"], kind == "answers") for row in rows]
+        matches.sort(key=lambda hit: hit[:2] if by == "Score" else hit[1:2], reverse=True)
+        hits = [(is_answer, post_id, score) for score, post_id, is_answer in matches[:MOST_RESULTS]]
+        return hits, len(matches) > MOST_RESULTS
 
     def _filter_sql(self, kind: str, conditions: Conditions, by: str, *, has_user: bool) -> str:
         """Posts of a kind that pass, from what is in the indexes."""
