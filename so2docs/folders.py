@@ -600,30 +600,30 @@ def _are_between(changes: str, old: str, new: str) -> bool:
 _COLUMNS: dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[int, ...]]]] = {
     Summary: (
         ("added", "changed", "deleted", "unchanged"),
-        lambda found: (
-            found.questions.added,
-            found.questions.changed,
-            found.questions.deleted,
-            found.unchanged,
+        lambda r: (
+            r.questions.added,
+            r.questions.changed,
+            r.questions.deleted,
+            r.unchanged,
         ),
     ),
     Patched: (
         ("questions", "added", "changed", "deleted"),
-        lambda done: (done.documents, done.added, done.changed, done.deleted),
+        lambda r: (r.documents, r.added, r.changed, r.deleted),
     ),
     Stats: (
         ("questions", "answers", "accepted", "bytes"),
-        lambda found: (
-            found.questions,
-            found.answers or 0,
-            found.accepted or 0,
-            found.file_bytes,
+        lambda r: (
+            r.questions,
+            r.answers or 0,
+            r.accepted or 0,
+            r.file_bytes,
         ),
     ),
-    Verified: (("files", "documents"), lambda found: (found.files, found.documents or 0)),
+    Verified: (("files", "documents"), lambda r: (r.files, r.documents or 0)),
     Database: (
         ("questions", "answers", "bytes"),
-        lambda made: (made.rows["questions"], made.rows["answers"], made.file_bytes),
+        lambda r: (r.rows["questions"], r.rows["answers"], r.file_bytes),
     ),
 }
 
@@ -631,7 +631,7 @@ _COLUMNS: dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[int, ...]]]] =
 def summary(results: Sequence[SiteResult]) -> str:
     """A table with a line for each site, one with the totals, and one with the states."""
     kinds = [type(result.result) for result in results if result.result is not None]
-    columns, numbers = _COLUMNS[kinds[0]] if kinds else ((), lambda found: ())
+    columns, numbers = _COLUMNS[kinds[0]] if kinds else ((), lambda result: ())
     rows: list[SiteRow] = [
         (
             r.site,

@@ -291,8 +291,8 @@ class _Writer:
         markers, start = "-+", 1
         if tag == "ol":
             markers = ".)"
-            given = _attributes(attributes).get("start", "1") if attributes else "1"
-            start = int(given) if given.isascii() and given.isdigit() and len(given) < 9 else 1
+            text = _attributes(attributes).get("start", "1") if attributes else "1"
+            start = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1
         is_next = self._last_list[:2] == (self._count, len(self._containers))
         second = is_next and self._last_list[2] == markers[0]
         self._containers.append(_Container(tag, self._prefix, self._lead, -1))
