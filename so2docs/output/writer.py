@@ -33,7 +33,7 @@ class Writer:
         options: In what form.
         cuts: Question ids that start another file, in ascending order; for files by number.
         resume: A checkpoint of an earlier session, of files that are all as it says.
-        made: How the output is made, without counts; None to record nothing.
+        provenance: Provenance of the output, without counts; None to record nothing.
         settle: Called before a file ends, to copy what `append` returned.
 
     Raises:
@@ -46,13 +46,13 @@ class Writer:
         options: Options,
         cuts: tuple[int, ...] = (),
         resume: WriterProgress | None = None,
-        made: Provenance | None = None,
+        provenance: Provenance | None = None,
         *,
         settle: Callable[[], None] = lambda: None,
     ) -> None:
         self._names = names
         self._settle = settle
-        self._made = made
+        self._provenance = provenance
         self._form = options.form
         self._format = formats.of(options)
         self._cuts = cuts
@@ -135,10 +135,10 @@ class Writer:
 
     def _end(self, file: DocumentFile) -> None:
         self._settle()
-        made = self._made
-        if made is not None and self._form.is_split:
-            made = made.of_part(file.documents)
-        self._finished.append(file.end(b"" if made is None else made.to_json()))
+        provenance = self._provenance
+        if provenance is not None and self._form.is_split:
+            provenance = provenance.of_part(file.documents)
+        self._finished.append(file.end(b"" if provenance is None else provenance.to_json()))
         del self._files[file.label], self._open[file.label]
 
 

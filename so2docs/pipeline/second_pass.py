@@ -352,9 +352,11 @@ class SecondPass:
         self.cuts = cuts(self.spill, self.buckets, self.options.form.split_files or 1)
         size, before = sum(size for _, size in self.buckets), self.bytes_before(state)
         copies = Copies(workers, lambda checkpoint: self.spill.put("checkpoint", checkpoint))
-        made, settle = self.made, copies.settle
+        provenance, settle = self.provenance, copies.settle
         with (
-            Writer(names, self.options, self.cuts, state.output, made, settle=settle) as output,
+            Writer(
+                names, self.options, self.cuts, state.output, provenance, settle=settle
+            ) as output,
             Output(names.strays, names.strays_compression, state.strays) as strays,
             self.progress.step("writing", None, size, before) as progress_bar,
         ):
@@ -373,7 +375,7 @@ class SecondPass:
                 copies.send(
                     segments.temporary_files(result.segments, result.strays), state.to_json()
                 )
-                shown.update(result.size)
+                progress_bar.update(result.size)
             copies.settle()
             self.leave_out(state)
             return self.seal(state, report, output, strays)

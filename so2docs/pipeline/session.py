@@ -453,9 +453,9 @@ class Session:
             report.first_pass_seconds = between - begun
             report.second_pass_seconds = time.perf_counter() - between
             report.peak_memory_bytes = peak_memory() + sum(workers.peaks.values())
-            self.spill.put("sealed", done.to_json())
+            self.spill.put("sealed", finalized.to_json())
             self.spill.remove_temporary()
-            self.publish(done)
+            self.publish(finalized)
             if not self.run_options.keep_spill:
                 # To free the memory that a gigabyte of them takes keeps a core busy for 0.2 s.
                 for _ in workers.run(
