@@ -117,12 +117,12 @@ class Nest:
                 members += make(table, rows_of_table, self._find_user)
                 continue
             if table.kind == VOTE:
-                totals[table.name], value = _votes(tuple(found))
+                totals[table.name], value = _votes(tuple(rows_of_table))
                 members.append(b'"%b":%b' % (table.key.encode(), value))
-                if bounties := held[BOUNTY]:
+                if bounties := rows_by_kind[BOUNTY]:
                     members.append(self._list(BOUNTIES.key, BOUNTIES.key, bounties))
             else:
-                members.append(self._list(table.key, table.name, found))
+                members.append(self._list(table.key, table.name, rows_of_table))
         if self._users is not None:
             members += self._users.members(json, _MARKERS[POSTS.name])
         if members:

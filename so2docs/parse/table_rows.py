@@ -248,7 +248,7 @@ def add_bounties(
         bucket.json.extend(json)
 
 
-def add_records(found: Posts, keys: bytes, json: bytes, questions: FindQuestions) -> None:
+def add_records(posts: Posts, keys: bytes, json: bytes, questions: FindQuestions) -> None:
     """File records that were made while the questions of their posts were not known.
 
     Args:

@@ -41,14 +41,14 @@ class RowSink:
     """What happens to the rows of a chunk.
 
     Attributes:
-        found: What they became, until it is written.
+        posts: The posts or records made of the rows, until they are written.
         malformed: Why a row that is not XML is a stray.
     """
 
     malformed = "malformed_row"
 
-    def __init__(self, options: Options, found: Posts, writer: BlockWriter) -> None:
-        self.found = found
+    def __init__(self, options: Options, posts: Posts, writer: BlockWriter) -> None:
+        self.posts = posts
         self._writer = writer
         self._is_compiled = options.core == "compiled"
 
@@ -79,16 +79,16 @@ class RowSink:
 
     def _write(self, least: int) -> None:
         """Write the buckets of at least `least` bytes; all, if too much is held in all."""
-        found, buckets = self.found, self.found.buckets
+        posts, buckets = self.posts, self.posts.buckets
         if sum(len(bucket.json) for bucket in buckets.values()) > _MOST_BUFFERED:
             least = 0
-        self._write_buckets(found, least)
-        if found.rejected and len(found.rejected) >= least:
-            self._writer.write(REJECTED, found.rejected, bytearray())
-            found.rejected = bytearray()
-        if found.strays and len(found.strays) >= least:
-            self._writer.write(None, bytearray(), found.strays)
-            found.strays = bytearray()
+        self._write_buckets(posts, least)
+        if posts.rejected and len(posts.rejected) >= least:
+            self._writer.write(REJECTED, posts.rejected, bytearray())
+            posts.rejected = bytearray()
+        if posts.strays and len(posts.strays) >= least:
+            self._writer.write(None, bytearray(), posts.strays)
+            posts.strays = bytearray()
 
     def _write_buckets(self, found: Posts, least: int) -> None:
         buckets = found.buckets
@@ -109,12 +109,12 @@ class _PostFiling(RowSink):
 
     def add(self, rows: list[Row]) -> None:
         if self._filter is None:
-            posts.add(self.found, rows, self._projection)
+            posts.add(self.posts, rows, self._projection)
         else:
-            self._filter.add(self.found, rows)
+            self._filter.add(self.posts, rows)
 
     def add_compiled(self, data: bytes) -> Added | None:
-        return core.add_fast(data, self.found) if self._is_compiled else None
+        return core.add_fast(data, self.posts) if self._is_compiled else None
 
 
 class _UserFiling(RowSink):
@@ -124,7 +124,7 @@ class _UserFiling(RowSink):
         super().__init__(options, Posts(), writer)
         projection = projection_of_table(options)
         self._is_compiled = self._is_compiled and projection is None
-        self._users = UserRecords(self.found, writer, projection)
+        self._users = UserRecords(self.posts, writer, projection)
 
     def add(self, rows: list[Row]) -> None:
         self._users.add(rows)
@@ -133,10 +133,10 @@ class _UserFiling(RowSink):
         self._users.flush()
 
     def add_compiled(self, data: bytes) -> Added | None:
-        done = core.read_users(data) if self._is_compiled else None
-        if done is None:
+        compiled = core.read_users(data) if self._is_compiled else None
+        if compiled is None:
             return None
-        added, keys, jsons = done
+        added, keys, jsons = compiled
         self._users.add_compiled(keys, jsons)
         return added
 
@@ -171,10 +171,10 @@ class _RowFiling(RowSink):
     """
 
     def __init__(
-        self, table: Table, options: Options, writer: BlockWriter, known: IdMap | Unknown
+        self, table: Table, options: Options, writer: BlockWriter, posts_map: IdMap | Unknown
     ) -> None:
         super().__init__(options, Posts(), writer)
-        self._table, self._known = table, known
+        self._table, self._known = table, posts_map
         self._counts = table.kind == VOTE
         self._bounties = Posts()
         self._projection = projection_of_table(options)
@@ -191,32 +191,32 @@ class _RowFiling(RowSink):
         self.look_up()
         if self._counts:
             self._add_bounties(table_rows.with_bounty(rows))
-            table_rows.add_votes(self.found, rows, self._known.find)
+            table_rows.add_votes(self.posts, rows, self._known.find)
         else:
             if self._dropped_users:
                 rows = self._drop(rows)
-            table_rows.add_rows(self.found, self._table, rows, self._known.find, self._projection)
+            table_rows.add_rows(self.posts, self._table, rows, self._known.find, self._projection)
 
     def _drop(self, rows: list[Row]) -> list[Row]:
         """The comments of users that no list names."""
         dropped = self._dropped_users
-        kept = [row for row in rows if posts.number(row.get("UserId", "")) not in dropped]
-        self.found.filtered += len(rows) - len(kept)
-        self.found.dropped += len(rows) - len(kept)
-        return kept
+        remaining = [row for row in rows if posts.number(row.get("UserId", "")) not in dropped]
+        self.posts.filtered += len(rows) - len(remaining)
+        self.posts.dropped += len(rows) - len(remaining)
+        return remaining
 
     def add_compiled(self, data: bytes) -> Added | None:
-        done = core.read_records(data, self._table) if self._is_compiled else None
-        if done is None:
+        compiled = core.read_records(data, self._table) if self._is_compiled else None
+        if compiled is None:
             return None
-        added, keys, json = done
+        added, keys, json = compiled
         if self._counts:
             for part in parse(json) if json else ():
                 if not isinstance(part, Malformed):
                     self._add_bounties(part.rows)
             json = b""
         else:  # A record each, but for rows that were not asked for.
-            self.found.filtered += added.rows - len(keys) // KEY.size
+            self.posts.filtered += added.rows - len(keys) // KEY.size
         self._read.append((keys, json))
         return added
 
@@ -231,12 +231,12 @@ class _RowFiling(RowSink):
         elif self._has_core:
             self._read.append((keys, json))
         else:
-            table_rows.add_records(self.found, keys, json, self._known.find)
+            table_rows.add_records(self.posts, keys, json, self._known.find)
 
     def look_up(self) -> None:
         """File what was read so far."""
         if self._read:
-            core.file_records(self._read, self.found, self._known.replace)
+            core.file_records(self._read, self.posts, self._known.replace)
             self._read.clear()
 
     def flush(self) -> None:
@@ -244,7 +244,7 @@ class _RowFiling(RowSink):
         if not self._counts:
             super().flush()
         # Votes have no JSON; their bounties are in blocks of their own.
-        elif sum(len(bucket.keys) for bucket in self.found.buckets.values()) >= _MOST_KEYS:
+        elif sum(len(bucket.keys) for bucket in self.posts.buckets.values()) >= _MOST_KEYS:
             self._write(0)
             self._write_buckets(self._bounties, 0)
 
@@ -292,8 +292,8 @@ def open_sink(
     elif not table.kind:
         yield (steps := _UserFiling(table, options, writer))
     else:
-        with IdMap(posts_map) if posts_map else nullcontext(Unknown()) as known:
-            yield (steps := _RowFiling(table, options, writer, known))
+        with IdMap(posts_map) if posts_map else nullcontext(Unknown()) as id_map:
+            yield (steps := _RowFiling(table, options, writer, id_map))
             steps.look_up()
     steps.finish()
 

@@ -222,7 +222,7 @@ class JoinedRecords:
         remaining = 0  # Of the segment.
         while at < end:
             if self._run is not None:
-                enough = left = left if left > 0 else self._run.size
+                enough = remaining = remaining if remaining > 0 else self._run.size
             for group in join_records(self._blocks, self._sorted, at, enough, form):
                 if group.document is None or nesting.is_full:
                     document = self._by_reference(nesting, range(at, at + group.records))

@@ -88,11 +88,11 @@ def divide(number: int, json_bytes: int, blocks: Blocks, *, nested: bool = False
     limit = PART_BYTES_NESTED if nested else PART_BYTES
     if json_bytes <= limit:
         return [Part(range(start, stop), json_bytes, blocks)]
-    found, spans = _question_sizes(blocks)
-    sizes = sorted(found.items())
+    sizes_by_id, spans = _question_sizes(blocks)
+    sizes = sorted(sizes_by_id.items())
     parts: list[Part] = []
     for low, high in pairwise((start, *_halves(range(start, stop), sizes, limit), stop)):
-        held = [
+        blocks_of_part = [
             block
             for block, (first, last) in zip(blocks, spans, strict=True)
             if first < high and last >= low
@@ -100,7 +100,7 @@ def divide(number: int, json_bytes: int, blocks: Blocks, *, nested: bool = False
         size = sum(
             size for _, size in sizes[bisect_left(sizes, (low,)) : bisect_left(sizes, (high,))]
         )
-        parts.append(Part(range(low, high), size, held))
+        parts.append(Part(range(low, high), size, blocks_of_part))
     return parts
 
 
@@ -193,8 +193,8 @@ class Limit:
         left: Their number; None if there is no limit.
     """
 
-    def __init__(self, most: int | None, written: int = 0) -> None:
-        self.left = None if most is None else most - written
+    def __init__(self, most: int | None, documents_written: int = 0) -> None:
+        self.left = None if most is None else most - documents_written
 
     @property
     def is_reached(self) -> bool:

@@ -156,11 +156,11 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     Raises:
         SpillError: It was made from something else.
     """
-    asked = Fingerprint.of(options)
+    requested = Fingerprint.of(options)
     now = SourceState.of(posts, chunk_bytes)
     values = spill.get("source")
     if values is None:
-        spill.put_all({"source": now.to_json(), "options": asked.to_json()})
+        spill.put_all({"source": now.to_json(), "options": requested.to_json()})
         return chunk_bytes
     spill.check()
     if values["format"] != FORMAT:
@@ -172,10 +172,10 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
     # Of a finished conversion, only the first pass is used again.
     is_finished = bool(spill.get("finished"))
     differences = before.differences(now)
-    differences += asked_before.differences(asked, of_spill_only=is_finished)
+    differences += asked_before.differences(requested, of_spill_only=is_finished)
     if differences:
         raise _another(spill, differences)
-    spill.put_all({"options": asked.to_json(), "finished": False})
+    spill.put_all({"options": requested.to_json(), "finished": False})
     return before.chunk_bytes
 
 
@@ -377,13 +377,13 @@ class Session:
         self.provenance = Provenance.of(posts, (tables or {}).values(), options)
         self.dump_bytes = posts.size
         files = list((tables or {}).values())
-        wanted = run.chunk_bytes or posts.chunk_bytes
-        chunk_bytes = claim(spill, posts, wanted, options)
+        requested_bytes = run.chunk_bytes or posts.chunk_bytes
+        chunk_bytes = claim(spill, posts, requested_bytes, options)
         self.posts = self._step(posts, chunk_bytes)
         self.tables: list[FirstPass] = []
         for file in files:
-            wanted = run.chunk_bytes or file.chunk_bytes
-            claimed = claim_table(spill, file, wanted)
+            requested_bytes = run.chunk_bytes or file.chunk_bytes
+            claimed = claim_table(spill, file, requested_bytes)
             self.tables.append(self._step(file, claimed, is_early=file.precedes(posts)))
         self.steps = [
             next(step for step in (self.posts, *self.tables) if step.table == file.table)
@@ -526,7 +526,7 @@ class Session:
         tallies = self.posts.tallies()
         add_posts(tallies, self.report)
         within = within_chunks(tallies)
-        return repeats.first_questions(self.spill.all_keys, seen.repeated, within)
+        return repeats.first_questions(self.spill.all_keys, seen_ids.repeated, within)
 
     def spilled_share(self, spilled: Collection[int]) -> str:
         """How much of the posts is in the chunks of `spilled`."""

@@ -62,12 +62,12 @@ def serve() -> None:
     # The passes make millions of objects and hardly a cycle: collecting once a task saves 3 %.
     gc.freeze()
     gc.disable()
-    known: set[Callable[[Any], Any]] = set()
+    functions: set[Callable[[Any], Any]] = set()
     while True:
         function, task = tasks.get()
         answer = _answer(function, task)
-        if function not in known:
-            known.add(function)
+        if function not in functions:
+            functions.add(function)
             gc.freeze()  # What it imported; collecting looked at that after each task: 3 % more.
         try:
             results.write(answer)

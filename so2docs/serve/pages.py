@@ -381,7 +381,7 @@ class Pages:
         address = f"/questions/{question_id}"
         links = self._links(question_id)
         post_ids = [question_id, *some]
-        shown = {
+        values = {
             **self._thread(document, images=images),
             **self._states(document, post_ids, [link["Id"] for link in links["duplicate of"]]),
             "images": images,
@@ -389,7 +389,7 @@ class Pages:
             "sort": sort,
             "sorts": ANSWER_SORTS,
             "links": links,
-            **self.page_links(address, chosen, page, found, ANSWERS_PAGE),
+            **self.page_links(address, query, page, page_of_answers, ANSWERS_PAGE),
         }
         return self._answer(request, "question.html", values, document)
 
