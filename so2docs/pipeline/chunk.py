@@ -150,7 +150,7 @@ class _BadgeFiling(RowSink):
 
     def __init__(self, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, Posts(), writer)
-        self._counts = BadgeCounts(self.found, writer)
+        self._counts = BadgeCounts(self.posts, writer)
 
     def add(self, rows: list[Row]) -> None:
         self._counts.add(rows)
