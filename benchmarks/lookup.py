@@ -33,7 +33,7 @@ from so2docs.output.file import Output
 from so2docs.output.index import index_path
 from so2docs.pipeline import second_pass
 from so2docs.reader.collection import Collection
-from so2docs.reader.segments import SegmentReader
+from so2docs.reader.reading import SegmentReader
 
 
 def some_ids(path: str, number: int, seed: int) -> list[int]:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         verify_all,
     )
     from so2docs.inspection.inspect import Inspection, inspect
-    from so2docs.metadata.verify import Verified, verify
+    from so2docs.metadata.manifest import Verified, verify
     from so2docs.reader.collection import Collection
     from so2docs.reader.collection import open as open  # noqa: A004
     from so2docs.reader.frames import Frame, Selection
@@ -132,7 +132,7 @@ _MODULES = {
     "changes.diff": ("Changes", "diff"),
     "changes.patch": ("Patched", "patch"),
     "changes.compare": ("Summary",),
-    "metadata.verify": ("Verified", "verify"),
+    "metadata.manifest": ("Verified", "verify"),
     "api.convert": ("Documents", "convert", "documents"),
     "flat.report": ("FlatTable", "TablesReport"),
     "flat.tables": ("tables",),

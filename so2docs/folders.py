@@ -30,15 +30,14 @@ from so2docs.errors import (
     flag,
     resumable,
 )
-from so2docs.metadata.manifest import Manifest, load, manifests_of_report
-from so2docs.metadata.verify import Verified, verify
+from so2docs.metadata.manifest import Manifest, Verified, load, manifests_of_report, verify
 from so2docs.options.output_form import output_suffix
 from so2docs.options.sites import checked_host
 from so2docs.output.existing import read_provenance
 from so2docs.output.lock import temporary_folder
 from so2docs.output.new_files import clean_up
 from so2docs.output.paths import OutputPaths
-from so2docs.output.side_files import MANIFEST
+from so2docs.output.targets import MANIFEST
 from so2docs.progress import Progress, about, log
 from so2docs.reader.folder import check_holds_outputs, outputs_in, readable
 from so2docs.sqlite.about import read_about

@@ -23,7 +23,7 @@ from so2docs.output.new_files import NewFiles
 from so2docs.progress import bar, log
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
-from so2docs.reader.file_kinds import is_output, read_start
+from so2docs.reader.reading import is_output, read_start
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) ->
 
         run = partial(verify_all, output, report=report)
         return show_sites(run, jobs=jobs, quiet=quiet)
-    from so2docs.metadata.verify import verify as check
+    from so2docs.metadata.manifest import verify as check
 
     # What was not checked is said even to those who want it quiet.
     result = check(output, report=report, progress=shows_progress(quiet))

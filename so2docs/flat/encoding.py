@@ -9,10 +9,9 @@ from typing import Any, Literal
 import orjson
 from isal import isal_zlib
 
-from so2docs.output.compression import GZIP_HEADER, compress
+from so2docs.output.compression import GZIP_HEADER, compress, gzip_end
 from so2docs.output.formats import footer
 from so2docs.output.formats.parquet import encode_parquet, no_rows
-from so2docs.output.framing import gzip_end
 from so2docs.output.segments import Segment
 
 TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]

@@ -35,15 +35,14 @@ from so2docs.options.choices import Core, SplitBy
 from so2docs.options.option import choose, did_you_mean, names
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import OPTIONS
-from so2docs.output.compression import GZIP_HEADER, compress
+from so2docs.output.compression import GZIP_HEADER, compress, gzip_end
 from so2docs.output.existing import ExistingOutputError, State
-from so2docs.output.framing import gzip_end
 from so2docs.output.lock import temporary_folder
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import PART, explain_errors, part_path, remove
 from so2docs.output.provenance import Provenance, input_file, load
 from so2docs.output.segments import remove as remove_stored
-from so2docs.output.side_files import RECORD, STRAYS, side_file
+from so2docs.output.targets import RECORD, STRAYS, side_file
 from so2docs.parse.core import choose_core
 from so2docs.pipeline.first_pass import read_to_end
 from so2docs.pipeline.workers import Workers, peak_memory

@@ -1,8 +1,12 @@
-"""`--card`: a manifest next to an output, and a README.md that Hugging Face reads.
+"""`--card`: a manifest next to an output, and a README.md and croissant.json that tell of it.
 
-The front matter is that of dataset cards (https://huggingface.co/docs/hub/datasets-cards and
-datasets-manual-configuration). There is one card a folder, of all outputs that have a manifest
-there: a configuration each. Texts in it are quoted as JSON, which YAML contains.
+The front matter of README.md is that of dataset cards
+(https://huggingface.co/docs/hub/datasets-cards and datasets-manual-configuration). There is one
+card a folder, of all outputs that have a manifest there: a configuration each. Texts in it are
+quoted as JSON, which YAML contains. `croissant.json` is Croissant 1.1
+(https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html): a file object for each file
+with its SHA-256, a record set for each output, and a field for each member of a record; lists are
+`repeated`, and what is in an object is its `subField`.
 """
 
 from __future__ import annotations
@@ -11,14 +15,13 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.metadata import croissant, inspected
-from so2docs.metadata.features import dataset_info
+from so2docs.metadata import inspected
 from so2docs.metadata.manifest import (
     DESCRIBED,
     File,
@@ -31,11 +34,221 @@ from so2docs.options.request import Fingerprint
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output import new_files
 from so2docs.output.paths import OutputPaths
-from so2docs.output.side_files import MANIFEST
-from so2docs.output.targets import TargetKind, check_own, check_replaceable
+from so2docs.output.targets import MANIFEST, TargetKind, check_own, check_replaceable
 from so2docs.recipes import RECIPES
 from so2docs.report import Report
 from so2docs.schema import DATES
+
+_PLAIN = {"string": "string", "integer": "int64", "number": "float64", "boolean": "bool"}
+
+
+def features(schema: Mapping[str, Any], indent: str = "  ") -> list[str] | None:
+    """Lines of YAML for the members of an object; None if they have no types of columns.
+
+    Args:
+        schema: JSON Schema of a record, or of an object in it.
+        indent: What each line starts with.
+    """
+    lines: list[str] = []
+    for name, kind in schema.get("properties", {}).items():
+        lines_inside = _feature(kind, indent + "  ")
+        if lines_inside is None:
+            return None
+        lines += [f"{indent}- name: {json.dumps(name)}", *lines_inside]
+    return lines or None
+
+
+def _feature(schema: Mapping[str, Any], indent: str) -> list[str] | None:
+    kind = schema.get("type", "string" if "const" in schema else None)
+    if isinstance(kind, list):  # A number that is none of 64 bits stays a text.
+        kind = kind[0]
+    if kind == "array":
+        items = schema.get("items", {})
+        if items.get("type") in _PLAIN:
+            return [f"{indent}sequence: {_PLAIN[items['type']]}"]
+        return _of_object("list", items, indent)
+    if kind == "object":
+        return _of_object("struct", schema, indent)
+    return [f"{indent}dtype: {_PLAIN[kind]}"] if kind in _PLAIN else None
+
+
+def _of_object(word: str, schema: Mapping[str, Any], indent: str) -> list[str] | None:
+    members = features(schema, indent)
+    return None if members is None else [f"{indent}{word}:", *members]
+
+
+def dataset_info(
+    configurations: list[tuple[str, int, int, Mapping[str, Any] | None]],
+) -> Iterator[str]:
+    """The lines of `dataset_info`, which `datasets` ignores without the bytes.
+
+    Args:
+        configurations: Of each its name, the number of its records, the bytes of its files, and the
+            JSON Schema of a record; None if Hugging Face is to tell the columns by the files.
+    """
+    yield "dataset_info:"
+    for name, count, size, schema in configurations:
+        yield f"- config_name: {json.dumps(name)}"
+        columns = None if schema is None else features(schema)
+        if columns is not None:
+            yield "  features:"
+            yield from columns
+        yield "  splits:"
+        yield "  - name: train"
+        yield f"    num_bytes: {size}"
+        yield f"    num_examples: {count}"
+        yield f"  download_size: {size}"
+        yield f"  dataset_size: {size}"
+
+
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "citeAs": "cr:citeAs",
+    **{
+        name: f"cr:{name}"
+        for name in (
+            *("arrayShape", "column", "containedIn", "equivalentProperty", "excludes", "extract"),
+            *("field", "fileObject", "fileProperty", "fileSet", "format", "includes", "isArray"),
+            *("isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "readLines"),
+            *("recordSet", "references", "regex", "repeated", "replace", "samplingRate"),
+            *("sdVersion", "separator", "source", "subField", "transform", "unArchive", "value"),
+        )
+    },
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+}
+_TYPES = {
+    "string": "sc:Text",
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "boolean": "sc:Boolean",
+}
+_FORMATS = {".parquet": "application/x-parquet", ".json": "application/json"}
+_LINES = "application/jsonlines"
+_COMPRESSIONS = {".gz": "application/gzip", ".zst": "application/zstd"}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSet:
+    """The records of an output.
+
+    Attributes:
+        name: Name of the configuration.
+        schema: JSON Schema of a record; None if it is not known.
+        files: Path, bytes and SHA-256 of each file.
+        dates: Names of members that are dates in the files, not texts.
+    """
+
+    name: str
+    schema: Mapping[str, Any] | None
+    files: Sequence[tuple[str, int, str | None]]
+    dates: frozenset[str] = frozenset()
+
+
+def catalog_text(name: str, description: str, record_sets: Sequence[RecordSet]) -> str:
+    """The file.
+
+    Args:
+        name: Name of the data set.
+        description: What it is, in a sentence.
+        record_sets: Its outputs.
+    """
+    described: dict[str, Any] = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.1",
+        "name": name,
+        "description": description,
+        "license": "https://creativecommons.org/licenses/by-sa/4.0/",
+        "distribution": [part for record_set in record_sets for part in _distribution(record_set)],
+        "recordSet": [
+            _record_set(record_set) for record_set in record_sets if record_set.schema is not None
+        ],
+    }
+    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+
+def _distribution(record_set: RecordSet) -> Iterator[dict[str, Any]]:
+    for path, size, sha256 in record_set.files:
+        yield {
+            "@type": "cr:FileObject",
+            "@id": path,
+            "name": path.rpartition("/")[2],
+            "contentUrl": path,
+            "contentSize": f"{size} B",
+            "encodingFormat": _encoding(path),
+            "sha256": sha256,
+        }
+    if len(record_set.files) > 1:
+        yield {
+            "@type": "cr:FileSet",
+            "@id": f"{record_set.name}-files",
+            "name": f"{record_set.name}-files",
+            "containedIn": [{"@id": path} for path, _, _ in record_set.files],
+            "encodingFormat": _encoding(record_set.files[0][0]),
+            "includes": "*",
+        }
+
+
+def _encoding(path: str) -> str | list[str]:
+    compression = next((kind for end, kind in _COMPRESSIONS.items() if path.endswith(end)), None)
+    plain = path.removesuffix(".gz").removesuffix(".zst")
+    kind = next((kind for end, kind in _FORMATS.items() if plain.endswith(end)), _LINES)
+    return kind if compression is None else [kind, compression]
+
+
+def _record_set(record_set: RecordSet) -> dict[str, Any]:
+    if len(record_set.files) > 1:
+        source = {"fileSet": {"@id": f"{record_set.name}-files"}}
+    else:
+        source = {"fileObject": {"@id": record_set.files[0][0]}}
+    members = (record_set.schema or {})["properties"].items()
+    return {
+        "@type": "cr:RecordSet",
+        "@id": record_set.name,
+        "name": record_set.name,
+        "field": [
+            _field(f"{record_set.name}/{name}", kind, source, (name,), record_set.dates)
+            for name, kind in members
+        ],
+    }
+
+
+def _field(
+    id_: str,
+    schema: Mapping[str, Any],
+    source: Mapping[str, Any],
+    path: tuple[str, ...],
+    dates: frozenset[str],
+) -> dict[str, Any]:
+    """A member of a record, and what is in it."""
+    field: dict[str, Any] = {"@type": "cr:Field", "@id": id_, "name": id_}
+    if schema.get("type") == "array":
+        field["repeated"] = True
+        schema = schema.get("items", {})
+    kind = schema.get("type", "string")
+    if kind == "object" and schema.get("properties"):
+        field["subField"] = [
+            _field(f"{id_}/{name}", inner, source, (*path, name), dates)
+            for name, inner in schema["properties"].items()
+        ]
+    else:
+        kinds = [kind] if isinstance(kind, str) else kind
+        is_date = path[-1] in dates
+        field["dataType"] = "sc:DateTime" if is_date else _TYPES.get(kinds[0], "sc:Text")
+    column, *rest = path
+    field["source"] = {**source, "extract": {"column": column}}
+    if rest:
+        field["source"]["transform"] = [{"jsonPath": name} for name in rest]
+    return field
+
 
 CARD = TargetKind(
     "card of so2docs",
@@ -45,7 +258,7 @@ CARD = TargetKind(
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 _MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
 _WHOLE = 2**64
-_CARD, _CROISSANT = "README.md", "croissant.json"
+_CARD, _CROISSANT = "README.md", "json"
 _DESCRIPTION = "Questions and answers of a Stack Exchange data dump, nested by so2docs."
 _BY_SITE = "train"
 """Stem of an output that has the folder of its site to itself."""
@@ -113,10 +326,10 @@ def check_card(
 
 
 def check_folder_of_card(folder: str, read: Iterable[str] = (), *, force: bool) -> None:
-    """Refuse to replace what a card of so2docs is not; its `croissant.json` goes with the card.
+    """Refuse to replace what a card of so2docs is not; its `json` goes with the card.
 
     Raises:
-        OutputError: Something else is where the card or its `croissant.json` would be.
+        OutputError: Something else is where the card or its `json` would be.
     """
     card, described = (os.path.join(folder, name) for name in (_CARD, _CROISSANT))
     if not (force and os.path.isfile(card)):
@@ -182,7 +395,7 @@ def describe_existing(
             the name of where that is from.
 
     Returns:
-        The names of the card and of the `croissant.json`.
+        The names of the card and of the `json`.
 
     Raises:
         OutputError: There is no such output, it does not say how it was made or was changed since,
@@ -316,10 +529,10 @@ def _dumps(outputs: list[Described]) -> str:
 
 
 def croissant_text(outputs: list[Described]) -> str:
-    """The `croissant.json` of a folder with these outputs."""
+    """The `json` of a folder with these outputs."""
     names = _config_names(outputs)
     record_sets = [
-        croissant.RecordSet(
+        RecordSet(
             name,
             output.manifest.schema,
             [(output.path(file.name), file.bytes, file.sha256) for file in output.manifest.files],
@@ -327,7 +540,7 @@ def croissant_text(outputs: list[Described]) -> str:
         )
         for name, output in zip(names, outputs, strict=True)
     ]
-    return croissant.text(_title(names), _DESCRIPTION, record_sets)
+    return catalog_text(_title(names), _DESCRIPTION, record_sets)
 
 
 def _title(names: list[str]) -> str:

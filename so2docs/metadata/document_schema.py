@@ -13,7 +13,7 @@ from typing import Any
 from so2docs.errors import OptionError
 from so2docs.options.table import Options
 from so2docs.recipes.attribution import AUTHORS
-from so2docs.recipes.json_schema import INTEGER, TEXT, Schema, array
+from so2docs.recipes.recipe import INTEGER, TEXT, Schema, array
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     POSTS,

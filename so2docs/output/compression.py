@@ -1,11 +1,16 @@
-"""Segments of the output are compressed on their own, in a worker.
+"""Segments of the output are compressed on their own, in a worker, and joined to one stream.
 
-Each can follow any other: gzip segments are raw deflate data (RFC 1951) that ends on a byte
-boundary with a full flush, zstd segments are frames (RFC 8878).
+Each segment can follow any other. A gzip stream (RFC 1952) is one member: raw deflate data (RFC
+1951) of each segment ended on a byte boundary by a full flush, an empty final block, and the CRC-32
+of all joined from those of the segments. Some readers stop after the first member of a file, so
+there is only one. A zstd stream is a frame (RFC 8878) for each segment and, at the end, a table of
+the frames as the zstd project's contrib/seekable_format describes it: a skippable frame, which
+every reader passes over, so that the stream is a normal one and each piece can still be found.
 """
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Iterable, Iterator
 
@@ -13,6 +18,7 @@ import zstandard
 from isal import isal_zlib
 
 from so2docs.options.choices import Compression
+from so2docs.output.journal import Journal
 from so2docs.output.segments import Segment
 
 SEGMENT_BYTES = 1024 * 1024
@@ -83,3 +89,68 @@ def compress_lines(
             pending, size = [], 0
     if pending:
         yield compress(b"".join(pending), compression, level)
+
+
+_SKIPPABLE_MAGIC = 0x184D2A5E
+_SEEKABLE_MAGIC = 0x8F92EAB1
+_HEADER = struct.Struct("<II")
+_ENTRY = struct.Struct("<II")
+_FOOTER = struct.Struct("<IBI")
+
+
+def seek_table(frames: Iterable[tuple[int, int]]) -> bytes:
+    """The seek table of a stream.
+
+    Args:
+        frames: Compressed and uncompressed size of each frame.
+    """
+    entries = [_ENTRY.pack(*sizes) for sizes in frames]
+    footer = _FOOTER.pack(len(entries), 0, _SEEKABLE_MAGIC)
+    header = _HEADER.pack(_SKIPPABLE_MAGIC, seek_table_bytes(len(entries)) - _HEADER.size)
+    return b"".join([header, *entries, footer])
+
+
+def is_seek_table(data: bytes) -> bool:
+    """Whether bytes start with a frame that readers skip, such as the table."""
+    return data[:4] == struct.pack("<I", _SKIPPABLE_MAGIC)
+
+
+def seek_table_bytes(frames: int) -> int:
+    """Bytes of the seek table of so many frames."""
+    return _HEADER.size + frames * _ENTRY.size + _FOOTER.size
+
+
+_TRAILER = struct.Struct("<II")
+
+
+def stream_header(compression: Compression) -> bytes:
+    """The bytes before the first segment."""
+    return GZIP_HEADER if compression == "gzip" else b""
+
+
+def stream_trailer(compression: Compression, journal: Journal, crc: int, raw_size: int) -> bytes:
+    """The bytes after the last segment.
+
+    Args:
+        compression: Of the file.
+        journal: Its segments.
+        crc: CRC-32 of all bytes before compression.
+        raw_size: Number of those.
+    """
+    if compression == "gzip":
+        return gzip_end(crc, raw_size)
+    if compression == "zstd":
+        return seek_table((record.size, record.raw_size) for record in journal)
+    return b""
+
+
+def gzip_end(crc: int, raw_size: int) -> bytes:
+    """The bytes after the last segment of a gzip file; arguments as those of `stream_trailer`."""
+    return LAST_BLOCK + _TRAILER.pack(crc, raw_size & 0xFFFFFFFF)
+
+
+def trailer_bytes(compression: Compression, segments: int) -> int:
+    """Bytes of `stream_trailer` after so many segments."""
+    if compression == "gzip":
+        return len(LAST_BLOCK) + _TRAILER.size
+    return seek_table_bytes(segments) if compression == "zstd" else 0

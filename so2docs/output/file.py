@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from isal import isal_zlib
 
 from so2docs.options.choices import Compression
-from so2docs.output import framing, index, journal
+from so2docs.output import index, journal
+from so2docs.output.compression import stream_header, stream_trailer, trailer_bytes
 from so2docs.output.journal import Journal, JournalEntry
 from so2docs.output.part_files import (
     CompleteFile,
@@ -93,7 +94,7 @@ class Output:
 
     def _start(self) -> None:
         if not self.file.size:
-            self.file.write(framing.start(self._compression))
+            self.file.write(stream_header(self._compression))
 
     def append(self, segment: Segment) -> None:
         """Append a segment."""
@@ -137,8 +138,8 @@ class Output:
 
     def size_with(self, segments: int, data_bytes: int) -> int:
         """Bytes of the finished file if so many more segments of so many bytes were appended."""
-        fresh = 0 if self.file.size else len(framing.start(self._compression))
-        end = framing.end_bytes(self._compression, self.journal.count + segments)
+        fresh = 0 if self.file.size else len(stream_header(self._compression))
+        end = trailer_bytes(self._compression, self.journal.count + segments)
         return self.file.size + data_bytes + fresh + end
 
     def seal(self, record: bytes = b"", label: str = "") -> CompleteFile:
@@ -150,7 +151,7 @@ class Output:
         """
         self._start()
         end = self.file.size
-        self.file.write(framing.end(self._compression, self.journal, self._crc, self.raw_size))
+        self.file.write(stream_trailer(self._compression, self.journal, self._crc, self.raw_size))
         complete = self.file.finish(label)
         if self._is_indexed or (record and self.path != "-"):
             entries = self.journal if self._is_indexed else None

@@ -35,7 +35,7 @@ from so2docs.output.journal import JournalEntry
 from so2docs.output.lock import output_lock
 from so2docs.output.new_files import NewFiles
 from so2docs.output.part_files import CompleteFile, explain_errors, write_part
-from so2docs.output.side_files import INDEX, side_file
+from so2docs.output.targets import INDEX, side_file
 
 HEADER = b"so2docs index 2\n"
 _ANY_HEADER = b"so2docs index "

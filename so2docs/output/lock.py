@@ -17,8 +17,7 @@ from pathlib import Path
 
 from so2docs.errors import OutputError, So2docsError, flag
 from so2docs.output.part_files import explain_errors
-from so2docs.output.side_files import LOCK, side_file
-from so2docs.output.targets import describe_missing_folder
+from so2docs.output.targets import LOCK, describe_missing_folder, side_file
 
 PATIENCE = 1.0
 """Seconds to wait for another process, such as a reader that saves an index of the output."""

@@ -23,8 +23,14 @@ from so2docs.output.part_files import (
     remove,
     write_part,
 )
-from so2docs.output.side_files import INDEX, LOCK, side_file
-from so2docs.output.targets import check_folder, check_replaceable, refuse_existing
+from so2docs.output.targets import (
+    INDEX,
+    LOCK,
+    check_folder,
+    check_replaceable,
+    refuse_existing,
+    side_file,
+)
 
 FOR_SMALL_FILES = 10.0
 """Seconds to wait for another process that writes the same one, such as the card of a folder."""

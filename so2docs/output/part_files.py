@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from isal import isal_zlib
 
 from so2docs.errors import DiskFullError, OutputError, So2docsError
-from so2docs.output.side_files import INDEX, side_file
+from so2docs.output.targets import INDEX, side_file
 from so2docs.store.disk import is_full, write_all
 
 _COPY_BYTES = 256 * 1024

@@ -14,8 +14,15 @@ from so2docs.options.table import OutputForm
 from so2docs.output import index
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import explain_errors, remove
-from so2docs.output.side_files import MANIFEST, STRAYS, side_file
-from so2docs.output.targets import check_folder, check_replaceable, is_same, refuse_existing
+from so2docs.output.targets import (
+    MANIFEST,
+    STRAYS,
+    check_folder,
+    check_replaceable,
+    is_same,
+    refuse_existing,
+    side_file,
+)
 
 _EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
 _TEMPORARY_ENDS = (".part", ".part.pieces", ".part.rest")

@@ -1,4 +1,4 @@
-"""Documents on their way into the output: unchanged, changed, or as records.
+"""Documents on their way into the output: unchanged, changed, or as the records of a recipe.
 
 An unchanged document is not parsed: its bytes are joined only when they are written. Where
 files are split by date, each is told the period of its question, which a record need not have.
@@ -7,17 +7,74 @@ files are split by date, each is told the period of its question, which a record
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import orjson
 
 from so2docs.counts import Counts
 from so2docs.domain import split_place
+from so2docs.errors import RecipeError
 from so2docs.merge import Document, DocumentBuilder
 from so2docs.options.choices import SplitBy
 from so2docs.options.option import bounds
 from so2docs.options.table import Options
 from so2docs.parse import bodies
-from so2docs.recipes.records import RecordMaker
+from so2docs.recipes.attribution import attribute
+from so2docs.recipes.recipe import Recipe
 from so2docs.schema import RESERVED
+
+
+class RecordMaker:
+    """Makes the records of one document after the other.
+
+    Args:
+        recipe: What to make of a document; None to leave it one.
+        host: Host name of the site, where documents say where they are from.
+        convert_body: Makes of the HTML of a body what is asked for; None if it stays HTML.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe | None,
+        host: str | None,
+        convert_body: Callable[[str], str] | None = None,
+    ) -> None:
+        self._recipe = recipe
+        self._host = host
+        self._convert_body = convert_body
+
+    def records(self, question_id: int, json: bytes) -> list[bytes]:
+        """The records of a document.
+
+        Args:
+            question_id: Its id, for the message of an error.
+            json: The document.
+
+        Raises:
+            RecipeError: The recipe fails, or returns what is no record.
+        """
+        document = orjson.loads(json)
+        if self._convert_body is not None:
+            for post in (document, *document.get("Answers", ())):
+                if (body := post.get("Body")) is not None:
+                    post["Body"] = self._convert_body(body)
+        if self._host is not None:
+            document = attribute(document, self._host)
+        if self._recipe is None:
+            return [orjson.dumps(document)]
+        try:
+            return [self._json(record) for record in self._recipe.function(document)]
+        except Exception as error:
+            raise RecipeError(
+                f"recipe {self._recipe.name}: failed at question {question_id}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _json(self, record: object) -> bytes:
+        if not isinstance(record, Mapping):
+            raise TypeError(f"a record must be a dictionary, not {type(record).__name__}")
+        return orjson.dumps(record)
+
 
 _DATE = re.compile(
     rb'"(?:CreationDate":(?:\{"\$date":)?"(\d{4})-(0[1-9]|1[0-2])-'

@@ -19,13 +19,12 @@ from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.options.table import Options
 from so2docs.output import segments
 from so2docs.output.compression import compress_lines
-from so2docs.output.document_file import WriterProgress
+from so2docs.output.document_file import Writer, WriterProgress, publish_all
 from so2docs.output.file import FileProgress, Output, matches_checkpoint
 from so2docs.output.part_files import CompleteFile
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.recording import count_and_prepare
-from so2docs.output.writer import Writer, publish_all
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, integers
 from so2docs.parse.table_rows import unpack_votes
 from so2docs.pipeline import bucket, strict

@@ -134,7 +134,7 @@ def _require(package: str, name: str) -> None:
 
 @cache
 def _columns(name: FrameName) -> Any:
-    from so2docs.output.formats.columns import ObjectColumns
+    from so2docs.output.formats.parquet import ObjectColumns
 
     if name in ("comments", "links"):
         part = _PARTS[name.capitalize()]

@@ -11,7 +11,7 @@ from typing import Any
 
 from so2docs.domain import license_at
 from so2docs.errors import RecipeError, flag
-from so2docs.recipes.json_schema import TEXT, Schema, array
+from so2docs.recipes.recipe import TEXT, Schema, array
 from so2docs.schema import CONTENT, HISTORY_TYPES
 
 Row = dict[str, Any]

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from so2docs.recipes import posts
-from so2docs.recipes.json_schema import INTEGER, TEXT, record
-from so2docs.recipes.recipe import Document, Recipe, Record
+from so2docs.recipes.recipe import INTEGER, TEXT, Document, Recipe, Record, record
 
 CORPUS, QUERIES, QRELS = FILES = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 DUPLICATE = 3

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from so2docs.escape import unescape
 from so2docs.recipes import posts
 from so2docs.recipes.attribution import credit
-from so2docs.recipes.json_schema import BOOLEAN, INTEGER, TEXT, array, record
-from so2docs.recipes.recipe import Document, Recipe, Record
+from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, array, record
 
 SCHEMA = record(
     id=TEXT,

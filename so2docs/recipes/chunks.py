@@ -16,8 +16,7 @@ from typing import Any
 
 from so2docs.errors import OptionError, flag
 from so2docs.recipes import posts, thread
-from so2docs.recipes.json_schema import INTEGER, TEXT, record
-from so2docs.recipes.recipe import Document, Recipe, Record
+from so2docs.recipes.recipe import INTEGER, TEXT, Document, Recipe, Record, record
 
 CHARACTERS, TOKENS = 2000, 512
 """The longest passage where none is asked for."""

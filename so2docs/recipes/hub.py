@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from so2docs.recipes import posts
-from so2docs.recipes.json_schema import BOOLEAN, INTEGER, TEXT, Schema, array
-from so2docs.recipes.recipe import Document, Recipe, Record
+from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, Schema, array
 from so2docs.schema import ANSWER_ATTRIBUTES, QUESTION_ATTRIBUTES, TABLES, TYPES
 
 ALWAYS = ("Id", "PostTypeId", "Comments", "Answers", "IsAccepted")

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from so2docs.recipes import qa
-from so2docs.recipes.json_schema import TEXT, array, record
-from so2docs.recipes.recipe import Document, Record
+from so2docs.recipes.recipe import TEXT, Document, Record, array, record
 
 MESSAGES = array(record(role=TEXT, content=TEXT))
 SCHEMA = record(

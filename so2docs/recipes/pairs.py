@@ -17,10 +17,9 @@ from itertools import accumulate
 from typing import Any
 
 from so2docs.recipes import posts
-from so2docs.recipes.json_schema import BOOLEAN, INTEGER, TEXT, record
 from so2docs.recipes.messages import MESSAGES, message
 from so2docs.recipes.posts import preference_score, text
-from so2docs.recipes.recipe import Document, Recipe, Record
+from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, record
 
 MOST_PAIRS = 10
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from so2docs.domain import rank_by_votes
-from so2docs.recipes.json_schema import INTEGER, TEXT, Schema, array, record
+from so2docs.recipes.recipe import INTEGER, TEXT, Schema, array, record
 
 Post = dict[str, Any]
 

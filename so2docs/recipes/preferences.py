@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from so2docs.recipes.json_schema import BOOLEAN, INTEGER, TEXT, array, record
 from so2docs.recipes.posts import is_accepted, preference_score, score, site_url, text
-from so2docs.recipes.recipe import Document, Recipe, Record
+from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, array, record
 
 _NOBODY = -1
 _NAME_OF_NOBODY, _NOT_FOUND = "Community", "(user-not-found)"

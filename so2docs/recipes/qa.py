@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from so2docs.recipes import posts
-from so2docs.recipes.json_schema import BOOLEAN, INTEGER, TEXT, record
-from so2docs.recipes.recipe import Document, Recipe, Record
+from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, record
 
 SCHEMA = record(
     prompt=TEXT,

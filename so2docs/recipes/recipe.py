@@ -1,10 +1,35 @@
-"""What a recipe is: a function from a document to records, and what has to be known of it."""
+"""A recipe is a function from a document to records, and what has to be known of it.
+
+A record is described in JSON Schema (https://json-schema.org/draft/2020-12/schema).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+INTEGER: Schema = {"type": "integer"}
+BOOLEAN: Schema = {"type": "boolean"}
+
+
+def array(items: Schema) -> Schema:
+    """Any number of values."""
+    return {"type": "array", "items": items}
+
+
+def record(**properties: Schema) -> Schema:
+    """An object that has just these members."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
 
 Document = dict[str, Any]
 Record = dict[str, Any]

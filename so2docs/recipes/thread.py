@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from so2docs.recipes import posts
-from so2docs.recipes.json_schema import TEXT, record
-from so2docs.recipes.recipe import Document, Recipe, Record
+from so2docs.recipes.recipe import TEXT, Document, Recipe, Record, record
 
 SCHEMA = record(id=TEXT, text=TEXT, source=TEXT, created=TEXT, metadata=record(**posts.METADATA))
 

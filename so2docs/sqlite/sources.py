@@ -14,8 +14,7 @@ from so2docs.output.existing import read_provenance
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.progress import bar
-from so2docs.reader.file_kinds import is_output, not_read_back, read_start
-from so2docs.reader.reading import read
+from so2docs.reader.reading import is_output, not_read_back, read, read_start
 
 PathLike = str | os.PathLike[str]
 

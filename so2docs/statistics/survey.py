@@ -16,7 +16,7 @@ import orjson
 
 from so2docs.errors import OutputError
 from so2docs.output.index import Entry
-from so2docs.reader.segments import FileIdentity, SegmentReader
+from so2docs.reader.reading import FileIdentity, SegmentReader
 
 
 @dataclass(slots=True, frozen=True)

@@ -478,8 +478,7 @@ def test_conversion_does_not_load_what_reads_outputs() -> None:
     assert "so2docs.output.file" in loaded
     others = {
         "so2docs.reader.collection",
-        "so2docs.reader.index_build",
-        "so2docs.reader.segments",
+        "so2docs.reader.reading",
         "so2docs.statistics.stats",
     }
     assert all(find_spec(name) for name in others)

@@ -22,7 +22,7 @@ from so2docs.parse.markdown import to_markdown
 from so2docs.pipeline import bucket as buckets
 from so2docs.pipeline import second_pass
 from so2docs.recipes import Recipe
-from so2docs.recipes.json_schema import INTEGER, record
+from so2docs.recipes.recipe import INTEGER, record
 
 pytestmark = pytest.mark.long
 

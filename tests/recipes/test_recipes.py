@@ -12,10 +12,10 @@ from support import oracle_recipes, oracle_tables
 
 import so2docs
 from so2docs.options import sites
+from so2docs.output.recording import RecordMaker
 from so2docs.parse.markdown import to_markdown
 from so2docs.recipes import chunks, pairs
 from so2docs.recipes.finding import choose_recipe
-from so2docs.recipes.records import RecordMaker
 
 HOST = "beer.stackexchange.com"
 RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "hub")

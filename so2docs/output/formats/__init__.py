@@ -11,10 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 from so2docs.options.table import Options
-from so2docs.output.formats.base import Format
-from so2docs.output.formats.parquet import Parquet
-from so2docs.output.formats.records import RecordParquet
-from so2docs.output.formats.text import Elasticsearch, JsonArray, JsonLines, MongoDB, RavenDB
+from so2docs.output.formats.base import (
+    Elasticsearch,
+    Format,
+    JsonArray,
+    JsonLines,
+    MongoDB,
+    RavenDB,
+)
+from so2docs.output.formats.parquet import Parquet, RecordParquet
 from so2docs.registry import Registry
 
 

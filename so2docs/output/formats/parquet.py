@@ -1,28 +1,29 @@
 """Parquet: typed and nested columns, for DuckDB, pandas, polars, Spark and data set hubs.
 
 Each segment is a row group that a worker has made whole, so that memory does not grow with the
-dump.
+dump. The columns of a question, of an answer and of what is nested in one are known beforehand, so
+that all row groups have the same; those of a recipe's records come from their JSON Schema.
 """
 
 from __future__ import annotations
 
 import inspect
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import orjson
 
+from so2docs.errors import OptionError, RecipeError, flag
 from so2docs.merge import Document
 from so2docs.nest import Buffer
 from so2docs.options.field_paths import Fields
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format
-from so2docs.output.formats.columns import ObjectColumns, PartColumns, Row, make_columns, ordered
 from so2docs.output.journal import Journal
 from so2docs.output.provenance import KEY
 from so2docs.output.segments import Segment
@@ -34,8 +35,209 @@ from so2docs.schema import (
     TEXT,
     TEXTS,
     Attributes,
+    Part,
+    Shape,
+    Type,
     select_parts,
 )
+
+OTHER = "Other"
+"""Column for attributes that have none of their own, or a value that is not of its type.
+
+As the text of a JSON object: not all readers know maps (data set hubs do not), all know text.
+"""
+
+_NONE: set[str] = set()
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ObjectColumns:
+    """What is known of an object of the documents before there is one.
+
+    Attributes:
+        attributes: Its attributes.
+        parts: What it holds after them.
+        is_post: Whether it never lacks its `Id` and `Answers`, as far as it has these.
+    """
+
+    attributes: Attributes
+    parts: tuple[PartColumns, ...] = ()
+    is_post: bool = False
+
+    @cached_property
+    def fields(self) -> list[Any]:
+        """The Arrow fields."""
+        import pyarrow as pa
+
+        always = {"Id", "Answers"} if self.is_post else set()
+        types = [(name, _type(kind)) for name, kind in self.attributes.items()]
+        types.append((OTHER, _type("text")))
+        types += [(part.key, part.type) for part in self.parts]
+        return [pa.field(name, kind, name not in always) for name, kind in types]
+
+    def columns(self, rows: list[Row]) -> list[Any]:
+        """A column for each field; takes the parts out of the rows."""
+        nested = [[row.pop(part.key, None) for row in rows] for part in self.parts]
+        own = _columns(rows, self.attributes)
+        return own + [part.array(values) for part, values in zip(self.parts, nested, strict=True)]
+
+
+@dataclass(frozen=True)
+class PartColumns:
+    """Something that a record holds.
+
+    Attributes:
+        key: Its name.
+        shape: That of the part.
+        record: What each record is.
+    """
+
+    key: str
+    shape: Shape
+    record: ObjectColumns
+
+    @cached_property
+    def type(self) -> Any:
+        """The Arrow type."""
+        import pyarrow as pa
+
+        inside = pa.struct(self.record.fields)
+        return pa.list_(pa.field("element", inside)) if self.shape == "list" else inside
+
+    def array(self, values: list[Any]) -> Any:
+        """The values of this part in a record each."""
+        if self.shape == "list":
+            return self._lists(values)
+        import pyarrow as pa
+
+        if self.shape == "counts":
+            none = dict.fromkeys(self.record.attributes, 0)
+            return self._structs([none | (value or {}) for value in values])
+        missing = pa.array([value is None for value in values], pa.bool_())
+        return self._structs([value or {} for value in values], missing)
+
+    def _lists(self, values: list[Any]) -> Any:
+        import pyarrow as pa
+
+        offsets = [0]
+        for some in values:
+            offsets.append(offsets[-1] + len(some or ()))
+        structs = self._structs([row for some in values for row in some or ()])
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=self.type)
+
+    def _structs(self, rows: list[Row], missing: Any = None) -> Any:
+        import pyarrow as pa
+
+        columns = self.record.columns(rows)
+        return pa.StructArray.from_arrays(columns, fields=self.record.fields, mask=missing)
+
+
+def ordered(fields: list[Any], path: str = "") -> list[str]:
+    """Paths of the columns with an order, of which statistics are worth their room."""
+    import pyarrow as pa
+
+    names: list[str] = []
+    for field in fields:
+        kind, name = field.type, path + field.name
+        if pa.types.is_list(kind):
+            kind, name = kind.value_type, f"{name}.list.element"
+        if pa.types.is_struct(kind):
+            names += ordered(list(kind), f"{name}.")
+        elif pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
+            names.append(name)
+    return names
+
+
+def make_columns(
+    attributes: Attributes, parts: Iterable[Part], added: Attributes, *, is_post: bool = False
+) -> ObjectColumns:
+    """The columns of a record.
+
+    Args:
+        attributes: Its attributes.
+        parts: What it holds.
+        added: What posts and users have besides.
+        is_post: Whether it is one.
+    """
+    values = {part.key: part.attributes[part.key] for part in parts if part.shape == "value"}
+    inner = tuple(
+        PartColumns(part.key, part.shape, _part_columns(part, added))
+        for part in parts
+        if part.shape != "value"
+    )
+    return ObjectColumns({**attributes, **values, **(added if is_post else {})}, inner, is_post)
+
+
+def _part_columns(part: Part, added: Attributes) -> ObjectColumns:
+    names = part.attributes if part.columns is None else part.columns
+    own = {name: kind for name, kind in part.attributes.items() if name in names}
+    return make_columns({**own, **added} if part.by else own, part.parts, added)
+
+
+def _type(kind: Type) -> Any:
+    import pyarrow as pa
+
+    match kind:
+        case "integer":
+            return pa.int64()
+        case "date":
+            return pa.timestamp("ms", tz="UTC")
+        case "boolean":
+            return pa.bool_()
+        case "texts":
+            return pa.list_(pa.field("element", pa.string()))
+        case "integers":
+            return pa.list_(pa.field("element", pa.int64()))
+        case _:
+            return pa.string()
+
+
+def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
+    """A column for each attribute, and one for what is left."""
+    import pyarrow as pa
+
+    misfits: dict[int, set[str]] = {}
+    columns = [_column(name, kind, rows, misfits) for name, kind in attributes.items()]
+    names = attributes.keys()
+    other = [
+        orjson.dumps({name: row[name] for name in row if name not in names or name in misfit})
+        if (misfit := misfits.get(place, _NONE)) or row.keys() - names
+        else None
+        for place, row in enumerate(rows)
+    ]
+    columns.append(pa.array(other, pa.binary()).cast(pa.string()))
+    return columns
+
+
+def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]) -> Any:
+    """The values of an attribute; those that are not of its type are left for `OTHER`."""
+    import pyarrow as pa
+
+    values = [row.get(name) for row in rows]
+    try:
+        return _array(kind, values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        pass
+    for place, value in enumerate(values):
+        try:
+            _array(kind, [value])
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            values[place] = None
+            misfits.setdefault(place, set()).add(name)
+    return _array(kind, values)
+
+
+def _array(kind: Type, values: list[Any]) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if kind == "date":
+        texts = pa.array(values, pa.string())
+        return pc.assume_timezone(texts.cast(pa.timestamp("ms")), "UTC")
+    return pa.array(values, _type(kind))
+
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """JSON of a row group, at most; that of a bucket, where this is less.
@@ -214,3 +416,65 @@ def no_rows(schema: Any) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_batches([], schema)
+
+
+class RecordParquet(Parquet):
+    """One Parquet file: a row a record.
+
+    Attributes:
+        record_schema: JSON Schema of a record.
+        is_one_a_question: Whether a record is a question, with its id as `Id`.
+    """
+
+    record_schema: Mapping[str, Any]
+    is_one_a_question: bool = False
+
+    @property
+    def sorted_by(self) -> str:
+        """The column by which the rows of the file ascend; empty if none is known to."""
+        return "Id" if self.is_one_a_question else ""
+
+    @cached_property
+    def schema(self) -> Any:
+        """The Arrow schema."""
+        import pyarrow as pa
+
+        return pa.schema(_fields(self.record_schema))
+
+    def table(self, rows: list[Row]) -> Any:
+        """The Arrow table of some records."""
+        import pyarrow as pa
+
+        try:
+            return pa.Table.from_pylist(rows, schema=self.schema)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise RecipeError(f"a record does not fit the schema of its recipe: {error}") from error
+
+
+def _fields(schema: Mapping[str, Any]) -> list[Any]:
+    import pyarrow as pa
+
+    required = schema.get("required", ())
+    return [
+        pa.field(name, _record_type(kind), nullable=name not in required)
+        for name, kind in schema["properties"].items()
+    ]
+
+
+def _record_type(schema: Mapping[str, Any]) -> Any:
+    import pyarrow as pa
+
+    kind = schema.get("type")
+    if kind == "object" and "properties" in schema:
+        return pa.struct(_fields(schema))
+    if kind == "array" and "items" in schema:
+        return pa.list_(pa.field("element", _record_type(schema["items"])))
+    plain = {
+        "string": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "boolean": pa.bool_(),
+    }
+    if not isinstance(kind, str) or kind not in plain:
+        raise OptionError(f"{flag('format', 'parquet')}: no column type for {dict(schema)!r}")
+    return plain[kind]
