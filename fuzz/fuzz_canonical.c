@@ -64,7 +64,7 @@ static void check(const Posts *posts)
     for (size_t i = 0; i < posts->other_types_count; i++) {
         rows += posts->other_types[i].rows;
     }
-    require(json_size == posts->json.size, "all JSON belongs to a key");
+    require(json_size == posts->json.size || posts->table == VOTE, "all JSON belongs to a key");
     require((posts->table == VOTE ? votes : rows) == posts->rows
                 || (posts->table == CLOSINGS && rows < posts->rows),
             "all rows are accounted for");
