@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from support import oracle_recipes, oracle_tables
+from support.places import CHECKOUT
 
 import so2docs
 from so2docs.options import sites
 from so2docs.output.recording import RecordMaker
 from so2docs.parse.markdown import to_markdown
-from so2docs.recipes import chunks, pairs
+from so2docs.recipes import Recipe, chunks, pairs
 from so2docs.recipes.finding import choose_recipe
 
 HOST = "beer.stackexchange.com"
@@ -190,6 +191,22 @@ def no_records(document: dict[str, Any]) -> list[Any]:
 
 def failing(document: dict[str, Any]) -> list[Any]:
     return [1 / (document["Id"] - 7)]
+
+
+def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
+    page = (CHECKOUT / "docs" / "datasets.md").read_text()
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        exec(block, names)
+    assert len(list(names["titles"](questions[0]))) == 1
+    duplicates = {
+        question["Id"]
+        for question in questions
+        if any(link["LinkType"] == "duplicate" for link in question["Links"])
+    }
+    answered = {question["Id"] for question in questions if question["Answers"]}
+    records = made(RecordMaker(Recipe("originals", names["originals"]), HOST), questions)
+    assert {record["metadata"]["qid"] for record in records} == answered - duplicates
 
 
 def test_ones_own_function() -> None:
