@@ -1,4 +1,4 @@
-"""The compiled core: built where a C compiler is, left out without failing where there is none."""
+"""The compiled core: built with a C compiler, skipped without one."""
 
 import sys
 import sysconfig

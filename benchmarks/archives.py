@@ -38,7 +38,7 @@ DIFFERENT_SITES = 4
 
 
 def make_site(folder: Path, total: int, seed: int) -> None:
-    """Write the files of a site, of so many bytes in all."""
+    """Write the files of a site, with a total of n bytes."""
     folder.mkdir(parents=True)
     for name, share, number in (("Posts", POSTS, seed), ("PostHistory", HISTORY, seed + 1000)):
         path, part = folder / f"{name}.xml", str(int(total * share))

@@ -38,7 +38,7 @@ FOREIGN = "café naïve señor größe 日本語 东京 данные ελλην�
 ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#xA;", "\r": "&#xD;"}
 )
-# What stands in a table's slots: forms, each after its share, the last taking what remains.
+# The slots of a table: each form with its share before it; the last one takes the rest.
 # {a} is a word, {A} one with a capital, {f} one that is not ASCII, {i} an identifier, {n} a number,
 # {c} a small one, {u} a user, {t} tags.
 PROSE = (
@@ -200,7 +200,7 @@ def rows(size_bytes: int, seed: int, tally: Counter[int | str]) -> Rows:
 
 
 def reordered(source: Rows, folder: Path, count: int, rng: random.Random | None) -> Iterator[bytes]:
-    """Rows from so many temporary files: by post type or, with an `rng`, random in and over all."""
+    """Rows from n temporary files: by post type or, with an `rng`, random in and over all."""
     with ExitStack() as stack:
         parts = [stack.enter_context(TemporaryFile(dir=folder)) for _ in range(count)]
         for post_type, row in source:
@@ -215,7 +215,7 @@ def make_dump(path: str | Path, size_bytes: int, *, seed: int = 1, order: str = 
     """Write a dump of the size, give or take a row, and return its counts.
 
     Args:
-        path: the file; unless the order is sorted, temporary files as large stand next to it.
+        path: the file; unless the order is sorted, temporary files of the same size are next to it.
         size_bytes: from 200,000, or some kinds of stray may be missing.
         seed: decides everything that is random.
         order: of the same rows: "sorted" by id, "grouped" by post type, or "shuffled".

@@ -1,6 +1,6 @@
-"""Write the tables beside a `Posts.xml`, of any size, the same bytes for the same arguments.
+"""Write the tables next to a `Posts.xml`, of any size, the same bytes for the same arguments.
 
-The posts are those that stand in the folder (``make_dump.py`` writes them) or, with ``--posts``,
+The posts are those in the folder (``make_dump.py`` writes them) or, with ``--posts``,
 short ones of 300 bytes, so that many rows of tables and many posts fit on a disk together. Rows of
 the tables are in ascending Id; most belong to recent posts, the others to any, as on a real site.
 One in a thousand belongs to a post that is not there.
@@ -35,7 +35,7 @@ class Content:
         self.text = b" ".join(self.rng.choices(letters, weights, k=WORDS))
 
     def words(self, size: int) -> bytes:
-        """Some text of about so many bytes."""
+        """A text of about n bytes."""
         at = int(self.rng.random() * (len(self.text) - size))
         return self.text[at : at + size]
 
@@ -48,7 +48,7 @@ class Content:
         return 1 + int(self.users * self.rng.random() ** 3)
 
     def post(self, share: float, recent: float) -> int:
-        """A post as old as the row, which stands at this share of its table."""
+        """A post as old as the row, which is at this share of its table."""
         draw = self.rng.random
         if draw() < 0.001:
             return 2_000_000_000
@@ -224,9 +224,11 @@ def post_ids(path: Path) -> array[int]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Write the tables beside a Posts.xml.")
+    parser = argparse.ArgumentParser(description="Write the tables next to a Posts.xml.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--posts", type=int, help="write a Posts.xml of so many short posts first")
+    parser.add_argument(
+        "--posts", type=int, help="write a Posts.xml of this many short posts first"
+    )
     for name in MAKERS:
         parser.add_argument(f"--{name}", type=int, default=0, help="rows")
     parser.add_argument("--seed", type=int, default=1)

@@ -139,7 +139,7 @@ def table(lines: list[Line], dump_bytes: int) -> str:
 
 
 def ratios(pairs: list[Pair]) -> str:
-    """How much CPU one job takes beside the unavoidable."""
+    """CPU time of one job, relative to the unavoidable."""
     found = sorted(one.ratio for one in pairs)
     each = ", ".join(f"{ratio:.2f}" for ratio in found)
     return f"CPU of 1 job / the unavoidable: {median(found):.2f} (of {len(found)} pairs: {each})"

@@ -2,7 +2,7 @@
 
 ``python benchmarks/sqlite_search.py questions.jsonl.gz``. The queries are drawn from the texts:
 half of one to three words of a title, half of the start of a body, some with a tag or `score:`.
-Seconds of CPU stand beside those of the clock: they hold on a machine that others use, too.
+CPU seconds are shown next to wall-clock seconds: they also hold on a busy machine.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _paragraphs(text: str | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that troff prints as it stands: no request, no escape, and hyphens to copy."""
+    """Text that troff prints unchanged: no request, no escape, and hyphens to copy."""
     escaped = text.replace("\b\n", "").replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^(?=[.'])", r"\\&", escaped, flags=re.MULTILINE)
 

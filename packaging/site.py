@@ -1,4 +1,4 @@
-"""The site is made of the README and of `docs/` as they stand in the repository.
+"""The site is made of the README and of `docs/` in the repository.
 
 A hook of mkdocs: the README becomes the first page, and links to files that are not on the site
 become their names.

@@ -62,7 +62,7 @@ def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[
     Args:
         answer_id: Its id.
         score: Its score.
-        accepted_id: Id of the accepted answer; None, or the id of the question, if there is none.
+        accepted_id: Id of the accepted answer; without one, None or the id of the question.
     """
     return answer_id != accepted_id, -score
 

@@ -137,7 +137,7 @@ class DumpError(So2docsError):
         problem: What was found, without the location.
         location: Where it was found, or None where it concerns the whole file.
         advice: What to do next.
-        excerpt: The raw bytes of a small dump that fails in the same way; None if there is none.
+        excerpt: The raw bytes of a small dump that fails in the same way, or None.
         excerpt_path: Where `convert` saved the excerpt, or None.
     """
 

@@ -462,7 +462,7 @@ def verify_all(
 
 
 def _manifests(folder: str) -> dict[str, list[str]]:
-    """The outputs that manifests in a folder are of, and their files; none of a damaged one."""
+    """List the outputs of the manifests in a folder, with their files; none for a damaged one."""
     manifests = {}
     for name in sorted(os.listdir(folder)):
         if name.startswith(".") and name.endswith(f".{MANIFEST}"):
@@ -518,7 +518,7 @@ def to_sqlite_all(
     """
     outputs = _outputs(folder)
     if site is not None and len(outputs) > 1:
-        raise OptionError(f"{flag('site')} is of one output; {folder} holds {len(outputs):,}")
+        raise OptionError(f"{flag('site')} applies to one output; {folder} holds {len(outputs):,}")
     settings: dict[str, Any] = {"search": search, "stemming": stemming}
     # Side by side, each is made by one process.
     settings["jobs"] = jobs if len(outputs) == 1 else 1

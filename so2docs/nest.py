@@ -61,7 +61,7 @@ class UserSource(Protocol):
     """Where users are looked up."""
 
     def get(self, user_id: int) -> bytes | None:
-        """The JSON object of a user; None if there is none."""
+        """Return the JSON object of a user, or None."""
 
 
 class Nest:

@@ -116,7 +116,7 @@ class Progress:
         self._outer: _Share | None = _outer.get()
 
     def plan(self, work: float) -> None:
-        """Say how much work is left: what is left of the bar stands for it."""
+        """Set the remaining work; the rest of the bar represents it."""
         if work <= 0:
             return
         if self._made is None:

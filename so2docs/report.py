@@ -82,8 +82,8 @@ class Report:
         without_record: Documents of which it made none.
         fabricated: Rows that the publisher made up, by their ids, in documents or among the strays.
         repaired_characters: Characters that XML forbids, replaced by U+FFFD.
-        strays_path: Side file with the strays; None if there are none.
-        index_path: Side file that says where each document is; None if there is none.
+        strays_path: Side file with the strays; None without strays.
+        index_path: The index next to the output, or None.
         dump_bytes: Size of the dump, decompressed.
         file_bytes: Size of the file that it is in; 0 if it is in none.
         output_bytes: Size of the output, of all files together.

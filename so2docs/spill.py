@@ -201,7 +201,7 @@ class StateDatabase:
             raise self.damage_error(problem.splitlines()[-1])
 
     def get(self, name: str) -> Any:
-        """A JSON value kept under `name`; None if there is none."""
+        """Read the JSON value of `name`, or None."""
         rows = list(self.rows("SELECT value, crc FROM state WHERE name=?", [name]))
         if not rows:
             return None

@@ -34,7 +34,7 @@ collect_ignore = ["faults", "pipeline/test_closed_pipes.py"] if os.name == "nt" 
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_left_in_the_checkout() -> Iterator[None]:
-    """Fail at the end if a test wrote beside the sources; caches of tools and `build` may come."""
+    """Fail at the end if a test wrote into the sources; caches of tools and `build` are allowed."""
 
     def names() -> set[str]:
         return {path.name for path in CHECKOUT.iterdir() if not path.name.endswith("_cache")}

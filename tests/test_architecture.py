@@ -37,7 +37,7 @@ ORDER = (
     {"counts", "progress", "registry", "report"},
     {"errors", "escape", "_version"},
 )
-"""Folders, and modules that stand next to them: each imports only from lines below its own, and
+"""Folders and top-level modules: each imports only from lines below its own, and
 from its own."""
 
 # What works on plain bytes and lists knows nothing of files, processes and passes.

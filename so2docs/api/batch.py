@@ -388,7 +388,7 @@ def _key(entry: dict[str, Any]) -> str:
 
 
 def _earlier_entries(path: str) -> list[dict[str, Any]]:
-    """The entries of a report of several conversions; none if it is none or damaged."""
+    """Read the entries of a report of several conversions; none if it is missing or damaged."""
     try:
         with open(path, "rb") as file:
             values = orjson.loads(file.read())

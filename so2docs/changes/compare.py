@@ -55,7 +55,7 @@ def compare(
 
     Args:
         question_id: Of both states.
-        old: The old state, a line of JSON; None if there is none.
+        old: The old state, a line of JSON, or None.
         new: The new state in the same form.
         ignored: Names of fields, such as `ViewCount` or `Answers.Score`, whose change alone does
             not count.

@@ -44,7 +44,7 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
     allow_any_encoding()
     if os.path.isdir(output):
         if html_file is not None:
-            raise OptionError(f"{flag('html')} is of one output; {output} is a folder")
+            raise OptionError(f"{flag('html')} applies to one output; {output} is a folder")
         from so2docs.folders import stats_all
 
         run = partial(stats_all, output)

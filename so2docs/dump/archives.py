@@ -69,7 +69,7 @@ class Archive(ABC):
         """The member that holds a file of a dump.
 
         Raises:
-            ArchiveError: There is none, it is empty, or it is not clear which one to take.
+            ArchiveError: There is no such member, it is empty, or several match.
         """
         names = [entry.name for entry in self.entries]
         matches = members_with(table, names)

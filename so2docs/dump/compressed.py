@@ -166,7 +166,7 @@ class Bzip2:
             raise failure
 
     def _finish(self, bits: _Bits, future: _Future, waiting: deque[_Task]) -> Iterator[bytes]:
-        """All of a block, joined with the following ones where it is none by itself."""
+        """Decompress a whole block; a part that is not a block is joined with the next ones."""
         while True:
             try:
                 stream, part = future.result()

@@ -298,7 +298,7 @@ def find_in_file(
         table: What the dump is to be.
 
     Raises:
-        TruncatedDumpError: There is none.
+        TruncatedDumpError: The file has no closing tag.
         MalformedDumpError: Content follows it.
     """
     ending = Ending(path, frame, table)
@@ -594,7 +594,7 @@ def slices(
 
 
 def _last_row_start(data: bytes) -> int:
-    """Position of the last row start in `data`; -1 if there is none."""
+    """Find the last start of a row in `data`; -1 without one."""
     position = len(data)
     while (position := data.rfind(b"<row", 0, position)) >= 0:
         if ROW_START.match(data, position):

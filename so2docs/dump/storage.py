@@ -66,7 +66,7 @@ def sample_hash(file: BinaryIO, size: int) -> str:
 
 
 def expand_pattern(pattern: str) -> list[str]:
-    """The files that a pattern stands for, sorted; a name without wildcards stands for itself."""
+    """List the files that match a pattern, sorted; a name without wildcards matches itself."""
     if not glob.has_magic(pattern):
         return [pattern]
     if not is_url(pattern):

@@ -285,7 +285,7 @@ class StreamDump:
         return self.source.total, 0
 
     def progress(self, chunk: Chunk) -> int:
-        """Bytes of the given file that a finished chunk stands for; its piece is removed."""
+        """Size of a finished chunk, in bytes of the file; its piece is removed."""
         Path(chunk.dump.file).unlink(missing_ok=True)
         position = self._positions.pop(chunk.number)
         self._shown, before = position, self._shown

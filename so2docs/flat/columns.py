@@ -154,7 +154,7 @@ def periods(table: Any, date: str | None, split_by: str) -> Iterator[tuple[str, 
 
     Args:
         table: The Arrow table.
-        date: The column with the date; None if there is none.
+        date: The column with the date, or None.
         split_by: `year` or `month`.
 
     Yields:

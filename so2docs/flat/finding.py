@@ -23,7 +23,7 @@ def find_dump_tables(dump: str, only: tuple[str, ...], catalog: Catalog) -> list
         catalog: The files that were looked into.
 
     Raises:
-        DumpError: A table that was asked for is missing, or there are none.
+        DumpError: A requested table is missing, or the dump has no table.
     """
     files: list[TableFile] = []
     for table in DUMP.values():

@@ -165,7 +165,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _date(text: str | None) -> int:
-    """A date as a number whose digits are those of the date; 0 if there is none."""
+    """Convert a date to a number with the same digits; 0 without a date."""
     digits = (text or "").translate(_DIGITS)[:_DATE_DIGITS]
     if not (digits.isascii() and digits.isdigit()):
         return 0

@@ -295,7 +295,7 @@ def check_card(
     """Refuse a card where none can be, before anything is converted.
 
     Raises:
-        OptionError: The output or the dump is none that a card can describe.
+        OptionError: A card cannot describe this output or dump.
         OutputError: Something else is where the card would, or a manifest there is damaged.
     """
     if names.output == "-":

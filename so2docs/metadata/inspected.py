@@ -29,7 +29,7 @@ def choose(
         name: What the inspections are from, for messages.
 
     Raises:
-        OutputError: None of them is of these files, or they are something else.
+        OutputError: No inspection matches these files, or the file is not an inspection.
     """
     try:
         for values in inspections:

@@ -273,7 +273,7 @@ def load_from_report(path: str, output: str) -> Manifest:
 
 
 def manifests_of_report(path: str) -> dict[str, list[str]]:
-    """The outputs that the manifests in a report are of, and their files.
+    """List the outputs in the manifests of a report, with their files.
 
     Raises:
         OutputError: It cannot be read, or it is damaged.

@@ -78,7 +78,7 @@ class Fields:
         )
 
     def has_whole(self, path: str) -> bool:
-        """Whether documents have all that such a name stands for."""
+        """Whether documents have the whole field of this path."""
         if self.kept is None:
             return self.has(path) and not any(n.startswith(f"{path}.") for n in self.left_out)
         return any(name in self.kept for name in _upwards(path))

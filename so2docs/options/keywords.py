@@ -154,7 +154,7 @@ class IteratorKeywords(DocumentKeywords, total=False):
         progress: Show progress bars, on stderr or in the notebook.
         work_dir: Folder for the spill, about 0.4 times the dump. Its uncompressed part takes 1.1
             times what it holds of the dump. If None, the folder of the output, or the system's
-            temporary folder if there is none.
+            temporary folder without an output file.
     """
 
     comments: str | os.PathLike[str] | None
@@ -238,7 +238,7 @@ def spell_out(*where: Where) -> Callable[[Api], Api]:
             for name, entry in options.items()
         ]
         api.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-        if api.__doc__:  # With -OO there is none.
+        if api.__doc__:  # Empty with -OO.
             described = "\n".join(describe(entry) for entry in options.values())
             text = inspect.getdoc(api) or ""
             api.__doc__ = _GIVEN.sub(lambda _: f"{described}\n", text, count=1)

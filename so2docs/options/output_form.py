@@ -87,7 +87,7 @@ def output_suffix(kwargs: Mapping[str, Any]) -> str:
 
 
 def _by_name(output: str) -> list[str]:
-    """The formats that a name stands for; none if it has no extension.
+    """Find the formats of a file name; none if it has no extension.
 
     Raises:
         OptionError: It says something else.

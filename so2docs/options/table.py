@@ -645,7 +645,7 @@ class RunOptions:
         where="local",
         parse=path,
         metavar="DIR",
-        usually="the folder of the output, or the system's temporary folder if there is none",
+        usually="the folder of the output, or the system's temporary folder without an output file",
         more="Its uncompressed part takes 1.1 times what it holds of the dump.",
     )
     keep_spill: bool = option(

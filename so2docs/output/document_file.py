@@ -120,7 +120,7 @@ class DocumentFile:
         return self._output.place(segment)
 
     def takes(self, segment: Segment, most: int | None) -> bool:
-        """Whether it holds at most so many bytes with one more segment, or is still empty."""
+        """Whether a segment fits within a size limit, or the file is still empty."""
         if most is None or not self._is_begun:
             return True
         after = self._format.footer_bytes(self._output.journal, segment)

@@ -68,7 +68,7 @@ def store(path: str, *groups: Iterable[Segment]) -> list[list[Segment]]:
     """Write the data of segments to a temporary file.
 
     Args:
-        path: The file; there is none if no segment has data.
+        path: The file; it is not written if no segment has data.
         groups: Segments.
 
     Returns:

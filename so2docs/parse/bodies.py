@@ -84,7 +84,7 @@ def plain_text(root: etree._Element) -> str:
 
 
 def _remove_forbidden(text: str) -> str:
-    """Text without what XML forbids, which references such as `&#x1b;` may stand for."""
+    """Remove characters that XML forbids, which come from references such as `&#x1b;`."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 

@@ -170,14 +170,14 @@ class _Writer:
         return any(format_.tag == "a" for format_ in self._formats)
 
     def _find(self, closing: str) -> int:
-        """Where a closing tag is among the parts; their number if there is none."""
+        """Find a closing tag among the parts; their number without one."""
         parts, at = self._parts, self._at
         while at < len(parts) and parts[at].lower() != closing:
             at += 3
         return at
 
     def _pass(self, end: int) -> None:
-        """Go on after the tag at this place; at the end of the body if there is none."""
+        """Continue after the tag at this position, or at the end of the body without one."""
         self._at = end + 3 if end < len(self._parts) else end + 1
 
     # Blocks

@@ -206,7 +206,7 @@ class Limit:
             self.left -= documents
 
     def is_exceeded_by(self, documents: int) -> bool:
-        """Whether so many would be too many."""
+        """Whether this number of documents exceeds the limit."""
         return self.left is not None and documents > self.left
 
 
@@ -286,7 +286,7 @@ class FinalizedOutput:
     Attributes:
         report: Of the conversion.
         files: The output files.
-        strays: The side file; None if there is none.
+        strays: The side file, or None.
     """
 
     report: Report

@@ -480,7 +480,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return self._found(question_id)[1]
 
     def get(self, question_id: int, default: Any = None) -> Any:
-        """The document of a question; `default` if there is none."""
+        """Return the document of a question; `default` if there is no such question."""
         entry = self._find(operator.index(question_id))
         return default if entry is None else entry[1]
 
@@ -488,7 +488,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         """The document of a question as it is in the file: a line of JSON, without its end.
 
         Raises:
-            DocumentNotFoundError: There is none (a `KeyError`).
+            DocumentNotFoundError: There is no such question (a `KeyError`).
         """
         return self._found(question_id)[0]
 

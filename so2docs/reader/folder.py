@@ -88,7 +88,7 @@ def check_holds_outputs(folder: str, outputs: dict[str, list[str]]) -> None:
     """Refuse a folder without outputs.
 
     Raises:
-        OutputNotFoundError: There is none; the text says what is there.
+        OutputNotFoundError: There is no output; the message lists what there is.
     """
     if not outputs:
         names = join_names(sorted(name for name in os.listdir(folder) if not name.startswith(".")))

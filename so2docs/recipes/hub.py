@@ -44,7 +44,7 @@ def hub(question: Document) -> Iterator[Record]:
 
 
 def _row(record: dict[str, Any], columns: Schema) -> dict[str, Any]:
-    """The attributes that have a column and are of its type."""
+    """Select the attributes that have a column and fit its type."""
     row: dict[str, Any] = {}
     for name, kind in columns["properties"].items():
         if kind["type"] == "array":

@@ -90,7 +90,7 @@ class Renderer:
         questions: The question of each post that is here, of those that texts link to.
         images: Whether images are loaded, from wherever they are.
         tags: Of the question: a guess at the language of its code.
-        sign: What formulas are put between, `$` or `\$`; empty where there are none.
+        sign: The delimiter of formulas, `$` or `\$`; empty on sites without formulas.
     """
 
     host: str | None = None

@@ -25,7 +25,7 @@ class Conditions:
     Attributes:
         of_post: What a question or an answer must be itself, in terms of `{score}` and `{owner}`.
         of_question: What its question must be, in terms of `{p}`.
-        tag: A tag that the question must have, to start from; empty if there is none.
+        tag: A tag of the question, to select by first; may be empty.
         values: Their values.
     """
 

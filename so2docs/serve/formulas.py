@@ -30,7 +30,7 @@ _SIGNS = {
 }
 _REST = rf"|\\\(|\\\[|\\begin\{{(?:{_ENVIRONMENTS})\*?\}}"
 _OPENING = {
-    # An escaped sign is none, and neither is one after an escaped backslash.
+    # An escaped sign does not start a formula; after an escaped backslash it does.
     "$": re.compile(r"(?P<escaped>\\\\|\\\$)|(?P<open>" + _SIGNS["$"] + _REST + ")"),
     r"\$": re.compile(r"(?P<escaped>\\\\)|(?P<open>" + _SIGNS[r"\$"] + _REST + ")"),
 }

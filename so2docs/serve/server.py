@@ -76,7 +76,7 @@ def _inside(folder: str) -> list[str]:
     """The outputs in a folder, and the databases of others.
 
     Raises:
-        OutputNotFoundError: There are none.
+        OutputNotFoundError: The folder has no database.
     """
     outputs = outputs_in(folder)
     databases, own = [], set()

@@ -239,7 +239,7 @@ class Store:
     # Documents.
 
     def document(self, question_id: int, answer_ids: list[int] | None = None) -> Row | None:
-        """A question with its answers, or some of them; None if there is none."""
+        """Read a question with its answers, or some of them; None if it does not exist."""
         with self._connection() as connection:
             field_name = self.about.site_field
             extra = {} if field_name is None else {field_name: self.site.name}

@@ -243,7 +243,7 @@ def _run_job(
 
 
 def _make_profile(spark: SparkSession) -> Any:
-    """A resource profile that gives a task all cores of an executor; None where there is none."""
+    """Make a resource profile that gives a task all cores of an executor; None if unsupported."""
     cores = int(spark.conf.get("spark.executor.cores", "0") or 0)
     own = int(spark.conf.get("spark.task.cpus", "1") or 1)
     # Spark refuses profiles in local mode.

@@ -252,7 +252,7 @@ def _parse_keyword(name: str, text: str) -> Any:
 
 
 def _parse(name: str, text: str, *kinds: Any) -> Any:
-    """An option of Spark's, which is a text, as the keyword that it stands for."""
+    """Convert a text option of Spark to the value of a keyword."""
     if bool in kinds or int in kinds:
         with suppress(ValueError):  # The validation of keywords says what it must be.
             return orjson.loads(text.lower())

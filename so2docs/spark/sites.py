@@ -93,12 +93,12 @@ def locate(path: str | os.PathLike[str]) -> str:
 
 
 def is_several(source: Dumps) -> bool:
-    """Whether a source may stand for several dumps."""
+    """Whether a source may match several dumps."""
     return not isinstance(source, str | os.PathLike) or glob.has_magic(os.fspath(source))
 
 
 def find_dumps(pattern: str) -> list[str]:
-    """The dumps that a path or a pattern stands for."""
+    """Find the dumps that match a path or a pattern."""
     paths = storage.expand_pattern(pattern)
     if not paths:
         raise DumpError(

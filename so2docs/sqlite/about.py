@@ -45,7 +45,7 @@ class About:
 
     Attributes:
         path: Its name.
-        site_field: Column of the site; None if there is none.
+        site_field: Column of the site, or None.
         search: What words are found in.
         stemming: Whether English words are found in all their forms.
         rows: Rows by table.
@@ -84,7 +84,7 @@ def read_about(path: str) -> About:
     """Read what a database says of itself.
 
     Raises:
-        OutputError: It is none of so2docs, or of another version of the layout.
+        OutputError: The file is not a database of so2docs, or has another version of the layout.
     """
     with closing(connect(path)) as connection:
         try:

@@ -69,7 +69,7 @@ class RebuiltDocuments:
         answer_ids: list[int] | None = None,
         without: Collection[str] = (),
     ) -> Document | None:
-        """The document of a question; None if there is none.
+        """Rebuild the document of a question; None if it does not exist.
 
         Args:
             question_id: Its id.

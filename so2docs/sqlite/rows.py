@@ -362,7 +362,7 @@ class TableRows:
                     self.losses.note(USERS_DIFFER, self._number)
                 continue
             values, other = self._user.values(user, f"{path}{key}.")
-            # A row with nothing but an id is of a user whom documents only name.
+            # A row with only an id is a user that other rows refer to.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (user, (*site, *values, other))
 

@@ -51,14 +51,14 @@ class Figures:
         accepted: Questions with an accepted answer; None if no question says that it has one, as
             where `AcceptedAnswerId` was left out.
         unanswered: Questions without any answer in the output; None as for `answers`.
-        first_date: Date of the earliest question or answer; empty if there is none.
+        first_date: Date of the earliest question or answer; empty if no post has a date.
         last_date: Date of the latest one.
         questions_by_year: Questions by year of `CreationDate`.
         answers_by_year: Answers by year.
         answers_per_question: Questions by number of answers.
         question_scores: Scores of the questions.
         answer_scores: Scores of the answers.
-        distinct_tags: Number of different tags, at least so many if above a million; None if no
+        distinct_tags: Number of different tags, a lower bound above a million; None if no
             question has tags.
         tags: Questions by tag, of the 100 most frequent ones.
         longest: The ten posts with the longest bodies: id, question id, characters of HTML.
@@ -122,16 +122,16 @@ class Figures:
 
 LONGEST = 10
 MOST_ANSWERS = 1000
-"""Questions with more answers than this are counted as having so many."""
+"""Questions with more answers than this are counted as having this number."""
 LARGEST_SCORE = 100_000
 """Scores beyond this, either way, are counted as this, except in their sum and extremes."""
 MOST_TAGS = 1_000_000
 """Of more different tags than this, the rarer half is given up; Stack Overflow has 65,000."""
 MOST_COMMENTS = 1000
-"""Posts with more comments than this are counted as having so many."""
+"""Posts with more comments than this are counted as having this number."""
 _TELLING = ("Answers", "AcceptedAnswerId", "Tags")  # What none has may have been left out.
 MOST_KINDS = 1000
-"""Beyond so many, further types of links or votes are counted together, as `others`."""
+"""Types of links or votes after this number are counted together, as `others`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ class Survey:
         tags: Questions by tag.
         tags_given_up: Whether rare tags were given up.
         longest: Posts with the longest bodies: negative length in characters, post id, question id.
-        first_date: The earliest date of a question or answer; empty if there is none.
+        first_date: The earliest date of a question or answer; empty if no post has a date.
         last_date: The latest one.
         nested: What the posts hold of other tables.
     """

@@ -270,7 +270,7 @@ class Budget:
         self._granted: dict[int, int] = {}
 
     def allow(self, size: int) -> None:
-        """Let so many more bytes stay on disk uncompressed."""
+        """Allow this many more uncompressed bytes on disk."""
         self._left = max(0, size)
 
     def grant(self, chunk: int, size: int) -> int:

@@ -186,7 +186,7 @@ _RUN = 1 << 17
 """Pairs that are sorted in memory: 20 MB."""
 
 _SAMPLE = 1 << 10
-"""Of so many ids of a run, one is kept in memory."""
+"""One id of a run out of this many is kept in memory."""
 
 
 class IdMapWriter:

@@ -325,7 +325,7 @@ def test_two_dumps_in_one(given: Callable[[bytes], Path], output: Path) -> None:
     assert place.last_id == 21
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
 def test_named_pipe(tmp_path: Path, output: Path, expected: dict[str, bytes]) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -22,7 +22,7 @@ from support.dumps import dump_of, some_rows
 from so2docs.dump.compressed import Bzip2, find_numbers
 from so2docs.dump.source import ReadAhead
 
-PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "xml": bytes,

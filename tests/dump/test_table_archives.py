@@ -237,7 +237,7 @@ def test_given_files(pack: Pack, folder: Path, tmp_path: Path) -> None:
     for name, file in FILES.items():
         tables[name] = folder / f"{name}.packed"
         tables[name].write_bytes(pack((SITE / file).read_bytes()))
-    # Another site's comments, which were not given, stand next to the posts.
+    # The comments of another site, which are not an input, are next to the posts.
     shutil.copy(SITE / "Posts.xml", folder)
     (folder / "Comments.xml").write_bytes(b"<comments></comments>")
     output = tmp_path / "questions.jsonl.gz"
@@ -253,7 +253,7 @@ def test_given_archive_and_folder_by_command(folder: Path, tmp_path: Path) -> No
     assert output.read_bytes() == WANTED[0]
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
 def test_given_pipe(folder: Path, tmp_path: Path) -> None:
     pipe, output = folder / "pipe", tmp_path / "questions.jsonl.gz"
     os.mkfifo(pipe)
@@ -277,7 +277,7 @@ def test_missing_in_an_archive(
     files = site_files()
     del files[FILES[name]]
     archive = pack(folder / "tea.7z", files)
-    # A whole site's archive is of that site: what lies next to it may be of another.
+    # The archive of a whole site has all of its tables: files next to it may be of another site.
     shutil.copy(SITE / FILES[name], folder)
     problem = rf"has no {FILES[name]} in it.*it holds .*Posts\.xml.*{name}=FILE"
     with pytest.raises(so2docs.ArchiveError, match=problem):

@@ -147,7 +147,7 @@ def test_skip_malformed(chunk_bytes: int | None, tmp_path: Path) -> None:
     assert strays[0]["text"] == bad.decode()[2:] + "  "
 
 
-# XML 1.0, [2] Char: every way to write what may not stand in a document.
+# XML 1.0, [2] Char: every way to write a character that a document must not contain.
 FORBIDDEN = [
     b"&#0;",
     b"&#00000;",

@@ -147,7 +147,7 @@ def test_rows_without_a_place(site: Path, tmp_path: Path) -> None:
 
 
 def test_names_of_the_option(site: Path, tmp_path: Path) -> None:
-    """The widest level counts; all means what it meant, and a file is of the level asked for."""
+    """The widest level applies; `all` is unchanged, and a file has the requested level."""
     output = tmp_path / "q.jsonl"
     file = str(site / "PostHistory.xml")
     for given, level in (

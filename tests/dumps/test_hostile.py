@@ -263,7 +263,7 @@ def test_many_rows_that_are_not_xml(tmp_path: Path) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("chunk_bytes", [None, 100, 1000])
 def test_one_id_under_many_questions(jobs: int, chunk_bytes: int | None, tmp_path: Path) -> None:
-    """The first in the file stays, wherever the others stand."""
+    """The first in the file stays, wherever the others are."""
     rng = random.Random(3)
     rows = [question(n * 20_000) for n in range(1, 8)]
     rows += [answer(rng.randrange(2, 30), 20_000 * rng.randrange(1, 9)) for _ in range(200)]

@@ -31,7 +31,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=100)
     options.add_argument("--calls", action="store_true", help="system calls that fail")
     options.add_argument("--every", choices=WRITERS, help="each call of one command fails")
-    options.add_argument("--jobs", type=int, help="only the rounds that have so many")
+    options.add_argument("--jobs", type=int, help="only the rounds with this number")
     options.add_argument("--only", nargs="*", default=[], help="rounds whose plans say all this")
     options.add_argument("--until", help="no more rounds once this has happened or was found")
     options.add_argument("--limit", type=float, default=60, help="seconds before it hangs")

@@ -15,7 +15,7 @@ FILLER = "filler"
 
 @contextmanager
 def small_disk(folder: Path, size: int = 64_000_000) -> Iterator[Path]:
-    """A file system of so many bytes where one can be mounted, as root; else a folder like any."""
+    """A file system of a given size, mounted as root; without root, an ordinary folder."""
     disk = folder / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
@@ -40,7 +40,7 @@ def fill(disk: Path, left: int) -> None:
 
 
 def limit_files(process: Process, size: int) -> None:
-    """Let none of its files grow beyond so many bytes, which fails as a full disk does."""
+    """Limit the size of its files, which fails as a full disk does."""
     for pid in (process.pid, *process.workers()):
         with suppress(ProcessLookupError):
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))

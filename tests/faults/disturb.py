@@ -1,4 +1,4 @@
-"""What happens to a conversion that stands still, and to its files between two sessions."""
+"""Faults in a conversion that is paused, and in its files between two sessions."""
 
 import signal
 import time
@@ -16,7 +16,7 @@ MOST_LEFT = 300_000
 
 @contextmanager
 def struck(process: Process, fault: Fault, folder: Path) -> Iterator[None]:
-    """Do to a conversion that stands still what a fault says; a full disk is full within."""
+    """Apply a fault to a paused conversion; a full disk is full within."""
     disk = folder.parent
     time.sleep(fault.delay)
     if fault.kind == "vanish":
@@ -57,7 +57,7 @@ def provisional(folder: Path) -> list[Path]:
 
 
 def damage(folder: Path, what: Damage) -> Path | None:
-    """Change one of those files; which, or None if there is none to change."""
+    """Change one of those files; returns its name, or None if there are no files."""
     found = [path for path in provisional(folder) if path.stat().st_size]
     if not found:
         return None

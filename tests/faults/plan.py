@@ -58,7 +58,7 @@ class Fault:
         moment: The step, as a share of all of an undisturbed conversion.
         target: Whom a signal is for.
         number: The signal.
-        delay: Seconds that the main process stands still before, while its workers run on.
+        delay: Seconds that the main process pauses before, while its workers continue.
         share: Which worker, file, byte or options of a rival, as a share of all of them; of a disk,
             what is left free.
     """

@@ -1,4 +1,4 @@
-"""The command in a process of its own, which stands still at a step that was asked for.
+"""The command in a process of its own, which pauses at a requested step.
 
 A step is a call of a function in the main thread of the main process: thousands of moments, and the
 same ones each time. There the process stops itself (SIGSTOP), so that what happens to it then is
@@ -43,12 +43,12 @@ class Process:
     """A conversion under way.
 
     Args:
-        words: What stands on the command line after `so2docs convert`.
+        words: The command line after `so2docs convert`.
         folder: The current folder.
         chunk_bytes: As of `so2docs.convert`; the command has no option for it.
         source: A file that comes through a pipe as standard input.
         takes: How many bytes of standard output are read before its reader leaves; None for all.
-        stop_at: The step to stand still at.
+        stop_at: The step to pause at.
         seconds: When it hangs.
         notes: The folder for what it says.
     """

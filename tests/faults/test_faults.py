@@ -36,7 +36,7 @@ run.plan_of = lambda seed: Plan(
 """
 
 pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="asks Linux for processes that stand still"
+    not sys.platform.startswith("linux"), reason="asks Linux for paused processes"
 )
 
 needs_gcc = pytest.mark.skipif(not calls.is_supported(), reason="needs gcc")

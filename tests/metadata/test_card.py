@@ -1,4 +1,4 @@
-"""`--card` and `so2docs verify`: what stands next to an output is what it says."""
+"""`--card` and `so2docs verify`: side files describe the output as it is."""
 
 import gzip
 import hashlib

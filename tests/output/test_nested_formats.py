@@ -87,7 +87,7 @@ def test_parquet_values(tmp_path: Path) -> None:
 
 
 def test_parquet_keeps_what_fits_no_column(tmp_path: Path) -> None:
-    """Values of another type, dates that are none, attributes that nobody knows, at any depth."""
+    """Values of another type, invalid dates and unknown attributes, at any depth."""
     (tmp_path / "Posts.xml").write_text(
         '<posts><row Id="1" PostTypeId="1" OwnerUserId="7" />'
         '<row Id="2" PostTypeId="2" ParentId="1" /></posts>'

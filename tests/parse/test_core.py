@@ -1,4 +1,4 @@
-"""The compiled core beside the reference: the same posts from all it takes, and only that taken."""
+"""The compiled core against the reference: the same posts, or a fallback for the whole slice."""
 
 import itertools
 import os
@@ -140,7 +140,7 @@ HISTORY = [name for name, table in TABLES.items() if table.stem == "PostHistory"
 @pytest.mark.parametrize("kind", [1, 9, 10, 22, 23, 32, 33, 38, 39, -5])
 @pytest.mark.parametrize("attributes", ['Text="a &lt; b" UserId="-1" Comment="x"', *TAKEN[:9]])
 def test_canonical_events_are_taken(table: str, kind: int, attributes: str) -> None:
-    """Which are of a state and which have a text of the post, both cores have to know."""
+    """Both cores know which event types change a state and which have a text of the post."""
     row = f'<row Id="7" PostHistoryTypeId="{kind}" PostId="5" RevisionGUID="a" {attributes} />'
     assert is_taken_of(table, f'{row}\n<row Id="8" PostHistoryTypeId="10" PostId="5" />'.encode())
 
@@ -236,7 +236,7 @@ WRONG_UTF_8 = """
 
 @pytest.mark.parametrize("position", range(20))
 def test_bytes_that_are_not_utf_8_are_left_to_the_reference(position: int) -> None:
-    """Wherever they stand: values are read in blocks of 16 bytes."""
+    """At every position: values are read in blocks of 16 bytes."""
     for raw in map(bytes.fromhex, WRONG_UTF_8.split()):
         row = b'<row Id="1" PostTypeId="1" Body="%s%s%s" />' % (b"x" * position, raw, b"y" * 20)
         assert not is_taken(row)

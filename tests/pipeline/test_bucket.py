@@ -81,5 +81,5 @@ def test_the_compiled_core_leaves_only_odd_questions_to_the_reference(
         (tmp_path / f"{name}.xml").write_bytes(b"<t>%b</t>" % row)
     report = so2docs.convert(tmp_path, tmp_path / "q.jsonl", jobs=1, core="compiled", **options)
     assert (report.questions, sum(report.strays.values())) == (3, 2)
-    # Answers of no question, and the questions with the post that stands under both.
+    # Answers without a question, and the questions with the post that is under both.
     assert len(left) == 3

@@ -79,7 +79,7 @@ def test_read_and_open(output: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands(command: str, output: Path, tmp_path: Path) -> None:
-    """An exception that is none of so2docs would come through."""
+    """Any exception that is not a So2docsError would fail the test."""
     with so2docs.open(output) as documents:
         number = next(iter(documents))
     whole, rng, damaged = output.read_bytes(), random.Random(12), tmp_path / output.name

@@ -162,7 +162,7 @@ def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
     assert [(one.id, one.text) for one in found] == [(r["id"], r["text"]) for r in records]
     own = ("url", "site", "tags", "score", "licenses", "authors")
     for one, record in zip(found, records, strict=True):
-        # The reader puts what it has no place for into the metadata, beside what stands there.
+        # The reader adds fields that it does not know to the metadata.
         assert {name: one.metadata[name] for name in own} == record["metadata"]
         assert (one.metadata["source"], one.metadata["created"]) == (
             record["source"],

@@ -29,7 +29,7 @@ from so2docs.sqlite.about import read_about  # noqa: E402
 
 
 def test_small_answers_do_not_wait_for_others() -> None:
-    """asyncio turns Nagle's algorithm off for sockets that say they are of TCP."""
+    """asyncio turns Nagle's algorithm off for sockets that declare TCP."""
     with bind("127.0.0.1", 0) as bound:
         assert bound.proto == socket.IPPROTO_TCP
 

@@ -111,7 +111,7 @@ def test_keys_references_and_index_of_a_published_dump_hold(
     assert values(path, "PRAGMA integrity_check") == [("ok",)]
     assert values(path, "PRAGMA foreign_key_check") == []
     with closing(sqlite3.connect(path)) as connection:
-        # Raises if the full-text index and the table that it is of do not agree.
+        # Raises if the full-text index and its table differ.
         connection.execute("INSERT INTO search(search, rank) VALUES ('integrity-check', 1)")
 
 

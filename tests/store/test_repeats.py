@@ -37,7 +37,7 @@ def test_owners_are_the_first_questions(chunks: list[list[tuple[int, int]]], at_
         seen.add(pages)
         if first_questions:
             within[number] = first_questions
-    # The blocks of a chunk stand by bucket, not in the order of the dump.
+    # The blocks of a chunk are in the order of buckets, not of the dump.
     keys = [(number, keys_of(sorted(pairs))) for number, pairs in enumerate(chunks)]
     found = repeats.first_questions(lambda: keys, seen.repeated, within, at_once)
     first: dict[int, int] = {}

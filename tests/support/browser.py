@@ -15,7 +15,7 @@ PLACES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def chromium() -> str:
-    """The browser of the system; skips where there is none."""
+    """The browser of the system; skips without one."""
     pytest.importorskip("playwright", reason="playwright is not installed: make test-browser")
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, PLACES)), None)
     if found is None:

@@ -119,7 +119,7 @@ READERS: dict[FormatName, tuple[str, Callable[[Path], list[Document]]]] = {
 
 
 def split_option(split: int | str | None) -> dict[str, Any]:
-    """Into so many files, or files of such a size."""
+    """Into a number of files, or files of a given size."""
     if split is None:
         return {}
     return {"split_files": split} if isinstance(split, int) else {"split_size": split}

@@ -144,7 +144,7 @@ def _value(name: str, rows: list[Row]) -> Any:
 
 
 def _bounties(rows: list[Row]) -> Iterator[Row]:
-    """Offered on a question, or awarded to an answer; the end of one without an award is none."""
+    """Offered on a question, or awarded to an answer; one without an award is left out."""
     for row in sorted(rows, key=lambda row: row.get("Id", 0)):
         if row["VoteTypeId"] in (8, 9) and isinstance(row.get("BountyAmount"), int):
             told = {name: row[name] for name in ("CreationDate", "UserId") if name in row}

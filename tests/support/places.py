@@ -24,7 +24,7 @@ def is_small(source: Path) -> bool:
 
 
 def real_dumps() -> Iterator[Any]:
-    """Every published ``Posts.xml`` as a parameter, or one that says why there is none."""
+    """Every published ``Posts.xml`` as a parameter, or one skipped parameter with the reason."""
     sources = sorted([*DUMPS.glob("**/Posts.xml.gz"), *DUMPS.glob("**/*.7z")])
     for source in sources:
         name = source.stem if source.suffix == ".7z" else source.parent.name

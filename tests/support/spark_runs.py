@@ -64,7 +64,7 @@ def wide_site(folder: Path, *, repeated: bool = False) -> Path:
 
     Args:
         folder: The folder to make.
-        repeated: Whether ids of posts and of users stand there several times.
+        repeated: Whether ids of posts and of users occur several times.
     """
     folder.mkdir()
     ids = range(5, 1_000_000, 20_011)

@@ -239,7 +239,7 @@ def _metadata(file: bytes) -> tuple[Struct, int]:
 
 
 def _move(reader: ThriftReader, distance: int, pages: bytearray, start: int) -> Struct:
-    """The description of a row group so many bytes further on.
+    """Shift the offsets in the description of a row group.
 
     Args:
         reader: What `split_row_group` said of it.
@@ -283,7 +283,7 @@ def _move_column(
 
 
 def _move_pages(index: Struct, distance: int) -> Struct:
-    """The places of the pages of a column, so many bytes further on."""
+    """Shift the offsets of the pages of a column."""
     return [
         field._replace(
             value=Sequence(
