@@ -404,7 +404,8 @@ def verify(
         What was checked.
 
     Raises:
-        OutputError: Something is not as the manifest says, or there is none; the first difference.
+        OutputError: There is no manifest, or the output differs from it; the message names the
+            first difference.
     """
     name = os.fspath(output)
     source = manifest_path(name) if report is None else os.fspath(report)

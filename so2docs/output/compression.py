@@ -116,7 +116,7 @@ def is_seek_table(data: bytes) -> bool:
 
 
 def seek_table_bytes(frames: int) -> int:
-    """Bytes of the seek table of so many frames."""
+    """Size of the seek table of n frames."""
     return _HEADER.size + frames * _ENTRY.size + _FOOTER.size
 
 

@@ -62,7 +62,7 @@ def read_start(path: str) -> bytes:
 
 
 def is_output(path: str, start: bytes) -> bool:
-    """Whether a file is an output, of any format; what is none is to be read as a dump.
+    """Whether a file is an output, of any format; other files are read as dumps.
 
     Args:
         path: Its name, which decides where the bytes do not tell: a damaged or an empty file.
