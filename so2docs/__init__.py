@@ -45,8 +45,7 @@ if TYPE_CHECKING:
         TruncatedDumpError,
         WorkerDiedError,
     )
-    from so2docs.flat.report import FlatTable, TablesReport
-    from so2docs.flat.tables import tables
+    from so2docs.flat.tables import FlatTable, TablesReport, tables
     from so2docs.folders import (
         SiteResult,
         diff_all,
@@ -134,8 +133,7 @@ _MODULES = {
     "changes.compare": ("Summary",),
     "metadata.manifest": ("Verified", "verify"),
     "api.convert": ("Documents", "convert", "documents"),
-    "flat.report": ("FlatTable", "TablesReport"),
-    "flat.tables": ("tables",),
+    "flat.tables": ("FlatTable", "TablesReport", "tables"),
     "folders": (
         "SiteResult",
         "diff_all",

@@ -23,10 +23,10 @@ from typing import Any
 
 from isal.isal_zlib import crc32
 
+from so2docs.counts import ChunkTally
 from so2docs.dump.dump import PIECE_END, PIECES
 from so2docs.errors import DiskFullError, SpillError, SpillTakenError, flag
 from so2docs.store.blocks import Block, BlockReader, Budget
-from so2docs.store.tally import ChunkTally
 
 INDEX = "index.sqlite"
 TEMPORARY = "segments."

@@ -77,12 +77,10 @@ ONLY_USERS = {
     "pyarrow": {
         "flat.chunk",
         "flat.columns",
-        "flat.encoding",
         "flat.writing",
         "output.formats.parquet",
         "reader.frames",
         "spark.jobs",
-        "spark.rows",
     },
     "sqlite3": {
         "commands",
@@ -92,8 +90,7 @@ ONLY_USERS = {
         "sqlite.about",
         "sqlite.build",
         "sqlite.file",
-        "sqlite.finish",
-        "sqlite.rebuild",
+        "sqlite.rows",
         "sqlite.search",
     },
     "click": {

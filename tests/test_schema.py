@@ -62,7 +62,7 @@ COMMENTS = '<comments>\n<row Id="5" PostId="2" Score="0" Text="t" />\n</comments
 REBUILD = """
 import json, sys
 from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rebuild import RebuiltDocuments
+from so2docs.sqlite.rows import RebuiltDocuments
 [site] = read_about(sys.argv[1]).sites
 connection = connect_to_site(sys.argv[1], None, site.name)
 print(json.dumps(list(RebuiltDocuments(connection, site.shape, {}))))

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from so2docs.counts import Counts
+from so2docs.counts import ChunkTally, Counts
 from so2docs.errors import DiskFullError, SpillError
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store import blocks
 from so2docs.store.blocks import BlockReader, BlockWriter
-from so2docs.store.tally import ChunkTally
 
 
 def fill(

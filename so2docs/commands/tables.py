@@ -15,7 +15,7 @@ from so2docs.commands.options import (
     table_option,
 )
 from so2docs.commands.terminal import shows_progress, tell
-from so2docs.flat.encoding import TableFormat
+from so2docs.flat.writing import TableFormat
 from so2docs.schema import DUMP
 
 _EPILOG = """\b

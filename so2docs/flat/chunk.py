@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, slices
-from so2docs.flat.columns import RowSelection, TableColumns, periods
-from so2docs.flat.encoding import ENCODERS, TableFormat
-from so2docs.flat.rows import why_stray
+from so2docs.flat.columns import RowSelection, TableColumns, periods, why_stray
+from so2docs.flat.writing import ENCODERS, TableFormat
 from so2docs.options.choices import Core, SplitBy
 from so2docs.output.formats.parquet import system_memory
 from so2docs.output.segments import Segment, store
@@ -21,7 +21,6 @@ from so2docs.parse import core, rows
 from so2docs.parse.posts import malformed_line, stray_line
 from so2docs.pipeline.chunk import malformed_error
 from so2docs.schema import Table
-from so2docs.store.tally import ChunkTally
 
 CHUNK_BYTES = 16 * 1024 * 1024
 """XML of a row group: 6 MB of Parquet of posts, or 180,000 votes."""

@@ -1,19 +1,87 @@
 """Slices of a table -> Arrow record batches with the same columns for every dump.
 
 The compiled core fills the buffers of a slice whose rows are canonical; everything else is parsed
-by the reference (`rows.parse`) and typed by `flat.rows`. Both give the same columns.
+by the reference (`rows.parse`) and typed by `typed_values`. Both give the same columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from so2docs.flat.rows import Row, typed_values
+import orjson
+
 from so2docs.parse import core
-from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, TEXTS, Table
+from so2docs.parse.posts import number, tags
+from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, TEXTS, Attributes, Table
+
+Row = dict[str, str]
+
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,3}))?", re.ASCII)
+_BOOLEANS = {"true": True, "false": False}
+
+
+def milliseconds(text: str) -> int | None:
+    """Milliseconds from 1970 to a date of a dump (UTC); None if it is not a date."""
+    match = _DATE.fullmatch(text)
+    if match is None:
+        return None
+    try:
+        year, month, day, hour, minute, second = map(int, match.groups()[:6])
+        seconds = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+    return int(seconds) * 1000 + int((match[7] or "0").ljust(3, "0"))
+
+
+def _integer(text: str) -> int | None:
+    value = number(text)
+    return value if isinstance(value, int) else None
+
+
+READ: dict[str, Callable[[str], Any]] = {
+    INTEGER: _integer,
+    TEXT: str,
+    DATE: milliseconds,
+    BOOLEAN: lambda text: _BOOLEANS.get(text.lower()),
+    TEXTS: tags,
+}
+"""From the text of an attribute to its value by type; None if it has another type."""
+
+
+def typed_values(row: Row, attributes: Attributes) -> list[Any]:
+    """The values of a row in the order of the attributes, and one for everything else.
+
+    Args:
+        row: Its attributes.
+        attributes: Names and types of the columns.
+
+    Returns:
+        A value for each attribute, None where the row has none, or one of another type; and last
+        the text of a JSON object with those, and with attributes that are no column, or None.
+    """
+    values = [READ[kind](row[name]) if name in row else None for name, kind in attributes.items()]
+    fits = {name for name, value in zip(attributes, values, strict=True) if value is not None}
+    other = {name: text for name, text in row.items() if name not in fits}
+    return [*values, orjson.dumps(other).decode() if other else None]
+
+
+def why_stray(row: Row, key: str, what: str) -> str | None:
+    """Why a row is a stray: it has no `Id`, or not a number; None if it has one.
+
+    Args:
+        row: Its attributes.
+        key: The attribute that every row must have.
+        what: What a row of its table is called.
+    """
+    if key not in row:
+        return f"{what}_missing_{key.lower()}"
+    return f"{what}_invalid_{key.lower()}" if _integer(row[key]) is None else None
+
 
 OTHER = "Other"
 """Column for attributes without a column, and values that do not fit the type of theirs.
@@ -171,10 +239,10 @@ def periods(table: Any, date: str | None, split_by: str) -> Iterator[tuple[str, 
     numbers = pc.year(dates)
     if split_by == "month":
         numbers = pc.add(pc.multiply(numbers, 12), pc.subtract(pc.month(dates), 1))
-    for number in sorted(pc.unique(numbers.drop_null()).to_pylist()):
-        year, month = divmod(number, 12) if split_by == "month" else (number, 0)
+    for period in sorted(pc.unique(numbers.drop_null()).to_pylist()):
+        year, month = divmod(period, 12) if split_by == "month" else (period, 0)
         label = f"year={year}" + (f"/month={month + 1}" if split_by == "month" else "")
-        yield label, table.filter(pc.equal(numbers, pa.scalar(number, numbers.type)))
+        yield label, table.filter(pc.equal(numbers, pa.scalar(period, numbers.type)))
     if numbers.null_count:
         label = f"year={NOWHERE}" + (f"/month={NOWHERE}" if split_by == "month" else "")
         yield label, table.filter(pc.is_null(numbers))

@@ -1,4 +1,4 @@
-"""Flat typed files of all tables of a dump: `tables`.
+"""Flat typed files of all tables of a dump: `tables`, and a report with counts of every row.
 
 Chunks of a table go to workers, and come back as segments in the order of the dump. A table gets
 its name when it is whole, with a record of how it was made next to it: the same call again makes
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, get_args
@@ -20,17 +21,15 @@ from typing import Any, get_args
 import orjson
 
 from so2docs._version import __version__
-from so2docs.dump.opening import STANDARD_INPUT, Catalog
+from so2docs.counts import ChunkTally, Counts
+from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
+from so2docs.dump.opening import STANDARD_INPUT, Catalog, names_in_folder
 from so2docs.dump.storage import sample_hash
-from so2docs.dump.tables import TableFile
-from so2docs.errors import InternalError, OptionError, flag, resumable
+from so2docs.dump.tables import TableFile, table_file
+from so2docs.errors import ArchiveError, DumpError, InternalError, OptionError, flag, resumable
 from so2docs.flat.chunk import CHUNK_BYTES, TableResult, TableTask, read_chunk
-from so2docs.flat.columns import RowSelection, TableColumns
-from so2docs.flat.encoding import EXTENSIONS, TableFormat
-from so2docs.flat.finding import find_dump_tables
-from so2docs.flat.report import FlatTable, TablesReport
-from so2docs.flat.rows import milliseconds
-from so2docs.flat.writing import TableWriter, writer_for
+from so2docs.flat.columns import RowSelection, TableColumns, milliseconds
+from so2docs.flat.writing import EXTENSIONS, TableFormat, TableWriter, writer_for
 from so2docs.options.choices import Core, SplitBy
 from so2docs.options.option import choose, did_you_mean, names
 from so2docs.options.sites import published_host, site_from_name
@@ -47,9 +46,193 @@ from so2docs.parse.core import choose_core
 from so2docs.pipeline.first_pass import read_to_end
 from so2docs.pipeline.workers import Workers, peak_memory
 from so2docs.progress import Progress
-from so2docs.schema import DUMP
+from so2docs.report import as_size
+from so2docs.schema import DUMP, Table
 from so2docs.store.disk import disk_errors
-from so2docs.store.tally import ChunkTally
+
+_HEAD = 4096
+
+
+def find_dump_tables(dump: str, only: tuple[str, ...], catalog: Catalog) -> list[TableFile]:
+    """Find tables of a dump, in the order in which they are read: each archive from start to end.
+
+    Args:
+        dump: A folder, an archive, or the file of a table, with those next to it.
+        only: Names of the tables; all that are there if empty.
+        catalog: The files that were looked into.
+
+    Raises:
+        DumpError: A requested table is missing, or the dump has no table.
+    """
+    files: list[TableFile] = []
+    for table in DUMP.values():
+        if only and table.name not in only:
+            continue
+        path = _path(dump, table, catalog)
+        if path is not None:
+            files.append(table_file(table, catalog.look(path)))
+        elif only:
+            raise _missing(dump, f"has no {table.file}, and none is next to it", catalog)
+    if not files:
+        raise _missing(dump, "has no table of a Stack Exchange dump", catalog)
+    return sorted(files, key=lambda file: file.place)
+
+
+def _path(dump: str, table: Table, catalog: Catalog) -> str | None:
+    """The file that a table is in."""
+    if os.path.isdir(dump):
+        return _in_folder(dump, table, catalog)
+    archive = catalog.look(dump).archive()
+    if archive is not None:
+        if members_with(table, [entry.name for entry in archive.entries]):
+            return dump
+    elif table_prefix(table, os.path.basename(dump)) is not None or _has_root(dump, table, catalog):
+        return dump
+    folder = os.path.dirname(dump) or "."
+    names = [table_prefix(other, os.path.basename(dump)) for other in DUMP.values()]
+    for prefix in {name for name in names if name is not None}:
+        near = files_with(table, names_in_folder(folder), prefix)
+        if len(near) > 1:
+            raise _unclear(folder, table, near)
+        if near:
+            return os.path.join(folder, near[0])
+    return None
+
+
+def _has_root(path: str, table: Table, catalog: Catalog) -> bool:
+    """Whether a plain file, of whatever name, starts with the root element of a table."""
+    source = catalog.look(path)
+    if not source.is_plain:
+        return False
+    with source.open() as file:
+        return re.search(rb"<%b[\s/>]" % table.root.encode(), file.read(_HEAD)) is not None
+
+
+def _in_folder(folder: str, table: Table, catalog: Catalog) -> str | None:
+    names = members_with(table, names_in_folder(folder))
+    if len(names) > 1:
+        raise _unclear(folder, table, names)
+    if not names:
+        return None
+    path = os.path.join(folder, names[0])
+    archive = catalog.look(path).archive()
+    is_there = archive is None or members_with(table, [entry.name for entry in archive.entries])
+    return path if is_there else None
+
+
+def _unclear(folder: str, table: Table, names: list[str]) -> DumpError:
+    return ArchiveError(
+        folder,
+        f"holds several files with {table.name}: {join_names(names)}",
+        advice="name the archive of one dump",
+    )
+
+
+def _missing(dump: str, problem: str, catalog: Catalog) -> DumpError:
+    if os.path.isdir(dump):
+        names = names_in_folder(dump)
+    elif catalog.look(dump).archive() is None:
+        return DumpError(dump, problem, advice="give a file such as Posts.xml, or the folder of it")
+    else:
+        names = [entry.name for entry in catalog.look(dump).members()]
+    advice = f"choose tables with {flag('only')}"
+    return ArchiveError(dump, f"{problem}; it holds {join_names(names)}", advice=advice)
+
+
+@dataclass(slots=True)
+class FlatTable:
+    """A table that was written, or is up to date: `rows = written + filtered + strays`.
+
+    Attributes:
+        name: Which.
+        path: Its file, folder or database.
+        rows: Rows of the dump.
+        written: Rows in the file.
+        filtered: Rows that were left out on purpose.
+        strays: Rows without a usable `Id`, and those that are not XML, by reason.
+        misfits: Rows with something in `Other`.
+        repaired_characters: Characters replaced by U+FFFD.
+        files: Number of files; that of a database holds all tables.
+        bytes: Their size.
+        is_new: Whether it was written now.
+    """
+
+    name: str
+    path: str
+    rows: int = 0
+    written: int = 0
+    filtered: int = 0
+    strays: dict[str, int] = field(default_factory=dict)
+    misfits: int = 0
+    repaired_characters: int = 0
+    files: int = 0
+    bytes: int = 0
+    is_new: bool = True
+
+    def add(self, counts: Counts, misfits: int, rows_written: int) -> None:
+        """Add the counts of a chunk."""
+        self.rows += counts.rows
+        self.filtered += counts.filtered
+        self.repaired_characters += counts.repaired
+        self.misfits += misfits
+        self.written += rows_written
+        for reason, count in counts.strays.items():
+            self.strays[reason] = self.strays.get(reason, 0) + count
+
+    @property
+    def unaccounted(self) -> int:
+        """Rows of which nobody knows what became of them: none."""
+        return self.rows - self.written - self.filtered - sum(self.strays.values())
+
+    def __str__(self) -> str:
+        parts = [f"{self.written:,} rows"]
+        if self.filtered:
+            parts.append(f"{self.filtered:,} filtered")
+        parts += [f"{count:,} {reason}" for reason, count in sorted(self.strays.items())]
+        if self.misfits:
+            parts.append(f"{self.misfits:,} with values in Other")
+        state = "" if self.is_new else ", up to date"
+        files = f" in {self.files:,} files" if self.files > 1 else ""
+        return f"{', '.join(parts)} -> {self.path}{files} ({as_size(self.bytes)}{state})"
+
+
+@dataclass(slots=True)
+class TablesReport(Mapping[str, FlatTable]):
+    """The tables of a dump by name, in the order in which they were read.
+
+    Attributes:
+        folder: Where they are.
+        tables: Each by its name.
+        jobs: Worker processes.
+        seconds: Wall time.
+        peak_memory_bytes: Most resident memory of all processes together.
+    """
+
+    folder: str
+    tables: dict[str, FlatTable] = field(default_factory=dict)
+    jobs: int = 1
+    seconds: float = 0.0
+    peak_memory_bytes: int = 0
+
+    def __getitem__(self, name: str) -> FlatTable:
+        return self.tables[name]
+
+    def __iter__(self) -> Any:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{name:<10} {table}" for name, table in self.tables.items()]
+        lines.append(f"{'time':<10} {self.seconds:.2f} s")
+        lines.append(f"{'memory':<10} {as_size(self.peak_memory_bytes)}")
+        return "\n".join(lines)
+
 
 _TABLES_VERSION = 1
 """Of the columns and their types; a change of what the same dump becomes makes it one more."""

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
+from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, Dump, closes_within, slices
 from so2docs.errors import Location, MalformedDumpError, flag
 from so2docs.options.table import Options
@@ -29,7 +30,6 @@ from so2docs.schema import COMMENT, POSTS, TYPE_NAMES, VOTE, Table
 from so2docs.spill import REJECTED
 from so2docs.store.blocks import Block, BlockReader, BlockWriter, check_blocks_match
 from so2docs.store.id_map import IdMap
-from so2docs.store.tally import ChunkTally
 from so2docs.store.users import BadgeCounts, UserRecords
 
 _FULL_BLOCK = 512 * 1024

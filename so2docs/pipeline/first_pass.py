@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import TypeVar
 
+from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, Dump
 from so2docs.dump.source import End
 from so2docs.dump.stream import AnyDump
@@ -27,7 +28,6 @@ from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
 from so2docs.schema import POSTS, Table
 from so2docs.spill import KEPT, SEQUENCE_BITS, Spill
-from so2docs.store.tally import ChunkTally
 
 Result = TypeVar("Result")
 

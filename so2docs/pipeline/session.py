@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from so2docs.counts import Counts
+from so2docs.counts import ChunkTally, Counts
 from so2docs.dump.dump import Dump
 from so2docs.dump.source import End
 from so2docs.dump.stream import SMALLEST_PIECE
@@ -45,7 +45,6 @@ from so2docs.spill import FORMAT, SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter, default_budget
 from so2docs.store.disk import check_room
 from so2docs.store.id_map import IdMap, IdMapWriter
-from so2docs.store.tally import ChunkTally
 from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import orjson
 
+from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Dump
 from so2docs.errors import Location, StrictError, flag
 from so2docs.parse import posts, rows, table_rows
 from so2docs.parse.posts import Posts
 from so2docs.schema import POSTS, RESERVED, TABLES, Table
-from so2docs.store.tally import ChunkTally
 
 _TABLE_ROWS = {table.row for table in TABLES.values()}
 _ADVICE = f"without {flag('strict', True)}, it would be converted and counted in the report"

@@ -26,8 +26,7 @@ from so2docs.serve.query import Query
 from so2docs.serve.snippets import mark, snippet, split_terms
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
 from so2docs.sqlite.layout import LAYOUTS, NESTED, OTHER, index_name, quoted
-from so2docs.sqlite.rebuild import RebuiltDocuments
-from so2docs.sqlite.rows import html_to_text
+from so2docs.sqlite.rows import RebuiltDocuments, html_to_text
 
 PAGE = 20
 TAGS_PAGE = 60

@@ -28,11 +28,10 @@ from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.sites import checked_host
 from so2docs.options.table import Options
 from so2docs.report import Report
-from so2docs.spark import folders, rows, sites
+from so2docs.spark import folders, jobs, sites
 from so2docs.spark.jobs import run
 from so2docs.spark.report import SparkReport
-from so2docs.spark.site import convert_site
-from so2docs.spark.sites import Dumps, Site, SiteState
+from so2docs.spark.sites import Dumps, Site, SiteState, convert_site
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -182,7 +181,7 @@ def documents(
     from so2docs.spark.data_source import Questions, to_texts
 
     kwargs = validate_keywords(keywords, "documents")
-    rows.columns(_make_options(kwargs), typed=typed)
+    jobs.columns(_make_options(kwargs), typed=typed)
     push_filters = spark.conf.get("spark.sql.python.filterPushdown.enabled", "false") == "true"
     own = {"typed": typed, "site_field": site_field, "site": site, "push_filters": push_filters}
     spark.dataSource.register(Questions)

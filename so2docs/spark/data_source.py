@@ -29,9 +29,9 @@ from pyspark.sql.datasource import (
 from so2docs.errors import OptionError, So2docsError
 from so2docs.options.request import build_options, validate_keywords
 from so2docs.options.table import OPTIONS
-from so2docs.spark import rows, sites
+from so2docs.spark import jobs, sites
 from so2docs.spark.jobs import catch_errors
-from so2docs.spark.site import document_batches
+from so2docs.spark.sites import document_batches
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -96,7 +96,7 @@ class _Request:
     @property
     def columns(self) -> StructType:
         options = build_options(self.kwargs, core=self.kwargs.get("core", "auto"))
-        return rows.columns(options, typed=self.typed)
+        return jobs.columns(options, typed=self.typed)
 
 
 class DumpReader(DataSourceReader):  # type: ignore[misc]

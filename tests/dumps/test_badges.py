@@ -17,7 +17,7 @@ from support.table_sites import SITE
 
 import so2docs
 from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rebuild import RebuiltDocuments
+from so2docs.sqlite.rows import RebuiltDocuments
 
 NAMES = ("Gold", "Silver", "Bronze")
 BADGES = [

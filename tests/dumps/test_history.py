@@ -181,7 +181,7 @@ def test_fields_of_the_history(site: Path) -> None:
 
 def test_a_database_gives_the_history_back(site: Path, tmp_path: Path) -> None:
     from so2docs.sqlite.about import connect_to_site, read_about
-    from so2docs.sqlite.rebuild import RebuiltDocuments
+    from so2docs.sqlite.rows import RebuiltDocuments
 
     output, database = tmp_path / "q.jsonl.gz", tmp_path / "q.db"
     so2docs.convert(site, output, nest=["history-text", "users"], jobs=1)

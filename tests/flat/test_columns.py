@@ -14,7 +14,7 @@ from support.twins import (
     slice_of,
 )
 
-from so2docs.flat.rows import milliseconds, typed_values
+from so2docs.flat.columns import milliseconds, typed_values
 from so2docs.parse import core
 from so2docs.schema import DUMP, RESERVED
 

@@ -33,7 +33,7 @@ from so2docs import spark as on_spark
 from so2docs.parse import posts
 from so2docs.spark import api, folders, sites
 from so2docs.spark.jobs import catch_errors, run
-from so2docs.spark.site import convert_site
+from so2docs.spark.sites import convert_site
 
 
 @pytest.mark.spark

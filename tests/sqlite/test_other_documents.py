@@ -14,7 +14,7 @@ from support.command import run
 import so2docs
 from so2docs.errors import OutputError
 from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rebuild import RebuiltDocuments
+from so2docs.sqlite.rows import RebuiltDocuments
 
 Document = dict[str, Any]
 

@@ -24,8 +24,7 @@ from support.places import SAMPLES, real_dumps
 import so2docs
 from so2docs.parse.bodies import converter
 from so2docs.sqlite.about import connect_to_site, read_about
-from so2docs.sqlite.rebuild import RebuiltDocuments
-from so2docs.sqlite.rows import html_to_text
+from so2docs.sqlite.rows import RebuiltDocuments, html_to_text
 
 Document = dict[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from so2docs import spark as on_spark
 from so2docs.commands.spark import start_session
-from so2docs.spark import api, site
+from so2docs.spark import api, sites
 from so2docs.spark.sites import Site
 from support.spark_cluster import SHORT_LIVED
 
@@ -53,7 +53,7 @@ def main() -> None:
     application = session.sparkContext.applicationId
 
     def convert_and_kill(one: Site, **keywords: Any) -> Any:
-        report = site.convert_site(one, **keywords)
+        report = sites.convert_site(one, **keywords)
         with suppress(FileExistsError):
             os.mkdir(claim)
             kill_own_executor(application)

@@ -12,8 +12,7 @@ from pathlib import Path
 import orjson
 
 from so2docs.dump.dump import open_dump
-from so2docs.flat.columns import TableColumns
-from so2docs.flat.rows import why_stray
+from so2docs.flat.columns import TableColumns, why_stray
 from so2docs.parse import core, posts, rows, table_rows
 from so2docs.parse.keys import KEY
 from so2docs.parse.markdown import to_markdown
