@@ -124,11 +124,15 @@ $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: $(VENV)/pyvenv.cfg pyproject.toml $(CORE)
+	rm -f so2docs/parse/_core*.so  # One that does not build any more would be tested as it was.
 	$(BIN)/python -m pip install --quiet --editable .
 	@mkdir -p build && touch $@
 
+PYTHON_H = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@if command -v gcc >/dev/null && [ -f "$(PYTHON_H)" ] && ! $(BIN)/python -c 'import so2docs.parse._core'; then \
+	echo "the compiled core does not build: $(BIN)/python -m pip install --verbose --editable ."; exit 1; fi
 	@touch $@
 
 # Measures against the floor and against others; SIZE=10GB for a larger dump. Takes minutes.
