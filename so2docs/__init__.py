@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         WorkerDiedError,
     )
     from so2docs.flat.tables import FlatTable, TablesReport, tables
+    from so2docs.flat.tags import Tags, TagsReport, tags
     from so2docs.folders import (
         SiteResult,
         diff_all,
@@ -105,6 +106,8 @@ __all__ = [
     "Summary",
     "TableCounts",
     "TablesReport",
+    "Tags",
+    "TagsReport",
     "TruncatedDumpError",
     "Verified",
     "WorkerDiedError",
@@ -121,6 +124,7 @@ __all__ = [
     "stats",
     "stats_all",
     "tables",
+    "tags",
     "to_sqlite",
     "to_sqlite_all",
     "verify",
@@ -134,6 +138,7 @@ _MODULES = {
     "metadata.manifest": ("Verified", "verify"),
     "api.convert": ("Documents", "convert", "documents"),
     "flat.tables": ("FlatTable", "TablesReport", "tables"),
+    "flat.tags": ("Tags", "TagsReport", "tags"),
     "folders": (
         "SiteResult",
         "diff_all",

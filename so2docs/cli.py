@@ -35,6 +35,7 @@ COMMANDS = {
     "card": "Write the card of an output, for Hugging Face and as Croissant.",
     "sqlite": "Make an SQLite database with full-text search.",
     "tables": "Write the tables of a dump as Parquet, CSV or a database.",
+    "tags": "Write the tags of a dump with their excerpts and wikis.",
     "serve": "Read an output or a database in the browser.",
     "spark": "Convert many dumps on Spark.",
     "selftest": "Check this installation.",

@@ -53,13 +53,16 @@ from so2docs.store.disk import disk_errors
 _HEAD = 4096
 
 
-def find_dump_tables(dump: str, only: tuple[str, ...], catalog: Catalog) -> list[TableFile]:
+def find_dump_tables(
+    dump: str, only: tuple[str, ...], catalog: Catalog, advice: str = ""
+) -> list[TableFile]:
     """Find tables of a dump, in the order in which they are read: each archive from start to end.
 
     Args:
         dump: A folder, an archive, or the file of a table, with those next to it.
         only: Names of the tables; all that are there if empty.
         catalog: The files that were looked into.
+        advice: What to do where a table is missing, if not choosing others.
 
     Raises:
         DumpError: A requested table is missing, or the dump has no table.
@@ -72,7 +75,7 @@ def find_dump_tables(dump: str, only: tuple[str, ...], catalog: Catalog) -> list
         if path is not None:
             files.append(table_file(table, catalog.look(path)))
         elif only:
-            raise _missing(dump, f"has no {table.file}, and none is next to it", catalog)
+            raise _missing(dump, f"has no {table.file}, and none is next to it", catalog, advice)
     if not files:
         raise _missing(dump, "has no table of a Stack Exchange dump", catalog)
     return sorted(files, key=lambda file: file.place)
@@ -128,14 +131,14 @@ def _unclear(folder: str, table: Table, names: list[str]) -> DumpError:
     )
 
 
-def _missing(dump: str, problem: str, catalog: Catalog) -> DumpError:
+def _missing(dump: str, problem: str, catalog: Catalog, advice: str = "") -> DumpError:
     if os.path.isdir(dump):
         names = names_in_folder(dump)
     elif catalog.look(dump).archive() is None:
         return DumpError(dump, problem, advice="give a file such as Posts.xml, or the folder of it")
     else:
         names = [entry.name for entry in catalog.look(dump).members()]
-    advice = f"choose tables with {flag('only')}"
+    advice = advice or f"choose tables with {flag('only')}"
     return ArchiveError(dump, f"{problem}; it holds {join_names(names)}", advice=advice)
 
 
