@@ -84,6 +84,7 @@ ONLY_USERS = {
     },
     "sqlite3": {
         "commands",
+        "flat.tags",
         "serve.app",
         "serve.store",
         "spill",

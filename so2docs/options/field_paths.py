@@ -42,7 +42,7 @@ _ALLOWED = (
 
 
 _EXAMPLES = (
-    "fields have the names of the dump's attributes, such as Title, Score or Answers.Body, and of "
+    "fields have the names of the dump's attributes, such as Title or Answers.Body, and of "
     f"{', '.join(_KEYS)}, such as Comments.Text"
 )
 
