@@ -19,6 +19,7 @@ from typing import Any
 
 import orjson
 
+from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, slices
 from so2docs.dump.opening import STANDARD_INPUT, Catalog
 from so2docs.dump.tables import TableFile
@@ -38,7 +39,6 @@ from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
 from so2docs.schema import BOOLEAN, DUMP, POSTS, Table
 from so2docs.store.disk import disk_errors
-from so2docs.store.tally import ChunkTally
 
 _TAGS = DUMP["tags"]
 _CHUNK_BYTES = 16 * 1024 * 1024
