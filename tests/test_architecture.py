@@ -148,9 +148,7 @@ def test_folders_import_only_downwards() -> None:
     assert against == set()
 
 
-def test_imports_are_seen_wherever_they_stand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imports_are_found_at_any_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = """
 from typing import TYPE_CHECKING
 import so2docs.spill
@@ -172,7 +170,7 @@ def test_pure_modules_know_only_each_other(name: str) -> None:
     assert of_package(name) <= PURE[name]
 
 
-def test_nobody_imports_the_command_line() -> None:
+def test_no_module_imports_the_command_line() -> None:
     users = {
         name
         for name in MODULES
@@ -199,7 +197,7 @@ def test_no_drawer_of_things() -> None:
     assert not {"utils", "helpers", "common", "misc"} & {name.split(".")[-1] for name in MODULES}
 
 
-def test_what_windows_lacks_is_imported_where_it_is_used() -> None:
+def test_modules_that_windows_lacks_are_imported_where_used() -> None:
     """Not by a module as such: on Windows, neither the package nor its tests could be imported."""
     tests = Path(__file__).parent
     found = {

@@ -30,7 +30,7 @@ def test_the_licence_of_a_date(date: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("date", [None, "", "soon", 2018, {"$date": "2018-05-02T00:00:00.000Z"}])
-def test_what_has_no_date_has_no_licence(date: object) -> None:
+def test_no_licence_without_a_date(date: object) -> None:
     assert domain.license_at(date) is None
 
 
@@ -60,7 +60,7 @@ def test_every_score_is_in_one_bin() -> None:
         assert len(held) == 1
 
 
-def test_no_other_module_has_these_rules() -> None:
+def test_rules_are_in_one_module() -> None:
     again = []
     for path in PACKAGE.rglob("*.py"):
         if path != Path(domain.__file__):

@@ -41,7 +41,7 @@ def test_other_errors_survive_pickling(kind: type[Exception]) -> None:
     assert str(pickle.loads(pickle.dumps(kind("what; do")))) == "what; do"
 
 
-def test_what_a_debugger_shows() -> None:
+def test_repr_of_an_error() -> None:
     error = errors.OptionError(f"{errors.flag('limit', 5)} is bad")
     assert repr(error) == "OptionError('limit=5 is bad')"
 
@@ -131,7 +131,7 @@ def test_an_error_names_what_its_reader_gave(tmp_path: Path) -> None:
         so2docs.documents(SAMPLES / "posts.xml", all_tags=True)
 
 
-def test_what_a_worker_says_is_in_the_words_of_its_caller(tmp_path: Path) -> None:
+def test_errors_of_workers_use_the_words_of_the_caller(tmp_path: Path) -> None:
     rows = [b'<row Id="%d" PostTypeId="1" />' % number for number in range(1, 60)]
     dump = write_dump(tmp_path / "Posts.xml", *rows, b'<row Id="60" PostTypeId="1" Body="<" />')
     output = tmp_path / "q.jsonl"

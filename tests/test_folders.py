@@ -95,7 +95,7 @@ def test_there_and_back(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) 
 
 
 @pytest.mark.long
-def test_what_is_up_to_date_is_left(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+def test_keeps_outputs_that_are_up_to_date(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = quarters
     changes, copy, databases = (tmp_path / name for name in ("changes", "copy", "databases"))
     words: list[list[object]] = [
@@ -134,7 +134,9 @@ def test_what_is_up_to_date_is_left(quarters: tuple[Path, Path], tmp_path: Path)
 
 
 @pytest.mark.long
-def test_a_broken_site_stops_no_other(quarters: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_broken_site_does_not_stop_the_others(
+    quarters: tuple[Path, Path], tmp_path: Path
+) -> None:
     old, new = quarters
     (new / "beer.jsonl.gz").write_bytes((new / "beer.jsonl.gz").read_bytes()[:200])
     changes = tmp_path / "changes"

@@ -88,7 +88,7 @@ def test_a_document_is_its_rows_joined() -> None:
     assert [found["Id"] for found in document["Answers"]] == [2, 3]
 
 
-def test_blocks_of_votes_are_held_as_what_they_add_up_to() -> None:
+def test_sums_votes_while_reading_blocks() -> None:
     """Votes in random order: every block has some of every post."""
     rng = random.Random(1)
     others = [(KEY.pack(1, 1, 1, 2 << 4 | QUESTION), b"{}"), (KEY.pack(2, 2, 0, 3), b"")]

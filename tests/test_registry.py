@@ -124,7 +124,7 @@ def test_a_recipe(theirs: Path, tmp_path: Path) -> None:
         ("tiltes", "chunks, blocks, hub, beir, titles, wrong, gone, or package.module"),
     ],
 )
-def test_what_cannot_be_used(name: str, words: str, theirs: Path, tmp_path: Path) -> None:
+def test_refuses_invalid_plugins(name: str, words: str, theirs: Path, tmp_path: Path) -> None:
     done = command(theirs, tmp_path, "convert", SAMPLES / "posts.xml", "--recipe", name)
     assert done.returncode == 2
     assert words in done.stderr

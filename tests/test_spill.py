@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "x.spill"
 
 
-def test_what_goes_in_comes_out(folder: Path) -> None:
+def test_blocks_are_read_back(folder: Path) -> None:
     spill = Spill(folder)
     fill(spill, 0, {5: (b"k" * 32, b"{}"), -3: (b"l" * 32, b"[]"), None: (b"", b"stray\n")})
     fill(spill, 2, {5: (b"m" * 32, b"{}{}")})
@@ -92,7 +92,7 @@ def test_more_files_than_are_kept_open(folder: Path) -> None:
     spill.close()
 
 
-def test_what_is_not_committed_is_removed(folder: Path) -> None:
+def test_removes_uncommitted_files(folder: Path) -> None:
     spill = Spill(folder)
     kept = fill(spill, 0, {1: (b"k" * 32, b"{}")})
     Path(spill.new_file(1)).write_bytes(b"half")
@@ -195,7 +195,7 @@ def test_an_index_that_cannot_grow(folder: Path) -> None:
     spill.close()
 
 
-def test_what_is_ours_is_removed_and_nothing_else(folder: Path) -> None:
+def test_removes_only_its_own_files(folder: Path) -> None:
     spill = Spill(folder)
     fill(spill, 0, {1: (b"k" * 32, b"{}")})
     (folder / "thesis.txt").touch()

@@ -61,7 +61,7 @@ def test_site_of(name: str, site: str) -> None:
     assert site_from_name(name) == site
 
 
-def test_goes_on_and_sums_up(dumps: Path) -> None:
+def test_converts_the_other_dumps_after_an_error_and_prints_totals(dumps: Path) -> None:
     given = [dumps / "beer.stackexchange.com.xml.gz", dumps / "broken.gz", dumps / "coffee"]
     out = dumps / "out"
     report = dumps / "report.json"
@@ -79,7 +79,7 @@ def test_goes_on_and_sums_up(dumps: Path) -> None:
     assert [bool(of_one["error"]) for of_one in reports] == [False, True, False]
 
 
-def test_what_is_there_is_left(dumps: Path) -> None:
+def test_keeps_existing_outputs(dumps: Path) -> None:
     coffee = dumps / "coffee"
     first, again, forced = (
         so2docs.convert_all([coffee], dumps / "out", jobs=1, force=force)[0]
@@ -95,7 +95,7 @@ def entries_of(report: Path) -> dict[str, Any]:
     return {entry["site"]: entry for entry in json.loads(report.read_text(encoding="utf-8"))}
 
 
-def test_a_report_keeps_what_an_earlier_one_said(dumps: Path) -> None:
+def test_a_report_keeps_the_entries_of_an_earlier_one(dumps: Path) -> None:
     beer, coffee = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
     report, words = dumps / "report.json", ("-q", "--output-dir", dumps / "out", "--report")
     done = run("convert", coffee, *words, report)

@@ -318,7 +318,7 @@ def test_several_sites_have_ids_of_their_own(tmp_path: Path) -> None:
     assert not (tmp_path / "other.ndjson").exists()
 
 
-def test_what_is_ignored_does_not_count_alone(tmp_path: Path) -> None:
+def test_a_change_of_ignored_fields_alone_is_no_change(tmp_path: Path) -> None:
     posts = site(40)
     changed = [dict(post) for post in posts]
     questions = [post for post in changed if post["PostTypeId"] == 1]
@@ -402,7 +402,7 @@ def test_another_site_is_refused(tmp_path: Path) -> None:
         list(so2docs.diff(*paths))
 
 
-def test_what_cannot_be_checked_is_said(pair: tuple[Path, Path]) -> None:
+def test_a_message_says_that_provenance_cannot_be_checked(pair: tuple[Path, Path]) -> None:
     old, new = pair
     with heard() as said:
         changes = list(so2docs.diff(old, new))
@@ -547,7 +547,7 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize("lines", BAD_LINES.values(), ids=BAD_LINES)
-def test_lines_that_are_no_changes_are_refused(tmp_path: Path, lines: str) -> None:
+def test_refuses_lines_that_are_not_changes(tmp_path: Path, lines: str) -> None:
     old = output(tmp_path / "old.jsonl", site(20))
     (tmp_path / "changes.jsonl").write_text(lines + "\n")
     with pytest.raises(OutputError, match=r"changes\.jsonl: line \d"):

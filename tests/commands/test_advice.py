@@ -30,7 +30,7 @@ from so2docs.output.targets import REPORT, check_own
         ("q.jsonl.gz", {"without": "Id"}, "no Id; if --fields or --without left it out"),
     ],
 )
-def test_what_is_no_collection(
+def test_advice_for_files_that_open_cannot_read(
     name: str, options: dict[str, str], words: str, tmp_path: Path
 ) -> None:
     if name.endswith("parquet"):
@@ -75,7 +75,7 @@ def test_other_options_than_a_conversion_that_was_killed_at_its_end(tmp_path: Pa
     assert run(*command, "--restart", "--force").returncode == 0
 
 
-def test_an_unknown_field_is_told_in_a_line() -> None:
+def test_an_unknown_field_is_an_error_of_one_line() -> None:
     with pytest.raises(so2docs.OptionError) as caught:
         so2docs.documents(SAMPLES / "posts.xml", fields="Nothing")
     assert len(str(caught.value)) < 250
@@ -174,7 +174,9 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["serve", ""],
     ],
 )
-def test_what_an_unset_variable_leaves_empty(arguments: list[str], somewhere: Path) -> None:
+def test_refuses_arguments_left_empty_by_an_unset_variable(
+    arguments: list[str], somewhere: Path
+) -> None:
     before = sorted(somewhere.iterdir())
     done = run(*arguments, cwd=somewhere)
     assert done.returncode == 2
@@ -223,7 +225,7 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
         ("convrt posts.xml", "did you mean convert?"),
     ],
 )
-def test_what_was_meant(arguments: str, words: str, somewhere: Path) -> None:
+def test_advice_for_typical_mistakes(arguments: str, words: str, somewhere: Path) -> None:
     before = sorted(somewhere.iterdir())
     done = run(*arguments.split(), cwd=somewhere)
     assert done.returncode == 2
@@ -241,7 +243,7 @@ def test_what_was_meant(arguments: str, words: str, somewhere: Path) -> None:
         ("-o o.jsonl", "o.jsonl"),
     ],
 )
-def test_what_people_type(arguments: str, same: str, tmp_path: Path) -> None:
+def test_accepts_synonyms_of_options(arguments: str, same: str, tmp_path: Path) -> None:
     if "markdown" in same:
         pytest.importorskip("html_to_markdown")
     found = []
@@ -260,7 +262,7 @@ def test_the_version_in_short() -> None:
     assert run("-V").stdout == run("--version").stdout
 
 
-def test_only_an_output_is_said_to_be_indexed(tmp_path: Path) -> None:
+def test_only_outputs_are_indexed(tmp_path: Path) -> None:
     (tmp_path / "dump.jsonl").write_bytes((SAMPLES / "posts.xml").read_bytes())
     for command in (["show", tmp_path / "dump.jsonl", "1"], ["stats", tmp_path / "dump.jsonl"]):
         done = run(*command)

@@ -58,7 +58,7 @@ def test_the_self_test_notices_other_bytes(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.long
-def test_the_self_test_goes_on_where_a_library_is_broken(tmp_path: Path) -> None:
+def test_self_test_continues_after_a_broken_library(tmp_path: Path) -> None:
     (tmp_path / "py7zr.py").write_text("import _a_part_that_is_gone\n", encoding="utf-8")
     done = run_process("selftest", cwd=tmp_path)
     assert done.returncode == 1
@@ -89,7 +89,7 @@ def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
     assert "does not load" in said.partition("Please report this")[2]
 
 
-def test_a_package_that_is_not_installed_tells_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_uninstalled_package_reports_its_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
     assert installation().keys() == {"so2docs", "Python", "system", "SQLite", "processors"}
 

@@ -55,7 +55,7 @@ def test_unknown_ids_are_an_error_but_the_others_are_shown(form: str, output: Pa
     assert lines == [f"so2docs: {output}: has no question or answer {n}" for n in (-7, 99)]
 
 
-def test_missing_index_is_said_and_made(output: Path) -> None:
+def test_a_missing_index_is_made_with_a_message(output: Path) -> None:
     index = output.with_name(f".{output.name}.index")
     index.unlink()
     done = run("show", output, 1)

@@ -172,7 +172,7 @@ def test_within_a_destructor(number: int, code: int, word: str, tmp_path: Path) 
         "verify q.jsonl",
     ],
 )
-def test_what_does_not_resume_does_not_say_so(
+def test_no_advice_to_resume_where_a_command_starts_again(
     command: str, number: int, code: int, word: str, tmp_path: Path
 ) -> None:
     if command.startswith("serve"):

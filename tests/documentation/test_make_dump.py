@@ -162,6 +162,6 @@ def test_sizes(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "MB", "-1MB", "3 apples", "1e6"])
-def test_what_is_no_size(text: str) -> None:
+def test_refuses_an_invalid_size(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="no size"):
         make_dump.size(text)

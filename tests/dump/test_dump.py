@@ -62,7 +62,7 @@ def test_a_row_longer_than_any_window(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 100, 10_000])
-def test_what_chunks_stand_for(size: int, dump: Dump) -> None:
+def test_progress_of_chunks_adds_up_to_the_file(size: int, dump: Dump) -> None:
     chunks = list(dump.chunks(size, (), Path()))
     bytes_of = {chunk.number: dump.progress(chunk) for chunk in chunks}
     assert dump.progress_total(size, bytes_of) == (dump.size, dump.end - dump.start)
@@ -97,7 +97,7 @@ def test_head_and_tail(dump: Dump) -> None:
 @pytest.mark.parametrize(
     "tail", [b"\r\n", b" \t\n" * 50_000, b"\n<!-- end -->", b"<?end?>\n", b"\n" * 3]
 )
-def test_what_may_follow_the_rows(tail: bytes, tmp_path: Path) -> None:
+def test_misc_after_the_root_is_allowed(tail: bytes, tmp_path: Path) -> None:
     path = tmp_path / "Posts.xml"
     path.write_bytes(START + question(1) + END + tail)
     assert open_dump(str(path)).end == len(START) + len(question(1))
@@ -116,6 +116,6 @@ def test_the_last_good_row_of_a_cut_may_be_far_back(tmp_path: Path) -> None:
         open_dump(str(path))
 
 
-def test_reading_takes_what_stands_before_the_first_row(tmp_path: Path) -> None:
+def test_finds_rows_after_a_comment(tmp_path: Path) -> None:
     dump = open_dump(str(write_dump(tmp_path / "Posts.xml", b"<!-- x -->", *some_rows(5))))
     check(dump, 7, 5)

@@ -81,7 +81,7 @@ def test_file_and_stream_agree(kind: str, skip_malformed: bool, tmp_path: Path) 
         ("tag-with-blanks", ""),
     ],
 )
-def test_what_an_end_is(kind: str, words: str, tmp_path: Path) -> None:
+def test_ends_of_every_kind(kind: str, words: str, tmp_path: Path) -> None:
     dump = tmp_path / "Posts.xml"
     dump.write_bytes(START + b"".join(ROWS) + ENDS[kind])
     found = outcome(dump)

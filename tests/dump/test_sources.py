@@ -233,7 +233,7 @@ def test_same_bytes_from_any_encoding(
     assert everything(output.parent) == expected
 
 
-def test_what_an_encoding_does_not_allow_is_counted(
+def test_counts_characters_that_an_encoding_does_not_allow(
     given: Callable[[bytes], Path], output: Path
 ) -> None:
     text = '<posts><row Id="1" PostTypeId="1" Title="a\ufffdb?c"/></posts>'
@@ -414,7 +414,7 @@ def bad_row(output: Path) -> Path:
     return path
 
 
-def test_goes_on_after_a_failure(bad_row: Path, output: Path) -> None:
+def test_resumes_after_an_error(bad_row: Path, output: Path) -> None:
     with pytest.raises(so2docs.MalformedDumpError) as failed:
         so2docs.convert(bad_row, output, jobs=1, chunk_bytes=10_000)
     assert failed.value.location is not None
@@ -450,7 +450,7 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=2, chunk_bytes=20_000)
 
 
 @pytest.mark.long
-def test_goes_on_after_being_killed(bad_row: Path, output: Path) -> None:
+def test_resumes_after_being_killed(bad_row: Path, output: Path) -> None:
     whole = gzip.decompress(bad_row.read_bytes()).replace(b"/>", b'"/>').replace(b'""', b'"')
     rows = whole.removeprefix(b"<posts>\n").removesuffix(b"</posts>")
     bad_row.write_bytes(gzip.compress(b"<posts>\n" + rows * 4 + b"</posts>", 1))
@@ -578,7 +578,7 @@ def test_two_members_of_one_name(given: Callable[[bytes], Path], output: Path) -
 
 
 @pytest.mark.parametrize("label", ["undefined", "idna", "hex", "punycode", "unicode_escape"])
-def test_what_is_no_encoding_of_text(
+def test_refuses_an_encoding_that_is_not_of_text(
     label: str, given: Callable[[bytes], Path], output: Path
 ) -> None:
     data = PLAIN.replace(b"utf-8", label.encode())[3:]

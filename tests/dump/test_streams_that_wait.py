@@ -99,7 +99,7 @@ def test_nothing_is_closed_under_a_thread_that_reads_it(waiting: Waiting) -> Non
     assert (closed, waiting.is_closed) == (["first", "file"], True)
 
 
-def test_what_was_read_to_its_end_is_closed_once() -> None:
+def test_closes_a_stream_once_at_its_end() -> None:
     closed: list[str] = []
     ahead = ReadAhead(io.BytesIO(b"x"), [lambda: closed.append("x")])
     assert (ahead.read(2), ahead.read(2)) == (b"x", b"")

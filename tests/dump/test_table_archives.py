@@ -232,7 +232,7 @@ def test_documents_from_an_archive(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, utf_16])
-def test_given_files(pack: Pack, folder: Path, tmp_path: Path) -> None:
+def test_reads_tables_from_files_given_by_name(pack: Pack, folder: Path, tmp_path: Path) -> None:
     tables = {}
     for name, file in FILES.items():
         tables[name] = folder / f"{name}.packed"
@@ -245,7 +245,7 @@ def test_given_files(pack: Pack, folder: Path, tmp_path: Path) -> None:
     assert [unpacked(output), unpacked(strays_of(output))] == WANTED
 
 
-def test_given_archive_and_folder_by_command(folder: Path, tmp_path: Path) -> None:
+def test_reads_tables_from_an_archive_and_a_folder(folder: Path, tmp_path: Path) -> None:
     archive = in_one_7z(folder)
     output = tmp_path / "questions.jsonl"
     tables = ["--comments", archive, "--votes", archive, "--users", SITE, "--links", SITE]
@@ -254,7 +254,7 @@ def test_given_archive_and_folder_by_command(folder: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
-def test_given_pipe(folder: Path, tmp_path: Path) -> None:
+def test_reads_a_table_from_a_pipe(folder: Path, tmp_path: Path) -> None:
     pipe, output = folder / "pipe", tmp_path / "questions.jsonl.gz"
     os.mkfifo(pipe)
     for comments in (b"<comments><row>", (SITE / "Comments.xml").read_bytes()):
@@ -289,7 +289,7 @@ def test_missing_in_an_archive(
     assert unpacked(tmp_path / "questions.jsonl.gz") == WANTED[0]
 
 
-def test_missing_beside_an_archive_of_one_table(folder: Path, tmp_path: Path) -> None:
+def test_a_missing_archive_of_a_table_is_an_error(folder: Path, tmp_path: Path) -> None:
     posts = in_a_7z_each(folder)
     (folder / "tea.com-PostLinks.7z").unlink()
     problem = r"Posts\.7z: has no PostLinks\.xml in it, and none is next to it; it holds Posts"
@@ -305,7 +305,7 @@ def test_several_files_of_a_table(folder: Path, tmp_path: Path) -> None:
         so2docs.convert(folder / "Posts.xml", tmp_path / "questions.jsonl.gz", nest=["votes"])
 
 
-def test_what_is_no_table(folder: Path, tmp_path: Path) -> None:
+def test_refuses_a_file_that_is_not_a_table(folder: Path, tmp_path: Path) -> None:
     packed = folder / "packed.gz"
     packed.write_bytes(gzip.compress(b"no table"))
     with pytest.raises(so2docs.DumpError, match=r"\(Votes\.xml\): is not a Votes\.xml"):
@@ -544,6 +544,6 @@ def test_memory_of_a_long_table(folder: Path) -> None:
     assert peaks[1] < peaks[0] + 20 * 2**20
 
 
-def test_tables_beside_a_dump_by_url() -> None:
+def test_finds_tables_next_to_a_dump_by_url() -> None:
     by_path = list(so2docs.documents(SITE / "Posts.xml", nest="all"))
     assert list(so2docs.documents(f"file://{SITE}/Posts.xml", nest="all")) == by_path

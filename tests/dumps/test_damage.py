@@ -85,7 +85,7 @@ def test_every_bit_of_a_row(at: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda path: path.name)
-def test_what_the_fuzzer_found(finding: Path, tmp_path: Path) -> None:
+def test_findings_of_the_fuzzer(finding: Path, tmp_path: Path) -> None:
     check(finding.read_bytes(), tmp_path)
 
 

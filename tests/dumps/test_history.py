@@ -105,7 +105,7 @@ def test_every_kind_of_event(level: str, users: bool, jobs: int, site: Path) -> 
     assert counts.strays == {"event_without_post": 1} if level != "closings" else not counts.strays
 
 
-def test_what_a_question_is_told_of(site: Path) -> None:
+def test_history_of_one_question_in_full(site: Path) -> None:
     """A few keys in full, so that the rules are seen and not only computed twice."""
     [question, *_] = so2docs.documents(site, nest=["history-text"], jobs=1)
     by_guid = {entry["RevisionGUID"]: entry for entry in question["History"]}

@@ -116,7 +116,7 @@ NOT_DUMPS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("kind", NOT_DUMPS)
-def test_what_is_no_dump(kind: str, tmp_path: Path) -> None:
+def test_refuses_files_that_are_not_dumps(kind: str, tmp_path: Path) -> None:
     data, words = NOT_DUMPS[kind]
     dump = tmp_path / "Posts.xml"
     dump.write_bytes(data)
@@ -135,7 +135,7 @@ def test_two_dumps_in_one_file(tmp_path: Path) -> None:
     assert caught.value.location.offset == first.index(b'<row Id="2"')
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_refuses_folders_without_posts(tmp_path: Path) -> None:
     with pytest.raises(so2docs.DumpError, match=r"is a folder without a Posts\.xml"):
         so2docs.convert(tmp_path, tmp_path / "questions.jsonl.gz")
     with pytest.raises(so2docs.DumpError, match=r"is not a Posts\.xml: no root element"):

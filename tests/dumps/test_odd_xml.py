@@ -166,7 +166,7 @@ def test_other_comments_and_instructions_are_ignored(
     assert ([document["Id"] for document in found], report.rows) == ([1, 2], 2)
 
 
-def test_what_looks_like_a_comment_in_a_broken_row_is_skipped(tmp_path: Path) -> None:
+def test_skips_a_broken_row_with_the_start_of_a_comment(tmp_path: Path) -> None:
     bad = b'  <row Id="3" PostTypeId="1" Body="<p>a <!-- b</p> <?php " />\r\n'
     dump = write_dump(tmp_path / "Posts.xml", question(1), bad, question(2))
     found, report = documents(dump, skip_malformed=True)
@@ -206,7 +206,7 @@ ODD = [
 @example([WARTS["prefix"], b"\x00", question(2)])
 @example([question(1), b"<!-- ", question(2), b" -->", question(2)])
 @example([question(1), b"<!-- &#0; -->", b"\x00", question(2)])
-def test_odd_xml_is_what_another_parser_reads_or_is_refused(
+def test_odd_xml_is_read_as_by_another_parser_or_refused(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]
 ) -> None:
     """The documents, strays and numbers of rows, wherever the dump is cut."""

@@ -97,7 +97,7 @@ def test_the_name_of_a_stray(reason: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reason", STRAYS)
-def test_what_an_earlier_session_let_pass(reason: str, tmp_path: Path) -> None:
+def test_strict_checks_the_chunks_of_an_earlier_session(reason: str, tmp_path: Path) -> None:
     rows, _ = STRAYS[reason]
     folder = write_site(tmp_path, file_of(reason), rows)
     so2docs.convert(folder, folder / "q.jsonl.gz", jobs=1, nest="all", keep_spill=True)

@@ -216,7 +216,7 @@ def test_another_table_is_refused(site: Path, tmp_path: Path) -> None:
     assert not output.exists()
 
 
-def test_the_place_in_a_table_is_told_by_its_rows(site: Path, tmp_path: Path) -> None:
+def test_errors_in_a_table_name_its_last_row(site: Path, tmp_path: Path) -> None:
     data = (site / "Comments.xml").read_bytes()
     cut = data[: data.rindex(b"<row")]
     for path, content in (("C.xml", cut), ("C.xml.gz", gzip.compress(cut))):

@@ -151,7 +151,7 @@ def test_a_package_that_ignores_errors_is_found_out() -> None:
         (lambda: check_files({}, {".a.index": b""}), "lost: "),
     ],
 )
-def test_what_breaks_a_promise_is_seen(check: object, words: str) -> None:
+def test_checks_detect_broken_promises(check: object, words: str) -> None:
     assert callable(check)
     with pytest.raises(BrokenPromiseError, match=words):
         check()

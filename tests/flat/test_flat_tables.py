@@ -185,7 +185,7 @@ def test_split_by_date(split_by: str, site: Path, tmp_path: Path) -> None:
     assert ds.dataset(out / "Badges", partitioning="hive").count_rows() == 0
 
 
-def test_what_is_up_to_date_is_left(site: Path, tmp_path: Path) -> None:
+def test_keeps_tables_that_are_up_to_date(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     so2docs.tables(site, out, only="posts,votes")
     before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
@@ -195,7 +195,7 @@ def test_what_is_up_to_date_is_left(site: Path, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_another_dump_or_option_is_told(site: Path, tmp_path: Path) -> None:
+def test_refuses_tables_of_another_dump_or_option(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     so2docs.tables(site, out, split_by="year", only="posts,votes")
     with pytest.raises(so2docs.OutputExistsError, match=r"other options \(since\)"):
@@ -250,7 +250,7 @@ def test_files_of_which_some_have_no_name_yet_are_written_again(site: Path, tmp_
         so2docs.tables(site, out, only="posts", split_by="year")
 
 
-def test_a_file_of_the_same_size_is_no_other(site: Path, tmp_path: Path) -> None:
+def test_detects_a_changed_file_of_the_same_size(site: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     so2docs.tables(site, out, only="posts")
     data = bytearray((out / "Posts.parquet").read_bytes())

@@ -119,7 +119,7 @@ def test_all_that_holds(tmp_path: Path) -> None:
         (10, "PostHistory.xml", "2020-04-01T", "2020-06-01T", (1,)),
     ],
 )
-def test_what_does_not_hold_is_found(
+def test_finds_broken_rules(
     check: int, file: str, before: str, after: str, examples: tuple[object, ...], tmp_path: Path
 ) -> None:
     assert before in FILES[file]
@@ -149,7 +149,7 @@ def test_the_same_from_an_archive(tmp_path: Path) -> None:
         assert file.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_what_does_not_fit_together_is_said(tmp_path: Path) -> None:
+def test_remarks_on_contradictions(tmp_path: Path) -> None:
     rows = "".join(
         f'<row Id="{number}" PostTypeId="1" CreationDate="2024-0{month}-01T00:00:00.000" />\n'
         for number, month in ((4, 1), (3, 2), (7, 3), (6, 3), (1_000_000_001, 9))
@@ -189,7 +189,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert run("inspect", "-").returncode == 2
 
 
-def test_a_broken_table_is_said_and_the_others_are_read(tmp_path: Path) -> None:
+def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
     site = write(tmp_path / "tea", "Comments.xml", lambda text: text[:-20])
     (site / "Votes.xml.gz").write_bytes(gzip.compress(b"<votes>" + b" " * 99_999)[:60])
     done = run("inspect", site, tmp_path / "gone", "--json", "--jobs", "1")

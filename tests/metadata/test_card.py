@@ -130,9 +130,7 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
         ("q.jsonl", {"site_field": "Site", "split_files": 2}),
     ],
 )
-def test_the_card_of_an_output_that_is_there(
-    name: str, keywords: dict[str, Any], tmp_path: Path
-) -> None:
+def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_path: Path) -> None:
     """As `--card` writes it, but for the hash of the dump, which only a manifest knows."""
     output, report = tmp_path / name, tmp_path / "report.json"
     card, croissant = tmp_path / "README.md", tmp_path / "croissant.json"
@@ -218,7 +216,7 @@ def test_the_command_of_the_card_makes_the_same(tmp_path: Path, keywords: dict[s
         ("questions.jsonl.gz", {"recipe": "preferences", "site": "a.example"}, True),
     ],
 )
-def test_what_is_whole_is_verified(
+def test_verifies_complete_outputs(
     tmp_path: Path, name: str, keywords: dict[str, Any], documents: bool
 ) -> None:
     found = so2docs.verify(convert(tmp_path, name, **keywords))
@@ -371,7 +369,9 @@ def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
         ("beir", {"recipe": "beir", "links": SITE / "PostLinks.xml"}),
     ],
 )
-def test_what_has_no_card(tmp_path: Path, name: str, keywords: dict[str, Any]) -> None:
+def test_refuses_a_card_for_unsupported_outputs(
+    tmp_path: Path, name: str, keywords: dict[str, Any]
+) -> None:
     output = name if name == "-" else tmp_path / name
     with pytest.raises(so2docs.OptionError, match="card=True"):
         so2docs.convert(SAMPLES / "posts.xml", output, card=True, **keywords)

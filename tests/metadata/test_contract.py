@@ -107,7 +107,7 @@ def test_the_form_for_mongodb(source: str, site: tuple[str, ...], tmp_path: Path
         ({"Title": None}, "string"),
     ],
 )
-def test_what_is_no_document(change: dict[str, Any], problem: str) -> None:
+def test_the_schema_rejects_other_json(change: dict[str, Any], problem: str) -> None:
     document = {"Id": 1, "PostTypeId": 1, "Title": "How?", "Answers": []}
     valid = validator({})
     valid.validate(document)

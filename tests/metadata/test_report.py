@@ -53,7 +53,7 @@ def of_file(path: Path) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_what_is_whole_is_verified(
+def test_verifies_complete_outputs(
     tmp_path: Path, name: str, keywords: dict[str, Any], is_read: bool
 ) -> None:
     output, report = convert(tmp_path, name, **keywords)

@@ -52,7 +52,7 @@ def lists(tmp_path: Path) -> dict[str, Path]:
 @pytest.mark.parametrize("names", [("drop_users",), ("drop_posts",), ("drop_users", "drop_posts")])
 @pytest.mark.parametrize("options", [{"core": "python"}, {"jobs": 2, "chunk_bytes": 2000}])
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_what_a_list_names_is_gone(
+def test_drops_listed_users_and_posts(
     names: tuple[str, ...],
     options: Any,
     is_packed: bool,
@@ -85,7 +85,7 @@ def test_what_a_list_names_is_gone(
         assert post.get("OwnerUserId") not in users
 
 
-def test_a_list_for_nobody_changes_nothing(tmp_path: Path) -> None:
+def test_an_empty_list_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "none.txt").write_text("# Nobody yet\n")
     whole = so2docs.convert(SITE, tmp_path / "whole.jsonl", nest="comments")
     same = so2docs.convert(

@@ -188,7 +188,7 @@ def escaped(value: str) -> str:
     return value.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def test_answers_of_rejected_questions_are_no_strays(tmp_path: Path) -> None:
+def test_answers_of_rejected_questions_are_not_strays(tmp_path: Path) -> None:
     _, report = convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", min_score=1_000_000)
     everything = nest(SAMPLES / "posts.xml")
     assert (report.questions, report.answers, report.strays) == (0, 0, {})
@@ -445,7 +445,7 @@ def test_made_up_questions_and_answers_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["", "many", "-1", "0", "3 apples"])
-def test_what_is_no_size(size: str, tmp_path: Path) -> None:
+def test_refuses_an_invalid_size(size: str, tmp_path: Path) -> None:
     with pytest.raises(so2docs.OptionError, match=r"max_body is .*; it must be a size such as"):
         convert(SAMPLES / "posts.xml", tmp_path / "none.jsonl", max_body=size)
 

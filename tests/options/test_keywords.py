@@ -114,7 +114,7 @@ def test_a_missing_dump_is_an_error_at_the_call() -> None:
         so2docs.documents("nowhere.xml")
 
 
-def test_what_another_form_would_take_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_refuses_options_of_another_form_before_writing(tmp_path: Path) -> None:
     dump = SAMPLES / "posts.xml"
     with pytest.raises(so2docs.OptionError, match=r"site_field is .*; it must be text"):
         so2docs.convert(dump, tmp_path / "q.jsonl", site_field=("Site", "x"))  # type: ignore[arg-type]

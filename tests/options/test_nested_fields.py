@@ -49,7 +49,9 @@ def convert(output: Path, names: tuple[str, ...], **options: Any) -> so2docs.Rep
 
 
 @pytest.mark.parametrize(("names", "choice"), CHOICES, ids=name_of)
-def test_what_stays(names: tuple[str, ...], choice: dict[str, str], tmp_path: Path) -> None:
+def test_selected_fields_are_kept(
+    names: tuple[str, ...], choice: dict[str, str], tmp_path: Path
+) -> None:
     wanted = filtered(nest(SITE, names).documents, **choice)
     output = tmp_path / "q.jsonl"
     report = convert(output, names, **choice)

@@ -419,7 +419,7 @@ def test_strays_whose_output_is_gone_are_replaced(tmp_path: Path) -> None:
     assert not (tmp_path / ".q.jsonl.strays").exists()
 
 
-def test_strays_beside_any_format(tmp_path: Path) -> None:
+def test_strays_next_to_any_format(tmp_path: Path) -> None:
     wanted = unpacked(SAMPLES / "strays.strays.jsonl")
     cases: list[tuple[FormatName, str, str]] = [
         ("parquet", "q.parquet", ".q.parquet.strays"),

@@ -128,7 +128,7 @@ def fail_at_the_end(question: dict[str, object]) -> dict[str, object]:
     return {"Id": question["Id"]}
 
 
-def test_what_holds_a_lock_is_left_alone(tmp_path: Path) -> None:
+def test_keeps_a_locked_folder(tmp_path: Path) -> None:
     """A folder whose lock is held by another process is in use."""
     script = (
         "import sys; from so2docs.output.lock import temporary_folder\n"

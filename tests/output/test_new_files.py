@@ -101,7 +101,7 @@ def test_a_database_is_not_lost_to_another_build(former: bool, tmp_path: Path) -
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
-def test_what_another_one_made_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+def test_does_not_overwrite_a_file_made_meanwhile(tmp_path: Path) -> None:
     path, is_held, is_awaited = str(tmp_path / "new"), threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -149,7 +149,7 @@ def test_a_database_is_named_with_its_metadata_or_not_at_all(name: str, folder: 
     assert run("sqlite", "old.jsonl", "new.db", "-q", cwd=folder).returncode == 0
 
 
-def test_what_failed_after_a_name_was_given_takes_it_back(tmp_path: Path) -> None:
+def test_removes_published_files_after_a_failure(tmp_path: Path) -> None:
     def make(losing: str | None = None) -> None:
         with NewFiles() as files:
             for name in ("main", "other"):
@@ -173,7 +173,7 @@ def test_what_failed_after_a_name_was_given_takes_it_back(tmp_path: Path) -> Non
     assert sorted(os.listdir(tmp_path)) == [".side", "main", "other"]
 
 
-def test_what_a_link_leads_to_is_replaced(tmp_path: Path) -> None:
+def test_replaces_the_target_of_a_link(tmp_path: Path) -> None:
     (tmp_path / "away").mkdir()
     (tmp_path / "away" / "report").write_bytes(b"former")
     (tmp_path / "link").symlink_to(tmp_path / "away" / "report")

@@ -149,7 +149,7 @@ def test_another_file_of_the_same_size_does_not_pass_for_it(
     assert Path(paths[0]).read_bytes() == b"former"
 
 
-def test_a_name_that_cannot_be_given(tmp_path: Path) -> None:
+def test_publishing_over_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").touch()
     path = str(tmp_path / "folder")
@@ -159,7 +159,7 @@ def test_a_name_that_cannot_be_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [os.link, os.symlink])
-def test_what_is_there_under_the_temporary_name_is_not_written_to(
+def test_does_not_write_into_an_existing_temporary_file(
     link: Callable[[Path, Path], None], tmp_path: Path
 ) -> None:
     (tmp_path / "dump").write_bytes(b"dump")
@@ -195,7 +195,7 @@ class Slow(io.RawIOBase):
         return 1
 
 
-def test_a_file_that_takes_less_than_it_is_given(tmp_path: Path) -> None:
+def test_a_short_write_is_repeated(tmp_path: Path) -> None:
     with Output(str(tmp_path / "x.jsonl"), "none") as file:
         slow = file.file._file = Slow()
         file.append(compress(b"documents\n", "none", 2))

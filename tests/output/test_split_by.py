@@ -181,13 +181,13 @@ def test_users_with_dates_of_a_question_without(tmp_path: Path) -> None:
     assert parts(tmp_path / "out").keys() == {"undated"}
 
 
-def test_a_month_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_month(tmp_path: Path) -> None:
     rows = [question(n, CreationDate=f"2021-{n:02}-01T00:00:00.000") for n in (1, 12, 13)]
     convert(write_dump(tmp_path / "Posts.xml", question(99), *rows), tmp_path / "q.jsonl")
     assert parts(tmp_path).keys() == {"2021-01", "2021-12", "undated"}
 
 
-def test_several_sites_with_everything_beside_them(tmp_path: Path) -> None:
+def test_several_sites_with_all_side_files(tmp_path: Path) -> None:
     for site in ("one", "other"):
         (tmp_path / site).mkdir()
         write_dump(tmp_path / site / "Posts.xml", *dated_rows(20), answer(3, 99))
@@ -238,7 +238,7 @@ def test_files_of_an_earlier_output_go_with_force_only(dump: Path, tmp_path: Pat
         ("q", {"recipe": "beir"}, "leave split_by out"),
     ],
 )
-def test_what_cannot_be(
+def test_refuses_contradictory_options(
     dump: Path, tmp_path: Path, output: str, keywords: dict[str, Any], message: str
 ) -> None:
     name = output if output == "-" else tmp_path / output

@@ -177,7 +177,7 @@ def test_other_events_come_out_the_same_or_are_left(table: str, attributes: str)
         ("users", b'<row Id="1" AboutMe="<" />'),
     ],
 )
-def test_what_is_left_of_tables(table: str, data: bytes) -> None:
+def test_leaves_unusual_rows_of_tables_to_the_reference(table: str, data: bytes) -> None:
     assert not is_taken_of(table, data)
 
 
@@ -258,7 +258,7 @@ def test_the_same_names_are_numbers_and_lists() -> None:
         assert is_taken((ROW % f'{name}="x"').encode()) == (name not in NUMBERS)
 
 
-def test_a_slice_goes_to_the_end_of_what_is_there() -> None:
+def test_posts_are_appended_to_existing_buckets() -> None:
     data = slice_of(SAMPLES / "posts.xml")
     compiled, reference = Outcome(), Outcome()
     for _ in range(3):

@@ -17,7 +17,7 @@ either = pytest.mark.parametrize("name", ["python", pytest.param("compiled", mar
 
 
 @either
-def test_auto_is_what_the_variable_says(name: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_sets_auto(name: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(core.VARIABLE, name)
     assert core.choose_core("auto") == name
     monkeypatch.setenv(core.VARIABLE, "auto")
@@ -27,9 +27,7 @@ def test_auto_is_what_the_variable_says(name: Core, monkeypatch: pytest.MonkeyPa
 
 
 @either
-def test_what_is_asked_for_goes_before_the_variable(
-    name: Core, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_option_overrides_the_variable(name: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(core.VARIABLE, "rust")
     assert core.choose_core(name) == name
     with pytest.raises(so2docs.OptionError, match="SO2DOCS_CORE is 'rust'; it must be"):
@@ -74,7 +72,7 @@ def test_documents_from_either_core(name: Core) -> None:
 
 
 @needs_compiled
-def test_one_core_goes_on_where_the_other_was(tmp_path: Path) -> None:
+def test_one_core_resumes_the_spill_of_the_other(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, keep_spill=True, core="python")
     before = output.read_bytes()

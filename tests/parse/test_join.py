@@ -180,7 +180,7 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
     assert tallies[0] == tallies[1]
 
 
-def test_documents_that_nobody_looks_at_come_in_runs() -> None:
+def test_joins_documents_in_runs() -> None:
     posts = [(n, n, 0, QUESTION, b'{"Id":%d}' % n) for n in range(1, 9)]
     stray = (4, 20, 0, REJECTED_ANSWER, b"")
     nesting = merge.DocumentBuilder(
@@ -206,7 +206,7 @@ def test_tables_as_the_reference(
         assert found == expected
 
 
-def test_what_is_nested_is_joined_by_the_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nested_rows_are_joined_by_the_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joined.JoinedRecords, "_by_reference", None)
     posts = [
         (1, 1, 3, QUESTION, b'{"Id":1,"OwnerUserId":2,"LastEditorUserId":-1}'),

@@ -87,7 +87,7 @@ def test_time_grows_with_the_body(name: str, body: Callable[[int], str]) -> None
     pytest.fail(f"{after:.3f} s for {LARGE:,}, {before:.3f} s for {SMALL:,}")
 
 
-def test_a_number_of_thousands_of_digits_is_no_character() -> None:
+def test_a_reference_of_thousands_of_digits_is_replaced() -> None:
     assert html_to_text("<p>a &#" + "1" * 5000 + "; b</p>") == " a \ufffd b "
     assert html_to_text("<p>&#0000000065;&#65;&#x41;</p>").strip() == "AAA"
 

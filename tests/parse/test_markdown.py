@@ -75,7 +75,7 @@ def blocks() -> st.SearchStrategy[str]:
 
 @settings(max_examples=60)
 @given(blocks())
-def test_another_parser_makes_the_same_of_it(body: str) -> None:
+def test_another_parser_renders_the_markdown_to_the_same_text(body: str) -> None:
     assert seen(rendered(to_markdown(body))) == seen(body)
 
 

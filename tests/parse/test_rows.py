@@ -176,7 +176,7 @@ def test_slices_may_be_cut_at_any_row(parts: list[bytes], draw: st.DataObject) -
 
 
 @given(st.binary(max_size=60))
-def test_repair_is_what_the_oracle_does(data: bytes) -> None:
+def test_repair_agrees_with_the_oracle(data: bytes) -> None:
     repaired, count = rows.repair(data)
     assert (repaired.decode(), count) == _repair(data)
     assert rows.repair(repaired) == (repaired, 0)
@@ -231,7 +231,7 @@ def test_names_are_those_of_the_dump() -> None:
         ROW + b"\n  " + ROW + b"\n",
     ],
 )
-def test_what_may_stand_between_rows(data: bytes) -> None:
+def test_allowed_content_between_rows(data: bytes) -> None:
     assert list(rows.parse(data)) == [rows.Rows([{"A": "1"}, {"A": "1"}])]
 
 
@@ -244,7 +244,7 @@ def test_what_may_stand_between_rows(data: bytes) -> None:
         (ROW + b" text " + ROW, "found the text 'text' between rows"),
     ],
 )
-def test_what_may_not(data: bytes, problem: str) -> None:
+def test_forbidden_content_between_rows(data: bytes, problem: str) -> None:
     found = list(rows.parse(data))
     assert problem in [part.problem for part in found if isinstance(part, rows.Malformed)]
 

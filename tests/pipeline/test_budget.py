@@ -133,6 +133,6 @@ def test_a_budget_that_changes_on_the_way(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "-1", "1XB"])
-def test_a_budget_that_is_no_size(wrong: str, tmp_path: Path) -> None:
+def test_refuses_an_invalid_budget(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(so2docs.OptionError, match=r"spill_budget is .* must be a size such as 2GB"):
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", spill_budget=wrong)

@@ -292,7 +292,7 @@ def test_another_conversion_is_refused_by_name(
     assert not convert(dump, output, restart=True, **options)[1]
 
 
-def test_a_corrected_dump_is_told_what_the_spill_holds(tmp_path: Path, output: Path) -> None:
+def test_refuses_a_spill_of_a_corrected_dump(tmp_path: Path, output: Path) -> None:
     wrong = b'  <row Id="5" PostTypeId="1" Body="<" />\r\n'
     dump = write_dump(tmp_path / "Posts.xml", *ROWS, wrong)
     with pytest.raises(so2docs.DumpError):
@@ -327,7 +327,7 @@ def test_a_spill_of_another_version_is_refused(
     assert not convert(dump, output, restart=True)[1]
 
 
-def test_what_a_spill_remembers_of_options_comes_back() -> None:
+def test_options_in_a_spill_are_read_back() -> None:
     options = Options(nest=("users",), site_field=("Site", "beer"), filters=Filters(tags=("a",)))
     asked = Fingerprint.of(options)
     before = Fingerprint.from_json(json.loads(json.dumps(asked.to_json())))
@@ -429,7 +429,7 @@ def test_a_foreign_index(
     assert left_by(output) == expected
 
 
-def test_a_folder_that_is_no_spill_is_left_alone(dump: Path, output: Path) -> None:
+def test_keeps_a_folder_that_is_not_a_spill(dump: Path, output: Path) -> None:
     spill_of(output).mkdir()
     (spill_of(output) / "thesis.txt").write_text("dear")
     for restart in (False, True):

@@ -54,7 +54,7 @@ def ignoring(number: int) -> bool:
     return signal.getsignal(number) is signal.SIG_IGN
 
 
-def test_what_the_first_task_imports_is_not_looked_at_again() -> None:
+def test_forked_workers_do_not_rescan_imported_objects() -> None:
     objects: dict[int, list[int]] = {}
     with Workers(2) as workers:
         for process, count in workers.run(importing, range(9)):
@@ -109,7 +109,7 @@ def test_the_first_error_comes_through_whole(jobs: int) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
-def test_a_death_is_told() -> None:
+def test_reports_a_dead_worker() -> None:
     with (
         pytest.raises(WorkerDiedError, match="killed, perhaps because memory ran out; if it"),
         Workers(2) as workers,
@@ -141,7 +141,7 @@ def dying_within_its_result(task: int) -> bytes:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
-def test_a_death_within_a_result_is_told() -> None:
+def test_reports_a_worker_that_dies_while_sending() -> None:
     with pytest.raises(WorkerDiedError), Workers(2) as workers:
         list(workers.run(dying_within_its_result, range(4)))
 

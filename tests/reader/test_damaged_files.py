@@ -148,7 +148,7 @@ def test_errors_of_libraries_are_damage(library: str) -> None:
     assert all(map(is_damage, errors))
 
 
-def test_what_is_no_damage(tmp_path: Path) -> None:
+def test_other_errors_are_not_damage(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as missing:
         (tmp_path / "none").open("rb")
     assert not is_damage(missing.value)

@@ -342,7 +342,7 @@ def test_files_that_cannot_be_indexed(text: str, message: str, tmp_path: Path) -
         so2docs.open(tmp_path / "nowhere")
 
 
-def test_line_that_is_no_document(tmp_path: Path) -> None:
+def test_a_line_that_is_not_a_document(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_text('{"Id":1}\n{"no": "id"}\n{"Id":9}\n')
     with so2docs.open(path) as docs:

@@ -83,7 +83,7 @@ def checker(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.long
-def test_what_checkers_accept_and_reject(checker: list[str], tmp_path: Path) -> None:
+def test_type_checkers_accept_and_reject(checker: list[str], tmp_path: Path) -> None:
     code, said = checked(checker, SNIPPET, tmp_path)
     assert code == 0, said
     code, said = checked(checker, "import so2docs\n\n" + "\n".join(MISTAKES) + "\n", tmp_path)

@@ -310,7 +310,7 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
         ({"recipe": "qa", "best": True, "accepted": True}, "contradict each other"),
     ],
 )
-def test_what_does_not_go_together(options: Row, problem: str, tmp_path: Path) -> None:
+def test_refuses_contradictory_options(options: Row, problem: str, tmp_path: Path) -> None:
     end = ".parquet" if options.get("format") == "parquet" else ".jsonl"
     with pytest.raises(so2docs.OptionError) as error:
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / f"q{end}", **options)
@@ -339,7 +339,7 @@ def test_a_recipe_that_fails_in_a_worker(tmp_path: Path) -> None:
     assert not (tmp_path / "q.jsonl").exists()
 
 
-def test_it_says_which_table_it_goes_without(tmp_path: Path) -> None:
+def test_a_message_names_a_missing_optional_table(tmp_path: Path) -> None:
     with heard() as said:
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="qa", site="a.com")
     assert said == ["recipe qa: records do not contain the users, which were not found"]
@@ -394,7 +394,7 @@ def test_corpus_has_the_answers_of_questions_without_an_accepted_one(tmp_path: P
     assert 0 < len(queries) < len(questions)
 
 
-def test_what_a_filter_leaves_out_is_not_relevant(unpacked_dumps: Path, tmp_path: Path) -> None:
+def test_rejected_answers_are_not_relevant(unpacked_dumps: Path, tmp_path: Path) -> None:
     dump = unpacked_dumps / "beer.stackexchange.com"
     so2docs.convert(dump, tmp_path / "all", recipe="beir")
     so2docs.convert(dump, tmp_path / "some", recipe="beir", sample="60%")

@@ -229,7 +229,7 @@ def test_ones_own_function() -> None:
         (lambda document: [], "workers cannot import it: it has no name of its own"),
     ],
 )
-def test_what_is_no_recipe(given: Any, problem: str) -> None:
+def test_refuses_invalid_recipes(given: Any, problem: str) -> None:
     with pytest.raises(so2docs.OptionError) as error:
         choose_recipe(given)
     assert problem in str(error.value)
@@ -278,12 +278,12 @@ def test_the_host_of_a_site(site: str, host: str | None) -> None:
 
 
 @pytest.mark.parametrize("given", ["Beer.StackExchange.com", "https://beer.stackexchange.com/"])
-def test_a_host_that_is_given(given: str) -> None:
+def test_valid_hosts(given: str) -> None:
     assert sites.checked_host(given) == "beer.stackexchange.com"
 
 
 @pytest.mark.parametrize("given", ["", "beer", "a b.com", 'x.com"><script>', "x.com/users"])
-def test_what_is_no_host(given: str) -> None:
+def test_refuses_invalid_hosts(given: str) -> None:
     with pytest.raises(so2docs.OptionError, match="must be a host such as"):
         sites.checked_host(given)
 

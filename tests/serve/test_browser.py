@@ -203,7 +203,7 @@ def test_images_are_asked_for_only_on_demand(launched: Any, address: str) -> Non
         assert "https://i.stack.imgur.com/loaf.png" in it.asked
 
 
-def test_without_scripts_all_is_there(launched: Any, address: str) -> None:
+def test_pages_are_complete_without_scripts(launched: Any, address: str) -> None:
     with seen(launched, java_script_enabled=False) as it:
         it.page.goto(f"{address}/search?q=hot+stone")
         it.page.locator("h3 a").first.click()
@@ -277,7 +277,7 @@ def test_tags_are_filtered_while_typing(launched: Any, address: str) -> None:
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_what_is_to_be_touched_is_large_enough(
+def test_touch_targets_are_large_enough(
     launched: Any, address: str, viewport: dict[str, int]
 ) -> None:
     """24 pixels at least, but for links in a line of text."""

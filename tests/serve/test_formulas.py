@@ -117,7 +117,7 @@ def test_formulas_are_mathml(tex: str, is_block: bool) -> None:
         (r"\cases{1\cr 2}", "{12"),
     ],
 )
-def test_what_a_formula_says(tex: str, shown: str) -> None:
+def test_text_of_a_formula(tex: str, shown: str) -> None:
     made = mathml(tex, is_block=False)
     assert made is not None
     tree = ET.fromstring(re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", "", made))
@@ -125,11 +125,11 @@ def test_what_a_formula_says(tex: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("tex", [r"\nosuch{x}", "{", r"\frac", " ", "", "{" * 300 + "}" * 300])
-def test_what_cannot_be_read_stays_source(tex: str) -> None:
+def test_unreadable_formulas_have_no_mathml(tex: str) -> None:
     assert mathml(tex, is_block=False) is None
 
 
-def test_what_cannot_be_read_is_shown_as_it_was_typed() -> None:
+def test_unreadable_formulas_are_shown_as_typed() -> None:
     site = Renderer(sign="$")
     assert site.render("body", r"<p>a $\nosuch{&lt;}$ b</p>") == (
         r'<p>a <span class="tex">$\nosuch{&lt;}$</span> b</p>'

@@ -299,7 +299,7 @@ def text_of_page(page: str) -> str:
         ("??? --- * [ ]", Query()),
     ],
 )  # fmt: skip
-def test_what_is_asked_for(text: str, expected: Query) -> None:
+def test_parses_queries(text: str, expected: Query) -> None:
     assert parse(text) == expected
 
 
@@ -319,7 +319,7 @@ def test_what_is_asked_for(text: str, expected: Query) -> None:
         ("sourdough is:answer", set()),
     ],
 )
-def test_what_is_found(client: Any, query: str, ids: set[int]) -> None:
+def test_finds_posts(client: Any, query: str, ids: set[int]) -> None:
     found = client.get("/search.json", params={"q": query}).json()["posts"]
     assert {post["Id"] for post in found} == ids
 
@@ -510,7 +510,9 @@ def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(tmp_path: Pa
         (b'[{"Id": 1}]', "is a JSON array"),
     ],
 )
-def test_what_cannot_be_served(content: bytes | None, message: str, tmp_path: Path) -> None:
+def test_refuses_files_that_are_not_databases(
+    content: bytes | None, message: str, tmp_path: Path
+) -> None:
     if content is not None:
         (tmp_path / "x.db").write_bytes(content)
     process = start("serve", tmp_path / "x.db", "--port", 0, stderr=subprocess.PIPE, text=True)

@@ -121,7 +121,7 @@ def test_every_answer_has_the_headers(path: str, status: int, tmp_path: Path) ->
     connection.close()
 
 
-def test_what_nobody_thought_of_has_the_headers_too(
+def test_unexpected_errors_have_the_security_headers(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = make(tmp_path)
@@ -193,7 +193,7 @@ def test_a_question_to_the_database_has_an_end(
         assert httpx.get(f"{address}/questions/1", timeout=60).status_code == 200
 
 
-def test_closing_stops_what_is_asked(tmp_path: Path) -> None:
+def test_closing_interrupts_queries(tmp_path: Path) -> None:
     about = read_about(str(endless(tmp_path)))
     store = Store(about, about.sites[0])
     errors: list[Any] = []

@@ -224,7 +224,7 @@ def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.Mon
         ("here", None),
     ],
 )
-def test_what_a_path_means_everywhere(given: str, expected: str | None) -> None:
+def test_locates_paths_and_urls(given: str, expected: str | None) -> None:
     assert sites.locate(given) == (expected or os.path.abspath(given))
 
 
@@ -274,7 +274,7 @@ def test_documents_with_typed_columns(session: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_folder_that_cannot_be_written_is_said_in_one_line(session: Any, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_an_error_of_one_line(session: Any, tmp_path: Path) -> None:
     (tmp_path / "posts").write_text("a file where the folder should be")
     with pytest.raises(so2docs.OutputError, match="is a file") as error:
         on_spark.convert(session, SAMPLES / "posts.xml", tmp_path)
@@ -282,7 +282,7 @@ def test_a_folder_that_cannot_be_written_is_said_in_one_line(session: Any, tmp_p
 
 
 @pytest.mark.spark
-def test_what_fails_in_an_executor_is_the_result_of_its_task(session: Any) -> None:
+def test_an_error_in_an_executor_is_the_result_of_its_task(session: Any) -> None:
     def fail(number: int) -> int:
         if number == 7:
             raise OSError(28, f"No space left on device number {number}")

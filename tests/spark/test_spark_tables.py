@@ -151,7 +151,7 @@ def test_packed_tables(session: Any, dumps: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_what_is_wrong_with_a_table_fails_its_site_only(session: Any, tmp_path: Path) -> None:
+def test_a_broken_table_fails_only_its_site(session: Any, tmp_path: Path) -> None:
     for name in ("good", "missing", "malformed", "cut"):
         shutil.copytree(SITE, tmp_path / "in" / name)
     (tmp_path / "in" / "missing" / "Votes.xml").unlink()

@@ -178,7 +178,7 @@ LOST: dict[str, tuple[list[Document], str]] = {
 
 
 @pytest.mark.parametrize("documents", KEPT.values(), ids=KEPT)
-def test_what_is_stored_comes_back(documents: list[Document], tmp_path: Path) -> None:
+def test_stored_documents_are_rebuilt(documents: list[Document], tmp_path: Path) -> None:
     source = lines(tmp_path / "q.jsonl", documents)
     made = so2docs.to_sqlite(source, tmp_path / "q.db")
     assert rebuilt(tmp_path / "q.db") == documents
@@ -197,7 +197,7 @@ def test_the_state_of_posts_has_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("documents", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_stored_is_refused(
+def test_refuses_documents_that_cannot_be_stored(
     documents: list[Any], message: str, tmp_path: Path
 ) -> None:
     source = lines(tmp_path / "q.jsonl", documents)
@@ -209,7 +209,7 @@ def test_what_cannot_be_stored_is_refused(
 
 
 @pytest.mark.parametrize(("documents", "message"), LOST.values(), ids=LOST)
-def test_what_does_not_come_back_is_said(
+def test_reports_values_that_are_not_kept(
     documents: list[Document], message: str, tmp_path: Path
 ) -> None:
     source = lines(tmp_path / "q.jsonl", documents)
@@ -222,7 +222,7 @@ def test_what_does_not_come_back_is_said(
     assert message in quiet.stderr
 
 
-def test_a_site_that_is_no_string_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_site_that_is_not_a_string(tmp_path: Path) -> None:
     source = lines(tmp_path / "q.jsonl", [question(Site="5"), question(Id=3, Site=5)])
     with pytest.raises(OutputError, match="line 2: Site: is not a string"):
         so2docs.to_sqlite(source, tmp_path / "q.db", site_field="Site")

@@ -146,7 +146,7 @@ def test_tables_come_back_in_the_order_of_their_keys(tmp_path: Path) -> None:
     assert rows_of(tmp_path / "q.db") == counted(list(so2docs.read(SITE)))
 
 
-def test_what_fits_no_column_is_kept(tmp_path: Path) -> None:
+def test_values_without_a_column_are_kept(tmp_path: Path) -> None:
     document: Document = {
         "Id": 1,
         "Score": "a lot",
@@ -245,7 +245,9 @@ def test_a_site_that_the_documents_do_not_tell_is_that_of_the_name(tmp_path: Pat
 @pytest.mark.parametrize(
     ("search", "titles", "bodies"), [("all", 1, 1), ("titles", 1, 0), ("none", None, None)]
 )
-def test_what_is_found(search: Any, titles: int | None, bodies: int | None, tmp_path: Path) -> None:
+def test_search_finds_words(
+    search: Any, titles: int | None, bodies: int | None, tmp_path: Path
+) -> None:
     path = tmp_path / "q.db"
     so2docs.to_sqlite(SAMPLES / "posts.jsonl", path, search=search)
     for words, count in (("sourdough collapse", titles), ('"smells wonderful"', bodies)):
@@ -342,7 +344,9 @@ def test_the_command(tmp_path: Path) -> None:
         (["rows.xml", "q.db"], 1, "is cut off"),
     ],
 )
-def test_what_cannot_be_done(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
+def test_refuses_unsupported_inputs(
+    arguments: list[str], code: int, message: str, tmp_path: Path
+) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_bytes((SAMPLES / "posts.jsonl").read_bytes())
     so2docs.convert(SAMPLES / "posts.xml", tmp_path / "cut.jsonl.gz")

@@ -228,7 +228,7 @@ def test_fields_that_are_missing_or_strange(tmp_path: Path) -> None:
     check_views(found)
 
 
-def test_what_was_left_out_is_not_told_of(tmp_path: Path) -> None:
+def test_fields_left_out_are_not_counted(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output, fields="Id,Title", jobs=1)
     found = so2docs.stats(output)

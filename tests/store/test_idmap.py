@@ -141,7 +141,7 @@ def test_unfinished_map_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(core.built() == "python", reason="no compiled core")
-def test_what_is_no_map_is_refused(tmp_path: Path) -> None:
+def test_refuses_invalid_maps(tmp_path: Path) -> None:
     path = tmp_path / "ids.map"
     write(path, [1], [2])
     with IdMap(str(path)) as found, pytest.raises(ValueError, match="as many values as ids"):
