@@ -258,7 +258,7 @@ CARD = TargetKind(
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 _MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
 _WHOLE = 2**64
-_CARD, _CROISSANT = "README.md", "json"
+_CARD, _CROISSANT = "README.md", "croissant.json"
 _DESCRIPTION = "Questions and answers of a Stack Exchange data dump, nested by so2docs."
 _BY_SITE = "train"
 """Stem of an output that has the folder of its site to itself."""
@@ -326,10 +326,10 @@ def check_card(
 
 
 def check_folder_of_card(folder: str, read: Iterable[str] = (), *, force: bool) -> None:
-    """Refuse to replace what a card of so2docs is not; its `json` goes with the card.
+    """Refuse to replace what a card of so2docs is not; its `croissant.json` goes with the card.
 
     Raises:
-        OutputError: Something else is where the card or its `json` would be.
+        OutputError: Something else is where the card or its `croissant.json` would be.
     """
     card, described = (os.path.join(folder, name) for name in (_CARD, _CROISSANT))
     if not (force and os.path.isfile(card)):
@@ -395,7 +395,7 @@ def describe_existing(
             the name of where that is from.
 
     Returns:
-        The names of the card and of the `json`.
+        The names of the card and of the `croissant.json`.
 
     Raises:
         OutputError: There is no such output, it does not say how it was made or was changed since,
@@ -529,7 +529,7 @@ def _dumps(outputs: list[Described]) -> str:
 
 
 def croissant_text(outputs: list[Described]) -> str:
-    """The `json` of a folder with these outputs."""
+    """The `croissant.json` of a folder with these outputs."""
     names = _config_names(outputs)
     record_sets = [
         RecordSet(

@@ -52,7 +52,7 @@ _MOST_TAGS = 30
 Connection = sqlite3.Connection
 
 
-def index(
+def create_indexes(
     connection: Connection, tables: list[str], site_field: str | None, *, progress: bool
 ) -> None:
     """Make the tables of tags, users whom documents only name, and all indexes."""
@@ -105,14 +105,14 @@ def _named_users(tables: list[str], site: list[str]) -> list[str]:
     ]
 
 
-def counts(connection: Connection, tables: list[str]) -> dict[str, int]:
+def count_rows(connection: Connection, tables: list[str]) -> dict[str, int]:
     """Rows by table."""
     return {
         name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables
     }
 
 
-def overviews(
+def create_overviews(
     connection: Connection, site_field: str | None, sources: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The counts of each site that a front page shows."""
@@ -420,14 +420,14 @@ class _Building:
         for table in tables:
             if table not in self._inserts:
                 self._create(table)
-        index(self.connection, self._tables(), self.site_field, progress=progress)
+        create_indexes(self.connection, self._tables(), self.site_field, progress=progress)
 
     def _tables(self) -> list[str]:
         return [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]
 
     def finish(self) -> dict[str, int]:
         """Say in the database what is in it, and commit; returns the rows by table."""
-        rows = counts(self.connection, self._tables())
+        rows = count_rows(self.connection, self._tables())
         about = {
             "format": FORMAT,
             "version": __version__,
@@ -436,7 +436,7 @@ class _Building:
             "stemming": self.stemming,
             "rows": rows,
             "sources": self._sources,
-            "overview": overviews(self.connection, self.site_field, self._sources),
+            "overview": create_overviews(self.connection, self.site_field, self._sources),
         }
         self.connection.execute(f"CREATE TABLE {ABOUT} (name TEXT PRIMARY KEY, value TEXT)")
         self.connection.executemany(
