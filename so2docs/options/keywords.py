@@ -56,7 +56,7 @@ class DocumentKeywords(TypedDict, total=False):
             means all of the answers' attributes; without any of them, documents have no `Answers`.
         without: Leave these fields out, such as Body,Answers.Body,Comments.UserId.
         recipe: Write the records of a data set in place of the documents: preferences, pairs (or
-            dpo), qa, messages (or sft), thread, chunks (or rag), blocks, hub, beir, or
+            dpo), qa, messages (or sft), thread, chunks (or rag), blocks, edits, hub, beir, or
             package.module:function of your own. A `Recipe` or a function will do, too.
         best: Use only the best answer, with recipe='qa'.
         conversational: Write messages in place of texts, with recipe='pairs'.

@@ -395,7 +395,7 @@ class Options:
     recipe: RecipeChoice | None = option(
         "Documents",
         "Write the records of a data set in place of the documents: preferences, pairs (or dpo), "
-        "qa, messages (or sft), thread, chunks (or rag), blocks, hub, beir, or "
+        "qa, messages (or sft), thread, chunks (or rag), blocks, edits, hub, beir, or "
         "package.module:function of your own.",
         "output",
         accepts=RecipeLike | None,

@@ -12,7 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, flag
-from so2docs.recipes import beir, blocks, chunks, hub, messages, pairs, preferences, qa, thread
+from so2docs.recipes import (
+    beir,
+    blocks,
+    chunks,
+    edits,
+    hub,
+    messages,
+    pairs,
+    preferences,
+    qa,
+    thread,
+)
 from so2docs.recipes.recipe import Recipe
 from so2docs.registry import Registry
 
@@ -27,7 +38,7 @@ RECIPES: Registry[Recipe] = Registry(
     "so2docs.recipes",
     {
         module.RECIPE.name: module.RECIPE
-        for module in (preferences, pairs, qa, messages, thread, chunks, blocks, hub, beir)
+        for module in (preferences, pairs, qa, messages, thread, chunks, blocks, edits, hub, beir)
     },
     _check_entry_point,
 )

@@ -12,7 +12,7 @@ import so2docs
 
 # Warnings of the programs are not ours.
 pytestmark = [pytest.mark.readers, pytest.mark.filterwarnings("default")]
-RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "hub")
+RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "edits", "hub")
 CARDS: list[tuple[str, dict[str, Any]]] = [
     ("jsonl.gz", {}),
     ("jsonl.zst", {"nest": "all"}),

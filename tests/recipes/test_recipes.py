@@ -221,7 +221,7 @@ def test_ones_own_function() -> None:
     [
         (
             "nothing",
-            "preferences, pairs, qa, messages, thread, chunks, blocks, hub, beir, or package.mod",
+            "thread, chunks, blocks, edits, hub, beir, or package.mod",
         ),
         ("no.such.module:f", "no.such.module cannot be imported: No module named 'no'"),
         ("test_recipes:nothing", "module 'test_recipes' has no attribute 'nothing'"),

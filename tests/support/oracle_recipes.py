@@ -9,9 +9,13 @@ from collections.abc import Callable
 from datetime import date
 from html.parser import HTMLParser
 from math import floor, log
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from semantic_text_splitter import MarkdownSplitter
+
+from support import oracle_history
 
 Row = dict[str, Any]
 Body = Callable[[str], str]
@@ -459,4 +463,51 @@ def blocks(questions: list[Row], host: str, body: Body) -> list[Row]:
             for number, (before, language, code) in enumerate(Blocks(body(post["Body"])).found):
                 row = {"id": f"{post['Id']}-{number}", "text_before": before, "code": code}
                 found.append({**row, "language": language, "metadata": about_it})
+    return found
+
+
+def edits(folder: Path, host: str) -> list[Row]:
+    """From the rows of the history, each text of a post compared with the one before it in time."""
+    rows = [dict(row.attrib) for row in ElementTree.parse(folder / "PostHistory.xml").getroot()]
+    rows.sort(key=lambda row: (row["CreationDate"], int(row["Id"])))
+    texts: dict[tuple[int, int], str] = {}
+    changes: dict[tuple[int, str], list[Row]] = {}
+    for row in rows:
+        post_id, kind = int(row["PostId"]), int(row["PostHistoryTypeId"]) - 1
+        if kind >= 9:
+            continue
+        field, text = ("Title", "Body", "Tags")[kind % 3], row.get("Text", "")
+        after = text[1:-1].replace("><", " ") if field == "Tags" else text
+        before = texts.get((post_id, kind % 3))
+        texts[post_id, kind % 3] = after
+        if kind >= 3 and before not in (None, after):
+            event = ("Initial", "Edit", "Rollback")[kind // 3] + field
+            change = {"field": field.lower(), "before": before, "after": after, "event": event}
+            changes.setdefault((post_id, row["RevisionGUID"]), []).append(change)
+    found = []
+    for question in oracle_history.nest(folder, "history-text", users=True).documents:
+        for post in (question, *question["Answers"]):
+            for entry in post["History"]:
+                some = changes.get((post["Id"], entry["RevisionGUID"]), [])
+                name, url = author_of(entry, host)
+                for change in sorted(
+                    some, key=lambda one: ("title", "body", "tags").index(one["field"])
+                ):
+                    about_it = {
+                        "qid": question["Id"],
+                        "post_id": post["Id"],
+                        "url": f"https://{host}/{'a' if 'ParentId' in post else 'questions'}/"
+                        f"{post['Id']}",
+                        "site": host,
+                        "title": question["Title"],
+                        "tags": question["Tags"],
+                        "event": change["event"],
+                        "license": license_of(entry),
+                        "authors": [{"name": name} | ({"url": url} if url else {})] if name else [],
+                        "created": entry["CreationDate"],
+                    }
+                    texts_of = {key: change[key] for key in ("field", "before", "after")}
+                    row = {"id": f"{entry['Id']}-{change['field']}", **texts_of}
+                    row |= {"comment": entry.get("Comment", ""), "metadata": about_it}
+                    found.append(row)
     return found
