@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -168,8 +168,12 @@ def option(group: Group, help: str, decides: Decides, /, default: Any = None, **
     return dataclasses.field(default=default, metadata={"option": entry})
 
 
-def entries(kind: type) -> list[Option]:
-    """The options that a dataclass declares, in order."""
+@cache
+def entries(kind: type) -> tuple[Option, ...]:
+    """The options that a dataclass declares, in order.
+
+    Kept, since they are asked for 21 times a conversion: a third of what a tiny dump takes.
+    """
     hints = get_type_hints(kind)
     options = []
     for field in dataclasses.fields(kind):
@@ -181,7 +185,7 @@ def entries(kind: type) -> list[Option]:
             if literal and option.choices is None:
                 option = dataclasses.replace(option, choices=partial(get_args, literal[0]))
             options.append(option)
-    return options
+    return tuple(options)
 
 
 def choose(

@@ -226,7 +226,8 @@ class Fingerprint:
 def _values_that_decide(options: Options, decides: Decides) -> dict[str, Any]:
     remembered = {}
     for part in (options, options.form, options.filters):
-        for entry in entries(type(part)):
+        kind: type = type(part)
+        for entry in entries(kind):
             if entry.decides == decides:
                 value = getattr(part, entry.attribute)
                 value = list(value) if isinstance(value, tuple) else value
