@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from so2docs.commands.options import GroupedCommand, debug, quiet, table_option, update
-from so2docs.commands.sites import refuse_update, show_sites
-from so2docs.commands.terminal import shows_progress, tell
+from so2docs.commands.terminal import refuse_update, show_sites, shows_progress, tell
 from so2docs.errors import OptionError, flag
 
 _EPILOG = """\b

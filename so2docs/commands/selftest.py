@@ -1,12 +1,46 @@
-"""The command `selftest`."""
+"""The command `selftest`.
+
+What `--version --verbose` tells, and a self-test that fails.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
+import re
+import sqlite3
 import sys
+from contextlib import suppress
+from importlib import metadata
 
 import click
 
+import so2docs
 from so2docs.commands.options import GroupedCommand, debug
+from so2docs.parse import core
+
+
+def describe_installation() -> dict[str, str]:
+    """What a report about a fault needs: versions of this package, its cores and what it uses."""
+    versions = {
+        "so2docs": f"{so2docs.__version__} ({core.describe()})",
+        "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "SQLite": sqlite3.sqlite_version,
+        "processors": str(os.cpu_count()),
+    }
+    for requirement in _requirements():
+        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+        with suppress(metadata.PackageNotFoundError):
+            versions.setdefault(name, metadata.version(name))  # Extras name so2docs, too.
+    return versions
+
+
+def _requirements() -> list[str]:
+    try:
+        return metadata.requires("so2docs") or []
+    except metadata.PackageNotFoundError:  # Found by PYTHONPATH, not installed.
+        return []
 
 
 @click.command(cls=GroupedCommand)
@@ -16,7 +50,6 @@ def selftest() -> None:
 
     Tries both cores, one job and two, kill and resume, archives, and looking up. Takes seconds.
     """
-    from so2docs.commands.installation import installation
     from so2docs.selftest import selftest as run
 
     failed = 0
@@ -25,6 +58,6 @@ def selftest() -> None:
         failed += check.problem is not None
     if failed:
         click.echo("\nPlease report this with the following:", err=True)
-        for name, version in installation().items():
+        for name, version in describe_installation().items():
             click.echo(f"  {name}: {version}", err=True)
         sys.exit(1)

@@ -8,8 +8,7 @@ from functools import partial
 import click
 
 from so2docs.commands.options import GroupedCommand, debug, quiet, table_option, update
-from so2docs.commands.sites import refuse_update, show_sites
-from so2docs.commands.terminal import say, shows_progress, tell
+from so2docs.commands.terminal import refuse_update, say, show_sites, shows_progress, tell
 from so2docs.errors import OptionError, flag, resumable
 from so2docs.options.choices import DATABASE_ENDINGS
 

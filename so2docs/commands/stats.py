@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
-from so2docs.commands.sites import show_sites
-from so2docs.commands.terminal import allow_any_encoding, draws_blocks, shows_progress
+from so2docs.commands.terminal import allow_any_encoding, draws_blocks, show_sites, shows_progress
 from so2docs.errors import OptionError, flag
 
 _EPILOG = """\b

@@ -1,14 +1,18 @@
-"""How the commands speak: messages on stderr, and text on a terminal that may lack characters."""
+"""How the commands speak: messages on stderr, also of sites that fail, and text on a terminal."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
+from so2docs.errors import OptionError, flag
 from so2docs.escape import for_terminal
 
 
@@ -56,3 +60,60 @@ def show_text(text: str) -> None:
         click.echo_via_pager(text)
     else:
         click.echo(text)
+
+
+if TYPE_CHECKING:
+    from so2docs.folders import SiteResult
+
+
+def show_sites(
+    run: Callable[..., list[SiteResult]],
+    *,
+    jobs: int | None,
+    quiet: bool,
+    as_json: bool = False,
+    is_asked: bool = False,
+) -> int:
+    """Do the work on the sites of a folder, and tell what became of them.
+
+    Args:
+        run: A function of `so2docs.folders`, with what it takes but for how it runs.
+        jobs: Worker processes.
+        quiet: Tell of failures only.
+        as_json: Print all as JSON.
+        is_asked: Whether the table is what the command was asked for: it goes to standard output.
+
+    Returns:
+        The exit code.
+    """
+    from so2docs.folders import summary
+
+    def show(result: SiteResult) -> None:
+        if result.error is not None:
+            say(result)
+
+    conversions = run(jobs=jobs, progress=shows_progress(quiet), when_done=show)
+    if as_json:
+        click.echo(
+            json.dumps(
+                [conversion.as_dict() for conversion in conversions], indent=2, ensure_ascii=False
+            )
+        )
+    elif is_asked:
+        click.echo(summary(conversions))
+    elif not quiet:
+        tell(summary(conversions))
+    return int(any(conversion.error is not None for conversion in conversions))
+
+
+def refuse_update(update: bool) -> None:
+    """Refuse `--update` where there is no folder.
+
+    Raises:
+        OptionError: It was given.
+    """
+    if update:
+        raise OptionError(
+            f"{flag('update', True)} is for folders of outputs; {flag('force', True)} overwrites "
+            "one output"
+        )

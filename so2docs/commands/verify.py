@@ -8,8 +8,7 @@ from functools import partial
 import click
 
 from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
-from so2docs.commands.sites import show_sites
-from so2docs.commands.terminal import shows_progress, tell
+from so2docs.commands.terminal import show_sites, shows_progress, tell
 
 
 @click.command(

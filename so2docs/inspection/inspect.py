@@ -18,8 +18,7 @@ from so2docs.dump.opening import Catalog, SourceFile, file_in_folder, names_in_f
 from so2docs.dump.storage import unreadable_output
 from so2docs.dump.tables import TableFile, in_reading_order
 from so2docs.errors import DumpError, OptionError, OutputError
-from so2docs.inspection.audit import Audit, Check
-from so2docs.inspection.rows import RowFacts, look
+from so2docs.inspection.audit import Audit, Check, RowFacts, look
 from so2docs.options.sites import site_from_name
 from so2docs.output.lock import temporary_folder
 from so2docs.pipeline.workers import Workers

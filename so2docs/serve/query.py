@@ -1,9 +1,17 @@
-"""What somebody typed into the search field -> words for the full-text index, and filters. Pure."""
+"""A search: what was typed -> words, filters in SQL, and marked words in the results. Pure.
+
+All that filters ask of posts is in the indexes of questions and answers that start with their ids.
+SQLite's own `snippet` looks every result up in the full-text index again, which for frequent words
+takes longer than the search.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 KINDS = ("question", "answer", "answered", "unanswered", "accepted")
 
@@ -123,3 +131,145 @@ def _quote_phrase(words: str) -> list[str]:
         return []
     end = " *" if words.endswith("*") and len(words) > 3 else ""
     return ['"' + words.rstrip("*").replace('"', '""') + '"' + end]
+
+
+_OF_QUESTION = {
+    "answered": "{p}.Answers > 0",
+    "unanswered": "{p}.Answers = 0",
+    "accepted": "{p}.AcceptedAnswerId IS NOT NULL",
+}
+_NEVER = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The conditions of a query.
+
+    Attributes:
+        of_post: What a question or an answer must be itself, in terms of `{score}` and `{owner}`.
+        of_question: What its question must be, in terms of `{p}`.
+        tag: A tag of the question, to select by first; may be empty.
+        values: Their values.
+    """
+
+    of_post: list[str]
+    of_question: list[str]
+    tag: str
+    values: dict[str, Any]
+
+    def on(self, score: str, owner: str, question: str) -> str:
+        """The conditions in SQL, where these are the columns of the post and its question."""
+        parts = ["1", *self.of_post, *self.of_question]
+        return " AND ".join(part.format(score=score, owner=owner, p=question) for part in parts)
+
+
+def parse_conditions(query: Query) -> Conditions:
+    """The conditions of a query, apart from its words."""
+    of_post: list[str] = []
+    of_question = [_OF_QUESTION[kind] for kind in query.kinds if kind in _OF_QUESTION]
+    values: dict[str, Any] = {}
+    for names, word in ((query.tags, ""), (query.without_tags, "NOT ")):
+        for name in names:
+            key = f"tag{len(values)}"
+            values[key] = name
+            of_question.append(
+                f"{word}EXISTS (SELECT 1 FROM question_tags t WHERE t.Tag = :{key} "
+                "AND t.QuestionId = {p}.Id)"
+            )
+    if query.score is not None:
+        values["score"] = query.score
+        of_post.append("{score} >= :score")
+    if query.user is not None:
+        values["user"] = query.user
+        of_post.append("{owner} = :user")
+    if query.answers is not None:
+        values["answers"] = query.answers
+        of_question.append("{p}.Answers >= :answers")
+    if {"question", "answer"} <= set(query.kinds):
+        of_post.append(_NEVER)
+    return Conditions(of_post, of_question, query.tags[0] if query.tags else "", values)
+
+
+def code_conditions(query: Query) -> tuple[str, dict[str, Any]]:
+    """That the text `x` of a post holds the words of code of a query, and their values."""
+    values: dict[str, Any] = {}
+    parts = ["1"]
+    for words, end in ((query.code, "> 0"), (query.without_code, "= 0")):
+        for word in words:
+            key = f"code{len(values)}"
+            values[key] = word
+            texts = "coalesce(x.Title, '') || ' ' || coalesce(x.Tags, '') || ' ' || "
+            parts.append(f"instr(lower({texts}coalesce(x.Body, '')), :{key}) {end}")
+    return " AND ".join(parts), values
+
+
+START, END = "\x02", "\x03"
+
+# As the tokenizer unicode61 of FTS5 tells words apart.
+_WORD = re.compile(r"[^\W_]+")
+_WORDS = 36
+_ENDING = re.compile(r"(?:ing|ed|es|s|e|y|ies|ly|er|ation|ment)$")
+
+
+def fold(word: str) -> str:
+    """A word as the full-text index compares it: without case and accents."""
+    if word.isascii():
+        return word.lower()
+    parts = unicodedata.normalize("NFKD", word.casefold())
+    return "".join(part for part in parts if not unicodedata.combining(part))
+
+
+def split_terms(words: Sequence[str], *, stemming: bool = False) -> list[str]:
+    """The single words of what was asked for, `*` after those that others may start with.
+
+    Args:
+        words: What was asked for.
+        stemming: Whether other forms of an English word were found, too: with which the first
+            letters are the same, all but its ending.
+    """
+    terms = []
+    for text in words:
+        for match in _WORD.finditer(text):
+            word = fold(match[0])
+            stem = _ENDING.sub("", word) if stemming and len(word) > 4 else word
+            terms.append(stem + "*" * (text.endswith("*") or stem != word or stemming))
+    return terms
+
+
+def mark(text: str, terms: Sequence[str]) -> str:
+    """Text with the words that were found between `START` and `END`."""
+    whole, starts = _split_words(terms)
+
+    def mark_word(match: re.Match[str]) -> str:
+        word = fold(match[0])
+        is_found = word in whole or (starts and word.startswith(starts))
+        return f"{START}{match[0]}{END}" if is_found else match[0]
+
+    return _WORD.sub(mark_word, text.replace(START, " ").replace(END, " "))
+
+
+def snippet(text: str, terms: Sequence[str]) -> str:
+    """The part of a text with most of the words, marked; its start, if it has none."""
+    whole, starts = _split_words(terms)
+    places = [match.span() for match in _WORD.finditer(text)]
+    hits = []
+    for number, (start, end) in enumerate(places):
+        word = fold(text[start:end])
+        if word in whole or (starts and word.startswith(starts)):
+            hits.append((number, word))
+    best, most = 0, 0
+    for at, (number, _) in enumerate(hits):
+        near = {word for other, word in hits[at : at + _WORDS] if other < number + _WORDS - 4}
+        if len(near) > most:
+            best, most = max(0, number - 4), len(near)
+    part = places[best : best + _WORDS]
+    if not part:
+        return ""
+    before = "… " if best else ""
+    after = " …" if best + _WORDS < len(places) else text[part[-1][1] :].strip()[:3]
+    return before + mark(text[part[0][0] : part[-1][1]], terms) + after
+
+
+def _split_words(terms: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+    starts = tuple(term[:-1] for term in terms if term.endswith("*"))
+    return frozenset(term for term in terms if not term.endswith("*")), starts

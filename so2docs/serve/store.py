@@ -20,10 +20,16 @@ import orjson
 
 from so2docs.domain import rank_by_votes
 from so2docs.errors import OutputError
-from so2docs.serve.conditions import Conditions, code_conditions, parse_conditions
 from so2docs.serve.formulas import formula_sign, looks_mathematical
-from so2docs.serve.query import Query
-from so2docs.serve.snippets import mark, snippet, split_terms
+from so2docs.serve.query import (
+    Conditions,
+    Query,
+    code_conditions,
+    mark,
+    parse_conditions,
+    snippet,
+    split_terms,
+)
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
 from so2docs.sqlite.layout import LAYOUTS, NESTED, OTHER, index_name, quoted
 from so2docs.sqlite.rows import RebuiltDocuments, html_to_text

@@ -14,7 +14,7 @@ from support.places import CHECKOUT
 
 import so2docs
 from so2docs import selftest as checks
-from so2docs.commands.installation import installation
+from so2docs.commands.selftest import describe_installation
 from so2docs.parse import core
 
 
@@ -91,7 +91,7 @@ def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
 
 def test_an_uninstalled_package_reports_its_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
-    assert installation().keys() == {"so2docs", "Python", "system", "SQLite", "processors"}
+    assert describe_installation().keys() == {"so2docs", "Python", "system", "SQLite", "processors"}
 
 
 def test_the_version_and_what_it_builds_on() -> None:
@@ -102,7 +102,7 @@ def test_the_version_and_what_it_builds_on() -> None:
     assert {"so2docs", "Python", "system", "lxml", "isal", "orjson"} <= {
         line.partition(":")[0] for line in long
     }
-    assert installation()["lxml"][0].isdecimal()
+    assert describe_installation()["lxml"][0].isdecimal()
     assert run("--verbose").returncode == 2
 
 

@@ -20,8 +20,7 @@ from support.places import SAMPLES
 from support.serve_site import ATTACKS, HOST, documents, hostile, make, served
 
 import so2docs
-from so2docs.serve.query import Query, parse
-from so2docs.serve.snippets import snippet, split_terms
+from so2docs.serve.query import Query, parse, snippet, split_terms
 
 for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
     pytest.importorskip(_name, reason=f"{_name} is not installed")
