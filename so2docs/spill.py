@@ -326,9 +326,9 @@ class Spill:
     def start_run(self) -> None:
         """Begin a session: what an earlier one left uncommitted is removed."""
         self.put("run", (self.get("run") or 0) + 1)
-        kept = {name for (name,) in self._database.rows("SELECT file FROM chunks")}
+        committed = {name for (name,) in self._database.rows("SELECT file FROM chunks")}
         for path in self.block_files():
-            if path.name not in kept:
+            if path.name not in committed:
                 path.unlink(missing_ok=True)
         self.remove_temporary()
 

@@ -521,10 +521,10 @@ def _dumps(outputs: list[Described]) -> str:
             by_input.setdefault(tuple(output.manifest.input), []).append(output)
     parts = ["\n## The dump\n"] if by_input else []
     for files, same in by_input.items():
-        made = ", ".join(f"`{output.path(output.manifest.output)}`" for output in same)
+        names = ", ".join(f"`{output.path(output.manifest.output)}`" for output in same)
         read = ", ".join(f"`{file.name}`" for file in files)
         lines = inspected.section(same[0].manifest.inspection or {})
-        parts.append("\n".join([f"{made}, from {read}:", "", *lines, ""]))
+        parts.append("\n".join([f"{names}, from {read}:", "", *lines, ""]))
     return "\n".join(parts)
 
 

@@ -51,8 +51,8 @@ def choose(
                 }
     except (KeyError, TypeError, AttributeError):
         raise OutputError(f"{name}: is not what so2docs inspect --json printed") from None
-    wanted = ", ".join(f"{file} ({size:,} bytes)" for file, (size, _) in read.items())
-    raise OutputError(f"{name}: is not the dump that the output was made of: {wanted}")
+    expected = ", ".join(f"{file} ({size:,} bytes)" for file, (size, _) in read.items())
+    raise OutputError(f"{name}: is not the dump that the output was made of: {expected}")
 
 
 def _without_folder(text: str, files: Iterable[str]) -> str:
@@ -87,8 +87,8 @@ def section(inspection: Mapping[str, Any]) -> list[str]:
     differing = [check for check in checks if check["differ"]]
     notes = [_describe(check) for check in differing] + inspection["remarks"]
     if checks:
-        held = f"{len(checks) - len(differing):,} of {len(checks):,}"
-        notes.insert(0, f"{held} equalities between its counts and its rows hold")
+        equal = f"{len(checks) - len(differing):,} of {len(checks):,}"
+        notes.insert(0, f"{equal} equalities between its counts and its rows hold")
     lines += ["", *(f"- {' '.join(for_html(note).split())}" for note in notes)]
     tables = inspection["tables"].values()
     for comment in dict.fromkeys(text for table in tables for text in table["comments"]):

@@ -255,24 +255,24 @@ def copy_all(copies: Iterable[Copy]) -> None:
         ):
             source.seek(copy.offset)
             target.seek(copy.at)
-            left = copy.size - _copy_in_kernel(source, target, copy.size)
-            _copy_by_reading(copy.source, source, target, left)
+            remaining = copy.size - _copy_in_kernel(source, target, copy.size)
+            _copy_by_reading(copy.source, source, target, remaining)
 
 
 def _copy_in_kernel(source: RawIOBase, target: RawIOBase, size: int) -> int:
     """Copy without reading, where system and file system can; the bytes that were copied."""
-    done = 0
-    while done < size and hasattr(os, "copy_file_range"):
+    total = 0
+    while total < size and hasattr(os, "copy_file_range"):
         try:
-            copied = os.copy_file_range(source.fileno(), target.fileno(), size - done)
+            copied = os.copy_file_range(source.fileno(), target.fileno(), size - total)
         except OSError as error:
             if is_full(error):
                 raise
             break
         if not copied:
             break
-        done += copied
-    return done
+        total += copied
+    return total
 
 
 def _copy_by_reading(path: str, source: RawIOBase, target: RawIOBase | BinaryIO, size: int) -> None:

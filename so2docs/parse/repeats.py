@@ -82,10 +82,10 @@ class SeenIds:
     def add(self, pages: Pages) -> None:
         """Add the ids of a chunk."""
         for page, bits in pages.items():
-            known = self._pages.get(page, 0)
-            if common := known & bits:
+            earlier = self._pages.get(page, 0)
+            if common := earlier & bits:
                 self.repeated[page] = self.repeated.get(page, 0) | common
-            self._pages[page] = known | bits
+            self._pages[page] = earlier | bits
 
 
 def ids_in_pages(pages: Pages) -> Iterator[int]:

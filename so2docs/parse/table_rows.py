@@ -206,7 +206,7 @@ def with_bounty(rows: Iterable[Row]) -> list[Row]:
 
 
 def add_bounties(
-    found: Posts,
+    posts: Posts,
     rows: list[Row],
     questions: FindQuestions,
     projection: Projection | None = None,
@@ -218,7 +218,7 @@ def add_bounties(
     that ends without an award has no amount, and is told by the counts of votes alone.
 
     Args:
-        found: Where they go.
+        posts: Where they go.
         rows: Attributes of the rows that name an amount; they are changed in place.
         questions: Where the posts belong.
         projection: What to make of each before it is JSON.
@@ -242,7 +242,7 @@ def add_bounties(
             bounty["UserId"] = row["UserId"]
         json = orjson.dumps(bounty if projection is None else projection(bounty))
         question_id = places.get(post_id, post_id)
-        bucket = found.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
+        bucket = posts.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
         key = (question_id, post_id, rank if type(rank) is int else 0, len(json) << 4 | BOUNTY)
         bucket.keys.extend(KEY.pack(*key))
         bucket.json.extend(json)

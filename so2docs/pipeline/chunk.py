@@ -90,8 +90,8 @@ class RowSink:
             self._writer.write(None, bytearray(), posts.strays)
             posts.strays = bytearray()
 
-    def _write_buckets(self, found: Posts, least: int) -> None:
-        buckets = found.buckets
+    def _write_buckets(self, posts: Posts, least: int) -> None:
+        buckets = posts.buckets
         for number in sorted(n for n, bucket in buckets.items() if len(bucket.json) >= least):
             bucket = buckets.pop(number)
             self._writer.write(number, bucket.keys, bucket.json)

@@ -128,7 +128,7 @@ def join_records(
 ) -> Iterator[JoinedGroup]:
     """Join the records of some question ids into documents; see `_core.join_records`."""
     members = [_member(kind, form) for kind in range(_KINDS)]
-    found = _core.join_records(
+    joined = _core.join_records(
         blocks,
         records,
         first,
@@ -148,7 +148,7 @@ def join_records(
         form.user_ids,
         form.users,
     )
-    return map(_group, found)
+    return map(_group, joined)
 
 
 def _group(group: tuple[int, int, int, int, bytes | None, bytes, int]) -> JoinedGroup:

@@ -321,12 +321,12 @@ def map_badges(
         badges.finish()
     path, total = spill.new_file(last), 0
     with (
-        IdMap(table.badges) as counted,
-        IdMap(users.places) as known,
+        IdMap(table.badges) as counts_map,
+        IdMap(users.places) as users_map,
         BlockWriter(path, spill.budget.grant(last, 0)) as writer,
     ):
-        for badge_keys, counts in counted.items():
-            user_ids = known.find({key >> CLASS_BITS for key in badge_keys})
+        for badge_keys, counts in counts_map.items():
+            user_ids = users_map.find({key >> CLASS_BITS for key in badge_keys})
             lines = bytearray()
             for key, count in zip(badge_keys, counts, strict=True):
                 user_id = key >> CLASS_BITS

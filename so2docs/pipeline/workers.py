@@ -279,9 +279,9 @@ class Workers:
     def submit(self, function: Callable[[Task], Result], task: Task) -> Future[Result]:
         """Have one task done after those that wait; where all runs in this process, at once."""
         if self._is_inline:
-            done: Future[Result] = Future()
-            done.set_result(function(task))
-            return done
+            future: Future[Result] = Future()
+            future.set_result(function(task))
+            return future
         return self._started().submit(self._run, function, task, None)
 
     def _started(self) -> ThreadPoolExecutor:

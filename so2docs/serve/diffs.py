@@ -32,8 +32,8 @@ Change = tuple[int, int, int, int]
 def diff(old: str, new: str) -> str:
     """The changes between two texts, with some lines around each, as HTML."""
     before, after = old.splitlines(), new.splitlines()
-    found = _changes(before, after, _Steps())
-    return "".join(_shown(before, after, found))
+    changes = _changes(before, after, _Steps())
+    return "".join(_shown(before, after, changes))
 
 
 class _Steps:
@@ -72,32 +72,32 @@ def _changes(old: Sequence[str], new: Sequence[str], steps: _Steps) -> list[Chan
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
     """How many items are equal at the start."""
     count = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
+    for token, other in zip(old, new, strict=False):
+        if token != other:
             break
         count += 1
     return count
 
 
-def _shown(before: list[str], after: list[str], found: list[Change]) -> Iterator[str]:
-    steps, left, at = _Steps(), _MOST_SHOWN, 0
-    for number, (i, j, k, m) in enumerate(found):
+def _shown(before: list[str], after: list[str], changes: list[Change]) -> Iterator[str]:
+    steps, remaining, at = _Steps(), _MOST_SHOWN, 0
+    for number, (i, j, k, m) in enumerate(changes):
         start = max(at, i - _CONTEXT)
         if start > at:
             yield '<div class="gap">…</div>'
         yield from (_line(line) for line in before[start:i])
-        if left <= 0:
-            rest = len(found) - number
+        if remaining <= 0:
+            rest = len(changes) - number
             yield f'<div class="gap">{rest:,} more change{"s" * (rest > 1)}</div>'
             return
         removed, added = "\n".join(before[i:j]), "\n".join(after[k:m])
-        marked = _words(removed, added, steps, left)
-        left -= len(removed) + len(added)
+        marked = _words(removed, added, steps, remaining)
+        remaining -= len(removed) + len(added)
         yield f'<div class="changed">{marked}</div>'
-        end = found[number + 1][0] if number + 1 < len(found) else len(before)
+        end = changes[number + 1][0] if number + 1 < len(changes) else len(before)
         at = min(j + _CONTEXT, end)
         yield from (_line(line) for line in before[j:at])
-    if at < len(before) and found:
+    if at < len(before) and changes:
         yield '<div class="gap">…</div>'
 
 
@@ -105,23 +105,25 @@ def _line(line: str) -> str:
     return f"<div>{_cut(line, _MOST_SHOWN // 100)}</div>"
 
 
-def _words(old: str, new: str, steps: _Steps, left: int) -> str:
-    """Lines that changed as one text, or the old ones and the new ones, `left` characters each."""
-    if old and new and len(old) + len(new) <= left:
+def _words(old: str, new: str, steps: _Steps, remaining: int) -> str:
+    """Lines that changed as one text, or the old ones and the new ones, `remaining` characters each."""
+    if old and new and len(old) + len(new) <= remaining:
         before, after = _WORD.findall(old), _WORD.findall(new)
-        found = _changes(before, after, steps)
-        kept = len(old) - sum(len("".join(before[i:j])) for i, j, _, _ in found)
-        if kept >= _LEAST_ALIKE * min(len(old), len(new)):
-            return "".join(_inline(before, after, found))
+        changes = _changes(before, after, steps)
+        unchanged = len(old) - sum(len("".join(before[i:j])) for i, j, _, _ in changes)
+        if unchanged >= _LEAST_ALIKE * min(len(old), len(new)):
+            return "".join(_inline(before, after, changes))
     parts = [
-        f"<{tag}>{_cut(text, left)}</{tag}>" for tag, text in (("del", old), ("ins", new)) if text
+        f"<{tag}>{_cut(text, remaining)}</{tag}>"
+        for tag, text in (("del", old), ("ins", new))
+        if text
     ]
     return "\n".join(parts)
 
 
-def _inline(before: list[str], after: list[str], found: list[Change]) -> Iterator[str]:
+def _inline(before: list[str], after: list[str], changes: list[Change]) -> Iterator[str]:
     at = 0
-    for i, j, k, m in found:
+    for i, j, k, m in changes:
         yield str(escape("".join(before[at:i])))
         if i < j:
             yield f"<del>{escape(''.join(before[i:j]))}</del>"

@@ -64,28 +64,28 @@ class Known:
 
 def user_ids(entries: Iterable[Values]) -> set[int]:
     """Ids of the users that entries name."""
-    found: list[Any] = []
+    ids: list[Any] = []
     for entry in entries:
-        found += (entry.get("UserId"), entry.get("ProposedBy"), *_list(entry, "ApprovedBy"))
-        found += (voter.get("Id") for voter in _voters(entry))
-    return {user_id for user_id in found if type(user_id) is int}
+        ids += (entry.get("UserId"), entry.get("ProposedBy"), *_list(entry, "ApprovedBy"))
+        ids += (voter.get("Id") for voter in _voters(entry))
+    return {user_id for user_id in ids if type(user_id) is int}
 
 
 def original_ids(entries: Iterable[Values]) -> list[int]:
     """Ids of the questions that entries call the originals of duplicates."""
-    found = [number for entry in entries for number in _list(entry, "OriginalQuestionIds")]
-    return [number for number in dict.fromkeys(found) if type(number) is int]
+    numbers = [number for entry in entries for number in _list(entry, "OriginalQuestionIds")]
+    return [number for number in dict.fromkeys(numbers) if type(number) is int]
 
 
 def states(entries: Iterable[Values]) -> dict[str, Values]:
     """The entries that tell the state of a post now, by the event, of entries in time order."""
-    found: dict[str, Values] = {}
+    current: dict[str, Values] = {}
     for entry in entries:
         for event in _list(entry, "Events"):
-            found.pop(_UNDOES.get(event, ""), None)
+            current.pop(_UNDOES.get(event, ""), None)
             if event in _STATES:
-                found[event] = entry
-    return found
+                current[event] = entry
+    return current
 
 
 def closing(question: Values) -> Values | None:
@@ -95,8 +95,8 @@ def closing(question: Values) -> Values | None:
     date = closed.get("Date") or question.get("ClosedDate")
     if not closed and not date:
         return None
-    named = {"CreationDate": date, "CloseReason": closed.get("Reason")}
-    return named | {"OriginalQuestionIds": closed.get("OriginalQuestionIds")}
+    fields = {"CreationDate": date, "CloseReason": closed.get("Reason")}
+    return fields | {"OriginalQuestionIds": closed.get("OriginalQuestionIds")}
 
 
 def state(event: str, entry: Values, known: Known) -> Values:
@@ -161,15 +161,15 @@ def _change(entry: Values, name: str) -> Text | None:
 
 def _what(events: list[Any]) -> list[str]:
     """What was done, in words."""
-    found: list[str] = []
+    phrases: list[str] = []
     parts: dict[str, list[str]] = {}
     for event in map(str, events):
         if match := _OF_TEXT.fullmatch(event):
             parts.setdefault(match[1], []).append(match[2].lower())
         else:
-            found.append(_IN_WORDS.sub(" ", event).capitalize())
+            phrases.append(_IN_WORDS.sub(" ", event).capitalize())
     edits = [f"{', '.join(names).capitalize()} {_VERBS[verb]}" for verb, names in parts.items()]
-    return edits + found
+    return edits + phrases
 
 
 def _original(question_id: int, known: Known) -> Values:

@@ -417,20 +417,22 @@ class Pages:
             originals: Questions that links call the originals of this one.
         """
         events = self.store.events(post_ids)
-        found = {post_id: history.states(events.get(post_id, ())) for post_id in post_ids}
-        of_question = found[post_ids[0]]
+        states_by_post = {post_id: history.states(events.get(post_id, ())) for post_id in post_ids}
+        of_question = states_by_post[post_ids[0]]
         closed = of_question.get("PostClosed", history.closing(document))
         if closed is not None or originals:
             # What links say may be newer than the closing, or all that is known.
             ids = dict.fromkeys([*history.original_ids([closed or {}]), *originals])
             closed = {"Events": [], **(closed or {}), "OriginalQuestionIds": list(ids)}
             of_question = {"PostClosed": closed} | of_question | {"PostClosed": closed}
-            found[post_ids[0]] = of_question
-        known = self._known([entry for states in found.values() for entry in states.values()])
+            states_by_post[post_ids[0]] = of_question
+        known = self._known(
+            [entry for states in states_by_post.values() for entry in states.values()]
+        )
         return {
             "states": {
                 post_id: [history.state(event, entry, known) for event, entry in states.items()]
-                for post_id, states in found.items()
+                for post_id, states in states_by_post.items()
             },
             "revisions": {post_id: len(entries) for post_id, entries in events.items()},
         }
@@ -438,7 +440,7 @@ class Pages:
     def _known(self, entries: list[Values], numbers: dict[str, int] | None = None) -> history.Known:
         """What is looked up for entries of the history."""
         titles = self.store.titles(history.original_ids(entries))
-        shown = self._titles([title for title in titles.values() if title])
+        html_titles = self._titles([title for title in titles.values() if title])
         urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
         host = self.store.site.host
         questions = self.store.find_questions(linked_ids(urls))
@@ -446,7 +448,7 @@ class Pages:
             self.base,
             host,
             self.store.user_names(history.user_ids(entries)),
-            {number: shown.get(title or "") for number, title in titles.items()},
+            {number: html_titles.get(title or "") for number, title in titles.items()},
             numbers or {},
             Renderer(host, self.base, questions).address,
         )
@@ -462,25 +464,25 @@ class Pages:
                 404, "This database has no history; make it of documents with it: --with history."
             )
         page = page_number(request)
-        found = self.store.revisions(post_id, page)
-        is_back = any(row.get("RollbackTo") for row in found.rows)
-        known = self._known(found.rows, self.store.revision_numbers(post_id) if is_back else None)
-        wanted = list(dict.fromkeys(text for row in found.rows for text in history.texts(row)))
-        rendered = dict(zip(wanted, self._renderings.render(Renderer(), wanted), strict=True))
+        results = self.store.revisions(post_id, page)
+        is_back = any(row.get("RollbackTo") for row in results.rows)
+        known = self._known(results.rows, self.store.revision_numbers(post_id) if is_back else None)
+        versions = list(dict.fromkeys(text for row in results.rows for text in history.texts(row)))
+        rendered = dict(zip(versions, self._renderings.render(Renderer(), versions), strict=True))
         title = self.store.titles([question_id]).get(question_id) or f"Question {question_id}"
-        shown = {
+        values = {
             "title": f"Revisions: {title}",
             "heading": self._titles([title])[title],
             "post": {"id": post_id, "is_answer": post_id != question_id},
-            "count": found.count,
+            "count": results.count,
             "rows": [
-                history.shown(row, known) | history.changes(row, rendered) for row in found.rows
+                history.shown(row, known) | history.changes(row, rendered) for row in results.rows
             ],
-            **self.page_links(f"/posts/{post_id}/revisions", {}, page, found, REVISIONS_PAGE),
+            **self.page_links(f"/posts/{post_id}/revisions", {}, page, results, REVISIONS_PAGE),
         }
-        rows = [{n: v for n, v in row.items() if not n.startswith("Old")} for row in found.rows]
-        data = {"revisions": rows, "page": page, "more": found.has_more, "count": found.count}
-        return self._answer(request, "revisions.html", shown, data)
+        rows = [{n: v for n, v in row.items() if not n.startswith("Old")} for row in results.rows]
+        data = {"revisions": rows, "page": page, "more": results.has_more, "count": results.count}
+        return self._answer(request, "revisions.html", values, data)
 
     def _links(self, question_id: int) -> dict[str, list[Values]]:
         """Questions that are linked with this one, by how."""

@@ -298,14 +298,14 @@ class Store:
 
     def events(self, post_ids: Iterable[int]) -> dict[int, list[Row]]:
         """The history of posts without its texts, in the order of time, by their ids."""
-        found: dict[int, list[Row]] = {}
+        events: dict[int, list[Row]] = {}
         if self.has_history:
             for row in self._rows(
                 f"SELECT {_EVENT} FROM history WHERE PostId IN ({_placeholders(post_ids)}) "
                 "ORDER BY CreationDate, Id"
             ):
-                found.setdefault(row["PostId"], []).append(_event(row))
-        return found
+                events.setdefault(row["PostId"], []).append(_event(row))
+        return events
 
     def revisions(self, post_id: int, page: int) -> ResultPage:
         """A page of the history of a post, the latest first.
@@ -322,21 +322,21 @@ class Store:
             id=post_id,
         )
         number = count - REVISIONS_PAGE * (page - 1)
-        found = [_event(row) | {"Number": number - place} for place, row in enumerate(rows)]
-        for name in _TEXTS if found else ():
+        revisions = [_event(row) | {"Number": number - place} for place, row in enumerate(rows)]
+        for name in _TEXTS if revisions else ():
             old = self._value(
                 f"SELECT {name} FROM history WHERE PostId = :id AND {name} IS NOT NULL AND "
                 "(coalesce(CreationDate, ''), Id) < (:date, :last) "
                 "ORDER BY CreationDate DESC, Id DESC LIMIT 1",
                 id=post_id,
-                date=found[-1]["CreationDate"] or "",
-                last=found[-1]["Id"],
+                date=revisions[-1]["CreationDate"] or "",
+                last=revisions[-1]["Id"],
             )
             old = orjson.loads(old) if old and name in _EVENT_LISTS else old
-            for row in reversed(found):
+            for row in reversed(revisions):
                 if row[name] is not None:
                     row[f"Old{name}"], old = old, row[name]
-        return ResultPage(found, count, count > REVISIONS_PAGE * page)
+        return ResultPage(revisions, count, count > REVISIONS_PAGE * page)
 
     def revision_numbers(self, post_id: int) -> dict[str, int]:
         """The numbers of the entries of the history of a post, by their GUIDs."""

@@ -82,9 +82,9 @@ class Layout:
 
 def _long_last(names: Iterable[str], *more: str) -> tuple[str, ...]:
     """Columns of these attributes and more; those of long texts come last."""
-    kept = list(dict.fromkeys(names))
-    short = (name for name in kept if name not in _LONG)
-    return (*short, *more, OTHER, *(name for name in _LONG if name in kept))
+    columns = list(dict.fromkeys(names))
+    short = (name for name in columns if name not in _LONG)
+    return (*short, *more, OTHER, *(name for name in _LONG if name in columns))
 
 
 def _of_rows(table: Table) -> Layout:

@@ -60,7 +60,7 @@ class UserRecords:
         self, posts: Posts, writer: BlockWriter, projection: Projection | None = None
     ) -> None:
         self._projection = projection
-        self._found = posts
+        self._posts = posts
         self._writer = writer
         self._lines = bytearray()
         self._keys = bytearray()
@@ -68,7 +68,7 @@ class UserRecords:
 
     def add(self, rows: list[Row]) -> None:
         """Add the users of some rows."""
-        for row in reject(self._found, TABLES["users"], rows):
+        for row in reject(self._posts, TABLES["users"], rows):
             attributes = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
             self._add(
                 row["Id"],
@@ -120,14 +120,14 @@ class BadgeCounts:
         writer: Gets the keys.
     """
 
-    def __init__(self, found: Posts, writer: BlockWriter) -> None:
-        self._found = found
+    def __init__(self, posts: Posts, writer: BlockWriter) -> None:
+        self._posts = posts
         self._writer = writer
         self._counts: Counter[tuple[int, int]] = Counter()
 
     def add(self, rows: list[Row]) -> None:
         """Count the badges of some rows."""
-        usable = reject(self._found, TABLES["badges"], rows)
+        usable = reject(self._posts, TABLES["badges"], rows)
         self._count((row["UserId"], row["Class"]) for row in usable)
 
     def add_compiled(self, data: bytes) -> Added | None:
