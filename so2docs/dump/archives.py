@@ -99,7 +99,7 @@ class Archive(ABC):
         return entry
 
     def open(self, entry: Entry, threads: int) -> Reader:
-        """A reader of a member; what an earlier call returned reads nothing more.
+        """Open a member; the reader of an earlier call ends.
 
         Args:
             entry: The member.
@@ -135,7 +135,7 @@ class _Block:
         self._lock = threading.Lock()
 
     def has_ahead(self, entry: Entry) -> bool:
-        """Whether all of an entry is still to come; the member that is open is read no more."""
+        """Whether an entry is completely ahead; ends the open member."""
         with self._lock:
             self.member = None
             return self.number == entry.block and self._position <= entry.offset

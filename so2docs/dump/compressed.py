@@ -29,7 +29,7 @@ from so2docs.errors import ArchiveError, So2docsError
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether an error that a decompressor raised while it read means that its data is damaged.
+    """Whether an error that a decompressor raised means that its data is damaged.
 
     Every library has errors of its own, and no list of them is complete: `gzip` and `bz2` raise
     `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard their own, and isal has a class
@@ -67,7 +67,7 @@ _PATTERNS = _patterns()
 
 
 def find_numbers(data: bytes, start: int = 0) -> list[tuple[int, int]]:
-    """Where blocks and the ends of streams start: positions in bits, each with its number."""
+    """Find starts of blocks and ends of streams: positions in bits, each with its number."""
     numbers = []
     for number, shift, pattern in _PATTERNS:
         at = data.find(pattern, start)
@@ -238,7 +238,7 @@ _STEP_BYTES = 64 * 1024
 
 
 class Decompressor(Protocol):
-    """What the standard library's decompressors have in common."""
+    """The interface of the standard library's decompressors."""
 
     @property
     def eof(self) -> bool:
@@ -250,7 +250,7 @@ class Decompressor(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """What follows the stream."""
+        """The bytes after the stream."""
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
         """At most `max_length` bytes of output."""
@@ -300,25 +300,25 @@ class Streams:
 
 
 def open_gzip(reader: Reader, threads: int) -> Reader:
-    """Several members too, checksums checked; ISA-L is three times as fast as zlib."""
+    """Open gzip of one or more members, and check checksums; ISA-L is 3 times as fast as zlib."""
     library: Any = igzip
     return _BytesBeforeError(library.IGzipFile(fileobj=_Readable(reader), mode="rb"))
 
 
 def open_bzip2(reader: Reader, threads: int) -> Reader:
-    """Several streams too, block by block in several threads."""
+    """Open bzip2, with several streams too, block by block in several threads."""
     return Bzip2(reader, threads)
 
 
 def open_xz(reader: Reader, threads: int) -> Reader:
-    """Several streams too, with padding between them."""
+    """Open xz, with several streams too, and padding between them."""
     return Streams(
         reader, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_DICTIONARY), b"\0"
     )
 
 
 def open_zstd(reader: Reader, threads: int) -> Reader:
-    """Several frames too. A window over 128 MiB (`--long=28` and more) is refused."""
+    """Open zstd of one or more frames; refuse a window over 128 MiB (`--long=28` and more)."""
     file: Any = _Readable(reader)
     return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
 
@@ -347,7 +347,7 @@ class _BytesBeforeError:
 
 
 class _Readable:
-    """What libraries take as an open file: they read it, and must not close it."""
+    """An open file for libraries, which read it and must not close it."""
 
     def __init__(self, reader: Reader) -> None:
         self.read = reader.read
@@ -370,7 +370,7 @@ class _Readable:
 def raw_lzma(
     name: str, properties: bytes, unpacked: int, *, is_lzma2: bool = False
 ) -> Callable[[], Decompressor]:
-    """Makes decompressors of LZMA as archives hold it, without a header.
+    """Return a factory of decompressors for LZMA in archives, which has no header.
 
     Args:
         name: Name of the dump, for messages.
@@ -402,7 +402,7 @@ def raw_lzma(
 
 
 class Range:
-    """So many bytes of a file, from the current position."""
+    """A reader of n bytes of a file, from the current position."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file

@@ -432,7 +432,7 @@ class Dump:
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of a chunk where nobody says otherwise."""
+        """Default size of a chunk in bytes."""
         return max(_SMALLEST_CHUNK, -(-self.size // _MOST_CHUNKS))
 
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
@@ -478,11 +478,11 @@ class Dump:
         return chunk.end - chunk.start
 
     def chunk_end(self, size: int) -> End:
-        """What is known when all ranges of `size` bytes have been read."""
+        """The result of reading all ranges of `size` bytes."""
         return End(self.size, 0, -(-self.size // size))
 
     def close(self) -> None:
-        """A dump that is a file is opened by those who read it."""
+        """Do nothing: a dump that is a file is opened by its readers."""
 
 
 def identity(status: os.stat_result) -> tuple[int, int, int]:

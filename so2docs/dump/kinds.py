@@ -91,7 +91,7 @@ def join_names(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A form that dumps come in.
+    """A form of dumps, such as a compression.
 
     Attributes:
         name: For messages, with an article.
@@ -147,7 +147,7 @@ _TAR_MAGIC, _TAR_OFFSET = b"ustar", 257
 
 
 def detect_kind(head: bytes) -> Kind | None:
-    """What a file is that starts with these bytes; None for anything that may be XML."""
+    """Detect the kind of a file by its first bytes; None for anything that may be XML."""
     for magic, kind in _KINDS.items():
         if head.startswith(magic):
             return (kind.refused and _of_others(head)) or kind
@@ -202,7 +202,7 @@ def check_root(path: str, root: str, table: Table) -> None:
 
 
 def check_head(path: str, head: bytes, table: Table) -> None:
-    """Raise a `DumpError` that says what a file without a root element is, where that is clear.
+    """Raise a `DumpError` that names the kind of a file without a root element, if it is known.
 
     Args:
         path: Name of the dump, for messages.

@@ -27,7 +27,7 @@ DumpLike = str | os.PathLike[str] | BinaryIO
 
 
 class SourceFile:
-    """A file that was given or found, looked into once.
+    """A file of a dump; its kind and its members are read once.
 
     Attributes:
         path: The file.
@@ -64,11 +64,11 @@ class SourceFile:
 
     @property
     def expected(self) -> int:
-        """Bytes of XML in it, about; of an archive, in all that it holds."""
+        """Estimated size of its XML in bytes; for an archive, of all members."""
         return int(self.identity[0] * (self.kind.ratio if self.kind else 1))
 
     def archive(self) -> Archive | None:
-        """The archive that it is, with the list of its members; None if it is not an archive.
+        """Open it as an archive and read the list of members; None if it is not an archive.
 
         Raises:
             ArchiveError: It is damaged or encrypted.
@@ -87,7 +87,7 @@ class SourceFile:
 
     @property
     def digest(self) -> str:
-        """Hash of its bytes at 17 places, to notice another content."""
+        """Hash of its bytes at 17 places, to detect changed content."""
         if self._digest is None:
             with self.open() as file:
                 self._digest = storage.sample_hash(file, self.identity[0])
@@ -118,7 +118,7 @@ class SourceFile:
 
 
 class Catalog:
-    """The files of a conversion by path, each looked into once."""
+    """The files of a conversion by path, each inspected once."""
 
     def __init__(self) -> None:
         self._files: dict[str, SourceFile] = {}
@@ -131,7 +131,7 @@ class Catalog:
             file.close()
 
     def look(self, path: str) -> SourceFile:
-        """What a file is.
+        """Return the file of a path, inspected once.
 
         Raises:
             DumpError: It cannot be read.

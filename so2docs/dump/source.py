@@ -56,7 +56,7 @@ class Peekable:
 
 
 class Counted:
-    """A reader that counts, for what cannot tell its position.
+    """A reader that counts bytes, for streams that do not know their position.
 
     Attributes:
         count: Bytes read so far.
@@ -149,7 +149,7 @@ class ReadAhead:
 
 
 def close_all(closers: list[Callable[[], object]]) -> None:
-    """Close what was opened, last things first, each once."""
+    """Close resources in reverse order of opening, each once."""
     while closers:
         try:
             close = closers.pop()
@@ -164,7 +164,7 @@ def _nothing() -> int:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What reading a dump to its end tells: bytes, and characters replaced to decode them.
+    """The result of reading a dump to its end: its size, and the number of replaced characters.
 
     No chunk has the number `chunks` or a higher one.
     """
@@ -228,7 +228,7 @@ class Source:
             )
 
     def close(self) -> None:
-        """Close what was opened, last things first."""
+        """Close resources in reverse order of opening."""
         close_all(self.closers)
 
 
@@ -296,7 +296,7 @@ def detect_encoding(name: str, head: bytes) -> str | None:
 
 
 class Decoded:
-    """A reader that gives UTF-8, whatever the other one gives.
+    """A reader that decodes another reader to UTF-8.
 
     Attributes:
         repaired: Characters replaced so far.

@@ -45,7 +45,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def identity(path: str, file: BinaryIO | None = None) -> Identity:
-    """What tells the file (an open one, or the one of that path) from another."""
+    """Identify a file (an open one, or the one of that path)."""
     if not is_url(path):
         status = os.stat(path) if file is None else os.fstat(file.fileno())
         return status.st_size, status.st_mtime_ns, status.st_ino
@@ -95,7 +95,7 @@ def list_folder(folder: str) -> list[str]:
 
 
 def make_folder(folder: str) -> None:
-    """Make a folder and those above it, where the store knows such a thing."""
+    """Make a folder and its parents, if the store has folders."""
     if is_url(folder):
         system, name = _system(folder)
         system.makedirs(name, exist_ok=True)
@@ -104,7 +104,7 @@ def make_folder(folder: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file, or a folder with all that it holds; nothing happens if it is not there."""
+    """Remove a file, or a folder with its content, if it exists."""
     if is_url(path):
         system, name = _system(path)
         if system.exists(name):
@@ -126,7 +126,7 @@ def write(path: str, data: bytes) -> None:
 
 
 def publish(source: str, path: str) -> None:
-    """Give a finished local file its place, at once and as a whole, in that of an earlier one.
+    """Move a finished local file to its place atomically, and replace an earlier one.
 
     Args:
         source: The file, for a local path on the same disk.
@@ -166,7 +166,7 @@ def _system(url: str) -> tuple[Any, str]:
 
 
 def check_exists(path: str) -> None:
-    """Raise `DumpError` where there is nothing of this name, before anything is made of it."""
+    """Raise `DumpError` if a path does not exist."""
     try:
         if not is_url(path):
             os.stat(path)
@@ -186,7 +186,7 @@ def unreadable_dump(path: str, error: Exception) -> DumpError:
 
 
 def unreadable_output(path: str, error: Exception) -> OutputError:
-    """The same of an output, or of a file that belongs to it."""
+    """The error of an output, or of a side file of it, that could not be read."""
     kind = OutputNotFoundError if isinstance(error, FileNotFoundError) else OutputError
     return kind(f"{path}: {_unreadable(path, error)}")
 
@@ -215,7 +215,7 @@ def _advice(path: str, error: Exception) -> str:
 
 
 def _nearest(path: str) -> str:
-    """What is at the path, or at the part of it that exists."""
+    """Describe the content of a path, or of the part of it that exists."""
     if os.path.islink(path):
         return f"it is a link to {os.readlink(path)}, which does not exist"
     folder, name = os.path.split(path.rstrip("/"))

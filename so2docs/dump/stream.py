@@ -63,19 +63,19 @@ class StreamedRows:
         self.at_end = prolog.is_empty
 
     def copy(self, size: int, write: Callable[[bytes], object]) -> Iterator[int]:
-        """Hand on whole rows, at least `size` bytes of them unless the root closes before.
+        """Write whole rows, at least `size` bytes unless the root closes before.
 
         Args:
             size: Bytes after which the next row start ends the piece.
-            write: Gets the bytes.
+            write: Writes bytes.
 
         Yields:
-            The number of bytes handed on, each time that some are.
+            The number of bytes of each write.
 
         Raises:
             TruncatedDumpError: The stream ends before the root closes.
-            MalformedDumpError: Content follows the root, or no row starts for longer than any row
-                is. A place counts from the end of what was handed on.
+            MalformedDumpError: Content follows the root, or no row starts within the longest
+                possible row. Its position counts from the end of the written rows.
         """
         copied = 0
         while True:
@@ -97,7 +97,7 @@ class StreamedRows:
             self._data += more
 
     def _row_after(self, position: int, limit: int) -> int | None:
-        """Where the first row starts at `position` or later, if that is certain."""
+        """Find the first row that starts at `position` or later, if that is certain."""
         if limit < position:
             return None
         match = ROW_START.search(self._data, max(0, position))
@@ -111,7 +111,7 @@ class StreamedRows:
         return size
 
     def _finish(self, write: Callable[[bytes], object]) -> Iterator[int]:
-        """Hand on what is left before the closing tag."""
+        """Write the rest before the closing tag."""
         if len(self._data) > MISC_LIMIT:  # Only a closing tag makes so much wait.
             self.at_end = True
             return
@@ -149,7 +149,7 @@ def piece_bytes(offset: int) -> int:
 
 
 class StreamDump:
-    """A dump that is read once, from start to end; what a `Dump` is to the passes.
+    """A dump that is read once, from start to end, with the interface of `Dump`.
 
     Attributes:
         path: Its name, for messages.
@@ -281,7 +281,7 @@ class StreamDump:
             error.excerpt = self.frame[0] + b"\n" + tail[start:]
 
     def progress_total(self, size: int, done_chunks: Collection[int]) -> tuple[int | None, int]:
-        """Bytes of the given file in all, and what an earlier session did: that is read again."""
+        """Size of the file in bytes, and 0: a stream is read again from its start."""
         return self.source.total, 0
 
     def progress(self, chunk: Chunk) -> int:
@@ -292,13 +292,13 @@ class StreamDump:
         return position - before
 
     def check_end(self) -> None:
-        """Raise what ended the stream before its end, once all chunks before that are done."""
+        """Raise the error that ended the stream early, after the chunks before it."""
         if self._error is not None:
             raise self._error
         self.source.check_unchanged()
 
     def chunk_end(self, size: int) -> End:
-        """What is known when the stream has been read to its end, whatever the size of pieces."""
+        """The result of reading the stream to its end."""
         assert self._end is not None
         return self._end
 

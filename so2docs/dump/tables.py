@@ -33,7 +33,7 @@ from so2docs.schema import POSTS, TABLES, Table
 
 @dataclass(slots=True)
 class TableFile:
-    """A table that was found; the posts are one, too.
+    """A table of a dump and its file; also used for the posts.
 
     Attributes:
         table: Which.
@@ -63,12 +63,12 @@ class TableFile:
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of a chunk where nobody says otherwise; 0 for pieces that grow with the stream."""
+        """Default size of a chunk in bytes; 0 for pieces that grow with the stream."""
         return self.dump.chunk_bytes if isinstance(self.dump, Dump) else 0
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Where its bytes come from: the file, the block of it, how far within the block."""
+        """Position of its bytes: the file, the block, the offset in the block."""
         path = "" if self.source is None else self.source.path
         return (path, self.entry.block, self.entry.offset) if self.entry else (path, 0, 0)
 
@@ -78,7 +78,7 @@ class TableFile:
         return shares_a_block and self.place < other.place
 
     def open(self, *, threads: int, work_dir: str | None) -> AnyDump:
-        """Open it, and read its start, unless that was done.
+        """Open it and read its start, once.
 
         Args:
             threads: Number of threads that decompress.
@@ -104,7 +104,7 @@ class TableFile:
         return dump
 
     def close(self) -> None:
-        """Close it; what was read of a stream is not read again."""
+        """Close it; a stream cannot be read again."""
         if self.dump is not None:
             self.dump.close()
 
@@ -167,7 +167,7 @@ def find_tables(
 
 
 def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> list[str]:
-    """Those of some tables that are with the posts or next to them."""
+    """Select the tables that are in the archive of the posts or next to them."""
     present = []
     for name in names:
         with suppress(DumpError):
@@ -177,7 +177,7 @@ def tables_beside(source: DumpLike, names: Iterable[str], catalog: Catalog) -> l
 
 
 def in_reading_order(posts: TableFile, tables: Iterable[TableFile]) -> list[TableFile]:
-    """The tables of a dump as they come in the files that they are in.
+    """Sort the tables of a dump by their position in their files.
 
     A table that shares a compressed stream with the posts is before or after them, as in the
     archive; all others follow. So nothing is decompressed twice.
@@ -217,7 +217,7 @@ def table_file(table: Table, source: SourceFile) -> TableFile:
 
 
 def _locate(source: DumpLike, table: Table, catalog: Catalog) -> str:
-    """The file that a table is in: that of the posts, if it is an archive, or one next to it."""
+    """Find the file of a table: the archive of the posts, or a file next to it."""
     if not isinstance(source, str | os.PathLike) or source == STANDARD_INPUT:
         if near := _beside(table, ".", [""]):
             return near
@@ -243,7 +243,7 @@ def _locate(source: DumpLike, table: Table, catalog: Catalog) -> str:
 
 
 def _beside(table: Table, folder: str, prefixes: list[str]) -> str | None:
-    """The file of a table in a folder, whose name starts with the first prefix that there is."""
+    """Find the file of a table in a folder, by the first prefix that matches."""
     names = names_in_folder(folder)
     for prefix in prefixes:
         matches = files_with(table, names, prefix)

@@ -161,7 +161,7 @@ def _encrypted_error(name: str) -> ArchiveError:
 
 @contextmanager
 def _translate_seven_zip_errors(name: str) -> Iterator[None]:
-    """Say what is wrong with an archive in words of this program."""
+    """Raise errors of an archive as ours."""
     from py7zr.exceptions import ArchiveError as Py7zrError
     from py7zr.exceptions import PasswordRequired
 
@@ -211,12 +211,12 @@ def _check_chain(name: str, coders: list[dict[str, Any]]) -> None:
 
 
 def _is_filter(method: bytes) -> bool:
-    """Whether a method changes bytes and not how many they are: Methods.txt, 03 to 0B and 03 03."""
+    """Whether a method is a filter that keeps the size: Methods.txt, 03 to 0B and 03 03."""
     return method.startswith(b"\x03\x03") or (len(method) == 1 and b"\x03" <= method <= b"\x0b")
 
 
 def _count_streams(folder: Any) -> int:
-    """How many packed streams a folder takes."""
+    """Count the packed streams of a folder."""
     return sum(int(coder["numinstreams"]) for coder in folder.coders) - len(folder.bindpairs)
 
 
@@ -323,7 +323,7 @@ class Zip(Archive):
 
 @contextmanager
 def _translate_zip_errors(name: str) -> Iterator[None]:
-    """Say what is wrong with an archive in words of this program."""
+    """Raise errors of an archive as ours."""
     try:
         yield
     except NotImplementedError as error:
@@ -350,7 +350,7 @@ _STREAMS: dict[str, Callable[[Reader, int], Reader]] = {
 
 
 class ErrorTranslator:
-    """A reader that says what is wrong with the data in words of this program."""
+    """A reader that raises errors of decompressors as ours."""
 
     def __init__(self, name: str, kind: str, reader: Reader) -> None:
         self._name = name
@@ -397,7 +397,7 @@ def open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
 def unwrap(
     source: Source, threads: int, work_dir: str | None, archive: Archive | None = None
 ) -> Peekable:
-    """Take off one layer after the other, until there is XML.
+    """Unpack layer by layer, until there is XML.
 
     Args:
         source: What was given; learns what its layers tell about the size of the dump.

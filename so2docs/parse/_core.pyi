@@ -20,11 +20,11 @@ def add_rows(
 
     Args:
         data: The slice.
-        buckets: Where the posts go.
-        pairs: Where the question id and post id of each go.
-        new_bucket: Makes a bucket that is not there yet.
-        bucket_bits: A bucket holds 2 to the power of this question ids.
-        reserved: Names that no attribute may have.
+        buckets: The buckets to append the posts to.
+        pairs: The buffer to append the question id and post id of each post to.
+        new_bucket: Makes a missing bucket.
+        bucket_bits: Binary logarithm of the number of question ids in a bucket.
+        reserved: Reserved names of attributes.
 
     Returns:
         The number of rows, the `Id` of the last one, and the rows of other types by type; or None,
@@ -53,9 +53,9 @@ def read_columns(
 
     Args:
         data: The slice.
-        names: Names of the columns; the first is that of an integer that every row has, the last
-            is for all other attributes.
-        kinds: What each holds: 0 text, 1 integers, 2 dates, 3 booleans, 4 tags, 5 other attributes
+        names: Names of the columns; the first is an integer that every row has, the last is for
+            all other attributes.
+        kinds: The type of each: 0 text, 1 integers, 2 dates, 3 booleans, 4 tags, 5 other attributes
             as the text of a JSON object.
 
     Returns:
@@ -75,12 +75,12 @@ def file_records(
     """Append records to the buckets of their questions.
 
     Args:
-        keys: What `read_table` returned.
+        keys: The keys that `read_table` returned.
         json: The JSON objects.
-        questions: A question id for each, little-endian.
-        buckets: Where the records go.
-        new_bucket: Makes a bucket that is not there yet.
-        bucket_bits: A bucket holds 2 to the power of this question ids.
+        questions: A question id for each record, little-endian.
+        buckets: The buckets to append the records to.
+        new_bucket: Makes a missing bucket.
+        bucket_bits: Binary logarithm of the number of question ids in a bucket.
     """
 
 def count_votes(keys: bytes) -> bytes:
@@ -114,8 +114,8 @@ def find_values(
     Args:
         firsts: The first id of each block.
         keys: The ids, in any order.
-        values: As many integers; those of ids that are in the map are replaced.
-        get_block: What returns a block by its number: some ids, and the value of each.
+        values: An integer for each id, replaced by the value of the map if the id is in it.
+        get_block: Returns a block by its number: ids, and the value of each.
     """
 
 def select_records(block: tuple[bytes, bytes], low: int, high: int) -> tuple[bytes, bytes]:
@@ -124,7 +124,7 @@ def select_records(block: tuple[bytes, bytes], low: int, high: int) -> tuple[byt
     Args:
         block: Keys and JSON.
         low: The first question id.
-        high: The first one after them.
+        high: The first question id after the range.
 
     Returns:
         Their keys and JSON.
@@ -136,7 +136,7 @@ def sort_records(blocks: list[tuple[bytes, bytes]]) -> bytearray:
     `merge.DocumentBuilder` takes them in the same order.
 
     Args:
-        blocks: Keys and JSON of each, in the order of the dump.
+        blocks: The keys and JSON of each block, in the order of the dump.
 
     Returns:
         Six integers for each record: question id, post id, rank, size << 4 | kind, place in the
@@ -148,11 +148,11 @@ def user_ids(blocks: list[tuple[bytes, bytes]], records: bytearray, naming: int)
 
     Args:
         blocks: The blocks that were sorted.
-        records: What `sort_records` returned.
+        records: The result of `sort_records`.
         naming: A bit for each kind of rows that name a user by `UserId`.
 
     Returns:
-        Integers in ascending order, each once.
+        Distinct integers in ascending order.
     """
 
 def join_records(
@@ -179,29 +179,28 @@ def join_records(
 
     Args:
         blocks: The blocks that were sorted.
-        records: What `sort_records` returned.
+        records: The result of `sort_records`.
         first: The record to start at, the first of its question id.
         enough: Bytes of records and documents to end after; of the posts in documents, if these are
             joined to a run.
         opening: Bytes between the fields of a question and its answers.
         closing: Bytes after each document of a run; nothing, if each is returned by itself.
-        with_answers: Whether documents have answers.
-        by_votes: Whether these are ordered by votes, not by id.
+        with_answers: Whether to write answers.
+        by_votes: Whether to sort answers by votes, not by id.
         tables: A bit for each kind of rows that are nested.
         naming: A bit for each kind of rows that name a user by `UserId`.
         made: A bit for each kind of whose rows more is made than a list: the history.
-        members: By kind, what its member starts with; of a kind that is made, the whole members
-            where there are no rows.
+        members: By kind, the start of its member; for a kind in `made`, the whole members of a post
+            without rows.
         vote_names: By type of votes, its name as a key with the colon.
         event_names: By type of events, its name.
         reason_names: By reason to close a post, its name; nothing if it has none.
         repeated: Ids of posts under several questions, in ascending order.
-        user_ids: What `user_ids` returned.
-        users: The JSON of each of those, or None where nobody has the id; or None, where no users
-            are nested.
+        user_ids: The result of `user_ids`.
+        users: The JSON of each of these users, None for an unknown id; None if no users are nested.
 
     Returns:
         What `joined.JoinedGroup` describes, for each question id. There is no document if there is
-        no question, a repeated id, a row of none of the posts, or anything else that only the
-        reference decides. A run has one entry; it ends before a question without a document.
+        no question, a repeated id, a row of another post, or anything else that only the reference
+        can join. A run has one entry; it ends before a question without a document.
     """

@@ -58,8 +58,8 @@ class JoinedForm(NamedTuple):
 
     Attributes:
         opening: Bytes between the fields of a question and its answers.
-        with_answers: Whether documents have answers.
-        by_votes: Whether these are ordered by votes, not by id.
+        with_answers: Whether to write answers.
+        by_votes: Whether to sort answers by votes, not by id.
         kinds: Those of the rows that are nested.
         made: By kind, the members of a post without such rows, where more is made than a list.
         repeated: Ids of posts under several questions, in ascending order.

@@ -106,7 +106,7 @@ def _line(line: str) -> str:
 
 
 def _words(old: str, new: str, steps: _Steps, remaining: int) -> str:
-    """Lines that changed as one text, or the old ones and the new ones, `remaining` characters each."""
+    """Mark the changed words of lines, or show old and new lines, `remaining` characters each."""
     if old and new and len(old) + len(new) <= remaining:
         before, after = _WORD.findall(old), _WORD.findall(new)
         changes = _changes(before, after, steps)
