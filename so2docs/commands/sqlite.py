@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import partial
+from typing import Any, cast
 
 import click
 
@@ -44,6 +46,12 @@ Example:
     "site", "The site, for links to the posts there.  [default: as in the name of OUTPUT]"
 )
 @table_option("nest", "Include these tables of a dump.")
+@click.option(
+    "--tags",
+    type=click.Path(),
+    metavar="FILE",
+    help="Include excerpts and wikis of tags: an output of so2docs tags, or the dump.",
+)
 @table_option("jobs", "Worker processes for reading a dump.")
 @update
 @table_option("force", "Overwrite an existing database.")
@@ -57,6 +65,7 @@ def sqlite(
     site_field: str | None,
     site: str | None,
     nest: tuple[str, ...],
+    tags: str | None,
     jobs: int | None,
     update: bool,
     force: bool,
@@ -80,6 +89,10 @@ def sqlite(
 
     if site_field is None and is_folder_of_outputs(paths[0]):
         folder, *databases = paths
+        if tags is not None:
+            raise OptionError(
+                f"{flag('tags', tags)} is of one site; {folder} is a folder of outputs"
+            )
         if nest:
             raise OptionError(f"{flag('nest')} is for dumps; {folder} is a folder of outputs")
         if len(databases) != 1 or databases[0].endswith(DATABASE_ENDINGS):
@@ -119,6 +132,7 @@ def sqlite(
             site_field=site_field,
             site=site,
             nest=nest,
+            tags=() if tags is None else _read_tags(tags, jobs),
             jobs=jobs,
             force=force,
             progress=shows_progress(quiet),
@@ -129,3 +143,12 @@ def sqlite(
     else:
         tell(result)
     return 0
+
+
+def _read_tags(path: str, jobs: int | None) -> Iterable[dict[str, Any]]:
+    """Tags from an output of `so2docs tags`, or from a dump."""
+    from so2docs.flat.tags import tags
+    from so2docs.reader.reading import read
+
+    is_output = path.removesuffix(".gz").removesuffix(".zst").endswith(".jsonl")
+    return cast("Iterable[dict[str, Any]]", read(path)) if is_output else tags(path, jobs=jobs)

@@ -221,6 +221,7 @@ class Pages:
             "count": results.count,
             "sorts": list(SORTS),
             "related": self.store.related_tags(tag) if tag else [],
+            **self._described(tag),
             **query,
             **self.page_links("/questions", query, page, results, PAGE),
         }
@@ -231,6 +232,18 @@ class Pages:
             "count": results.count,
         }
         return self._answer(request, "questions.html", template_values, data)
+
+    def _described(self, tag: str | None) -> Values:
+        """What describes a tag, as HTML that is safe to show."""
+        found = {} if tag is None else self.store.tag_texts(tag)
+        excerpt, wiki = found.get("Excerpt"), found.get("Wiki")
+        if not wiki:
+            return {"excerpt": excerpt, "wiki": None}
+        host = self.store.site.host
+        questions = self.store.find_questions(linked_ids([wiki]))
+        renderer = Renderer(host, self.base, questions, sign=self.store.sign)
+        [html] = self._renderings.render(renderer, [("body", wiki)])
+        return {"excerpt": excerpt, "wiki": html}
 
     def tags(self, request: Request) -> Response:
         """All tags, or those with some letters."""

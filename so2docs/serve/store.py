@@ -449,6 +449,11 @@ class Store:
         """How many questions have a tag."""
         return self._value("SELECT Questions FROM tags WHERE Name = :name", name=name) or 0
 
+    def tag_texts(self, name: str) -> Row:
+        """What describes a tag: `Excerpt`, a text, and `Wiki`, HTML; None where there is none."""
+        rows = self._rows("SELECT Excerpt, Wiki FROM tags WHERE Name = :name", name=name)
+        return rows[0] if rows else {"Excerpt": None, "Wiki": None}
+
     def tag_name(self, name: str) -> str:
         """A tag as the database has it, whatever the case it was typed in."""
         return name if self.tag(name) else name.lower()
@@ -493,13 +498,16 @@ class Store:
 
     def user(self, user_id: int) -> Row | None:
         """A user with the number of their posts; None if nothing here is theirs."""
-        row = {"Id": user_id, "DisplayName": None, "Reputation": None, "CreationDate": None}
+        names = ("DisplayName", "Reputation", "CreationDate", "Badges")
+        row: Row = {"Id": user_id, **dict.fromkeys(names)}
         rows: list[Row] = []
         if self.has_users:
             rows = self._rows(
-                "SELECT Id, DisplayName, Reputation, CreationDate FROM users WHERE Id = :id",
+                f"SELECT Id, {', '.join(names)} FROM users WHERE Id = :id",
                 id=user_id,
             )
+            for one in rows:
+                one["Badges"] = orjson.loads(one["Badges"] or "null")
         for kind in ("questions", "answers"):
             sql = f"SELECT count(*) FROM {kind} WHERE OwnerUserId = :id"
             row[kind.title()] = self._value(sql, id=user_id)

@@ -156,7 +156,7 @@ def connect_to_site(path: str, site_field: str | None, site: str | None) -> sqli
 _TITLES = {
     "questions": "Questions: the attributes of their rows under the dump's own names",
     "answers": "Answers; ParentId is the question",
-    "tags": "Tags, with the number of their questions",
+    "tags": "Tags, with the number of their questions, excerpts and wikis",
     "question_tags": "Which question has which tag",
     "comments": "Comments on questions and answers",
     "links": "Links between questions: related ones and duplicates",

@@ -91,7 +91,8 @@ def _tags_of_questions(site: list[str]) -> str:
 
 def _tags(site: list[str]) -> str:
     key = listed([*site, "Tag"])
-    return f"INSERT INTO tags SELECT {key}, count(*) FROM question_tags GROUP BY {key}"
+    columns = listed([*site, "Name", "Questions"])
+    return f"INSERT INTO tags ({columns}) SELECT {key}, count(*) FROM question_tags GROUP BY {key}"
 
 
 def _named_users(tables: list[str], site: list[str]) -> list[str]:
@@ -219,6 +220,7 @@ def to_sqlite(
     site_field: str | None = None,
     site: str | None = None,
     nest: Iterable[str] = (),
+    tags: Iterable[dict[str, Any]] = (),
     jobs: int | None = None,
     force: bool = False,
     progress: bool = False,
@@ -240,6 +242,7 @@ def to_sqlite(
         site: Address of the site, such as `beer.stackexchange.com`, for links to where posts come
             from; that in the source's name if None.
         nest: Tables to nest, of a dump.
+        tags: What `tags` returns of the dump: excerpts and wikis for the table of tags.
         jobs: Worker processes for reading a dump; all cores if None. With 1, this process makes
             the full-text index, too.
         force: Overwrite an existing database.
@@ -257,6 +260,10 @@ def to_sqlite(
         raise OptionError(f"{flag('search')} is {search!r}; it must be one of: titles, all, none")
     _check_site_field(site_field)
     site = None if site is None else checked_host(site)
+    if tags != () and site_field is not None:
+        raise OptionError(
+            f"descriptions of tags are of one site; leave {flag('site_field')} out, or them"
+        )
     sources = [open_source(item) for item in _each(source)]
     if not sources:
         raise OptionError("a database needs an output or a dump; give one")
@@ -292,6 +299,7 @@ def to_sqlite(
                     meanwhile=make_indexes,
                 )
                 copy_index(connection, index, site_field, stemming=stemming)
+            building.describe_tags(tags)
             rows = building.finish()
         files.add(path, finish_file(path))
         files.write(metadata_name(path), metadata(path, read_about(part_path(path))))
@@ -421,6 +429,20 @@ class _Building:
             if table not in self._inserts:
                 self._create(table)
         create_indexes(self.connection, self._tables(), self.site_field, progress=progress)
+
+    def describe_tags(self, tags: Iterable[dict[str, Any]]) -> None:
+        """Give tags their excerpts and wikis; those of no question have no row.
+
+        Raises:
+            OutputError: They are not what `so2docs tags` writes.
+        """
+        for tag in tags:
+            texts = [tag.get(name) for name in ("Excerpt", "Wiki", "Name")]
+            if texts[-1] is None or not all(isinstance(text, str | None) for text in texts):
+                raise OutputError(
+                    "tags: a line is not a tag; give an output of so2docs tags, or the dump"
+                )
+            self.connection.execute("UPDATE tags SET Excerpt = ?, Wiki = ? WHERE Name = ?", texts)
 
     def _tables(self) -> list[str]:
         return [name for name in LAYOUTS if name in {*self._inserts, *_MADE_AT_THE_END}]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
+    BADGES,
     INTEGER,
     OF_KIND,
     QUESTION_ATTRIBUTES,
@@ -21,7 +22,7 @@ from so2docs.schema import (
     Table,
 )
 
-FORMAT = 3
+FORMAT = 4
 """Of the layout; a database of another one is refused."""
 
 OTHER = "Other"
@@ -44,6 +45,9 @@ ADDED = {part.key: part for table in NESTED.values() for part in table.adds}
 
 ADDED_AS_JSON = tuple(key for key, part in ADDED.items() if part.shape != "value")
 """Those of them that are no single values."""
+
+USERS_AS_JSON = (BADGES.key,)
+"""Columns of users that hold JSON."""
 
 _LONG = ("Body", "BodyMarkdown")
 _MADE = (ANSWERS, "Position", "QuestionId", OTHER)
@@ -137,9 +141,13 @@ LAYOUTS = {
         ),
         *map(_of_rows, NESTED.values()),
         Layout(
-            "users", (*USER_ATTRIBUTES, OTHER), ("Id",), (), (("DisplayName",), ("Reputation",))
+            "users",
+            (*USER_ATTRIBUTES, *USERS_AS_JSON, OTHER),
+            ("Id",),
+            (),
+            (("DisplayName",), ("Reputation",)),
         ),
-        Layout("tags", ("Name", "Questions"), ("Name",), (), (("Questions",),)),
+        Layout("tags", ("Name", "Questions", "Excerpt", "Wiki"), ("Name",), (), (("Questions",),)),
         Layout(
             "question_tags",
             ("Tag", "QuestionId"),

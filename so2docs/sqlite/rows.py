@@ -29,6 +29,7 @@ from so2docs.sqlite.layout import (
     LAYOUTS,
     NESTED,
     OTHER,
+    USERS_AS_JSON,
     name_column,
 )
 
@@ -190,7 +191,7 @@ class TableRows:
         self._question = _Columns(LAYOUTS["questions"].attributes)
         self._answer = _Columns(LAYOUTS["answers"].attributes)
         self._nested_columns = {key: _Columns(LAYOUTS[key.lower()].attributes) for key in NESTED}
-        self._user = _Columns(USER_ATTRIBUTES)
+        self._user = _Columns((*USER_ATTRIBUTES, *USERS_AS_JSON))
         self._rows: dict[str, list[Row]] = {}
         self._users: dict[Row, tuple[Document, Row]] = {}
         self._user_shapes: set[Row] = set()
@@ -379,7 +380,11 @@ class TableRows:
                 if earlier[0] != user:
                     self.losses.note(USERS_DIFFER, self._number)
                 continue
-            values, other = self._user.values(user, f"{path}{key}.")
+            flat = dict(user)
+            for name in USERS_AS_JSON:
+                if (value := user.get(name)) is not None:
+                    flat[name] = _as_json(value, f"{path}{key}.{name}")
+            values, other = self._user.values(flat, f"{path}{key}.")
             # A row with only an id is a user that other rows refer to.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (user, (*site, *values, other))
@@ -424,7 +429,7 @@ def _share(path: str, count: int, total: int) -> str:
 _ATTRIBUTES = {
     "questions": (*QUESTION_ATTRIBUTES, *ADDED),
     "answers": (*ANSWER_ATTRIBUTES, *ADDED),
-    "users": USER_ATTRIBUTES,
+    "users": (*USER_ATTRIBUTES, *USERS_AS_JSON),
     **{
         table.key.lower(): ("PostId", name_column(table), "Count")
         if table.shape == "counts"
@@ -435,6 +440,7 @@ _ATTRIBUTES = {
 _AS_JSON = {
     "questions": ("Tags", *ADDED_AS_JSON),
     "answers": ADDED_AS_JSON,
+    "users": USERS_AS_JSON,
     **{table.key.lower(): table.lists for table in NESTED.values()},
 }
 _KEYS = tuple(dict.fromkeys(part.key for part in POST_PARTS))
@@ -566,7 +572,9 @@ class RebuiltDocuments:
         rows = self._select("users", "Id", sorted(user_ids))
         # Who is in the table only because somebody refers to them has nothing but an id.
         with_values = [
-            row for row in rows if not row.keys().isdisjoint({*USER_ATTRIBUTES[1:], OTHER})
+            row
+            for row in rows
+            if not row.keys().isdisjoint({*USER_ATTRIBUTES[1:], *USERS_AS_JSON, OTHER})
         ]
         return {row["Id"]: self._record("users", row) for row in with_values}
 

@@ -1,0 +1,84 @@
+"""Descriptions of tags and badges of users: in the database, and on the pages of the reader."""
+
+import json
+import sqlite3
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from support.command import run
+from support.dumps import question, row, write_dump
+from support.serve_site import served
+
+import so2docs
+
+WIKI = '<p>See <a href="/q/2">the second</a>.</p><script>alert(1)</script><img src="x" onerror="y">'
+EXCERPT = "Of <b>tea</b> & water"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A dump with tags, of which one is described, and a user with badges."""
+    site = tmp_path / "site"
+    site.mkdir()
+    write_dump(
+        site / "Posts.xml",
+        question(1, Tags="|tea|plain|", OwnerUserId=7),
+        question(2, Tags="|tea|", OwnerUserId=7, AnswerCount=0),
+        row(Id=3, PostTypeId=4, Body=EXCERPT),
+        row(Id=4, PostTypeId=5, Body=WIKI),
+        row(Id=5, PostTypeId=5, Body="Of a tag without questions"),
+    )
+    write_dump(
+        site / "Tags.xml",
+        row(Id=1, TagName="tea", Count=2, ExcerptPostId=3, WikiPostId=4),
+        row(Id=2, TagName="plain", Count=1),
+        row(Id=3, TagName="rare", Count=0, WikiPostId=5),
+    )
+    write_dump(site / "Users.xml", row(Id=7, Reputation=1, DisplayName="Ada"))
+    write_dump(site / "Badges.xml", *[row(Id=n, UserId=7, Class=1 + n % 2) for n in range(5)])
+    return site
+
+
+def test_a_database_describes_tags_and_shows_them(site: Path, tmp_path: Path) -> None:
+    database, tags = tmp_path / "site.db", tmp_path / "tags.jsonl.gz"
+    output = tmp_path / "q.jsonl.gz"
+    so2docs.convert(site, output, nest="badges", jobs=1)
+    made = so2docs.to_sqlite(output, database, tags=so2docs.tags(site), jobs=1)
+    assert made.lost == []
+    assert run("tags", site, tags).returncode == 0
+    again = tmp_path / "again.db"
+    assert run("sqlite", output, again, "--tags", tags).returncode == 0
+    for path in (database, again):
+        connection = sqlite3.connect(path)
+        rows = connection.execute("SELECT Name, Questions, Excerpt, Wiki FROM tags ORDER BY Name")
+        assert rows.fetchall() == [("plain", 1, None, None), ("tea", 2, EXCERPT, WIKI)]
+        [(badges,)] = connection.execute("SELECT Badges FROM users")
+        assert json.loads(badges) == {"Gold": 3, "Silver": 2, "Bronze": 0}
+        connection.close()
+    with served(database) as address:
+        page = urlopen(f"{address}/questions?tag=tea").read().decode()
+        other = urlopen(f"{address}/questions?tag=plain").read().decode()
+        user = urlopen(f"{address}/users/7").read().decode()
+        known = json.load(urlopen(f"{address}/users/7.json"))
+    assert "Of &lt;b&gt;tea&lt;/b&gt; &amp; water" in page
+    assert ">the second</a>" in page
+    assert "alert(1)" not in page
+    assert "onerror" not in page
+    assert "About this tag" not in other
+    assert "<dt>gold badges</dt><dd>3</dd>" in user
+    assert known["user"]["Badges"] == {"Gold": 3, "Silver": 2, "Bronze": 0}
+
+
+def test_descriptions_are_of_one_site(site: Path, tmp_path: Path) -> None:
+    output = tmp_path / "q.jsonl.gz"
+    so2docs.convert(site, output, jobs=1)
+    with pytest.raises(so2docs.OptionError, match="of one site"):
+        so2docs.to_sqlite(output, tmp_path / "a.db", tags=so2docs.tags(site), site_field="Site")
+    done = run("sqlite", output, tmp_path / "a.db", "--tags", tmp_path / "nosuch.jsonl")
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert not (tmp_path / "a.db").exists()
+    damaged = tmp_path / "odd.jsonl"
+    damaged.write_text('{"Wiki": "no name"}\n')
+    done = run("sqlite", output, tmp_path / "a.db", "--tags", damaged)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
