@@ -12,7 +12,7 @@ NESTED, FILTERED = "nested", "filtered"
 
 @dataclass(slots=True)
 class Counts:
-    """What became of rows.
+    """Counts of rows by result.
 
     Attributes:
         rows: Rows that were read.
@@ -70,7 +70,7 @@ class Counts:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Counts:
-        """What `to_json` returned."""
+        """Parse the result of `to_json`."""
         by_name = {name: Counter(values[name]) for name in ("strays", "other_types")}
         tables = {table: Counter(counts) for table, counts in values["tables"].items()}
         return cls(**{**values, **by_name, "tables": tables})
@@ -81,7 +81,7 @@ _NUMBERS = tuple(one.name for one in fields(Counts) if one.type == "int")
 
 @dataclass(slots=True)
 class ChunkTally:
-    """What is known of a chunk that was read.
+    """Counts and facts of a parsed chunk.
 
     Attributes:
         counts: Its rows, and what became of them so far.
@@ -106,7 +106,7 @@ class ChunkTally:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ChunkTally:
-        """What `to_json` returned, before or after it was JSON."""
+        """Parse the result of `to_json`, as an object or as JSON."""
         first_questions = {int(post): first for post, first in values["first_questions"].items()}
         counts = Counts.from_json(values["counts"])
         return cls(counts, values["lines"], values["last_id"], first_questions)

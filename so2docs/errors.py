@@ -108,7 +108,7 @@ class OptionError(So2docsError, ValueError):
 
 @dataclass(slots=True)
 class Location:
-    """Where in a dump something was found.
+    """A position in a dump.
 
     Attributes:
         offset: Bytes from the start of the (decompressed) dump.

@@ -58,7 +58,7 @@ _LARGE = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SiteResult:
-    """What became of one site of a folder.
+    """The result for one site of a folder.
 
     Attributes:
         site: The site's name, from that of its output.

@@ -110,7 +110,7 @@ def _revision(rows: list[Row]) -> _Revision:
 
 
 def _parse_event(row: Row) -> Row:
-    """What a row says of its revision."""
+    """Parse what a row says about its revision."""
     entry = {name: value for name, value in row.items() if name not in _OF_ROW}
     kind: int = row["PostHistoryTypeId"]
     if "Comment" in row:
@@ -121,7 +121,7 @@ def _parse_event(row: Row) -> Row:
 
 
 def _comment(kind: int, comment: str) -> Row:
-    """What the comment of an event says, by the type of the event."""
+    """Parse the comment of an event, by the type of the event."""
     if kind == _CLOSED and comment.isascii() and comment.isdecimal() and len(comment) < 10:
         reason = int(comment)
         return {"CloseReason": CLOSE_REASONS.get(reason, comment), "CloseReasonId": reason}

@@ -61,7 +61,7 @@ class Document:
 
 
 class Records(Protocol):
-    """What is to be nested, and how its documents are made: here, or by the compiled core."""
+    """The records to nest; documents are made of them here or by the compiled core."""
 
     def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
         """Nest all records, in ascending question id."""

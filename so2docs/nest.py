@@ -58,7 +58,7 @@ _OWN = ("Id", "PostId")
 
 
 class UserSource(Protocol):
-    """Where users are looked up."""
+    """A source of users."""
 
     def get(self, user_id: int) -> bytes | None:
         """Return the JSON object of a user, or None."""
@@ -150,7 +150,7 @@ class Nest:
         return b'"%b":[%b]' % (key.encode(), b",".join(rows))
 
     def _chosen(self, json: bytes, totals: Mapping[str, int], *, is_question: bool) -> bytes:
-        """What stays of a complete post, whose rows are counted."""
+        """Select the fields of a complete post, after its rows are counted."""
         choice = self._of_questions if is_question else self._of_answers
         if choice is None:
             for table in self._tables:
@@ -212,7 +212,7 @@ class Nest:
         return lines
 
     def _chosen_row(self, json: bytes, key: str, *, is_question: bool) -> bytes:
-        """What stays of a row whose post is known: enough, in any case, to say which row it was."""
+        """Select the fields of a row whose post is known; those that identify the row stay."""
         choice = self._of_questions if is_question else self._of_answers
         stays = True if choice is None else choice[key]
         if stays is True:

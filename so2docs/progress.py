@@ -49,7 +49,7 @@ def _listen(take: Callable[[logging.LogRecord], object]) -> Iterator[None]:
 
 
 class Bar(Protocol):
-    """What the passes tell their progress to."""
+    """The receiver of progress."""
 
     def update(self, n: int) -> object:
         """Go on by `n` bytes or other units."""

@@ -17,7 +17,7 @@ _ALARMING = 3
 
 @dataclass(slots=True)
 class TableCounts:
-    """What became of the rows of a table other than the posts.
+    """Counts of the rows of a table other than the posts, by result.
 
     Attributes:
         rows: Rows of the table.

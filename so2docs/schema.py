@@ -33,7 +33,7 @@ LISTS: frozenset[Type] = frozenset({TEXTS, INTEGERS})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a post, or a row inside it, holds under one key.
+    """The value under one key of a post, or of a row inside it.
 
     Attributes:
         key: The key.
@@ -155,7 +155,7 @@ class Table:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """What a post holds of it."""
+        """The parts of a post that the table fills."""
         if not self.key:
             return ()
         users = tuple(_user(key, by) for by, key in self.users.items())
@@ -628,7 +628,7 @@ def paths(parts: Iterable[Part] = POST_PARTS, prefix: str = "") -> Iterator[tupl
 def select_parts(
     tables: Collection[str], has: Callable[[str], bool] = bool, prefix: str = ""
 ) -> tuple[Part, ...]:
-    """What posts of a document hold, in the order of the JSON object.
+    """Select the parts of posts in a document, in the order of the JSON object.
 
     Args:
         tables: Those that are nested.

@@ -47,7 +47,7 @@ _PACKED = 5
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What became of one of several dumps.
+    """The result for one of several dumps.
 
     Attributes:
         source: The dump.
@@ -67,7 +67,7 @@ class Conversion:
 
     @property
     def state(self) -> str:
-        """What became of it, in a word."""
+        """The state in one word."""
         if isinstance(self.error, ExistingOutputError):
             return self.error.state
         if self.error is not None:
@@ -367,7 +367,7 @@ def _plan(sources: list[str], folder: str, end: str) -> list[tuple[str, str, str
 
 
 def reports_with_earlier(conversions: Iterable[Conversion], path: str) -> list[dict[str, Any]]:
-    """What became of each dump; of those not converted this time, what an earlier report says.
+    """List the results of all dumps, with those of an earlier report for dumps not converted now.
 
     Args:
         conversions: The conversions.

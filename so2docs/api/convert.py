@@ -182,7 +182,7 @@ def convert_validated(
     *,
     has_manifest: bool = False,
 ) -> Report:
-    """What `convert` does, with keywords that are checked.
+    """Convert a dump as `convert` does, with validated keywords.
 
     Args:
         source: The dump.

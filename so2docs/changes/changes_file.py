@@ -278,12 +278,12 @@ class OutputIdentity(NamedTuple):
 
     @classmethod
     def of(cls, output: Collection) -> OutputIdentity:
-        """That of an open output."""
+        """Identify an open output."""
         return cls(output.index.size, output.index.tail)
 
     @classmethod
     def of_file(cls, path: str) -> OutputIdentity:
-        """That of a file.
+        """Identify a file.
 
         Raises:
             OSError: It cannot be read.
@@ -303,7 +303,7 @@ class SegmentIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewOutput:
-    """What comes out of a patch.
+    """The output that a patch makes.
 
     Attributes:
         size: Its bytes.
@@ -321,7 +321,7 @@ class NewOutput:
 
     @property
     def record(self) -> bytes:
-        """What the index says of how it was made."""
+        """The provenance in the index."""
         return (
             b""
             if self.provenance is None
@@ -331,7 +331,7 @@ class NewOutput:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What changes were made from.
+    """The outputs that changes were made from.
 
     Attributes:
         old: The output to apply them to.
@@ -375,7 +375,7 @@ class Header:
 
     @classmethod
     def parse(cls, values: dict[str, Any]) -> Header:
-        """What `line` wrote.
+        """Parse the result of `line`.
 
         Raises:
             KeyError, TypeError, ValueError: It is something else.

@@ -20,7 +20,7 @@ DOCUMENT_KEY = b',"document":'
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of one document.
+    """The change of one document.
 
     Attributes:
         operation: `added`, `changed` or `deleted`.
@@ -132,7 +132,7 @@ class PostCounts:
 
 @dataclass(slots=True)
 class Summary:
-    """What a comparison of two outputs found; complete when the changes were all read.
+    """The counts of a comparison of two outputs; complete after the last change.
 
     Attributes:
         old_path: The old output, or the dump that it was made from.

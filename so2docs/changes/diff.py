@@ -96,7 +96,7 @@ def check_comparable(old: Collection, new: Collection, names: tuple[str, str]) -
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What to compare, and what counts."""
+    """What to compare, and which changes to report."""
 
     old: str
     new: str

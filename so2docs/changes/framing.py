@@ -50,7 +50,7 @@ class Framing:
         return b'{"Id":%d}\n' % change.question_id
 
     def key(self, change: Change) -> str:
-        """What identifies a document among those of all sites."""
+        """The id of a document that is unique over all sites."""
         if self.site_field is None:
             return str(change.question_id)
         document = orjson.loads(change.document)
@@ -71,7 +71,7 @@ class ChangeLines(Framing):
         self._writer = ChangeWriter()
 
     def header(self, made_from: Header) -> bytes:
-        """What the changes were made from."""
+        """The outputs that the changes were made from."""
         return self._writer.header(made_from)
 
     def frame(self, change: Change) -> bytes:
@@ -125,7 +125,7 @@ class MongoDBChanges(Framing):
 
 
 class RavenDBChanges(Framing):
-    """What RavenDB imports: documents, then a section of tombstones for what is deleted.
+    """The import format of RavenDB: documents, then a section of tombstones for deletions.
 
     The importer (`ReadTombstones` of StreamSource in RavenDB's source) wants `Key`, `Type`,
     `Collection` and `LastModified` of each.

@@ -30,7 +30,7 @@ from so2docs.reader.collection import open as open_output
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """What a patch did.
+    """The result of a patch.
 
     Attributes:
         path: The new output.

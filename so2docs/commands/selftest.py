@@ -21,7 +21,7 @@ from so2docs.parse import core
 
 
 def describe_installation() -> dict[str, str]:
-    """What a report about a fault needs: versions of this package, its cores and what it uses."""
+    """Describe the installation for a bug report: versions of the package, cores, libraries."""
     versions = {
         "so2docs": f"{so2docs.__version__} ({core.describe()})",
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",

@@ -45,7 +45,7 @@ def raise_in_command() -> None:
 
 
 def ignore() -> None:
-    """What follows only says how the command ended.
+    """Ignore signals while the end of the command is reported.
 
     Python gives its own handlers up before it exits; then a signal would take the place of the exit
     code.
@@ -63,7 +63,7 @@ def _end(number: int, frame: object) -> None:
 
 
 def _raise_again(unraisable: sys.UnraisableHookArgs) -> None:
-    """Where Python drops an exception, as in the end of a generator, a signal comes again."""
+    """Raise a signal again if Python drops its exception, as at the end of a generator."""
     if unraisable.exc_type is KeyboardInterrupt:
         _thread.start_new_thread(_send_soon, (signal.SIGINT,))
     elif unraisable.exc_type is Terminated:

@@ -63,7 +63,7 @@ class Archive(ABC):
 
     @abstractmethod
     def codecs(self) -> dict[str, int]:
-        """What blocks are compressed by, each with the number of such blocks."""
+        """Names of compression methods, each with its number of blocks."""
 
     def find(self, table: Table) -> Entry:
         """The member that holds a file of a dump.

@@ -218,7 +218,7 @@ class Ending:
         return (len(data) if is_all else max(at, len(data) - self._overlap, 0)), False
 
     def after(self, data: bytes) -> int:
-        """Where the closing tag ends that `data` starts with."""
+        """Find the end of the closing tag at the start of `data`."""
         match = self._tag.match(data)
         return match.end() if match else 0
 
@@ -384,7 +384,7 @@ _MOST_CHUNKS = 400
 
 
 class Chunk(NamedTuple):
-    """Where one task of the first pass reads: what `slices` takes."""
+    """A range of a dump that one task of the first pass reads; the input of `slices`."""
 
     number: int
     dump: Dump

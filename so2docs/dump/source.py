@@ -28,7 +28,7 @@ _LONGEST_WAIT = 0.5
 
 
 class Reader(Protocol):
-    """Where bytes come from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
         """At most `size` bytes, none at the end."""

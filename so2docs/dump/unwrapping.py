@@ -76,7 +76,7 @@ class SevenZip(Archive):
         super().__init__(name, file, entries)
 
     def codecs(self) -> dict[str, int]:
-        """What blocks are compressed by, each with their number."""
+        """Names of compression methods, each with its number of blocks."""
         streams = self._archive.header.main_streams
         folders = [] if streams is None else streams.unpackinfo.folders
         return dict(
@@ -290,7 +290,7 @@ class Zip(Archive):
         )
 
     def codecs(self) -> dict[str, int]:
-        """What members are compressed by, each with their number."""
+        """Names of compression methods, each with its number of members."""
         methods = (member.compress_type for member in self._members)
         return dict(Counter(_ZIP_NAMES.get(method, f"method {method}") for method in methods))
 

@@ -249,7 +249,7 @@ _SHARED = ("since", "until", "tags", "all_tags", "split_by", "skip_malformed")
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is asked for, besides the tables.
+    """The options of a call, without the tables.
 
     Attributes:
         format: Of the files.

@@ -60,7 +60,7 @@ Document = dict[str, Any]
 
 @dataclass(slots=True)
 class TagsReport:
-    """What became of the tags of a dump and of the posts that describe them.
+    """The result for the tags of a dump and the posts that describe them.
 
     Attributes:
         rows: Rows of `Tags.xml`.
@@ -109,7 +109,7 @@ class _Task:
 
 @dataclass(slots=True)
 class _Result:
-    """What was found in a range.
+    """The result for a range.
 
     Attributes:
         task: The range.

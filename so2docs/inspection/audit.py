@@ -55,7 +55,7 @@ _DATE_DIGITS = 17
 
 @dataclass(slots=True)
 class RowFacts:
-    """What is in some rows of a table.
+    """Facts about some rows of a table.
 
     Attributes:
         rows: Their number.
@@ -435,7 +435,7 @@ class Audit:
                 newest.values[key], last.values[key] = date, value
 
     def checks(self) -> list[Check]:
-        """What holds, as far as the tables that were read tell."""
+        """The checks that the read tables allow, with their results."""
         if "posts" not in self._tables:
             return []
         values = self._by_id
@@ -494,14 +494,14 @@ class Audit:
         return checks
 
     def _check(self, name: str, numbers: ById, kinds: set[int]) -> Check:
-        """That the numbers of some kinds of posts are 0."""
+        """Check that the numbers of some kinds of posts are 0."""
         kind = self._by_id["kind"]
         differ = (key for key in numbers.nonzero_ids() if kind[key] in kinds)
         count = sum(1 for key in kind.nonzero_ids() if kind[key] in kinds)
         return self._check_ids(name, count, differ)
 
     def _check_text(self, name: str, text: str, kinds: set[int]) -> Check:
-        """That posts of some kinds have the text that is the newest in their history."""
+        """Check that posts of some kinds have the newest text of their history."""
         own, last, kind = self._by_id[text], self._by_id[f"last {text}"], self._by_id["kind"]
         count = sum(1 for key in kind.nonzero_ids() if kind[key] in kinds)
         differ = (key for key in kind.nonzero_ids() if kind[key] in kinds and own[key] != last[key])

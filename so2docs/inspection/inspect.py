@@ -100,7 +100,7 @@ class InspectedTable:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What a dump is.
+    """The result of inspecting a dump.
 
     Attributes:
         dump: What was given.
@@ -328,7 +328,7 @@ def _comments(head: bytes) -> tuple[str, ...]:
 
 
 def _remarks(path: str, tables: dict[str, InspectedTable], last_date: str) -> Iterator[str]:
-    """What does not fit together."""
+    """List contradictions in a dump."""
     for table in tables.values():
         if table.problem:
             yield table.problem

@@ -514,7 +514,7 @@ def text(outputs: list[Described]) -> str:
 
 
 def _dumps(outputs: list[Described]) -> str:
-    """What the dumps are that were inspected, each once."""
+    """Describe the inspected dumps, each once."""
     by_input: dict[tuple[File, ...], list[Described]] = {}
     for output in outputs:
         if output.manifest.inspection is not None:

@@ -80,7 +80,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a conversion read and wrote.
+    """The inputs and outputs of a conversion.
 
     Attributes:
         format: Version of the manifest's form.
@@ -206,7 +206,7 @@ class Manifest:
 
 
 def manifest_path(output: str) -> str:
-    """Where the manifest of an output is."""
+    """Path of the manifest of an output."""
     return side_file(output, MANIFEST)
 
 
@@ -466,7 +466,7 @@ def _check_record(path: str, manifest: Manifest) -> None:
 
 
 def _validator(manifest: Manifest, path: str) -> Check | None:
-    """What raises for a document that is not valid; None if there is nothing to check by."""
+    """Return a function that raises for an invalid document; None without a schema."""
     if manifest.schema is None:
         log.warning(
             f"recipe {manifest.counts['recipe']} has no schema; only files and counts are checked"

@@ -17,7 +17,7 @@ FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "pa
 
 @dataclass(frozen=True, slots=True)
 class FormatTraits:
-    """What is known of a format without writing it.
+    """Properties of a format that are known without writing it.
 
     Attributes:
         extensions: Ends of a file name that ask for it; the first is the usual one.

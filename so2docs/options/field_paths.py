@@ -183,7 +183,7 @@ _MOST_NAMES = 4096
 
 
 class FieldChoice(dict[str, "bool | FieldChoice"]):
-    """What stays of the objects at a path: by name all of it, nothing, or a choice.
+    """The selected fields of the objects at a path: by name all of a field, nothing, or a choice.
 
     Args:
         fields: The choice of fields.
@@ -204,7 +204,7 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
         return stays
 
     def of(self, json: Json) -> Json:
-        """What stays of an object, in the order of its members."""
+        """Select the fields of an object, in the order of its members."""
         fields = {}
         for name, value in json.items():
             stays = self[name]
@@ -217,7 +217,7 @@ class FieldChoice(dict[str, "bool | FieldChoice"]):
 
 
 def choice_of_nested(fields: Fields, tables: Sequence[str], path: str) -> FieldChoice | None:
-    """What stays of complete posts; None if that is all that is nested in them.
+    """Choose fields of complete posts; None to keep all that is nested.
 
     Args:
         fields: The choice of fields.

@@ -76,7 +76,7 @@ def default_output(kwargs: Mapping[str, Any]) -> str:
 
 
 def output_suffix(kwargs: Mapping[str, Any]) -> str:
-    """What follows the stem in the name of an output of the form that keywords ask for."""
+    """The suffix of an output's name for the format and compression in keywords."""
     requested = kwargs.get("format")
     name: str = requested if requested is not None and requested in FORMATS else "jsonl"
     end = FORMATS[name].extensions[0]

@@ -57,7 +57,7 @@ def build_options(
     *,
     core: Core,
 ) -> Options:
-    """What keywords, checked by `checked`, ask to be made.
+    """Build the options from validated keywords.
 
     Args:
         kwargs: The keywords; others are ignored.
@@ -164,7 +164,7 @@ _FACTS = {
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What an output depends on, besides the dump.
+    """The options that an output depends on.
 
     Attributes:
         spill: What the first pass obeys, by the names of options.
@@ -195,7 +195,7 @@ class Fingerprint:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Fingerprint:
-        """What `to_json` returned."""
+        """Parse the result of `to_json`."""
         return cls(**values)
 
     def by_option(self) -> dict[str, Any]:

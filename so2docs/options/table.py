@@ -64,7 +64,7 @@ _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What is kept of a dump; of several filters, all must hold.
+    """The filters of a conversion; a row has to pass all of them.
 
     Rows are looked at in the first pass, before anything is made of them, so that what is rejected
     costs little more than being parsed. A rejected post leaves its key: the second pass must know
@@ -223,7 +223,7 @@ class Filters:
 
     @property
     def fields(self) -> Fields:
-        """What posts keep of their attributes."""
+        """The selected attributes of posts."""
         return Fields(self.kept, self.left_out)
 
     @property
@@ -338,7 +338,7 @@ class OutputForm:
 
     @property
     def labels(self) -> str:
-        """What tells the files of a split output apart, as a regular expression."""
+        """Regular expression of the labels in the names of a split output."""
         if self.split_share is not None:
             return "|".join(name for name, _ in bounds(self.split_share))
         if self.split_by is None:

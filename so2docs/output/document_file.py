@@ -62,7 +62,7 @@ class WriterProgress:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> WriterProgress:
-        """What `to_json` returned."""
+        """Parse the result of `to_json`."""
         unfinished = [
             PartialFile(file["label"], file["is_begun"], FileProgress.from_json(file["output"]))
             for file in values["unfinished"]

@@ -30,7 +30,7 @@ class ExistingOutputError(OutputExistsError):
         return ExistingOutputError, (self._message, self.state, self._advice)
 
     def with_advice(self, advice: str) -> ExistingOutputError:
-        """The same with other advice."""
+        """Copy the error with other advice."""
         return ExistingOutputError(self._message, self.state, advice)
 
 

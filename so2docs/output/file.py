@@ -53,7 +53,7 @@ class FileProgress:
 
     @classmethod
     def from_json(cls, values: dict[str, int]) -> FileProgress:
-        """What `to_json` returned."""
+        """Parse the result of `to_json`."""
         return cls(**values)
 
 

@@ -57,7 +57,7 @@ class UnfitIndexError(UnusableIndexError):
 
 
 class Entry(NamedTuple):
-    """Where a segment is.
+    """The position of a segment.
 
     Attributes:
         first_id: Question id of its first document.

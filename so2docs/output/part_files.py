@@ -85,7 +85,7 @@ class CompleteFile:
         return cls(values["size"], values["crc"], values["label"], index=index)
 
     def as_verified(self, path: str) -> CompleteFile:
-        """The same, if its bytes were compared just now, so that they are not read again."""
+        """Mark the file as verified, so that its bytes are not read again."""
         index = self.index and self.index.as_verified(side_file(path, INDEX))
         return replace(self, identity=_identity(os.stat(part_path(path))), index=index)
 

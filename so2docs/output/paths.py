@@ -30,7 +30,7 @@ _TEMPORARY_ENDS = (".part", ".part.pieces", ".part.rest")
 
 @dataclass(frozen=True, slots=True)
 class OutputPaths:
-    """Where a conversion writes.
+    """The paths of the files of a conversion.
 
     Attributes:
         output: Name of the output, which the user gave; `-` is standard output.
@@ -57,7 +57,7 @@ class OutputPaths:
 
     @property
     def extensions(self) -> str:
-        """What follows the stem."""
+        """The extensions after the stem."""
         return self.output.removeprefix(self.stem) if self.output != "-" else ".jsonl.gz"
 
     def file(self, label: str) -> str:
@@ -184,7 +184,7 @@ class OutputPaths:
 
     @property
     def excerpt(self) -> str:
-        """Where the bytes go that show what is wrong with a dump."""
+        """Path of the excerpt of a broken dump."""
         return f"{self.stem}.error.xml"
 
     def save_excerpt(self, error: DumpError) -> None:

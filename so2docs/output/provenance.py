@@ -87,7 +87,7 @@ class Provenance:
 
     @classmethod
     def of(cls, posts: TableFile, tables: Iterable[TableFile], options: Options) -> Provenance:
-        """What a conversion of these files is going to record, without counts."""
+        """The provenance of a conversion of these files, without counts."""
         values = within_64_bits(Fingerprint.of(options).by_option())
         files = [input_file(file) for file in (posts, *tables)]
         site = options.host
@@ -118,7 +118,7 @@ class Provenance:
         return asdict(self) | {"input": [file._asdict() for file in self.input]}
 
     def to_json(self) -> bytes:
-        """What is recorded."""
+        """The provenance as JSON."""
         return orjson.dumps(self.as_dict(), option=orjson.OPT_SORT_KEYS)
 
     def difference(self, requested: Provenance) -> Difference | None:

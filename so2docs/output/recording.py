@@ -88,7 +88,7 @@ Inside a JSON string each quote has a backslash before it, so the name of a memb
 
 
 def count_and_prepare(nested: DocumentBuilder, options: Options) -> Iterable[Document]:
-    """What is written of nested documents, counted in their counts.
+    """Prepare nested documents for writing, and count them.
 
     Raises:
         RecipeError: The recipe fails.

@@ -59,7 +59,7 @@ def check_folder(path: str, advice: str = "choose another output") -> None:
 
 
 def describe_missing_folder(folder: str, advice: str) -> str:
-    """What is wrong with a path that is not a folder, and what to do."""
+    """Describe why a path is not a folder, with advice."""
     if os.path.exists(folder):
         return f"is a file, not a folder; {advice}"
     return "does not exist; create it first"

@@ -72,7 +72,7 @@ def parse_body(body: str) -> etree._Element:
 
 
 def plain_text(root: etree._Element) -> str:
-    """What a reader sees, without links and emphasis; the dump's own line breaks make the layout.
+    """Text as a reader sees it, without links and emphasis, with the line breaks of the dump.
 
     Bodies have a line feed between any two blocks, which the text keeps.
     """

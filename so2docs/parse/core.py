@@ -42,7 +42,7 @@ _KNOWN = frozenset({"comments", "links", "votes", "closings", "history", "histor
 
 
 class Added(NamedTuple):
-    """What the compiled core made of a slice.
+    """The result of the compiled core for a slice.
 
     Attributes:
         rows: Rows of the slice, whatever became of them.

@@ -59,7 +59,7 @@ _ALIGNED = {"left": ":--", "center": ":-:", "right": "--:"}
 
 
 class _Container(NamedTuple):
-    """What a list item, a list or a quotation goes back to when it ends."""
+    """The state to restore at the end of a list item, a list or a quotation."""
 
     tag: str
     prefix: str

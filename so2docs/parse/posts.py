@@ -45,7 +45,7 @@ def new_bucket() -> Bucket:
 
 @dataclass(slots=True)
 class Posts:
-    """What rows became, in the order of the dump.
+    """The posts or records made of rows, in the order of the dump.
 
     Attributes:
         buckets: Posts by `question id >> BUCKET_BITS`.
@@ -75,7 +75,7 @@ class _UnusableRowError(Exception):
 
 
 class _Plan(NamedTuple):
-    """What to do with rows that have these attribute names."""
+    """How to convert rows with these attribute names."""
 
     numbers: tuple[str, ...]
     values: Callable[[dict[str, Any]], tuple[str, ...]]

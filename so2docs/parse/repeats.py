@@ -39,7 +39,7 @@ def _as_pages(ids: list[int]) -> Pages:
 
 
 def of_chunk(pairs: bytearray) -> tuple[Pages, dict[int, int]]:
-    """What a chunk tells about its ids.
+    """Collect the ids of a chunk.
 
     Args:
         pairs: Question id and post id of each post, as 64-bit integers, in the order of the dump.

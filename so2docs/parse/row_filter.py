@@ -141,7 +141,7 @@ def _id(text: str) -> int | str:
 
 
 def _question_checks(filters: Filters) -> list[_Check]:
-    """What a question has to pass."""
+    """The checks for questions."""
     checks: list[_Check] = []
     if filters.tags:
         tags = frozenset(filters.tags)
@@ -169,7 +169,7 @@ def _question_checks(filters: Filters) -> list[_Check]:
 
 
 def _answer_checks(filters: Filters) -> list[_Check]:
-    """What an answer has to pass, besides belonging to a question that does."""
+    """The checks for answers, apart from those of their question."""
     if not filters.fields.has_answers:
         return [lambda row: False]
     if filters.min_answer_score is not None:
@@ -178,7 +178,7 @@ def _answer_checks(filters: Filters) -> list[_Check]:
 
 
 def _post_checks(filters: Filters) -> list[_Check]:
-    """What either has to pass."""
+    """The checks for both."""
     checks: list[_Check] = []
     most = filters.max_body
     if most is not None:
@@ -213,7 +213,7 @@ if TYPE_CHECKING:
 
 
 def make_projection(options: Options) -> Projection | None:
-    """What the options make of a row; None if that is nothing."""
+    """Make the function that applies the options to a row; None if they change nothing."""
     steps: list[Projection] = []
     if not options.filters.fields.has_whole_posts:
         steps.append(_choice(options))
@@ -231,7 +231,7 @@ def make_projection(options: Options) -> Projection | None:
 
 
 def projection_of_table(options: Options) -> Projection | None:
-    """What the options make of a row of a table; None if that is nothing.
+    """Make the function that applies the options to a row of a table; None if they change nothing.
 
     Its fields are chosen when it is nested: only then is it known where.
     """

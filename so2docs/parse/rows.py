@@ -114,7 +114,7 @@ _ROOT_END = re.compile(rb"</root(_*)")
 
 
 class RowError(So2docsError):
-    """What lxml, or the shape that a dump must have, has against some bytes."""
+    """Bytes that are not valid XML, or not in the form of a dump."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ def check_prolog(document: bytes) -> None:
 
 
 def _problem(error: etree.XMLSyntaxError | RowError) -> str:
-    """What is wrong; lxml's line and column are left out, which count from the start of a slice."""
+    """Describe an error without lxml's line and column, which count from the start of a slice."""
     if isinstance(error, RowError):
         return str(error)
     return _unescape(re.sub(r",? line \d+(, column \d+)?", "", error.msg or "not well-formed"))

@@ -38,7 +38,7 @@ _MOST_KEYS = 16 * 1024 * 1024
 
 
 class RowSink:
-    """What happens to the rows of a chunk.
+    """The destination of the rows of a chunk; one subclass for each kind of table.
 
     Attributes:
         posts: The posts or records made of the rows, until they are written.

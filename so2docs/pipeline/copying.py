@@ -20,7 +20,7 @@ _MOST_WAITING = 4
 
 
 class Copies:
-    """What is to be copied, and the checkpoints that wait for it.
+    """Pending copies, and the checkpoints that wait for them.
 
     Args:
         workers: Where it is copied.

@@ -84,7 +84,7 @@ class FirstPass:
 
     @property
     def end(self) -> End | None:
-        """What a session found out by reading the table to its end, if one did."""
+        """The result of reading the table to its end in any session, or None."""
         values = self.spill.get(f"end of {self.table.name}")
         return None if values is None else End(**values)
 

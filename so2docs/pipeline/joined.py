@@ -81,7 +81,7 @@ class JoinedForm(NamedTuple):
 
 
 class JoinedGroup(NamedTuple):
-    """What the compiled core made of the records of a question id, or of those of a run.
+    """The result of the compiled core for the records of a question id, or of a run.
 
     Attributes:
         question_id: The question id; of a run, the first.
@@ -161,7 +161,7 @@ def _as_bits(kinds: Iterable[int]) -> int:
 
 
 def _member(kind: int, form: JoinedForm) -> bytes:
-    """What the compiled core writes for a kind of rows, before the rows."""
+    """The bytes that the compiled core writes before the rows of a kind."""
     if kind in form.made:
         return form.made[kind]
     return b'"%b":' % MEMBERS[kind][1].encode() if kind in form.kinds else b""

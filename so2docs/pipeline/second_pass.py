@@ -104,7 +104,7 @@ def divide(number: int, json_bytes: int, blocks: Blocks, *, nested: bool = False
 
 
 def _halves(ids: range, sizes: Sequence[tuple[int, int]], limit: int) -> Iterator[int]:
-    """Where to cut a range of ids so that no part exceeds the limit, unless one id does.
+    """Cut a range of ids into parts within the limit, unless one id exceeds it.
 
     A range is cut in the middle while it is too large. A half without ids stays with the other.
 
@@ -211,7 +211,7 @@ class Limit:
 
 
 def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) -> Counts:
-    """What no task looked at, but for posts that the first pass rejected.
+    """Count what no task read, except for posts that the first pass rejected.
 
     Args:
         spill: The spill.
@@ -265,7 +265,7 @@ class Checkpoint:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Checkpoint:
-        """What `to_json` returned."""
+        """Parse the result of `to_json`."""
         return cls(
             values["next_id"],
             WriterProgress.from_json(values["output"]),
@@ -299,7 +299,7 @@ class FinalizedOutput:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> FinalizedOutput:
-        """What `to_json` returned."""
+        """Parse the result of `to_json`."""
         files = [CompleteFile.from_json(file) for file in values["files"]]
         strays = values["strays"] and CompleteFile.from_json(values["strays"])
         return cls(Report.from_dict(values["report"]), files, strays)
@@ -382,7 +382,7 @@ class SecondPass:
     def results(
         self, workers: Workers, next_id: int | None, limit: Limit
     ) -> Iterator[WrittenBucket]:
-        """What the ranges of question ids that are left became, as many as the limit allows."""
+        """Write the remaining ranges of question ids, as many as the limit allows."""
         if limit.is_reached:
             return
         tasks = self.write_tasks(self.bucket_tasks(next_id, limit.left), workers.jobs > 1)

@@ -95,7 +95,7 @@ def add_table_chunks(
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What the blocks of a table were made from, and how it was cut.
+    """The dump that the blocks of a table were made from, and the size of its chunks.
 
     Attributes:
         format: Version of the spill.
@@ -127,7 +127,7 @@ class SourceState:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> SourceState:
-        """What `to_json` returned."""
+        """Parse the result of `to_json`."""
         return cls(**values)
 
     def differences(self, other: SourceState) -> list[str]:

@@ -93,7 +93,7 @@ def _fail(error: BaseException) -> None:
 
 
 def _answer(function: Callable[[Any], Any], task: Any) -> bytes:
-    """What becomes of a task, pickled: result, error, most resident memory."""
+    """The pickled answer to a task: result, error, peak resident memory."""
     result, failure = None, None
     try:
         result = function(task)

@@ -78,7 +78,7 @@ class Cut(NamedTuple):
 
 
 def start_of_segments(file: BinaryIO) -> int:
-    """Where the first segment starts, if there is any."""
+    """Offset of the first segment."""
     file.seek(0)
     return len(GZIP_HEADER) if detect_compression(file.read(2)) == "gzip" else 0
 
@@ -186,7 +186,7 @@ def _zstd_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
 
 
 def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
-    """What the next frame holds, and the bytes after it that were read."""
+    """Decompress the next frame; returns its content and the bytes read after it."""
     buffer += file.read(_READ_BYTES) if len(buffer) < _HEADER_BYTES else b""
     # Frames of so2docs say how much is in them.
     if not 0 <= zstandard.frame_content_size(buffer) <= MOST_LINE_BYTES:
@@ -205,7 +205,7 @@ def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
 
 
 def _inflate(name: str, data: bytes) -> bytes | None:
-    """What a segment holds, which may be nothing; None if the bytes are no whole segment."""
+    """Decompress a segment, which may be empty; None if the bytes are not a whole segment."""
     stream = isal_zlib.decompressobj(-15)
     try:
         raw = stream.decompress(data + _EMPTY_LAST_BLOCK, MOST_LINE_BYTES)
@@ -432,7 +432,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         tags: str | Iterable[str] = (),
         all_tags: bool = False,
     ) -> Selection:
-        """Some of the documents, which are found as they are read.
+        """Select documents, which are filtered while they are read.
 
         Args:
             since: Questions created on this date (UTC) or later.

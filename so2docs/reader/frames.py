@@ -224,7 +224,7 @@ def in_batches(documents: Iterable[Any]) -> Iterator[list[Row]]:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """What questions of a selection have.
+    """The condition for questions of a selection.
 
     Attributes:
         since: First date that is in it; empty for any.
@@ -250,7 +250,7 @@ class _Condition:
 
 
 class Selection(Framed):
-    """Some documents of a collection, found as they are read; `where` of a collection makes one."""
+    """A selection of documents, filtered while they are read; made by `where` of a collection."""
 
     def __init__(self, source: Framed, condition: _Condition) -> None:
         self._source = source

@@ -140,7 +140,7 @@ def _lines(question: dict[str, Any], width: int) -> Iterator[str]:
 
 
 def _nested(post: dict[str, Any], width: int) -> Iterator[str]:
-    """What a post holds of links and comments."""
+    """Show the links and comments of a post."""
     for link in _rows(post, "Links"):
         kind = _text(link, "LinkType") or "link"
         yield from ("", style(f"  {kind}: {_text(link, 'RelatedPostId')}", dim=True))

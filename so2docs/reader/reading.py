@@ -75,7 +75,7 @@ def is_output(path: str, start: bytes) -> bool:
 
 
 def not_read_back(start: bytes) -> tuple[str, str] | None:
-    """What the file is that starts so, and what reads it, if documents are not read from it."""
+    """Name the format and the reader of a file that so2docs writes but does not read; else None."""
     text = start.lstrip(BLANK)
     for magic, what, reader in _OTHER_FORMATS:
         if text.startswith(magic):
@@ -219,7 +219,7 @@ class _Ended:
 
 
 def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
-    """What any number of zstd frames hold; `EOFError` if the last is cut off."""
+    """Decompress any number of zstd frames; `EOFError` if the last one is cut off."""
     reader: Any = _Ended(file)
     tail = b""
     for block in _blocks(
@@ -236,7 +236,7 @@ _NOT_TO_BE_READ = (OSError, MemoryError)
 
 
 class FileIdentity(NamedTuple):
-    """What tells a file from another under the same name; times in nanoseconds."""
+    """The identity of a file, to detect another one of the same name; times in nanoseconds."""
 
     device: int
     number: int

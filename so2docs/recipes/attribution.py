@@ -102,7 +102,7 @@ def _comments(post: Row) -> list[Row]:
 
 
 def _revisions(post: Row) -> list[Row]:
-    """What was written of a post and by whom, where its history is nested."""
+    """The revisions of a post with their authors, if its history is nested."""
     return [
         entry
         for entry in _rows(post, "History")

@@ -43,7 +43,7 @@ def _converse(records: Iterable[Record], system: str | None) -> Iterator[Record]
 
 
 def message(role: str, content: str) -> dict[str, str]:
-    """What one side of a conversation says."""
+    """Make a message of one side of a conversation."""
     return {"role": role, "content": content}
 
 

@@ -57,7 +57,7 @@ def pairs(question: Document) -> Iterator[Record]:
 
 
 def conversational(question: Document) -> Iterator[Record]:
-    """The same with messages."""
+    """Make preference pairs in the form of messages."""
     for pair in pairs(question):
         sides = {name: [message("assistant", pair[name])] for name in ("chosen", "rejected")}
         yield {**pair, "prompt": [message("user", pair["prompt"])], **sides}

@@ -93,7 +93,7 @@ def site(question: Post) -> str:
 
 
 def metadata(question: Post) -> dict[str, Any]:
-    """Where a question is from, what it is about, under which licences and by whom."""
+    """Source, tags, licences and authors of a question."""
     return {
         "url": question["Url"],
         "site": site(question),

@@ -294,7 +294,7 @@ def _environment() -> Environment:
 
 
 def _finalize(value: object) -> object:
-    """What a template shows: no text turns the order of what follows around."""
+    """Finalize a value in a template: no text changes the direction of the text after it."""
     return for_terminal(value) if type(value) is str else value
 
 

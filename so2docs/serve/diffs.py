@@ -37,7 +37,7 @@ def diff(old: str, new: str) -> str:
 
 
 class _Steps:
-    """What comparisons may still take."""
+    """The remaining budget of steps for comparisons."""
 
     def __init__(self) -> None:
         self.left = _MOST_STEPS
@@ -54,7 +54,7 @@ class _Steps:
 
 
 def _changes(old: Sequence[str], new: Sequence[str], steps: _Steps) -> list[Change]:
-    """What differs, in order."""
+    """List the differences, in order."""
     first = _common(old, new)
     last = _common(old[first:][::-1], new[first:][::-1])
     a, b = old[first : len(old) - last], new[first : len(new) - last]

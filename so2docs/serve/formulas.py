@@ -123,7 +123,7 @@ def without_cut_formula(text: str, sign: str) -> str:
 
 
 def _end(text: str, at: int, opening: str) -> int | None:
-    """Where the formula that was opened ends, behind its closing sign; None if it does not."""
+    """Find the end of an open formula, after its closing sign; None if it is not closed."""
     closing = _CLOSING.get(opening)
     depth = environments = 0
     for match in _INSIDE.finditer(text, at, at + MOST_CHARACTERS):
@@ -265,7 +265,7 @@ _ARROWS = {"->": r"\to ", "<-": r"\leftarrow ", "<->": r"\leftrightarrow "}
 
 
 def _chemistry(group: str) -> str:
-    """What mhchem makes of the most frequent forms: counts below, charges above, arrows."""
+    """Convert the most frequent forms of mhchem: counts below, charges above, arrows."""
     parts = []
     for match in _CHEMICAL.finditer(group):
         if arrow := match["arrow"]:

@@ -43,7 +43,7 @@ _IN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is looked up for entries.
+    """Names, titles and numbers that entries refer to.
 
     Attributes:
         base: What the paths of the site start with.
@@ -89,7 +89,7 @@ def states(entries: Iterable[Values]) -> dict[str, Values]:
 
 
 def closing(question: Values) -> Values | None:
-    """What a question itself says of its closing, where its history is not known."""
+    """Closing of a question by its own attributes, without its history."""
     closed = question.get("Closed")
     closed = closed if isinstance(closed, dict) else {}
     date = closed.get("Date") or question.get("ClosedDate")
@@ -134,7 +134,7 @@ def texts(entry: Values) -> list[Text]:
 
 
 def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
-    """What an entry changed in the texts of its post, and a text that is its first."""
+    """The changes of an entry in the texts of its post, or the first version of a text."""
     new, old = ([str(tag) for tag in _list(entry, name)] for name in ("Tags", "OldTags"))
     return {
         "number": entry["Number"],
@@ -160,7 +160,7 @@ def _change(entry: Values, name: str) -> Text | None:
 
 
 def _what(events: list[Any]) -> list[str]:
-    """What was done, in words."""
+    """Describe events in words."""
     phrases: list[str] = []
     parts: dict[str, list[str]] = {}
     for event in map(str, events):

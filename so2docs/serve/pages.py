@@ -149,7 +149,7 @@ class Pages:
         return HTMLResponse(page, headers={"vary": "accept"})
 
     def common(self, request: Request) -> Values:
-        """What every page of the site shows."""
+        """The values that every page of the site shows."""
         return {
             "q": "",
             "base": self.base,
@@ -312,7 +312,7 @@ class Pages:
         return self._answer(request, "user.html", values, {"user": user, **posts})
 
     def about(self, request: Request) -> Response:
-        """What is here, of which dump, and under which licences."""
+        """The page about the site: content, source and licences."""
         about, site = self.store.about, self.store.site
         shape = site.shape
         missing = [
@@ -451,7 +451,7 @@ class Pages:
         }
 
     def _known(self, entries: list[Values], numbers: dict[str, int] | None = None) -> history.Known:
-        """What is looked up for entries of the history."""
+        """Look up what entries of the history refer to."""
         titles = self.store.titles(history.original_ids(entries))
         html_titles = self._titles([title for title in titles.values() if title])
         urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]

@@ -191,7 +191,7 @@ def parse_conditions(query: Query) -> Conditions:
 
 
 def code_conditions(query: Query) -> tuple[str, dict[str, Any]]:
-    """That the text `x` of a post holds the words of code of a query, and their values."""
+    """SQL conditions that the text `x` of a post contains the code in a query, and their values."""
     values: dict[str, Any] = {}
     parts = ["1"]
     for words, end in ((query.code, "> 0"), (query.without_code, "= 0")):

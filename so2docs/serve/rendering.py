@@ -36,7 +36,7 @@ Text = tuple[Kind, str]
 
 
 def _command() -> list[str]:
-    """What starts a worker: with the modules of this process, not those of the current folder."""
+    """The command of a worker, with the modules of this process, not of the current folder."""
     code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import work; work()"
     return [sys.executable, "-P", "-c", code]
 

@@ -127,17 +127,17 @@ class Store:
 
     @property
     def about(self) -> About:
-        """What is known of the database."""
+        """The description of the database."""
         return self._current().about
 
     @property
     def site(self) -> SiteAbout:
-        """What is known of the site."""
+        """The description of the site."""
         return self._current().site
 
     @property
     def sign(self) -> str:
-        r"""What formulas are put between, `$` or `\$`; empty if posts have none."""
+        r"""The delimiter of formulas, `$` or `\$`; empty if posts have no formulas."""
         return self._current().sign
 
     @property

@@ -59,7 +59,7 @@ class Questions(DataSource):  # type: ignore[misc]
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """The name for `format`."""
         return "so2docs"
 
     def schema(self) -> StructType:
@@ -70,7 +70,7 @@ class Questions(DataSource):  # type: ignore[misc]
         return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads the columns of a schema, which may be some of those there are."""
+        """Return the reader of the columns of a schema, which may be a subset."""
         saved = schema.fields[0].metadata.get(_METADATA) if schema.fields else None
         texts = self._texts if saved is None else json.loads(saved) | self._texts
         request = _Request(texts)
@@ -78,7 +78,7 @@ class Questions(DataSource):  # type: ignore[misc]
 
 
 class _Request:
-    """What the options of a data source ask for."""
+    """The request in the options of a data source."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         path, paths = texts.get("path"), texts.get("paths", "[]")

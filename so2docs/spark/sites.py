@@ -50,7 +50,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class SiteState:
-    """What can be told of a site before it is converted.
+    """The state of a site before it is converted.
 
     Attributes:
         size: Bytes of its posts and tables, about.

@@ -36,7 +36,7 @@ class SiteAbout:
 
     @property
     def title(self) -> str:
-        """What to call it."""
+        """Its title."""
         return self.host or self.name or self.source or "Questions"
 
 

@@ -499,7 +499,7 @@ def _batches(documents: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any
 def _second(
     table: str, row: Row, site_field: str | None, first: int, batch: list[dict[str, Any]]
 ) -> tuple[int, str, int]:
-    """Where in a batch of documents an id occurs that was there before.
+    """Find an id in a batch of documents that occurred before.
 
     Args:
         table: The table that has it already.

@@ -405,7 +405,7 @@ def _as_json(value: object, path: str) -> str:
 
 
 def _in_order(value: Any) -> tuple[int, Any]:
-    """What SQLite orders a value by."""
+    """The sort key of a value in SQLite."""
     kind = {int: 1, str: 2}.get(type(value), 0)
     return kind, value if kind else 0
 

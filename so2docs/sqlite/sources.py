@@ -53,7 +53,7 @@ class DocumentSource:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return self.name or "the documents"
 
     def place(self, number: int) -> str:
@@ -106,7 +106,7 @@ class DocumentSource:
 
 
 def open_source(source: PathLike | Iterable[dict[str, Any]]) -> DocumentSource:
-    """What was given.
+    """Open an output, a dump or an iterable as a source of documents.
 
     Raises:
         OutputError: It cannot be read, or is an output of a format that is not read.

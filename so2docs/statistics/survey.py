@@ -178,7 +178,7 @@ class ScoreCounts:
 
 @dataclass(slots=True)
 class NestedCounts:
-    """What the posts hold of other tables.
+    """Counts of rows of other tables that are nested in posts.
 
     Attributes:
         keys_present: Keys that any post has, even if they are empty.
@@ -221,7 +221,7 @@ class NestedCounts:
 
 
 def _nested_objects(posts: list[dict[str, Any]], key: str) -> list[Any]:
-    """What posts hold under a key, if it is an array of objects, or an object for votes."""
+    """Values of posts under a key that are arrays of objects, or an object for votes."""
     kind = dict if key == "Votes" else list
     return [post[key] for post in posts if key in post and isinstance(post[key], kind)]
 

@@ -33,7 +33,7 @@ _AGAIN = f"run the command again with {flag('restart', True)}"
 
 
 class Block(NamedTuple):
-    """Where a block is in its chunk's file.
+    """The position of a block in the file of its chunk.
 
     Attributes:
         bucket: The bucket; None for a block of stray lines.
@@ -228,7 +228,7 @@ def _of_the_system(proc: Path) -> int | None:
 
 
 def _of_control_groups(proc: Path, cgroups: Path) -> list[int]:
-    """What each group that this process is in has left, in either version of control groups."""
+    """Memory left in each control group of this process, in either version of control groups."""
     remaining: list[int] = []
     lines: list[str] = []
     with suppress(OSError):

@@ -253,7 +253,7 @@ class IdMapWriter:
         return self._repeated
 
     def _merge(self, parts: list[tuple[array[int], array[int]]]) -> tuple[array[int], array[int]]:
-        """What the runs have of a range of ids, those of earlier ones first."""
+        """Merge a range of ids from the runs, earlier runs first."""
         parts = [part for part in parts if part[0]]
         if len(parts) == 1:
             return parts[0]

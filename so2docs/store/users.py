@@ -160,7 +160,7 @@ class BadgeCounts:
 
 @dataclass(frozen=True, slots=True)
 class UserTable:
-    """Where the users are.
+    """The positions of the users.
 
     Attributes:
         places: The map from user ids to places.

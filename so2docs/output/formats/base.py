@@ -69,7 +69,7 @@ class Format:
 
     @property
     def id_prefix(self) -> bytes:
-        """What ids start with in a JSON string: the site, since its own are unique there only."""
+        """The prefix of ids in a JSON string: the site, since ids are unique per site only."""
         return b"" if self.site is None else orjson.dumps(self.site[1])[1:-1] + b"/"
 
     def segment(self, raw: bytes, first_id: int = 0, documents: int = 0) -> Segment:
@@ -134,7 +134,7 @@ class Elasticsearch(Format):
 
 
 class RavenDB(Format):
-    """What RavenDB imports: its own export format, documents only.
+    """The import format of RavenDB, which is its export format, with documents only.
 
     The importer (StreamSource in RavenDB's source) reads `BuildVersion` first, then a section named
     `Docs`; a document's id and collection are in its `@metadata`. 40000 is the first release with

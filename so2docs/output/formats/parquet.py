@@ -54,7 +54,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class ObjectColumns:
-    """What is known of an object of the documents before there is one.
+    """The columns of an object of the documents.
 
     Attributes:
         attributes: Its attributes.
@@ -260,7 +260,7 @@ class Parquet(Format):
 
     @cached_property
     def record(self) -> ObjectColumns:
-        """What a document is, from the options alone."""
+        """The columns of a document, from the options alone."""
         return _question(self.fields, self.tables, self.site, is_attributed=self.is_attributed)
 
     def frame(self, document: Document) -> Iterable[Buffer]:
@@ -304,7 +304,7 @@ class Parquet(Format):
 
     @cached_property
     def _more(self) -> dict[str, Any]:
-        """What this version of pyarrow can do for readers, and for storage by content.
+        """Options that this version of pyarrow supports, for readers and content-defined chunking.
 
         Pages end where the content says, so that the output of the next quarter has most pages in
         common with this one, and a hub stores and transfers only the others.
@@ -342,7 +342,7 @@ def _question(
     *,
     is_attributed: bool,
 ) -> ObjectColumns:
-    """What a document is; the site comes after the attributes, as in the JSON object."""
+    """The columns of a document; the site follows the attributes, as in the JSON object."""
     added: Attributes = {"Url": TEXT} if is_attributed else {}
     question = _post(fields, tables, "", QUESTION_ATTRIBUTES, added)
     attributes, parts = dict(question.attributes), question.parts
