@@ -27,7 +27,7 @@ Example:
     "inspect_dump",
     type=click.Path(),
     metavar="DUMP",
-    help="Read the dump, to say what it is; or FILE.json, which so2docs inspect --json printed.",
+    help="Inspect the dump; or FILE.json, the output of so2docs inspect --json.",
 )
 @click.option("--force", is_flag=True, help="Replace a README.md that is not a card of so2docs.")
 @quiet

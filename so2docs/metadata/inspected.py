@@ -50,7 +50,7 @@ def choose(
                     "remarks": [_without_folder(text, files) for text in values["remarks"]],
                 }
     except (KeyError, TypeError, AttributeError):
-        raise OutputError(f"{name}: is not what so2docs inspect --json printed") from None
+        raise OutputError(f"{name}: is not the JSON report of so2docs inspect") from None
     expected = ", ".join(f"{file} ({size:,} bytes)" for file, (size, _) in read.items())
     raise OutputError(f"{name}: is not the dump that the output was made of: {expected}")
 

@@ -582,7 +582,7 @@ def test_the_card_says_what_the_dump_is(tmp_path: Path) -> None:
 
     for text, said in (
         (json.dumps(inspections[:1]), "is not the dump that the output was made of: Posts.xml ("),
-        ('[{"files": [1]}]', "is not what so2docs inspect --json printed"),
+        ('[{"files": [1]}]', "is not the JSON report of so2docs inspect"),
         ("[", "is damaged"),
     ):
         saved.write_text(text)
