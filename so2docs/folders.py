@@ -34,8 +34,7 @@ from so2docs.metadata.manifest import Manifest, Verified, load, manifests_of_rep
 from so2docs.options.output_form import output_suffix
 from so2docs.options.sites import checked_host
 from so2docs.output.existing import read_provenance
-from so2docs.output.lock import temporary_folder
-from so2docs.output.new_files import clean_up
+from so2docs.output.new_files import clean_up, temporary_folder
 from so2docs.output.paths import OutputPaths
 from so2docs.output.targets import MANIFEST
 from so2docs.progress import Progress, about, log

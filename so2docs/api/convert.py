@@ -40,8 +40,7 @@ from so2docs.options.sites import host, site_name
 from so2docs.options.table import OF_CONVERT, OF_ITERATOR, Options, OutputForm, RunOptions, Tables
 from so2docs.output import retrieval_set
 from so2docs.output.existing import refuse_existing
-from so2docs.output.lock import output_lock, temporary_folder
-from so2docs.output.new_files import write_file
+from so2docs.output.new_files import output_lock, temporary_folder, write_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.targets import REPORT, check_own, describe_missing_folder

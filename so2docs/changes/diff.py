@@ -18,8 +18,7 @@ from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
 from so2docs.options.field_paths import parse_field_names
 from so2docs.options.keywords import DocumentKeywords
 from so2docs.options.request import build_options, validate_keywords
-from so2docs.output.lock import temporary_folder
-from so2docs.output.new_files import NewFiles
+from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.progress import bar, log
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output

@@ -1,7 +1,4 @@
-"""The command `selftest`.
-
-What `--version --verbose` tells, and a self-test that fails.
-"""
+"""The command `selftest`, and what it tells of an installation, as `--version --verbose` does."""
 
 from __future__ import annotations
 

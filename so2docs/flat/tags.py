@@ -29,8 +29,7 @@ from so2docs.options.choices import Compression
 from so2docs.options.table import OPTIONS
 from so2docs.output.compression import compress_lines
 from so2docs.output.file import Output
-from so2docs.output.lock import temporary_folder
-from so2docs.output.new_files import NewFiles
+from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.parse import core, rows
 from so2docs.parse.posts import number
 from so2docs.pipeline.chunk import malformed_error

@@ -20,7 +20,7 @@ from so2docs.dump.tables import TableFile, in_reading_order
 from so2docs.errors import DumpError, OptionError, OutputError
 from so2docs.inspection.audit import Audit, Check, RowFacts, look
 from so2docs.options.sites import site_from_name
-from so2docs.output.lock import temporary_folder
+from so2docs.output.new_files import temporary_folder
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
 from so2docs.report import as_size

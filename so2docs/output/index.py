@@ -32,8 +32,7 @@ from isal import isal_zlib
 
 from so2docs.errors import So2docsError
 from so2docs.output.journal import JournalEntry
-from so2docs.output.lock import output_lock
-from so2docs.output.new_files import NewFiles
+from so2docs.output.new_files import NewFiles, output_lock
 from so2docs.output.part_files import CompleteFile, explain_errors, write_part
 from so2docs.output.targets import INDEX, side_file
 

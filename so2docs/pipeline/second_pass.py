@@ -1,17 +1,20 @@
 """The second pass, seen from the main process: buckets of the spill -> documents in the output.
 
-Appends what each bucket became and notes how far it has come, so that an interrupted pass resumes
-there.
+Says where what each bucket became belongs, and notes how far it has come, so that an interrupted
+pass resumes there. Workers copy the data of segments into the output while the main process goes
+on; a checkpoint counts when all that comes before it has been copied.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from so2docs.counts import FILTERED, Counts
@@ -21,7 +24,7 @@ from so2docs.output import segments
 from so2docs.output.compression import compress_lines
 from so2docs.output.document_file import Writer, WriterProgress, publish_all
 from so2docs.output.file import FileProgress, Output, matches_checkpoint
-from so2docs.output.part_files import CompleteFile
+from so2docs.output.part_files import CompleteFile, Copy, copy_all
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.recording import count_and_prepare
@@ -29,7 +32,6 @@ from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, integers
 from so2docs.parse.table_rows import unpack_votes
 from so2docs.pipeline import bucket, strict
 from so2docs.pipeline.bucket import BucketTask, WriteTask, WrittenBucket
-from so2docs.pipeline.copying import Copies
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress, log
 from so2docs.report import Report
@@ -37,6 +39,66 @@ from so2docs.schema import OF_KIND, VOTE
 from so2docs.spill import Spill
 from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import UserTable
+
+_MOST_WAITING = 4
+"""Tasks that wait besides one for each worker, whose temporary files are still there."""
+
+
+class Copies:
+    """Pending copies, and the checkpoints that wait for them.
+
+    Args:
+        workers: Where it is copied.
+        save: Called with each checkpoint that counts, in order.
+    """
+
+    def __init__(self, workers: Workers, save: Callable[[Any], None]) -> None:
+        self._workers = workers
+        self._save = save
+        self._gathered: list[Copy] = []
+        self._waiting: deque[tuple[Future[None], Any]] = deque()
+
+    def add(self, copies: Iterable[Copy]) -> None:
+        """Copy this before the next checkpoint counts."""
+        for copy in copies:
+            joined = self._gathered[-1].join(copy) if self._gathered else None
+            self._gathered[-1 if joined else len(self._gathered) :] = [joined or copy]
+
+    def send(self, temporary: Collection[str], checkpoint: Any) -> None:
+        """Have all that was added copied, and then these files removed, for a checkpoint.
+
+        Raises:
+            OutputError: Something could not be copied.
+            DiskFullError: The disk is full.
+            WorkerDiedError: A worker was killed.
+        """
+        task = self._gathered, temporary
+        self._gathered = []
+        self._waiting.append((self._workers.submit(copy_and_remove, task), checkpoint))
+        most = self._workers.jobs + _MOST_WAITING
+        while self._waiting and (len(self._waiting) > most or self._waiting[0][0].done()):
+            self._save_first()
+
+    def settle(self) -> None:
+        """Wait until all is copied that was added; raises as `send` does."""
+        while self._waiting:
+            self._save_first()
+        copy_all(self._gathered)
+        self._gathered = []
+
+    def _save_first(self) -> None:
+        copied, checkpoint = self._waiting.popleft()
+        copied.result()
+        self._save(checkpoint)
+
+
+def copy_and_remove(task: tuple[Iterable[Copy], Iterable[str | Path]]) -> None:
+    """In a worker: copy, and remove the files that were copied from."""
+    copies, temporary = task
+    copy_all(copies)
+    for path in temporary:
+        Path(path).unlink(missing_ok=True)
+
 
 PART_BYTES = 32 * 1024 * 1024
 """A bucket with more JSON than this is merged in parts, by ranges of question ids."""

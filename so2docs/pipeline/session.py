@@ -34,9 +34,8 @@ from so2docs.parse import repeats
 from so2docs.parse.keys import integers
 from so2docs.parse.posts import stray_line
 from so2docs.pipeline import strict
-from so2docs.pipeline.copying import copy_and_remove
 from so2docs.pipeline.first_pass import FirstPass
-from so2docs.pipeline.second_pass import FinalizedOutput, SecondPass
+from so2docs.pipeline.second_pass import FinalizedOutput, SecondPass, copy_and_remove
 from so2docs.pipeline.workers import Workers, peak_memory
 from so2docs.progress import Progress, log
 from so2docs.report import Report, TableCounts

@@ -24,8 +24,7 @@ from so2docs._version import __version__
 from so2docs.domain import SCORE_BINS
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import checked_host, published_host
-from so2docs.output.lock import temporary_folder
-from so2docs.output.new_files import NewFiles
+from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import finish_file, part_path
 from so2docs.progress import bar
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable

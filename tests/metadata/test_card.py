@@ -21,7 +21,7 @@ from support.places import SAMPLES
 import so2docs
 from so2docs.metadata import card
 from so2docs.metadata import manifest as verifying
-from so2docs.output.lock import output_lock
+from so2docs.output.new_files import output_lock
 
 SITE = SAMPLES / "site"
 

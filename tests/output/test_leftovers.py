@@ -11,7 +11,7 @@ from support.dumps import some_rows, write_dump
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.output.lock import temporary_folder
+from so2docs.output.new_files import temporary_folder
 from so2docs.store import disk
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows locks no files here")
@@ -131,7 +131,7 @@ def fail_at_the_end(question: dict[str, object]) -> dict[str, object]:
 def test_keeps_a_locked_folder(tmp_path: Path) -> None:
     """A folder whose lock is held by another process is in use."""
     script = (
-        "import sys; from so2docs.output.lock import temporary_folder\n"
+        "import sys; from so2docs.output.new_files import temporary_folder\n"
         "with temporary_folder(sys.argv[1]) as made: print(made, flush=True); sys.stdin.read()"
     )
     words = [sys.executable, "-c", script, str(tmp_path)]

@@ -14,8 +14,7 @@ from support.places import SAMPLES
 
 import so2docs
 from so2docs.errors import OutputError
-from so2docs.output.lock import output_lock
-from so2docs.output.new_files import NewFiles, write_file
+from so2docs.output.new_files import NewFiles, output_lock, write_file
 from so2docs.output.part_files import LostFileError, part_path
 
 WRITERS = {

@@ -11,7 +11,7 @@ import so2docs
 from so2docs.errors import OutputError
 from so2docs.output import part_files
 from so2docs.output.part_files import PartFile
-from so2docs.pipeline.copying import Copies
+from so2docs.pipeline.second_pass import Copies
 from so2docs.pipeline.workers import Workers
 
 

@@ -20,7 +20,7 @@ import so2docs
 from so2docs.errors import spell_options
 from so2docs.options.request import Fingerprint
 from so2docs.options.table import Filters, Options
-from so2docs.output.lock import output_lock
+from so2docs.output.new_files import output_lock
 from so2docs.pipeline import bucket as bucket_side
 from so2docs.pipeline import chunk as chunk_side
 from so2docs.pipeline.second_pass import SecondPass
