@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import jsonschema_rs
 import pytest
+from support.command import run
 from support.dumps import row, strays_of, unpacked, write_dump
 from support.formats_read_back import mongodb, parquet
 from support.oracle_tables import FILES, nest
@@ -142,6 +144,26 @@ def test_formats_and_databases_hold_badges(site: Path, tmp_path: Path) -> None:
         assert list(RebuiltDocuments(connection, known.shape, {})) == wanted
     finally:
         connection.close()
+
+
+def test_schema_and_changes_know_badges_and_bounties(site: Path, tmp_path: Path) -> None:
+    schema = json.loads(run("schema", "--with", "all,badges").stdout)
+    validator = jsonschema_rs.validator_for(schema)
+    for document in so2docs.documents(site, nest=["all", "badges"], jobs=1):
+        validator.validate(document)
+    assert tuple(schema["properties"]["Owner"]["properties"]["Badges"]["properties"]) == NAMES
+    assert "Bounties" not in schema["required"]
+    old, new = tmp_path / "old.jsonl.gz", tmp_path / "new.jsonl.gz"
+    so2docs.convert(site, old, nest=["all", "badges"], jobs=1)
+    write_dump(site / "Badges.xml", *BADGES[:2])
+    votes = (site / "Votes.xml").read_text().replace('BountyAmount="25"', 'BountyAmount="40"')
+    (site / "Votes.xml").write_text(votes)
+    so2docs.convert(site, new, nest=["all", "badges"], jobs=1)
+    changes = tmp_path / "changes.jsonl.gz"
+    so2docs.diff(old, new).write(changes)
+    so2docs.patch(old, changes, tmp_path / "patched.jsonl.gz")
+    assert (tmp_path / "patched.jsonl.gz").read_bytes() == new.read_bytes()
+    assert old.read_bytes() != new.read_bytes()
 
 
 @pytest.mark.long
