@@ -416,6 +416,25 @@ def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.Mo
     assert found == expected
 
 
+def test_events_that_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing beyond the end of a row is read, whatever the row is."""
+    left: list[range] = []
+    monkeypatch.setattr(
+        joined.JoinedRecords, "_by_reference", lambda *given: left.append(given[-1])
+    )
+    voters = '{"OriginalQuestionIds":[2,-4],"Voters":[{"Id":3,"DisplayName":"x"}]}'
+    first = {"Id": 7, "PostHistoryTypeId": 10, "RevisionGUID": "a", "CreationDate": "2020"}
+    json = orjson.dumps(first | {"UserId": 2, "Comment": "101", "Text": voters})
+    cut = [json[:end] for end in range(2, len(json))]
+    escaped = orjson.dumps(voters)[1:-1]
+    inside = [json.replace(escaped, escaped[:end]) for end in range(1, len(escaped))]
+    inside = [row for row in inside if not row.endswith(rb"\"}")]
+    for row in cut + inside:
+        blocks = [as_block([(1, 1, 0, QUESTION, b"{}"), (1, 1, 7, TABLES["closings"].kind, row)])]
+        list(merge.DocumentBuilder(joined.JoinedRecords(blocks, WHOLE), nest=Nest(["closings"])))
+    assert len(left) == len(cut + inside)
+
+
 def test_long_histories_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some steps take the square of the rows of a post."""
     left: list[range] = []
