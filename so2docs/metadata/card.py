@@ -375,7 +375,7 @@ def write(folder: str) -> None:
     texts = {_CARD: text, _CROISSANT: croissant_text, _PACKAGE: package_text}
     paths = {os.path.realpath(os.path.join(folder, name)): texts[name] for name in texts}
     with new_files.NewFiles() as files:
-        for path in paths:
+        for path in reversed(paths):  # The card gets its name first: the others need one.
             files.claim(path, force=True, seconds=new_files.FOR_SMALL_FILES)
         outputs = _described(folder)
         for path, describe_outputs in paths.items():
