@@ -68,15 +68,6 @@ def has_spill(names: OutputPaths) -> bool:
     return folder.exists()
 
 
-def has_sealed_spill(names: OutputPaths) -> bool:
-    """Whether an earlier session wrote all of the output, but did not come to its very end."""
-    if not has_spill(names):
-        return False
-    with suppress(SpillError), closing(Spill(spill_path(names))) as spill:
-        return bool(spill.get("sealed"))
-    return False
-
-
 @contextmanager
 def opened_spill(
     names: OutputPaths, *, restart: bool = False, is_once: bool = False

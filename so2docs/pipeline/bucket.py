@@ -1,6 +1,6 @@
 """What a worker of the second pass does: the blocks of a bucket -> segments of documents.
 
-One plain object in, one out, so that any engine can run it. `boundaries.divide` bounds its memory:
+One plain object in, one out, so that any engine can run it. `second_pass.divide` bounds its memory:
 no task holds more JSON than `PART_BYTES`, unless one document does.
 """
 

@@ -26,7 +26,7 @@ from so2docs.errors import ClusterError, DumpError, OptionError, So2docsError
 from so2docs.options.output_form import output_suffix
 from so2docs.options.request import build_run_options
 from so2docs.options.sites import host
-from so2docs.options.table import Options, RunOptions
+from so2docs.options.table import Options
 from so2docs.report import Report
 from so2docs.schema import POSTS
 from so2docs.spark import folders, jobs
@@ -236,10 +236,6 @@ def document_batches(
     ):
         documents = (document for some in session.documents() for document in some)
         yield from jobs.batches(site.name, documents, options, typed=typed)
-
-
-def _run_options(keywords: Mapping[str, Any], work_dir: str) -> RunOptions:
-    return build_run_options({**keywords, "jobs": _count_cores(), "work_dir": work_dir})
 
 
 def _count_cores() -> int:
