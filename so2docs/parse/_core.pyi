@@ -49,7 +49,7 @@ def read_table(data: bytes, table: int) -> tuple[int, int | None, bytes, bytes] 
 def read_columns(
     data: bytes, names: tuple[bytes, ...], kinds: bytes
 ) -> tuple[int, int | None, list[tuple[int, bytes, bytes, bytes, bytes]]] | None:
-    """Turn a slice of rows of any table into columns, as `rows.parse` and `flat.rows` do.
+    """Turn a slice of rows of any table into columns, as `rows.parse` and `flat.columns` do.
 
     Args:
         data: The slice.
