@@ -320,12 +320,14 @@ class Documents(Framed):
 
     Attributes:
         provenance: Provenance of the documents; None before all have been read.
+        lines: The JSON of what is left of the documents.
     """
 
     def __init__(self, source: DumpLike, options: Options, run: RunOptions) -> None:
         self._report: Report | None = None
         self.provenance: Provenance | None = None
-        self._iterator = self._documents(source, options, run)
+        self.lines = self._lines(source, options, run)
+        self._iterator: Iterator[Question] = map(orjson.loads, self.lines)
 
     @property
     def report(self) -> Report:
@@ -351,14 +353,14 @@ class Documents(Framed):
 
     def close(self) -> None:
         """Stop early, and remove the spill."""
-        self._iterator.close()
+        self.lines.close()
 
-    def _documents(
+    def _lines(
         self, source: DumpLike, options: Options, run: RunOptions
-    ) -> Generator[Question, None, None]:
+    ) -> Generator[bytes, None, None]:
         with document_session(source, options, run) as session:
             for _, line in chain.from_iterable(session.documents()):
-                yield orjson.loads(line)
+                yield line
             self._report = session.report
             self.provenance = session.provenance.having_read(self._report.dump_bytes).with_counts(
                 self._report

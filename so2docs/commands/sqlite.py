@@ -52,7 +52,7 @@ Example:
     metavar="FILE",
     help="Include excerpts and wikis of tags: an output of so2docs tags, or the dump.",
 )
-@table_option("jobs", "Worker processes for reading a dump.")
+@table_option("jobs", "Worker processes for reading a dump and making rows.")
 @update
 @table_option("force", "Overwrite an existing database.")
 @quiet

@@ -129,18 +129,26 @@ def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[
 def _documents(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
     name = path if isinstance(path, str | os.PathLike) else getattr(path, "name", "the file")
     for number, line in enumerate(read_lines(path), 1):
-        try:
-            document = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            if number == 1 and (reading := not_read_back(line)):
-                what, reader = reading
-                raise OutputError(
-                    f"{name}: is {what}, and only JSON lines are read; read it with {reader}"
-                ) from None
+        yield parse_document(line, str(name), number)
+
+
+def parse_document(line: bytes, name: str, number: int) -> Any:
+    """The document in a line of a file, which has this number.
+
+    Raises:
+        OutputError: It is not JSON.
+    """
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        if number == 1 and (reading := not_read_back(line)):
+            what, reader = reading
             raise OutputError(
-                f"{name}: line {number:,} is not JSON ({error}); convert the dump again"
+                f"{name}: is {what}, and only JSON lines are read; read it with {reader}"
             ) from None
-        yield document
+        raise OutputError(
+            f"{name}: line {number:,} is not JSON ({error}); convert the dump again"
+        ) from None
 
 
 def read_lines(path: str | os.PathLike[str] | BinaryIO) -> Iterator[bytes]:

@@ -1,24 +1,25 @@
 """Documents in, one SQLite database out: rows first, then indexes, then the full-text index.
 
 The file is written under `DATABASE.part`, without a journal, and gets its name when it is whole.
-Memory: a batch of documents, and what `file` lets SQLite have.
+Memory: some batches of documents, and what `file` lets SQLite have. Rows are made, and the
+full-text index, in processes of their own; this one nests documents, and inserts.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import pickle
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, get_args
 
 import orjson
-import sqlite_utils
 
 from so2docs._version import __version__
 from so2docs.domain import SCORE_BINS
@@ -26,6 +27,7 @@ from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import checked_host, published_host
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import finish_file, part_path
+from so2docs.pipeline.workers import Workers
 from so2docs.progress import bar
 from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
 from so2docs.schema import ANSWERS, RESERVED
@@ -42,8 +44,8 @@ from so2docs.sqlite.layout import (
     table_sql,
     texts_sql,
 )
-from so2docs.sqlite.rows import USERS_DIFFER, DocumentError, Row, Search, TableRows
-from so2docs.sqlite.search import copy_index, index_texts
+from so2docs.sqlite.rows import USERS_DIFFER, Batch, Made, Row, Search, Tally, make_rows
+from so2docs.sqlite.search import Texts, copy_index, index_texts
 from so2docs.sqlite.sources import DocumentSource, PathLike, open_source
 
 _MOST_TAGS = 30
@@ -55,6 +57,8 @@ def create_indexes(
     connection: Connection, tables: list[str], site_field: str | None, *, progress: bool
 ) -> None:
     """Make the tables of tags, users whom documents only name, and all indexes."""
+    import sqlite_utils  # Not while rows are made: it imports pandas, where that is installed.
+
     site = [] if site_field is None else [site_field]
     has_users = "users" in tables
     statements = [
@@ -172,6 +176,9 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
 
 
 _BATCH = 500
+_BATCH_BYTES = 8 * 1024 * 1024
+_MOST_MAKERS = 2
+"""Processes that make rows: two make them as fast as they are inserted."""
 _MADE_AT_THE_END = ("tags", "question_tags")
 
 
@@ -242,8 +249,8 @@ def to_sqlite(
             from; that in the source's name if None.
         nest: Tables to nest, of a dump.
         tags: What `tags` returns of the dump: excerpts and wikis for the table of tags.
-        jobs: Worker processes for reading a dump; all cores if None. With 1, this process makes
-            the full-text index, too.
+        jobs: Worker processes for reading a dump and making rows; all cores if None. With 1, this
+            process does all, the full-text index, too.
         force: Overwrite an existing database.
         progress: Show progress bars.
 
@@ -282,7 +289,11 @@ def to_sqlite(
         ):
             building = _Building(connection, search, site_field, stemming=stemming)
             loaded = building.load_all(
-                (item, item.read(nest=nest, jobs=jobs, progress=progress), site) for item in sources
+                (
+                    (item, item.read(nest=nest, jobs=jobs, progress=progress), site)
+                    for item in sources
+                ),
+                jobs,
             )
             make_indexes = partial(building.make_indexes, progress=progress)
             if search == "none":
@@ -321,73 +332,104 @@ class _Building:
         self.stemming = stemming and search != "none"
         self._inserts: dict[str, str] = {}
         self._sources: list[dict[str, Any]] = []
-        self._number_row: Callable[[], int] = itertools.count(1).__next__
+        self._next_row = 0
         self._clashing = 0
         self.lost: list[str] = []
 
     def load_all(
-        self, sources: Iterable[tuple[DocumentSource, Iterable[dict[str, Any]], str | None]]
-    ) -> Iterator[list[Row]]:
+        self, sources: Iterable[tuple[DocumentSource, Iterable[Any], str | None]], jobs: int | None
+    ) -> Iterator[Texts]:
         """Insert the rows of all sources; yields those of the texts, batch by batch."""
         for source, documents, site in sources:
-            self._sources.append((yield from self._load(source, documents, site)))
+            self._sources.append((yield from self._load(source, documents, site, jobs)))
 
     def _load(
-        self, source: DocumentSource, documents: Iterable[dict[str, Any]], site: str | None
-    ) -> Generator[list[Row], None, dict[str, Any]]:
+        self,
+        source: DocumentSource,
+        documents: Iterable[Any],
+        site: str | None,
+        jobs: int | None,
+    ) -> Generator[Texts, None, dict[str, Any]]:
         """Insert the rows of all documents of a source; returns what is to be known of it."""
-        rows = TableRows(self.site_field, source.stem, self.search, self._number_row)
-        first = 1
-        for batch in _batches(documents):
-            number = first
-            try:
-                for number, document in enumerate(batch, first):  # noqa: B007
-                    rows.add(document)
-            except DocumentError as error:
-                raise OutputError(f"{source.place(number)}: {error}") from None
-            yield self._insert(rows, source, first, batch)
-            first += len(batch)
+        total = Tally()
+        batches = self._batches(source, documents)
+        start = list(itertools.islice(batches, 2))  # Two batches at most: they may stay.
+        # Processes cost more than they save where there is little to do.
+        is_apart = jobs != 1 and source.documents is None and len(start) > 1
+        under_way: deque[Batch] = deque()
+
+        def tasks() -> Iterator[Batch]:
+            for batch in itertools.chain(start, batches):
+                under_way.append(batch)
+                yield batch
+
+        makers = min(_MOST_MAKERS, max(1, (jobs or os.cpu_count() or 1) - 1)) if is_apart else 1
+        with Workers(makers, is_apart=is_apart) as workers:
+            for made in workers.run(make_rows, tasks()):
+                yield self._insert(made, under_way.popleft())
+                total.add(made.tally)
         clashing, self._clashing = self._clashing, 0
-        self.lost += [f"{source.label}: {line}" for line in rows.lost()]
+        self.lost += [f"{source.label}: {line}" for line in total.lost()]
         if clashing:
             self.lost.append(f"{source.label}: {USERS_DIFFER} ({clashing:,} times)")
-        sites = sorted(rows.sites) if self.site_field is not None else [None]
+        sites = sorted(total.sites) if self.site_field is not None else [None]
         return {
             "source": source.identity(),
             "provenance": None if source.provenance is None else source.provenance.as_dict(),
-            "shape": sorted(rows.shape),
+            "shape": sorted(total.shape),
             "sites": [
                 {"name": name, "host": site or published_host(name) or source.host}
                 for name in sites
             ],
         }
 
-    def _insert(
-        self, rows: TableRows, source: DocumentSource, first: int, batch: list[dict[str, Any]]
-    ) -> list[Row]:
-        """Insert the rows of a batch of documents, of which the first has this number.
+    def _batches(self, source: DocumentSource, documents: Iterable[Any]) -> Iterator[Batch]:
+        unit = "line" if source.is_output else "document"
+        first, some, size = 1, list[Any](), 0
+        for document in documents:
+            some.append(document)
+            size += len(document) if isinstance(document, bytes) else 0
+            if len(some) >= _BATCH or size >= _BATCH_BYTES:
+                yield self._batch(source, unit, first, some)
+                first, some, size = first + len(some), [], 0
+        if some:
+            yield self._batch(source, unit, first, some)
+
+    def _batch(self, source: DocumentSource, unit: str, first: int, some: list[Any]) -> Batch:
+        return Batch(some, source.label, unit, first, self.site_field, source.stem, self.search)
+
+    def _insert(self, made: Made, batch: Batch) -> Texts:
+        """Insert the rows of a batch of documents.
 
         Returns:
             The rows of the texts.
         """
-        rows_by_table = rows.take()
+        rows, first_row = made.rows, self._next_row
+        if made.texts:
+            rows["texts"] = pickle.loads(made.texts)
+        if self.site_field is not None:
+            self._next_row += made.tally.numbered
+            for table in {"questions", "answers"} & rows.keys():
+                rows[table] = [(*row[:-1], row[-1] + first_row) for row in rows[table]]
+            if "texts" in rows:
+                rows["texts"] = [(row[0] + first_row, *row[1:]) for row in rows["texts"]]
         # Tables of posts refer to users only where there are any in the first documents.
-        for table in ("users", "questions", "answers", *rows_by_table):
-            if table not in self._inserts and (table != "users" or table in rows_by_table):
+        for table in ("users", "questions", "answers", *rows):
+            if table not in self._inserts and (table != "users" or table in rows):
                 self._create(table)
-        for table, values in rows_by_table.items():
+        for table, values in rows.items():
             before = self.connection.total_changes
             try:
                 self.connection.executemany(self._inserts[table], values)
             except sqlite3.IntegrityError:
                 # The rows before it are in the table.
                 row = values[self.connection.total_changes - before]
-                number, key, record_id = _second(table, row, self.site_field, first, batch)
+                place, key, record_id = _second(table, row, self.site_field, batch)
                 raise OutputError(
-                    f"{source.place(number)}: {key}: {record_id} occurs twice; ids are unique per "
+                    f"{batch.where(place)}: {key}: {record_id} occurs twice; ids are unique per "
                     f"site only: for several sites, name a column with {flag('site_field')}"
                 ) from None
-        return rows_by_table.get("texts", [])
+        return Texts(made.texts, first_row)
 
     def _clash(self) -> int:
         """Called by SQLite where a user has another value than before; keeps what was."""
@@ -489,26 +531,17 @@ def _is_path(source: object) -> bool:
     return isinstance(source, str | os.PathLike)
 
 
-def _batches(documents: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    iterator = iter(documents)
-    while batch := list(itertools.islice(iterator, _BATCH)):
-        yield batch
-
-
-def _second(
-    table: str, row: Row, site_field: str | None, first: int, batch: list[dict[str, Any]]
-) -> tuple[int, str, int]:
+def _second(table: str, row: Row, site_field: str | None, batch: Batch) -> tuple[int, str, int]:
     """Find an id in a batch of documents that occurred before.
 
     Args:
         table: The table that has it already.
         row: The row with the id.
         site_field: Column of the site.
-        first: Number of the first document.
         batch: The documents.
 
     Returns:
-        Number of the last document that has it, its key, and the id.
+        Place of the last document that has it, its key, and the id.
     """
     if table == "texts":
         record_id = row[0] if site_field is None else row[2]
@@ -524,11 +557,11 @@ def _second(
             if nested.shape == "list"
         },
     }.get(table, ())
-    for number in range(len(batch) - 1, -1, -1):
+    for place in range(len(batch.documents) - 1, -1, -1):
         for path in reversed(paths):
-            if record_id in _values([batch[number]], path.split(".")):
-                return first + number, path, record_id
-    return first, f"{table}.Id", record_id
+            if record_id in _values([batch.document(place)], path.split(".")):
+                return place, path, record_id
+    return 0, f"{table}.Id", record_id
 
 
 def _values(objects: list[dict[str, Any]], path: list[str]) -> list[Any]:

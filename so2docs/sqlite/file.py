@@ -1,25 +1,29 @@
 """The file of a database on its way: how it is opened, and what its errors mean.
 
-It is written without a journal, since nobody sees it before it is whole. Memory: 64 MiB of SQLite's
-pages; its sorters use the disk.
+It is written without a journal, since nobody sees it before it is whole. Memory: 32 MiB of SQLite's
+pages, which takes as long as 64; its sorters use the disk.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from so2docs.errors import DiskFullError, OutputError, flag
 from so2docs.output.part_files import explain_errors, remove
+from so2docs.progress import log
 
-_CACHE_KIB = 64 * 1024
+_CACHE_KIB = 32 * 1024
 _PAGE_BYTES = 8192
 
 
 def connect(part: str, cache_kib: int = _CACHE_KIB) -> sqlite3.Connection:
     """Make a file and begin to write."""
     with explain_errors(part):
+        if os.path.exists(part):
+            log.info(f"{part}: is left of an interrupted run; starting over")
         remove(part)
     connection = sqlite3.connect(part, isolation_level=None)
     for setting in (

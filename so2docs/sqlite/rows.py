@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from so2docs.errors import OutputError
 from so2docs.escape import unescape
+from so2docs.reader.reading import parse_document
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
@@ -87,22 +90,64 @@ class DocumentError(OutputError):
     """A document holds what the tables cannot; the text names the key."""
 
 
-class Losses:
-    """Counts what documents hold that does not come back the same from the tables."""
+@dataclass(slots=True)
+class Tally:
+    """What is counted of documents of one source, besides their rows.
 
-    def __init__(self) -> None:
-        self._found: dict[str, list[int]] = {}
+    Attributes:
+        documents: How many there are.
+        numbered: Posts that have got a number, in a database of several sites.
+        sites: Names of the sites that documents are from.
+        losses: What does not come back the same: how often, and the number of the first document.
+        holding: By path, how many objects hold it, or lack it where it starts with a hyphen.
+        objects: By path with a dot at its end, how many objects are there.
+        user_paths: Paths of the users that documents hold, and of their attributes.
+    """
 
-    def note(self, what: str, number: int) -> None:
-        """Count something in the document of this number."""
-        self._found.setdefault(what, [0, number])[0] += 1
+    documents: int = 0
+    numbered: int = 0
+    sites: set[str] = field(default_factory=set)
+    losses: dict[str, list[int]] = field(default_factory=dict)
+    holding: Counter[str] = field(default_factory=Counter)
+    objects: Counter[str] = field(default_factory=Counter)
+    user_paths: set[str] = field(default_factory=set)
 
-    def lines(self) -> list[str]:
-        """A line for each kind of loss."""
-        return [
+    def note(self, what: str) -> None:
+        """Count a loss in the last document."""
+        self.losses.setdefault(what, [0, self.documents])[0] += 1
+
+    def add(self, later: Tally) -> None:
+        """Add what is counted of the documents that follow."""
+        for what, (count, number) in later.losses.items():
+            self.losses.setdefault(what, [0, self.documents + number])[0] += count
+        self.documents += later.documents
+        self.numbered += later.numbered
+        self.sites |= later.sites
+        self.holding += later.holding
+        self.objects += later.objects
+        self.user_paths |= later.user_paths
+
+    @property
+    def shape(self) -> set[str]:
+        """Paths of the parts that documents of this source hold, such as `Answers.Comments`.
+
+        Also `Owner`, and `-Answers.ParentId` for keys that they lack and that a row has.
+        """
+        return self.user_paths | set(self.holding)
+
+    def lost(self) -> list[str]:
+        """A line for each kind of thing that does not come back the same, of all documents."""
+        lines = [
             f"{what} ({count:,} times, first in line {number:,})"
-            for what, (count, number) in self._found.items()
+            for what, (count, number) in self.losses.items()
         ]
+        for path, count in sorted(self.holding.items()):
+            name = path.removeprefix("-")
+            total = self.objects[name[: name.rfind(".") + 1]]
+            if count < total:
+                end = "left out of all" if name != path else "comes back empty where it is missing"
+                lines.append(f"{name}: in {_share(path, count, total)}; {end}")
+        return lines
 
 
 class _Columns:
@@ -164,30 +209,19 @@ class TableRows:
     """Collects the rows of documents of one source; `take` hands them out.
 
     Attributes:
-        losses: What does not come back the same.
-        sites: Names of the sites that documents are from.
+        tally: What is counted besides, since the last time.
     """
 
-    def __init__(
-        self,
-        site_field: str | None,
-        site: str | None,
-        search: Search,
-        number_row: Callable[[], int],
-    ) -> None:
+    def __init__(self, site_field: str | None, site: str | None, search: Search) -> None:
         """Make an empty collection.
 
         Args:
             site_field: Column for the site; None in a database of one site.
             site: The site, where documents do not tell.
             search: What words are to be found in.
-            number_row: Gives posts their numbers in a database of several sites.
         """
-        self.losses = Losses()
-        self.sites: set[str] = set()
-        self._number = 0
+        self.tally = Tally()
         self._site_field, self._site, self._search = site_field, site, search
-        self._number_row = number_row
         self._question = _Columns(LAYOUTS["questions"].attributes)
         self._answer = _Columns(LAYOUTS["answers"].attributes)
         self._nested_columns = {key: _Columns(LAYOUTS[key.lower()].attributes) for key in NESTED}
@@ -195,37 +229,15 @@ class TableRows:
         self._rows: dict[str, list[Row]] = {}
         self._users: dict[Row, tuple[Document, Row]] = {}
         self._user_shapes: set[Row] = set()
-        self._user_paths: set[str] = set()
-        self._holding: Counter[str] = Counter()
-        """By path, how many objects hold it, or lack it where it starts with a hyphen."""
-        self._objects: Counter[str] = Counter()
-        """By path with a dot at its end, how many objects are there."""
 
-    @property
-    def shape(self) -> set[str]:
-        """Paths of the parts that documents of this source hold, such as `Answers.Comments`.
-
-        Also `Owner`, and `-Answers.ParentId` for keys that they lack and that a row has.
-        """
-        return self._user_paths | set(self._holding)
-
-    def take(self) -> dict[str, list[Row]]:
-        """The rows by table since the last time."""
+    def take(self) -> tuple[dict[str, list[Row]], Tally]:
+        """The rows by table since the last time; posts of several sites are numbered from 1."""
         rows, self._rows = self._rows, {}
         if self._users:
-            rows["users"], self._users = [row for _, row in self._users.values()], {}
-        return rows
-
-    def lost(self) -> list[str]:
-        """A line for each kind of thing that does not come back the same, of all documents."""
-        lines = self.losses.lines()
-        for path, count in sorted(self._holding.items()):
-            name = path.removeprefix("-")
-            total = self._objects[name[: name.rfind(".") + 1]]
-            if count < total:
-                end = "left out of all" if name != path else "comes back empty where it is missing"
-                lines.append(f"{name}: in {_share(path, count, total)}; {end}")
-        return lines
+            rows["users"] = [row for _, row in self._users.values()]
+        tally, self.tally = self.tally, Tally()
+        self._users, self._user_shapes = {}, set()
+        return rows, tally
 
     def add(self, document: Document) -> None:
         """Make rows of a document.
@@ -233,7 +245,7 @@ class TableRows:
         Raises:
             DocumentError: It holds what the tables cannot; what was added of it is to be discarded.
         """
-        self._number += 1
+        self.tally.documents += 1
         question = _object(document, "a line")
         question_id = _require_id(question, "")
         site: Row = ()
@@ -242,7 +254,7 @@ class TableRows:
             if not isinstance(name, str):
                 raise DocumentError(f"{self._site_field}: is not a string")
             site = (name,)
-            self.sites.add(name)
+            self.tally.sites.add(name)
         answers = self._part(question, ANSWERS, list, "")
         self._post(self._question, question, "", site, question_id, number=len(answers or ()))
         for position, answer in enumerate(answers or ()):
@@ -262,9 +274,9 @@ class TableRows:
             return None
         value = record.pop(key)
         if value is None:
-            self.losses.note(f"{prefix}{key}: null comes back as if it were missing", self._number)
+            self.tally.note(f"{prefix}{key}: null comes back as if it were missing")
         elif isinstance(value, kind):
-            self._holding[prefix + key] += 1
+            self.tally.holding[prefix + key] += 1
             return value
         else:
             raise DocumentError(f"{prefix}{key}: is not {_KINDS[kind]}")
@@ -276,9 +288,9 @@ class TableRows:
         Raises:
             DocumentError: It names another one.
         """
-        self._objects[path] += 1
+        self.tally.objects[path] += 1
         if key not in record:
-            self._holding[f"-{path}{key}"] += 1
+            self.tally.holding[f"-{path}{key}"] += 1
             record[key] = post_id
         elif record[key] != post_id or type(record[key]) is not int:
             raise DocumentError(f"{path}{key}: is {record[key]!r} within post {post_id}")
@@ -296,7 +308,7 @@ class TableRows:
         """Make rows of a post; `number` is how many answers it has, or its place among them."""
         post_id = post["Id"]
         if not path:
-            self._objects[path] += 1
+            self.tally.objects[path] += 1
         for key, table in NESTED.items():
             if table.shape == "counts":
                 self._counts(post, table, path, (*site, post_id), question_id)
@@ -314,7 +326,10 @@ class TableRows:
             if (added := post.get(key)) is not None:
                 post[key] = _as_json(added, path + key)
         values, other = kind.values(post, path)
-        row = () if not site else (self._number_row(),)
+        row: Row = ()
+        if site:
+            self.tally.numbered += 1
+            row = (self.tally.numbered,)
         name = "questions" if kind is self._question else "answers"
         self._rows.setdefault(name, []).append((*site, *values, number, other, *row))
         if self._search == "all" or (self._search == "titles" and name == "questions"):
@@ -350,7 +365,7 @@ class TableRows:
             _require_id(record, f"{path}.")
             place = [_in_order(record.get(name)) for name in table.order]
             if place < last:
-                self.losses.note(f"{path}: come back in ascending {table.order[0]}", self._number)
+                self.tally.note(f"{path}: come back in ascending {table.order[0]}")
             last = place
             self._take_users(record, users, f"{path}.", site)
             self._belong(record, f"{path}.", "PostId", post_id)
@@ -374,11 +389,13 @@ class TableRows:
             names = tuple(user)
             if (path, key, names) not in self._user_shapes:
                 self._user_shapes.add((path, key, names))
-                self._user_paths.update((path + key, *(f"{path}{key}.{name}" for name in names)))
+                self.tally.user_paths.update(
+                    (path + key, *(f"{path}{key}.{name}" for name in names))
+                )
             earlier = self._users.get((*site, user_id, names))
             if earlier is not None:
                 if earlier[0] != user:
-                    self.losses.note(USERS_DIFFER, self._number)
+                    self.tally.note(USERS_DIFFER)
                 continue
             flat = dict(user)
             for name in USERS_AS_JSON:
@@ -388,6 +405,78 @@ class TableRows:
             # A row with only an id is a user that other rows refer to.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (user, (*site, *values, other))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some documents of a source, to make rows of.
+
+    Attributes:
+        documents: They, or their JSON.
+        label: What messages call the source.
+        unit: What they call a document.
+        first: The number of the first document.
+        site_field: Column for the site; None in a database of one site.
+        site: The site, where documents do not tell.
+        search: What words are to be found in.
+    """
+
+    documents: list[Any]
+    label: str
+    unit: str
+    first: int
+    site_field: str | None
+    site: str
+    search: Search
+
+    def document(self, place: int) -> Any:
+        """A document, by its place among these."""
+        document = self.documents[place]
+        if isinstance(document, bytes):
+            return parse_document(document, self.label, self.first + place)
+        return document
+
+    def where(self, place: int) -> str:
+        """What messages call the document at a place."""
+        return f"{self.label}: {self.unit} {self.first + place:,}"
+
+
+class Made(NamedTuple):
+    """What is made of a batch.
+
+    Attributes:
+        rows: Rows by table, but for those of the texts.
+        texts: These, pickled: two processes take them, and one of them only passes them on.
+        tally: What is counted besides.
+    """
+
+    rows: dict[str, list[Row]]
+    texts: bytes
+    tally: Tally
+
+
+_collections: dict[Any, TableRows] = {}
+
+
+def make_rows(batch: Batch) -> Made:
+    """Make rows of some documents.
+
+    Raises:
+        OutputError: One is not JSON, or holds what the tables cannot.
+    """
+    key = batch.site_field, batch.site, batch.search
+    collection = _collections.pop(key, None) or TableRows(*key)
+    for place in range(len(batch.documents)):
+        document = batch.document(place)
+        try:
+            collection.add(document)
+        except DocumentError as error:
+            raise OutputError(f"{batch.where(place)}: {error}") from None
+    rows, tally = collection.take()
+    _collections.clear()
+    _collections[key] = collection
+    texts = rows.pop("texts", [])
+    return Made(rows, pickle.dumps(texts, pickle.HIGHEST_PROTOCOL) if texts else b"", tally)
 
 
 def _object(value: object, what: str) -> Document:

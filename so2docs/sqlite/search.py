@@ -9,10 +9,12 @@ segments are merged once, at the end.
 from __future__ import annotations
 
 import os
+import pickle
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from itertools import chain, islice
+from typing import NamedTuple
 
 from so2docs.pipeline.workers import Workers
 from so2docs.sqlite.file import connect
@@ -27,25 +29,36 @@ _MOST_SEGMENTS = 1_000
 _connections: dict[str, sqlite3.Connection] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """A batch of texts.
+class Texts(NamedTuple):
+    """The texts of a batch of documents.
+
+    Attributes:
+        pickled: Rows of the table `texts`, pickled; empty if there are none.
+        first_row: What is to be added to their numbers.
+    """
+
+    pickled: bytes
+    first_row: int
+
+
+class _Task(NamedTuple):
+    """A batch of texts for the index.
 
     Attributes:
         path: File of the index.
         site_field: Column of the site; None in a database of one site.
         stemming: Whether English words are found in all their forms.
-        rows: Of the table `texts`; None after the last batch.
+        texts: None after the last batch.
     """
 
     path: str
     site_field: str | None
     stemming: bool
-    rows: list[Row] | None
+    texts: Texts | None
 
 
 def index_texts(
-    batches: Iterable[list[Row]],
+    batches: Iterable[Texts],
     folder: str,
     site_field: str | None,
     *,
@@ -56,7 +69,7 @@ def index_texts(
     """Make the full-text index of texts.
 
     Args:
-        batches: Rows of the table `texts`, a few thousand at once.
+        batches: A few thousand texts at once.
         folder: Where the file of the index goes.
         site_field: Column of the site; None in a database of one site.
         stemming: Whether English words are found in all their forms.
@@ -67,16 +80,19 @@ def index_texts(
         Name of the file, which is closed.
     """
     path = os.path.join(folder, "search.db")
+    found = iter(batches)
+    start = list(islice(found, 2))
 
-    def tasks() -> Iterator[_Texts]:
-        for rows in batches:
-            if rows:
-                yield _Texts(path, site_field, stemming, rows)
-        yield _Texts(path, site_field, stemming, None)
+    def tasks() -> Iterator[_Task]:
+        for texts in chain(start, found):
+            if texts.pickled:
+                yield _Task(path, site_field, stemming, texts)
+        yield _Task(path, site_field, stemming, None)
         meanwhile()
 
     try:
-        with Workers(1, is_apart=is_apart) as workers:
+        # A process costs more than it saves where there is little to do.
+        with Workers(1, is_apart=is_apart and len(start) > 1) as workers:
             deque(workers.run(_index, tasks()), maxlen=0)
     finally:
         if connection := _connections.pop(path, None):
@@ -84,28 +100,30 @@ def index_texts(
     return path
 
 
-def _index(texts: _Texts) -> None:
+def _index(task: _Task) -> None:
     """Add a batch to the index, or close it."""
-    connection = _connections.get(texts.path)
+    connection = _connections.get(task.path)
     if connection is None:
-        connection = _connections[texts.path] = connect(texts.path, _CACHE_KIB)
-        connection.execute(search_sql(texts.site_field, stemming=texts.stemming))
+        connection = _connections[task.path] = connect(task.path, _CACHE_KIB)
+        connection.execute(search_sql(task.site_field, stemming=task.stemming))
         _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
         # A word in a title says more than one in a body.
         connection.execute(
             "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0)')"
         )
-    if texts.rows is not None:
-        words = len(texts.rows[0]) - len(TEXTS)  # The row's number comes first.
+    if task.texts is not None:
+        pickled, first_row = task.texts
+        rows: list[Row] = pickle.loads(pickled)
+        words = len(rows[0]) - len(TEXTS)  # The row's number comes first.
         connection.executemany(
             f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?, ?, ?, ?)",
-            sorted((row[0], *row[words:]) for row in texts.rows),
+            sorted((row[0] + first_row, *row[words:]) for row in rows),
         )
         return
     connection.execute("INSERT INTO search(search) VALUES ('optimize')")
     _configure(connection, automerge=4, crisismerge=16)  # The defaults.
     connection.execute("COMMIT")
-    _connections.pop(texts.path).close()
+    _connections.pop(task.path).close()
 
 
 def _configure(connection: sqlite3.Connection, **values: int) -> None:

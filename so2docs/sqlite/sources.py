@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from so2docs.api.convert import documents
 from so2docs.errors import OptionError, OutputError, flag
@@ -14,7 +14,7 @@ from so2docs.output.existing import read_provenance
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.progress import bar
-from so2docs.reader.reading import is_output, not_read_back, read, read_start
+from so2docs.reader.reading import is_output, not_read_back, read_lines, read_start
 
 PathLike = str | os.PathLike[str]
 
@@ -56,10 +56,6 @@ class DocumentSource:
         """Its name in messages."""
         return self.name or "the documents"
 
-    def place(self, number: int) -> str:
-        """The document of this number in messages: a line of an output."""
-        return f"{self.label}: {'line' if self.is_output else 'document'} {number:,}"
-
     def identity(self) -> dict[str, Any]:
         """By what it is known again: name, bytes, and time of the last change."""
         if not os.path.isfile(self.name):
@@ -68,10 +64,8 @@ class DocumentSource:
         name = os.path.basename(self.name)
         return {"name": name, "bytes": status.st_size, "changed": status.st_mtime_ns}
 
-    def read(
-        self, *, nest: Iterable[str], jobs: int | None, progress: bool
-    ) -> Iterator[dict[str, Any]]:
-        """The documents."""
+    def read(self, *, nest: Iterable[str], jobs: int | None, progress: bool) -> Iterator[Any]:
+        """The documents of a program, or the JSON of those of an output or a dump."""
         if self.documents is not None:
             return iter(self.documents)
         if self.is_output:
@@ -83,23 +77,23 @@ class DocumentSource:
             return self._of_output(progress=progress)
         return self._of_dump(nest, jobs, progress=progress)
 
-    def _of_output(self, *, progress: bool) -> Generator[dict[str, Any], None, None]:
+    def _of_output(self, *, progress: bool) -> Generator[bytes, None, None]:
         with open(self.name, "rb") as file:
             total = os.fstat(file.fileno()).st_size
             with bar("rows", total, shown=progress) as progress_bar:
                 position = 0
-                for document in read(file, dict):
-                    yield document
+                for line in read_lines(file):
+                    yield line
                     if (place := file.tell()) != position:
                         progress_bar.update(place - position)
                         position = place
 
     def _of_dump(
         self, nest: Iterable[str], jobs: int | None, *, progress: bool
-    ) -> Generator[dict[str, Any], None, None]:
+    ) -> Generator[bytes, None, None]:
         nested = documents(self.name, nest=nest, jobs=jobs, progress=progress)
         try:
-            yield from cast(Iterator[dict[str, Any]], nested)
+            yield from nested.lines
             self.provenance = nested.provenance
         finally:
             nested.close()

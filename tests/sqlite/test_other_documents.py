@@ -222,6 +222,63 @@ def test_reports_values_that_are_not_kept(
     assert message in quiet.stderr
 
 
+MANY = [
+    question(Id=10 * n, Title=f"Title {n}", OwnerUserId=n % 9 + 1, Owner={"Id": n % 9 + 1},
+             Answers=[{**ANSWER, "Id": 10 * n + 1, "ParentId": 10 * n}] * (n % 3 > 0))
+    for n in range(1, 1201)
+]  # fmt: skip
+"""Rows of some batches, which are made in processes of their own."""
+
+
+@pytest.mark.parametrize("site_field", [None, "Site"])
+def test_a_database_is_the_same_for_any_number_of_jobs(
+    site_field: str | None, tmp_path: Path
+) -> None:
+    source = lines(tmp_path / "q.jsonl", MANY)
+    made = []
+    for jobs in (1, 3):
+        (tmp_path / str(jobs)).mkdir()
+        path = tmp_path / str(jobs) / "q.db"
+        found = so2docs.to_sqlite(source, path, jobs=jobs, site_field=site_field)
+        assert found.rows["answers"] == 800
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
+    extra = {} if site_field is None else {site_field: "q"}
+    assert rebuilt(path) == [document | extra for document in MANY]
+    with closing(sqlite3.connect(path)) as connection:
+        row = "Row" if site_field else "Id"
+        sql = (
+            f"SELECT q.Id FROM search s JOIN questions q ON q.{row} = s.rowid WHERE search MATCH ?"
+        )
+        assert connection.execute(sql, ["1180"]).fetchall() == [(11800,)]
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (json.dumps(question(Id=5, Score=2**63)), "line 1,201: Score: has more than 64 bits"),
+        ("{", "line 1,201 is not JSON"),
+        (json.dumps(question(Id=5, Comments=[{"Id": 1}, {"Id": 1}])), "1,201: Comments.Id: 1 occ"),
+    ],
+)
+def test_errors_of_later_batches_name_the_line(last: str, message: str, tmp_path: Path) -> None:
+    source = lines(tmp_path / "q.jsonl", MANY)
+    with source.open("a") as file:
+        file.write(f"{last}\n")
+    with pytest.raises(OutputError) as refused:
+        so2docs.to_sqlite(source, tmp_path / "q.db", jobs=2)
+    assert message in str(refused.value)
+    assert str(refused.value).count(str(source)) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["q.jsonl"]
+
+
+def test_losses_of_later_batches_name_the_line(tmp_path: Path) -> None:
+    source = lines(tmp_path / "q.jsonl", [*MANY, question(Id=5, Answers=None), {"Id": 6}])
+    made = so2docs.to_sqlite(source, tmp_path / "q.db", jobs=2)
+    assert made.lost[0].endswith("as if it were missing (1 times, first in line 1,201)")
+    assert made.lost[1].endswith("Answers: in 1,200 of 1,202; comes back empty where it is missing")
+
+
 def test_refuses_a_site_that_is_not_a_string(tmp_path: Path) -> None:
     source = lines(tmp_path / "q.jsonl", [question(Site="5"), question(Id=3, Site=5)])
     with pytest.raises(OutputError, match="line 2: Site: is not a string"):
