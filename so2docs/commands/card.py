@@ -35,7 +35,7 @@ Example:
 def card(
     output: str, *, report: str | None, inspect_dump: str | None, force: bool, quiet: bool
 ) -> None:
-    """Write the card of OUTPUT, its manifest, croissant.json and datapackage.json next to it.
+    """Write README.md, croissant.json and a manifest next to OUTPUT, as convert --card does.
 
     What they say is from the manifest next to OUTPUT, from the report, or from what OUTPUT itself
     says of how it was made; then the SHA-256 of the dump is not known. All outputs in the folder

@@ -1,4 +1,4 @@
-"""`--card`: a manifest next to an output, and README.md, croissant.json and datapackage.json.
+"""`--card`: a manifest next to an output, and a README.md and croissant.json that tell of it.
 
 The front matter of README.md is that of dataset cards
 (https://huggingface.co/docs/hub/datasets-cards and datasets-manual-configuration). There is one
@@ -6,8 +6,7 @@ card a folder, of all outputs that have a manifest there: a configuration each. 
 quoted as JSON, which YAML contains. `croissant.json` is Croissant 1.1
 (https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html): a file object for each file
 with its SHA-256, a record set for each output, and a field for each member of a record; lists are
-`repeated`, and what is in an object is its `subField`. `datapackage.json` lists the files as a Data
-Package 2.0 (https://datapackage.org/standard/data-package/).
+`repeated`, and what is in an object is its `subField`.
 """
 
 from __future__ import annotations
@@ -167,7 +166,7 @@ def catalog_text(name: str, description: str, record_sets: Sequence[RecordSet]) 
         "conformsTo": "http://mlcommons.org/croissant/1.1",
         "name": name,
         "description": description,
-        "license": _LICENSE,
+        "license": "https://creativecommons.org/licenses/by-sa/4.0/",
         "distribution": [part for record_set in record_sets for part in _distribution(record_set)],
         "recordSet": [
             _record_set(record_set) for record_set in record_sets if record_set.schema is not None
@@ -259,8 +258,7 @@ CARD = TargetKind(
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 _MORE_SIZES = ((10**7, "1M<n<10M"), (10**8, "10M<n<100M"), (10**9, "100M<n<1B"))
 _WHOLE = 2**64
-_CARD, _CROISSANT, _PACKAGE = "README.md", "croissant.json", "datapackage.json"
-_LICENSE = "https://creativecommons.org/licenses/by-sa/4.0/"
+_CARD, _CROISSANT = "README.md", "croissant.json"
 _DESCRIPTION = "Questions and answers of a Stack Exchange data dump, nested by so2docs."
 _BY_SITE = "train"
 """Stem of an output that has the folder of its site to itself."""
@@ -328,18 +326,16 @@ def check_card(
 
 
 def check_folder_of_card(folder: str, read: Iterable[str] = (), *, force: bool) -> None:
-    """Refuse to replace files that are not so2docs's own: the card and the files that go with it.
+    """Refuse to replace what a card of so2docs is not; its `croissant.json` goes with the card.
 
     Raises:
-        OutputError: Something else has the name of the card, or that of `croissant.json` or
-            `datapackage.json` without a card.
+        OutputError: Something else is where the card or its `croissant.json` would be.
     """
-    card, *others = (os.path.join(folder, name) for name in (_CARD, _CROISSANT, _PACKAGE))
+    card, described = (os.path.join(folder, name) for name in (_CARD, _CROISSANT))
     if not (force and os.path.isfile(card)):
         check_own(card, CARD, read)
-    for path in others:
-        if os.path.exists(path) and not os.path.exists(card) and not force:
-            raise OutputError(f"{path}: exists without a card of so2docs; choose another output")
+    if os.path.exists(described) and not os.path.exists(card) and not force:
+        raise OutputError(f"{described}: exists without a card of so2docs; choose another output")
 
 
 def describe(
@@ -364,7 +360,7 @@ def describe(
 
 
 def write(folder: str) -> None:
-    """Write the card of a folder, and the same as Croissant and as a Data Package.
+    """Write the card of a folder, and the same as Croissant.
 
     The manifests are read while no other process writes the card, so that the last of several that
     end at the same time describes the outputs of all.
@@ -372,14 +368,13 @@ def write(folder: str) -> None:
     Raises:
         So2docsError: A manifest there is damaged, or a file cannot be written.
     """
-    texts = {_CARD: text, _CROISSANT: croissant_text, _PACKAGE: package_text}
-    paths = {os.path.realpath(os.path.join(folder, name)): texts[name] for name in texts}
+    card, croissant = (os.path.realpath(os.path.join(folder, name)) for name in (_CARD, _CROISSANT))
     with new_files.NewFiles() as files:
-        for path in reversed(paths):  # The card gets its name first: the others need one.
+        for path in (croissant, card):  # The card gets its name first: the other needs one.
             files.claim(path, force=True, seconds=new_files.FOR_SMALL_FILES)
         outputs = _described(folder)
-        for path, describe_outputs in paths.items():
-            files.write(path, describe_outputs(outputs).encode())
+        files.write(card, text(outputs).encode())
+        files.write(croissant, croissant_text(outputs).encode())
 
 
 def describe_existing(
@@ -546,27 +541,6 @@ def croissant_text(outputs: list[Described]) -> str:
         for name, output in zip(names, outputs, strict=True)
     ]
     return catalog_text(_title(names), _DESCRIPTION, record_sets)
-
-
-def package_text(outputs: list[Described]) -> str:
-    """The `datapackage.json` of a folder with these outputs."""
-    files = [(output.path(file.name), file) for output in outputs for file in output.manifest.files]
-    package = {
-        "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
-        "title": _title(_config_names(outputs)),
-        "description": _DESCRIPTION,
-        "licenses": [{"name": "CC-BY-SA-4.0", "path": _LICENSE}],
-        "resources": [
-            {
-                "name": re.sub("[^-a-z0-9._/]", "-", path.lower()),
-                "path": path,
-                "bytes": file.bytes,
-                **({"hash": f"sha256:{file.sha256}"} if file.sha256 else {}),
-            }
-            for path, file in files
-        ],
-    }
-    return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
 
 
 def _title(names: list[str]) -> str:

@@ -192,9 +192,9 @@ class ConvertKeywords(FileKeywords, IteratorKeywords, total=False):
         restart: Start over, whatever an interrupted conversion did.
         report: Write the report as JSON to FILE; - is standard output. `so2docs verify` checks
             OUTPUT by it; OUTPUT is read once more, for its SHA-256.
-        card: Write a README.md for Hugging Face, croissant.json, datapackage.json, and a manifest
-            for `so2docs verify` next to the output. DUMP is read once more, for its SHA-256. With
-            force=True, any other `README.md` there is replaced.
+        card: Write a README.md for Hugging Face, croissant.json, and a manifest for `so2docs
+            verify` next to the output. DUMP is read once more, for its SHA-256. With force=True,
+            any other `README.md` there is replaced.
     """
 
     split_size: str | int | None

@@ -674,8 +674,8 @@ class RunOptions:
     )
     card: bool = option(
         "Run",
-        "Write a README.md for Hugging Face, croissant.json, datapackage.json, and a manifest for "
-        "`so2docs verify` next to the output.",
+        "Write a README.md for Hugging Face, croissant.json, and a manifest for `so2docs verify` "
+        "next to the output.",
         "run",
         False,
         where="convert",

@@ -106,12 +106,6 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
         assert one["sha256"] == sha256(path)
         assert one["contentSize"] == f"{path.stat().st_size} B"
         assert one["encodingFormat"] == kind
-    package = json.loads((tmp_path / "datapackage.json").read_text())
-    assert [(one["path"], one["bytes"], one["hash"]) for one in package["resources"]] == [
-        (one["contentUrl"], int(one["contentSize"][:-2]), f"sha256:{one['sha256']}")
-        for one in objects
-    ]
-    assert re.fullmatch(r"[-a-z0-9._/]+", package["resources"][0]["name"])
     (records,) = said["recordSet"]
     fields = {field["name"].partition("/")[2]: field for field in records["field"]}
     assert fields["Answers"]["repeated"] is True
@@ -139,20 +133,18 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
 def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_path: Path) -> None:
     """As `--card` writes it, but for the hash of the dump, which only a manifest knows."""
     output, report = tmp_path / name, tmp_path / "report.json"
-    card, *others = (
-        tmp_path / name for name in ("README.md", "croissant.json", "datapackage.json")
-    )
+    card, croissant = tmp_path / "README.md", tmp_path / "croissant.json"
     so2docs.convert(SITE, output, card=True, report=report, **keywords)
-    wanted = [path.read_text() for path in (card, *others)]
-    for path in (card, *others):
-        path.unlink()
+    wanted = card.read_text(), croissant.read_text()
+    card.unlink()
+    croissant.unlink()
     done = run("card", output)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert [path.read_text() for path in (card, *others)] == wanted
+    assert (card.read_text(), croissant.read_text()) == wanted
     manifest_of(output).unlink()
     done = run("card", output, *(["--report", report] if "split_files" in keywords else []))
     assert done.returncode == 0, done.stderr
-    assert [path.read_text() for path in others] == wanted[1:]
+    assert croissant.read_text() == wanted[1]
     hashes = re.compile(r"^\| (?:not known|`\w{64}`) \|", re.MULTILINE)
     assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", wanted[0])
     assert so2docs.verify(output).files == keywords.get("split_files", 1)
@@ -175,12 +167,11 @@ def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None
     assert not (tmp_path / "README.md").exists()
 
 
-@pytest.mark.parametrize("name", ["croissant.json", "datapackage.json"])
-def test_somebody_elses_metadata_stays(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text("{}")
+def test_somebody_elses_croissant_stays(tmp_path: Path) -> None:
+    (tmp_path / "croissant.json").write_text("{}")
     with pytest.raises(so2docs.OutputError, match="exists without a card of so2docs"):
         convert(tmp_path)
-    assert (tmp_path / name).read_text() == "{}"
+    assert (tmp_path / "croissant.json").read_text() == "{}"
     convert(tmp_path, force=True)
     convert(tmp_path, "other.jsonl")
 
