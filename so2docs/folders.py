@@ -544,7 +544,7 @@ def _make_database(
             return UP_TO_DATE, target, None
         if not update:
             raise OutputExistsError(
-                f"{target}: exists, and is not of {path} as it is now; {_ADVICE}"
+                f"{target}: exists, and was made from another state of {path}; {_ADVICE}"
             )
     return "made", target, to_sqlite(path, target, force=force or update, **settings)
 

@@ -91,7 +91,7 @@ def sqlite(
         folder, *databases = paths
         if tags is not None:
             raise OptionError(
-                f"{flag('tags', tags)} is of one site; {folder} is a folder of outputs"
+                f"{flag('tags', tags)} applies to one site; {folder} is a folder of outputs"
             )
         if nest:
             raise OptionError(f"{flag('nest')} is for dumps; {folder} is a folder of outputs")

@@ -113,19 +113,19 @@ class _Result:
     Attributes:
         task: The range.
         tally: Counts of its rows, as far as they were parsed.
-        found: Post ids and JSON of posts, or 0 and JSON of tags, in the order of the dump.
+        records: Post ids and JSON of posts, or 0 and JSON of tags, in the order of the dump.
     """
 
     task: _Task
     tally: ChunkTally = field(default_factory=ChunkTally)
-    found: list[tuple[int, bytes]] = field(default_factory=list)
+    records: list[tuple[int, bytes]] = field(default_factory=list)
 
 
 class Tags:
     """The documents of the tags of a dump; iterate over it once.
 
     Attributes:
-        report: What became of the rows, complete after the last document.
+        report: Counts of the rows, complete after the last document.
     """
 
     def __init__(
@@ -190,18 +190,20 @@ class Tags:
             tasks = (
                 _Task(chunk, file.table) for chunk in dump.chunks(_CHUNK_BYTES, (), Path(folder))
             )
-            with progress.step(f"reading {file.table.name}", file.size, total, before) as shown:
+            with progress.step(
+                f"reading {file.table.name}", file.size, total, before
+            ) as progress_bar:
                 results = workers.run(_read_chunk, tasks)
                 for result in read_to_end(results, dump, file.table, lambda: tallies):
-                    database.executemany(statement, result.found)
+                    database.executemany(statement, result.records)
                     tallies.append(result.tally)
                     if file.table == POSTS:
-                        self.report.posts += len(result.found)
+                        self.report.posts += len(result.records)
                     else:
                         self.report.rows += result.tally.counts.rows
                         strays = Counter(self.report.strays) + result.tally.counts.strays
                         self.report.strays = dict(sorted(strays.items()))
-                    shown.update(dump.progress(result.task.chunk))
+                    progress_bar.update(dump.progress(result.task.chunk))
 
     def _join(self, database: sqlite3.Connection) -> Iterator[Document]:
         """Put the descriptions into the tags, in the order of the dump."""
@@ -213,8 +215,8 @@ class Tags:
             for attribute, key in _POST_IDS.items():
                 if type(post_id := tag.get(attribute)) is not int:
                     continue
-                found = database.execute("SELECT json FROM posts WHERE id = ?", (post_id,))
-                if (row := found.fetchone()) is None:
+                cursor = database.execute("SELECT json FROM posts WHERE id = ?", (post_id,))
+                if (row := cursor.fetchone()) is None:
                     report.missing += 1
                     continue
                 database.execute("UPDATE posts SET used = 1 WHERE id = ?", (post_id,))
@@ -296,12 +298,12 @@ def write_tags(documents: Tags, output: str, *, force: bool = False) -> TagsRepo
                 lines = (orjson.dumps(document) + b"\n" for document in documents)
                 for segment in compress_lines(lines, compression, _LEVELS[compression]):
                     file.append(segment)
-                finished = file.seal()
+                complete = file.seal()
             except BaseException:
                 file.discard()
                 raise
         if output != "-":
-            files.add(output, finished)
+            files.add(output, complete)
     return documents.report
 
 
@@ -365,7 +367,7 @@ def _add_post(result: _Result, row: dict[str, Any]) -> None:
     post = _typed(row, POSTS)
     if post.get("PostTypeId") in _TYPES and type(post.get("Id")) is int:
         result.tally.last_id = post["Id"]
-        result.found.append((post["Id"], orjson.dumps(post)))
+        result.records.append((post["Id"], orjson.dumps(post)))
 
 
 def _add_tag(result: _Result, row: dict[str, Any]) -> None:
@@ -378,7 +380,7 @@ def _add_tag(result: _Result, row: dict[str, Any]) -> None:
         counts.strays["tag_missing_name"] += 1
     else:
         result.tally.last_id = tag["Id"]
-        result.found.append((0, orjson.dumps(tag)))
+        result.records.append((0, orjson.dumps(tag)))
 
 
 def _typed(row: dict[str, Any], table: Table) -> Document:

@@ -150,7 +150,7 @@ def gzip_end(crc: int, raw_size: int) -> bytes:
 
 
 def trailer_bytes(compression: Compression, segments: int) -> int:
-    """Bytes of `stream_trailer` after so many segments."""
+    """Size of `stream_trailer` after n segments."""
     if compression == "gzip":
         return len(LAST_BLOCK) + _TRAILER.size
     return seek_table_bytes(segments) if compression == "zstd" else 0

@@ -137,7 +137,7 @@ class Output:
         return FileProgress(file.size, file.crc, self.raw_size, self._crc, saved, crc)
 
     def size_with(self, segments: int, data_bytes: int) -> int:
-        """Bytes of the finished file if so many more segments of so many bytes were appended."""
+        """Size of the finished file after more segments with a total size."""
         fresh = 0 if self.file.size else len(stream_header(self._compression))
         end = trailer_bytes(self._compression, self.journal.count + segments)
         return self.file.size + data_bytes + fresh + end

@@ -485,7 +485,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         return default if entry is None else entry[1]
 
     def line(self, question_id: int) -> bytes:
-        """The document of a question as it is in the file: a line of JSON, without its end.
+        """Return the line of JSON of a question, without its end.
 
         Raises:
             DocumentNotFoundError: There is no such question (a `KeyError`).

@@ -100,13 +100,13 @@ def closing(question: Values) -> Values | None:
 
 
 def state(event: str, entry: Values, known: Known) -> Values:
-    """An entry that tells a state, as it is shown."""
+    """The values to show for an entry that sets a state."""
     is_known = event != "PostClosed" or entry.get("CreationDate")  # Or only links tell it.
     return shown(entry, known) | {"what": [_STATES[event]] if is_known else []}
 
 
 def shown(entry: Values, known: Known) -> Values:
-    """An entry as it is shown."""
+    """The values to show for an entry."""
     url, rolled_to = entry.get("Url"), entry.get("RollbackTo")
     proposed = entry.get("ProposedBy")
     reason = entry.get("CloseReason")

@@ -234,9 +234,9 @@ class Pages:
         return self._answer(request, "questions.html", template_values, data)
 
     def _described(self, tag: str | None) -> Values:
-        """What describes a tag, as HTML that is safe to show."""
-        found = {} if tag is None else self.store.tag_texts(tag)
-        excerpt, wiki = found.get("Excerpt"), found.get("Wiki")
+        """The description of a tag, as HTML that is safe to show."""
+        described = {} if tag is None else self.store.tag_texts(tag)
+        excerpt, wiki = described.get("Excerpt"), described.get("Wiki")
         if not wiki:
             return {"excerpt": excerpt, "wiki": None}
         host = self.store.site.host

@@ -506,8 +506,8 @@ class Store:
                 f"SELECT Id, {', '.join(names)} FROM users WHERE Id = :id",
                 id=user_id,
             )
-            for one in rows:
-                one["Badges"] = orjson.loads(one["Badges"] or "null")
+            for user_row in rows:
+                user_row["Badges"] = orjson.loads(user_row["Badges"] or "null")
         for kind in ("questions", "answers"):
             sql = f"SELECT count(*) FROM {kind} WHERE OwnerUserId = :id"
             row[kind.title()] = self._value(sql, id=user_id)

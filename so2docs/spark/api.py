@@ -233,9 +233,9 @@ def _run_job(
         if len(group) == 1:
             return {group[0]: error}
 
-    def run_alone(one: Site) -> Report | So2docsError:
+    def run_alone(site: Site) -> Report | So2docsError:
         # A site that the job had finished is not converted again: the task reads its report.
-        return _run_job(spark, task, [one], profile)[one]
+        return _run_job(spark, task, [site], profile)[site]
 
     with ThreadPoolExecutor(_THREADS) as threads:
         return dict(zip(group, threads.map(run_alone, group), strict=True))
