@@ -121,7 +121,7 @@ def test_a_recipe(theirs: Path, tmp_path: Path) -> None:
             "wrong, which another package offers as so2docs.recipes (theirs:NEITHER), cannot",
         ),
         ("gone", "cannot be used: module 'theirs' has no attribute 'Gone'"),
-        ("tiltes", "chunks, blocks, hub, beir, titles, wrong, gone, or package.module"),
+        ("tiltes", "blocks, edits, hub, beir, titles, wrong, gone, or package.module"),
     ],
 )
 def test_refuses_invalid_plugins(name: str, words: str, theirs: Path, tmp_path: Path) -> None:
