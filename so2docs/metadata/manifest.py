@@ -29,7 +29,6 @@ from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import CONTRACT, within_64_bits
 from so2docs.output.targets import MANIFEST, side_file
 from so2docs.progress import bar, log
-from so2docs.reader.reading import read_lines
 from so2docs.report import Report
 
 FORMAT = 1
@@ -489,6 +488,8 @@ def _validator(manifest: Manifest, path: str) -> Check | None:
 
 def _documents(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each document of JSON lines, or of an array that has one a line, and where it is."""
+    from so2docs.reader.reading import read_lines  # Conversions do not need it.
+
     for number, line in enumerate(read_lines(path), 1):
         if line in (b"[\n", b"]\n", b"\n"):
             continue
