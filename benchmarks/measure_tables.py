@@ -19,7 +19,8 @@ from so2docs.output.paths import OutputPaths
 from so2docs.parse import core
 from so2docs.pipeline.second_pass import SecondPass
 from so2docs.pipeline.session import Session, add_table, map_posts, map_users
-from so2docs.pipeline.workers import Workers, peak_memory
+from so2docs.pipeline.worker import peak_memory
+from so2docs.pipeline.workers import Workers
 from so2docs.spill import Spill
 
 

@@ -43,7 +43,8 @@ from so2docs.output.segments import remove as remove_stored
 from so2docs.output.targets import RECORD, STRAYS, side_file
 from so2docs.parse.core import choose_core
 from so2docs.pipeline.first_pass import read_to_end
-from so2docs.pipeline.workers import Workers, peak_memory
+from so2docs.pipeline.worker import peak_memory
+from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
 from so2docs.report import as_size
 from so2docs.schema import DUMP, Table

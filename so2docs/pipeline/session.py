@@ -36,7 +36,8 @@ from so2docs.parse.posts import stray_line
 from so2docs.pipeline import strict
 from so2docs.pipeline.first_pass import FirstPass
 from so2docs.pipeline.second_pass import FinalizedOutput, SecondPass, copy_and_remove
-from so2docs.pipeline.workers import Workers, peak_memory
+from so2docs.pipeline.worker import peak_memory
+from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress, log
 from so2docs.report import Report, TableCounts
 from so2docs.schema import TABLES, Table

@@ -21,7 +21,8 @@ from so2docs.errors import (
     So2docsError,
     WorkerDiedError,
 )
-from so2docs.pipeline.workers import Workers, peak_memory
+from so2docs.pipeline.worker import peak_memory
+from so2docs.pipeline.workers import Workers
 
 
 def late(task: int) -> tuple[int, int]:

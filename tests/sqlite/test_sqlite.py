@@ -448,7 +448,7 @@ def test_memory_does_not_grow_with_the_output(tmp_path: Path) -> None:
     script = """
 import sys
 import so2docs
-from so2docs.pipeline.workers import peak_memory
+from so2docs.pipeline.worker import peak_memory
 body = "<p>" + "word " * 1600 + "</p>"
 documents = (
     {"Id": n, "Title": f"t{n}", "Body": body, "Tags": ["a", f"b{n % 99}"], "Answers": []}

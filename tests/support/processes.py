@@ -2,7 +2,7 @@
 
 import subprocess
 
-from so2docs.pipeline.workers import COMMAND
+from so2docs.pipeline.worker import COMMAND
 
 
 def members(group: int) -> list[int]:
