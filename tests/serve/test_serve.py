@@ -212,6 +212,7 @@ def test_the_state_of_a_question(client: Any) -> None:
     page = client.get("/questions/1").text
     assert "Needs more focus" not in page  # It was reopened.
     assert "Protected 2024-05-08 by Ada" in text_of_page(page)
+    assert "bounty of 50 by Ada 1,204, 2024-05-09" in text_of_page(page)
     assert "Locked 2024-05-11 by gone" in text_of_page(page)
     assert "Migrated from" in page
     assert '<a rel="noopener noreferrer nofollow" href="/questions/3">' in page

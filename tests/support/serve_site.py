@@ -181,6 +181,7 @@ def _add_history(found: list[dict[str, Any]]) -> None:
         _entry(7, 1, "QuestionProtected", **ada),
         _entry(8, 1, "PostMigratedHere", Url=f"https://{HOST}/questions/3/x"),
     ]
+    first["Bounties"] = [{"Amount": 50, "CreationDate": "2024-05-09T00:00:00.000", **ada}]
     first["Answers"][0]["History"] = [
         _entry(9, 4, "InitialBody", Body="x"),
         _entry(10, 4, "PostLocked", UserDisplayName="gone"),
