@@ -88,6 +88,7 @@ def test_a_walk_through_the_reader(launched: Any, address: str) -> None:
         page.goto(f"{address}/questions/900")
         page.get_by_role("link", name="its answer").click()
         assert page.url == f"{address}/questions/1#answer-5"
+        page.wait_for_load_state()  # The script that takes the keys.
         page.keyboard.press("g")
         page.keyboard.press("h")
         page.wait_for_url(f"{address}/")
