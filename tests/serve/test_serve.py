@@ -520,3 +520,15 @@ def test_refuses_files_that_are_not_databases(
     assert process.returncode == 1
     assert message in said
     assert "Traceback" not in said
+
+
+def test_no_name_leads_to_a_page_that_is_not_there(tmp_path: Path) -> None:
+    """Who only commented has no page in a database without users."""
+    path = tmp_path / "q.jsonl.gz"
+    so2docs.convert(SAMPLES / "site", path, nest="comments", jobs=1)
+    with so2docs.open(path) as found, client_of(path) as client:
+        pages = [client.get(f"/questions/{number}").text for number in found]
+        people = {address for page in pages for address in re.findall(r'"(/users/-?\d+)"', page)}
+        assert "user 8" in "".join(pages)
+        assert people
+        assert {client.get(address).status_code for address in people} == {200}
