@@ -69,7 +69,7 @@ def convert(
     The name of OUTPUT says the format (.jsonl, .json, .parquet, .ravendbdump) and the compression
     (.gz, .zst); - is standard output, uncompressed. The default is questions.jsonl.gz. A file gets
     its name only when it is complete. Next to JSON lines goes a small .OUTPUT.index, which tells
-    `so2docs show` where each question is. Strays, rows that no document can hold, go to a side
+    `so2docs show` where each question is. Strays, rows that belong to no document, go to a side
     file with the reason. Between its two passes the program keeps temporary files, the spill; after
     an interruption, the same command resumes from them.
 
