@@ -74,6 +74,7 @@ def _columns(
 
 MOST_PAGES = 500
 _ON_FRONT = 6
+_ON_QUESTION = 5
 _ON_PROFILE = 10
 _LINKED = {
     (False, False): "linked",
@@ -402,6 +403,7 @@ class Pages:
             "sort": sort,
             "sorts": ANSWER_SORTS,
             "links": links,
+            "related": self._related(document, links),
             **self.page_links(address, query, page, page_of_answers, ANSWERS_PAGE),
         }
         return self._answer(request, "question.html", values, document)
@@ -504,6 +506,16 @@ class Pages:
             row["title"] = row["title"] or question_title(row)
             links[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
         return links
+
+    def _related(self, document: Values, links: dict[str, list[Values]]) -> list[Values]:
+        """Questions with the same tags that are not linked with this one."""
+        linked = {row["Id"] for rows in links.values() for row in rows}
+        tags = [tag for tag in document.get("Tags") or () if isinstance(tag, str)]
+        rows = self.store.related_questions(document["Id"], tags)
+        some = [row for row in rows if row["Id"] not in linked][:_ON_QUESTION]
+        return [
+            {**row, "title": row["title"] or question_title(row)} for row in self.with_titles(some)
+        ]
 
     def post(self, request: Request) -> Response:
         """Lead to where a post is shown."""

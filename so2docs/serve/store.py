@@ -10,7 +10,7 @@ import queue
 import sqlite3
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -59,6 +59,8 @@ _STEPS = 50_000
 _CACHE_KIB = 4 * 1024
 _RELATED_OF = 2_000
 _RELATED = 12
+_MOST_TAGS = 5
+"""Tags of a question that related ones are looked for by: no site allows more."""
 
 SORTS = {
     "newest": ("q.Id DESC", ("Id", "Score", "Answers", "AcceptedAnswerId", "OwnerUserId")),
@@ -292,6 +294,30 @@ class Store:
             "FROM links l JOIN questions q ON q.Id = l.QuestionId "
             "WHERE l.RelatedPostId = :id AND q.Id <> :id ORDER BY 6, 3 DESC LIMIT 60",
             id=question_id,
+        )
+
+    def related_questions(self, question_id: int, tags: Sequence[str]) -> list[Row]:
+        """The best of the latest questions that have the same tags, rare ones before frequent ones.
+
+        Args:
+            question_id: The question that they are for, which is not among them.
+            tags: Its tags.
+        """
+        if not tags:
+            return []
+        of_all = " UNION ALL ".join(
+            "SELECT QuestionId, 1.0 / count(*) OVER () AS weight FROM (SELECT QuestionId FROM "
+            f"question_tags WHERE Tag = :tag{number} AND QuestionId <> :id "
+            f"ORDER BY QuestionId DESC LIMIT {_RELATED_OF // 2})"
+            for number, _ in enumerate(tags[:_MOST_TAGS])
+        )
+        return self._rows(
+            "SELECT q.Id, q.Title, q.Score, q.Answers FROM (SELECT QuestionId, "
+            f"round(sum(weight), 12) AS weight FROM ({of_all}) GROUP BY QuestionId "
+            f"ORDER BY 2 DESC, 1 DESC LIMIT {10 * _RELATED}) r JOIN questions q "
+            f"ON q.Id = r.QuestionId ORDER BY r.weight DESC, q.Score DESC, q.Id LIMIT {_RELATED}",
+            id=question_id,
+            **{f"tag{number}": tag for number, tag in enumerate(tags[:_MOST_TAGS])},
         )
 
     # History.

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.command import start
+from support.dumps import question, row, write_dump
 from support.messages import heard
 from support.places import SAMPLES
 from support.serve_site import ATTACKS, HOST, documents, hostile, make, served
@@ -532,3 +533,20 @@ def test_no_name_leads_to_a_page_that_is_not_there(tmp_path: Path) -> None:
         assert "user 8" in "".join(pages)
         assert people
         assert {client.get(address).status_code for address in people} == {200}
+
+
+def test_related_questions_share_rare_tags_first(tmp_path: Path) -> None:
+    tags = {1: "rye|oven", 2: "oven", 3: "oven", 4: "rye", 5: "rye|oven", 6: "salt", 7: "oven"}
+    dump = write_dump(
+        tmp_path / "Posts.xml",
+        *(question(number, Tags=f"|{names}|", Score=number) for number, names in tags.items()),
+    )
+    links = write_dump(
+        tmp_path / "PostLinks.xml", row(Id=1, PostId=1, RelatedPostId=7, LinkTypeId=1)
+    )
+    so2docs.convert(dump, tmp_path / "q.jsonl", links=links, jobs=1)
+    with client_of(tmp_path / "q.jsonl") as client:
+        page, alone = (client.get(f"/questions/{number}").text for number in (1, 6))
+    related = page.partition('<h2 id="related">')[2].partition("</aside>")[0]
+    assert re.findall(r'"/questions/(\d+)"', related) == ["5", "4", "3", "2"]
+    assert "Related questions" not in alone
