@@ -57,7 +57,7 @@ def test_a_pattern_is_a_partition_a_dump(session: Any) -> None:
     ("options", "message"),
     [
         ({"min_score": "high"}, "min_score is 'high'; it must be a whole number"),
-        ({"nest": "badges"}, "nest is 'badges'; it must be one or more of"),
+        ({"nest": "posts"}, "nest is 'posts'; it must be one or more of"),
         ({"tag": "c"}, "unexpected keyword argument 'tag'"),
     ],
 )
