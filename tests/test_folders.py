@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import shutil
 import signal
 import sqlite3
@@ -122,7 +121,7 @@ def test_keeps_outputs_that_are_up_to_date(quarters: tuple[Path, Path], tmp_path
         refused = run(*command, "-q")
         assert refused.returncode == 1, command
         assert "coffee" in refused.stderr
-        assert re.search("exists, and (is|was) not ", refused.stderr)
+        assert "exists, and " in refused.stderr
         assert "--update makes again what changed" in refused.stderr
         assert [contents(folder)] == before
         updated = run(*command, "--update")
