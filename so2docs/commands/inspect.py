@@ -60,6 +60,9 @@ def inspect(
             continue
         inspections.append(inspection)
         is_sound = is_sound and inspection.is_sound
+        for table in inspection.tables.values():
+            if table.problem:
+                say(table.problem)
         if not as_json:
             click.echo(for_terminal(inspection))
     if as_json:

@@ -195,6 +195,7 @@ def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
     done = run("inspect", site, tmp_path / "gone", "--json", "--jobs", "1")
     assert done.returncode == 1
     assert "gone: cannot be read" in done.stderr
+    assert "Comments.xml: is cut off" in done.stderr
     assert "Traceback" not in done.stderr
     (found,) = json.loads(done.stdout)
     assert "is cut off" in found["tables"]["Comments.xml"]["problem"]
