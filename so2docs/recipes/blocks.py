@@ -11,27 +11,14 @@ from collections.abc import Iterator
 
 from so2docs.escape import unescape
 from so2docs.recipes import posts
-from so2docs.recipes.attribution import credit
-from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, array, record
+from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, record
 
 SCHEMA = record(
     id=TEXT,
     text_before=TEXT,
     language=TEXT,
     code=TEXT,
-    metadata=record(
-        qid=INTEGER,
-        post_id=INTEGER,
-        url=TEXT,
-        site=TEXT,
-        title=TEXT,
-        tags=array(TEXT),
-        score=INTEGER,
-        accepted=BOOLEAN,
-        license=TEXT,
-        authors=posts.AUTHORS,
-        created=TEXT,
-    ),
+    metadata=record(**posts.POST, score=INTEGER, accepted=BOOLEAN, **posts.ORIGIN),
 )
 
 _PRE = re.compile(r"<pre\b([^<>]*)>(.*?)(?:</pre>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -47,23 +34,15 @@ _BLOCK = re.compile(
 
 def blocks(question: Document) -> Iterator[Record]:
     """A record for each code block of the question, and then of its answers by votes."""
-    base = posts.site_url(question)
     for post in (question, *posts.rank(question)):
         body = posts.text(post)
         if "<pre" not in body.lower():
             continue
         metadata = {
-            "qid": question["Id"],
-            "post_id": post["Id"],
-            "url": post["Url"],
-            "site": posts.site(question),
-            "title": question.get("Title", ""),
-            "tags": question.get("Tags", []),
+            **posts.post_metadata(question, post),
             "score": posts.score(post),
             "accepted": posts.is_accepted(post, question),
-            "license": post.get("ContentLicense", ""),
-            "authors": posts.name_authors(credit(post, base)),
-            "created": post.get("CreationDate", ""),
+            **posts.origin(question, post),
         }
         for number, (before, language, code) in enumerate(_read(body)):
             yield {

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from so2docs.recipes import posts
-from so2docs.recipes.attribution import credit
-from so2docs.recipes.recipe import INTEGER, TEXT, Document, Recipe, Record, array, record
+from so2docs.recipes.recipe import TEXT, Document, Recipe, Record, record
 
 SCHEMA = record(
     id=TEXT,
@@ -17,18 +16,7 @@ SCHEMA = record(
     before=TEXT,
     after=TEXT,
     comment=TEXT,
-    metadata=record(
-        qid=INTEGER,
-        post_id=INTEGER,
-        url=TEXT,
-        site=TEXT,
-        title=TEXT,
-        tags=array(TEXT),
-        event=TEXT,
-        license=TEXT,
-        authors=posts.AUTHORS,
-        created=TEXT,
-    ),
+    metadata=record(**posts.POST, event=TEXT, **posts.ORIGIN),
 )
 
 _FIELDS = ("Title", "Body", "Tags")
@@ -57,22 +45,14 @@ def edits(question: Document) -> Iterator[Record]:
 def _record(
     question: Document, post: Document, entry: Document, text: dict[str, str], event: str
 ) -> Record:
-    authors = credit(entry, posts.site_url(question))
     return {
         "id": f"{entry['Id']}-{text['field']}",
         **text,
         "comment": entry.get("Comment", ""),
         "metadata": {
-            "qid": question["Id"],
-            "post_id": post["Id"],
-            "url": post["Url"],
-            "site": posts.site(question),
-            "title": question.get("Title", ""),
-            "tags": question.get("Tags", []),
+            **posts.post_metadata(question, post),
             "event": event,
-            "license": entry.get("ContentLicense", ""),
-            "authors": posts.name_authors(authors),
-            "created": entry.get("CreationDate", ""),
+            **posts.origin(question, entry),
         },
     }
 

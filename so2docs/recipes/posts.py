@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from so2docs.domain import rank_by_votes
+from so2docs.recipes.attribution import credit
 from so2docs.recipes.recipe import INTEGER, TEXT, Schema, array, record
 
 Post = dict[str, Any]
@@ -22,6 +23,19 @@ METADATA: dict[str, Schema] = {
     "authors": AUTHORS,
 }
 """What `metadata` says of a question."""
+
+POST: dict[str, Schema] = {
+    "qid": INTEGER,
+    "post_id": INTEGER,
+    "url": TEXT,
+    "site": TEXT,
+    "title": TEXT,
+    "tags": array(TEXT),
+}
+"""What `metadata` says of the post that a part is from."""
+
+ORIGIN: dict[str, Schema] = {"license": TEXT, "authors": AUTHORS, "created": TEXT}
+"""What `metadata` says of a post or a revision by itself."""
 
 FIELDS = (
     "Id",
@@ -103,6 +117,27 @@ def metadata(question: Post) -> dict[str, Any]:
         "authors": name_authors(
             (author["DisplayName"], author.get("Url")) for author in question["Authors"]
         ),
+    }
+
+
+def post_metadata(question: Post, post: Post) -> dict[str, Any]:
+    """What `POST` names, of a question or one of its answers."""
+    return {
+        "qid": question["Id"],
+        "post_id": post["Id"],
+        "url": post["Url"],
+        "site": site(question),
+        "title": question.get("Title", ""),
+        "tags": question.get("Tags", []),
+    }
+
+
+def origin(question: Post, source: Post) -> dict[str, Any]:
+    """What `ORIGIN` names, of a post or a revision of one."""
+    return {
+        "license": source.get("ContentLicense", ""),
+        "authors": name_authors(credit(source, site_url(question))),
+        "created": source.get("CreationDate", ""),
     }
 
 

@@ -29,7 +29,7 @@ from starlette.staticfiles import StaticFiles
 
 from so2docs.errors import So2docsError
 from so2docs.escape import for_terminal
-from so2docs.serve.pages import Pages, Values, choice, page_number, plain, wants_json
+from so2docs.serve.pages import Pages, Values, answer, choice, page_number, plain, wants_json
 from so2docs.serve.query import Query, parse
 from so2docs.serve.rendering import Renderings
 from so2docs.serve.store import PAGE, SEARCH_SORTS, Hit, ResultPage, Store
@@ -53,11 +53,8 @@ class Across:
         ]
 
     def _answer(self, request: Request, template: str, values: Values, data: Any) -> Response:
-        if wants_json(request):
-            return Response(orjson.dumps(data), media_type="application/json")
         common = {"q": "", "base": "", "site": None, "several": True, "path": request.url.path}
-        page = self._environment.get_template(template).render(common | values)
-        return HTMLResponse(page, headers={"vary": "accept"})
+        return answer(request, self._environment, template, common | values, data)
 
     def front(self, request: Request) -> Response:
         """The sites."""

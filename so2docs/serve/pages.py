@@ -143,11 +143,7 @@ class Pages:
         ]
 
     def _answer(self, request: Request, template: str, values: Values, data: Values) -> Response:
-        """A page, or JSON where that is asked for."""
-        if wants_json(request):
-            return Response(orjson.dumps(data), media_type="application/json")
-        page = self._environment.get_template(template).render(self.common(request) | values)
-        return HTMLResponse(page, headers={"vary": "accept"})
+        return answer(request, self._environment, template, self.common(request) | values, data)
 
     def common(self, request: Request) -> Values:
         """The values that every page of the site shows."""
@@ -226,12 +222,7 @@ class Pages:
             **query,
             **self.page_links("/questions", query, page, results, PAGE),
         }
-        data = {
-            "questions": results.rows,
-            "page": page,
-            "more": results.has_more,
-            "count": results.count,
-        }
+        data = _page_as_json("questions", results.rows, page, results)
         return self._answer(request, "questions.html", template_values, data)
 
     def _described(self, tag: str | None) -> Values:
@@ -252,12 +243,7 @@ class Pages:
         results = self.store.tags(like, page)
         values = {"title": "Tags", "rows": results.rows, "like": like, "count": results.count}
         values |= self.page_links("/tags", {"like": like or None}, page, results, TAGS_PAGE)
-        data = {
-            "tags": results.rows,
-            "page": page,
-            "more": results.has_more,
-            "count": results.count,
-        }
+        data = _page_as_json("tags", results.rows, page, results)
         return self._answer(request, "tags.html", values, data)
 
     def users(self, request: Request) -> Response:
@@ -275,12 +261,7 @@ class Pages:
         }
         values |= {"sort": sort, "sorts": list(USER_SORTS)}
         values |= self.page_links("/users", query, page, results, USERS_PAGE)
-        data = {
-            "users": results.rows,
-            "page": page,
-            "more": results.has_more,
-            "count": results.count,
-        }
+        data = _page_as_json("users", results.rows, page, results)
         return self._answer(request, "users.html", values, data)
 
     def _require_users(self) -> None:
@@ -496,14 +477,13 @@ class Pages:
             **self.page_links(f"/posts/{post_id}/revisions", {}, page, results, REVISIONS_PAGE),
         }
         rows = [{n: v for n, v in row.items() if not n.startswith("Old")} for row in results.rows]
-        data = {"revisions": rows, "page": page, "more": results.has_more, "count": results.count}
+        data = _page_as_json("revisions", rows, page, results)
         return self._answer(request, "revisions.html", values, data)
 
     def _links(self, question_id: int) -> dict[str, list[Values]]:
         """Questions that are linked with this one, by how."""
         links: dict[str, list[Values]] = {how: [] for how in _LINKED.values()}
-        for row in self.with_titles(self.store.linked_questions(question_id)):
-            row["title"] = row["title"] or question_title(row)
+        for row in self._named(self.store.linked_questions(question_id)):
             links[_LINKED[row["kind"] == "duplicate", bool(row["is_from"])]].append(row)
         return links
 
@@ -512,9 +492,12 @@ class Pages:
         linked = {row["Id"] for rows in links.values() for row in rows}
         tags = [tag for tag in document.get("Tags") or () if isinstance(tag, str)]
         rows = self.store.related_questions(document["Id"], tags)
-        some = [row for row in rows if row["Id"] not in linked][:_ON_QUESTION]
+        return self._named([row for row in rows if row["Id"] not in linked][:_ON_QUESTION])
+
+    def _named(self, rows: Sequence[Values]) -> list[Values]:
+        """Rows of questions with titles, also where the dump has none."""
         return [
-            {**row, "title": row["title"] or question_title(row)} for row in self.with_titles(some)
+            {**row, "title": row["title"] or question_title(row)} for row in self.with_titles(rows)
         ]
 
     def post(self, request: Request) -> Response:
@@ -548,6 +531,16 @@ class Pages:
         }
 
 
+def answer(
+    request: Request, environment: Environment, template: str, values: Values, data: Any
+) -> Response:
+    """A page of a template, or JSON where that is asked for."""
+    if wants_json(request):
+        return Response(orjson.dumps(data), media_type="application/json")
+    page = environment.get_template(template).render(values)
+    return HTMLResponse(page, headers={"vary": "accept"})
+
+
 def wants_json(request: Request) -> bool:
     """Whether a request is for JSON, by its address or its headers."""
     accepted = request.headers.get("accept", "")
@@ -573,6 +566,11 @@ def choice(request: Request, name: str, choices: Sequence[str]) -> str:
             400, f"There is no order {chosen_name!r}; choose of {', '.join(choices)}."
         )
     return chosen_name
+
+
+def _page_as_json(name: str, rows: Sequence[Values], page: int, results: ResultPage) -> Values:
+    """A page of a list as JSON: its rows under a name, and whether there are more."""
+    return {name: rows, "page": page, "more": results.has_more, "count": results.count}
 
 
 def plain(rows: list[Values]) -> list[Values]:
