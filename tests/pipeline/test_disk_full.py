@@ -417,8 +417,11 @@ def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
                 convert(small, tmp_path / output, force=True, **split)
             (tmp_path / name).unlink()
     assert small.read_bytes() == before
+    manager, terminal = os.openpty()
     with pytest.raises(so2docs.OutputError, match="is a device or a pipe"):
-        convert(small, "/dev/null", force=True)
+        convert(small, os.ttyname(terminal), force=True)
+    os.close(terminal)
+    os.close(manager)
 
 
 def test_reports_and_pages_replace_only_their_own_kind(tmp_path: Path) -> None:
