@@ -37,8 +37,8 @@ from so2docs.options.option import (
     tags,
 )
 from so2docs.recipes.attribution import FIELDS
-from so2docs.recipes.chunks import CHARACTERS, TOKENS, identify_tokenizer
 from so2docs.recipes.finding import RecipeChoice, RecipeLike
+from so2docs.recipes.threads import CHARACTERS, TOKENS, identify_tokenizer
 from so2docs.schema import ANSWER_ATTRIBUTES, ANSWERS, QUESTION_ATTRIBUTES, RESERVED, TABLES
 
 ALL_TABLES = "all"

@@ -55,7 +55,7 @@ def _query(question: Document, relevant: list[int]) -> Iterator[Record]:
         yield {QRELS: {"query-id": query, "corpus-id": str(document_id), "score": 1}}
 
 
-RECIPE = Recipe(
+BEIR = Recipe(
     "beir",
     beir,
     SCHEMA,
@@ -63,13 +63,15 @@ RECIPE = Recipe(
     fields=("Id", "Title", "Body", "Links.LinkTypeId", "Links.RelatedPostId"),
     body="text",
     files=FILES,
-)
-ACCEPTED = Recipe(
-    "beir",
-    accepted,
-    SCHEMA,
-    fields=("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
-    body="text",
-    files=FILES,
-    needs_all_questions=True,
+    variants={
+        "accepted": Recipe(
+            "beir",
+            accepted,
+            SCHEMA,
+            fields=("Id", "Title", "AcceptedAnswerId", "Answers.Id", "Answers.Body"),
+            body="text",
+            files=FILES,
+            needs_all_questions=True,
+        )
+    },
 )

@@ -12,19 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, flag
-from so2docs.recipes import (
-    beir,
-    blocks,
-    chunks,
-    edits,
-    hub,
-    messages,
-    pairs,
-    preferences,
-    qa,
-    thread,
-)
+from so2docs.recipes.answers import MESSAGES, PAIRS, PREFERENCES, QA
+from so2docs.recipes.beir import BEIR
+from so2docs.recipes.hub import HUB
+from so2docs.recipes.parts import BLOCKS, EDITS
 from so2docs.recipes.recipe import Recipe
+from so2docs.recipes.threads import CHUNKS, THREAD
 from so2docs.registry import Registry
 
 
@@ -34,13 +27,9 @@ def _check_entry_point(name: str, recipe: Any) -> Recipe:
     return replace(recipe, name=name)
 
 
+_OWN = (PREFERENCES, PAIRS, QA, MESSAGES, THREAD, CHUNKS, BLOCKS, EDITS, HUB, BEIR)
 RECIPES: Registry[Recipe] = Registry(
-    "so2docs.recipes",
-    {
-        module.RECIPE.name: module.RECIPE
-        for module in (preferences, pairs, qa, messages, thread, chunks, blocks, edits, hub, beir)
-    },
-    _check_entry_point,
+    "so2docs.recipes", {recipe.name: recipe for recipe in _OWN}, _check_entry_point
 )
 """By name: those that come with the package, and those that others offer as entry points."""
 
@@ -133,14 +122,11 @@ def check_settings(settings: Mapping[str, Any], recipe: Recipe | None = None) ->
 
 
 def _variant(recipe: Recipe, choice: RecipeChoice) -> Recipe:
-    settings = {name: value for name, value in choice.settings if name in recipe.settings}
-    if recipe is pairs.RECIPE and settings.pop("conversational", False):
-        return pairs.CONVERSATIONAL
-    if recipe is beir.RECIPE and choice.accepted:
-        return beir.ACCEPTED
-    if choice.accepted and (recipe is qa.RECIPE or recipe is messages.RECIPE):
-        accepted = qa.accepted if recipe is qa.RECIPE else messages.accepted
-        recipe = replace(recipe, function=accepted)
+    settings = dict(choice.settings) | ({"accepted": True} if choice.accepted else {})
+    for name, variant in recipe.variants.items():
+        if settings.pop(name, False):
+            recipe = variant
+    settings = {name: value for name, value in settings.items() if name in recipe.settings}
     return replace(recipe, function=partial(recipe.function, **settings)) if settings else recipe
 
 

@@ -56,7 +56,7 @@ def _row(record: dict[str, Any], columns: Schema) -> dict[str, Any]:
 
 _TYPES = {"string": str, "integer": int, "boolean": bool}
 
-RECIPE = Recipe(
+HUB = Recipe(
     "hub",
     hub,
     SCHEMA,

@@ -6,7 +6,7 @@ A record is described in JSON Schema (https://json-schema.org/draft/2020-12/sche
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Schema = dict[str, Any]
@@ -57,6 +57,7 @@ class Recipe:
             question out.
         reads_html: Whether it reads the HTML of the bodies, which no other form of them replaces.
         settings: Names of the options that its function takes as keywords.
+        variants: The recipes that take its place where these options are given, by their names.
         check: Refuses values of these by `OptionError`, before anything is converted.
         is_by_site: Whether a record is a question, with its id as `Id`, and, in a folder of several
             outputs, each site is a folder with a file `train`.
@@ -74,5 +75,6 @@ class Recipe:
     needs_all_questions: bool = False
     reads_html: bool = False
     settings: tuple[str, ...] = ()
+    variants: Mapping[str, Recipe] = field(default_factory=dict)
     check: Callable[..., None] | None = None
     is_by_site: bool = False

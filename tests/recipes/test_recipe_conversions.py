@@ -21,8 +21,7 @@ import so2docs
 from so2docs.parse.markdown import to_markdown
 from so2docs.pipeline import bucket as buckets
 from so2docs.pipeline import second_pass
-from so2docs.recipes import Recipe
-from so2docs.recipes.recipe import INTEGER, record
+from so2docs.recipes.recipe import INTEGER, Recipe, record
 
 pytestmark = pytest.mark.long
 

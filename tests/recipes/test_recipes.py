@@ -15,8 +15,10 @@ import so2docs
 from so2docs.options import sites
 from so2docs.output.recording import RecordMaker
 from so2docs.parse.markdown import to_markdown
-from so2docs.recipes import Recipe, chunks, pairs
+from so2docs.recipes import threads
+from so2docs.recipes.answers import draw_pairs
 from so2docs.recipes.finding import choose_recipe
+from so2docs.recipes.recipe import Recipe
 
 HOST = "beer.stackexchange.com"
 RECIPES = ("preferences", "pairs", "qa", "messages", "thread", "chunks", "blocks", "hub")
@@ -86,7 +88,7 @@ def test_passages_hold_the_whole_thread(
 
 def test_passages_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "semantic_text_splitter", None)
-    chunks._splitter.cache_clear()
+    threads.make_splitter.cache_clear()
     with pytest.raises(so2docs.OptionError, match="pip install semantic-text-splitter"):
         choose_recipe("chunks")
 
@@ -103,10 +105,10 @@ def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
     )
     found = [row["text"] for row in made(maker, [question])]
     assert found == ["# One two", "three four five", "six seven"]
-    before = chunks.identify_tokenizer(str(tokenizer))
+    before = threads.identify_tokenizer(str(tokenizer))
     tokenizer.write_text(text + " ")
-    assert before != chunks.identify_tokenizer(str(tokenizer))
-    assert chunks.identify_tokenizer("gpt-4o") == "gpt-4o"
+    assert before != threads.identify_tokenizer(str(tokenizer))
+    assert threads.identify_tokenizer("gpt-4o") == "gpt-4o"
 
 
 @pytest.mark.parametrize(
@@ -168,17 +170,17 @@ def test_attribution_replaces_no_attribute() -> None:
 
 def test_the_first_and_last_pair_of_a_question_with_a_million_answers() -> None:
     scores = [2] * 10 + [1] * 999_980 + [0] * 10
-    drawn = pairs._drawn(scores, 5)
+    drawn = draw_pairs(scores, 5)
     assert len(drawn) == len(set(drawn)) == 10
     assert all(scores[better] > scores[worse] for better, worse in drawn)
-    assert pairs._drawn(scores, 5) == drawn != pairs._drawn(scores, 6)
+    assert draw_pairs(scores, 5) == drawn != draw_pairs(scores, 6)
 
 
 @pytest.mark.parametrize("scores", [[], [1], [1, 1], [2, 1], [3, 3, 2, 2, 1], [5, 4, 3, 2, 1]])
 def test_every_pair_of_a_few_answers(scores: list[int]) -> None:
     places = range(len(scores))
     every = [(a, b) for a in places for b in places if scores[a] > scores[b]]
-    assert pairs._drawn(scores, 1) == every
+    assert draw_pairs(scores, 1) == every
 
 
 def titles(document: dict[str, Any]) -> list[dict[str, Any]]:

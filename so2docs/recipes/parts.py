@@ -1,7 +1,11 @@
-"""`blocks`: each code block, with its language, the text before it and the post it is from.
+"""Recipes for parts of posts: `blocks` and `edits`.
 
-A code block is a `<pre>` of a body. Its language is what the site highlights it as, where the
-author said so: `class="lang-py"`.
+`blocks` are code blocks, each with its language, the text before it and the post it is from. A code
+block is a `<pre>` of a body. Its language is what the site highlights it as, where the author said
+so: `class="lang-py"`.
+
+`edits` are edits of a body, a title or tags: before, after, why, by whom, under which licence.
+Texts are those of the history: Markdown as it was typed.
 """
 
 from __future__ import annotations
@@ -12,14 +16,6 @@ from collections.abc import Iterator
 from so2docs.escape import unescape
 from so2docs.recipes import posts
 from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, record
-
-SCHEMA = record(
-    id=TEXT,
-    text_before=TEXT,
-    language=TEXT,
-    code=TEXT,
-    metadata=record(**posts.POST, score=INTEGER, accepted=BOOLEAN, **posts.ORIGIN),
-)
 
 _PRE = re.compile(r"<pre\b([^<>]*)>(.*?)(?:</pre>|\Z)", re.DOTALL | re.IGNORECASE)
 _CODE = re.compile(r"\s*<code\b([^<>]*)>", re.IGNORECASE)
@@ -44,7 +40,7 @@ def blocks(question: Document) -> Iterator[Record]:
             "accepted": posts.is_accepted(post, question),
             **posts.origin(question, post),
         }
-        for number, (before, language, code) in enumerate(_read(body)):
+        for number, (before, language, code) in enumerate(_code_blocks(body)):
             yield {
                 "id": f"{post['Id']}-{number}",
                 "text_before": before,
@@ -54,7 +50,7 @@ def blocks(question: Document) -> Iterator[Record]:
             }
 
 
-def _read(body: str) -> Iterator[tuple[str, str, str]]:
+def _code_blocks(body: str) -> Iterator[tuple[str, str, str]]:
     """The text before each code block, its language, and the code."""
     end = 0
     for block in _PRE.finditer(body):
@@ -78,12 +74,68 @@ def _last_text(html: str) -> str:
     return ""
 
 
-RECIPE = Recipe(
+BLOCKS = Recipe(
     "blocks",
     blocks,
-    SCHEMA,
+    record(
+        id=TEXT,
+        text_before=TEXT,
+        language=TEXT,
+        code=TEXT,
+        metadata=record(**posts.POST, score=INTEGER, accepted=BOOLEAN, **posts.ORIGIN),
+    ),
     optional_tables=("users",),
     fields=(*posts.FIELDS, "CreationDate"),
     attributed=True,
     reads_html=True,
+)
+
+_EDITABLE = ("Title", "Body", "Tags")
+_VERBS = ("Edit", "Rollback")
+
+
+def edits(question: Document) -> Iterator[Record]:
+    """A record for each text that an edit or a rollback changed, by time; answers come last."""
+    for post in (question, *question.get("Answers", ())):
+        current: dict[str, str] = {}
+        for entry in post["History"]:
+            for field in _EDITABLE:
+                if field not in entry:
+                    continue
+                after = " ".join(entry[field]) if field == "Tags" else entry[field]
+                before = current.get(field)
+                current[field] = after
+                events = [
+                    f"{verb}{field}" for verb in _VERBS if f"{verb}{field}" in entry["Events"]
+                ]
+                if events and before is not None and before != after:
+                    yield {
+                        "id": f"{entry['Id']}-{field.lower()}",
+                        "field": field.lower(),
+                        "before": before,
+                        "after": after,
+                        "comment": entry.get("Comment", ""),
+                        "metadata": {
+                            **posts.post_metadata(question, post),
+                            "event": events[-1],
+                            **posts.origin(question, entry),
+                        },
+                    }
+
+
+EDITS = Recipe(
+    "edits",
+    edits,
+    record(
+        id=TEXT,
+        field=TEXT,
+        before=TEXT,
+        after=TEXT,
+        comment=TEXT,
+        metadata=record(**posts.POST, event=TEXT, **posts.ORIGIN),
+    ),
+    tables=("history-text",),
+    optional_tables=("users",),
+    fields=("Id", "Title", "Tags", "History", "Answers.Id", "Answers.History"),
+    attributed=True,
 )

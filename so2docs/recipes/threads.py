@@ -1,9 +1,14 @@
-"""`chunks`, or `rag`: passages of a thread for retrieval, each short enough for a model.
+"""Recipes for whole threads as text: `thread`, and `chunks`, or `rag`.
 
-The Markdown of `thread`, cut by semantic-text-splitter
-(https://github.com/benbrandt/text-splitter): at headings, then blocks, paragraphs, sentences and
-words, at the highest level where a passage fits, so that a code block is cut only if it is longer
-than a passage.
+`thread` is a question with all of its answers as one text, for pre-training. The names of Dolma's
+document format (https://github.com/allenai/dolma, docs/data-format.md), which datatrove's readers
+take unchanged (`text`, `id`, `metadata`; the rest joins the metadata). Markdown: the title, the
+question, and the answers by votes.
+
+`chunks` are passages of a thread for retrieval, each short enough for a model: the Markdown of
+`thread`, cut by semantic-text-splitter (https://github.com/benbrandt/text-splitter): at headings,
+then blocks, paragraphs, sentences and words, at the highest level where a passage fits, so that a
+code block is cut only if it is longer than a passage.
 """
 
 from __future__ import annotations
@@ -11,17 +16,49 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from so2docs.errors import OptionError, flag
-from so2docs.recipes import posts, thread
+from so2docs.recipes import posts
 from so2docs.recipes.recipe import INTEGER, TEXT, Document, Recipe, Record, record
 
 CHARACTERS, TOKENS = 2000, 512
 """The longest passage where none is asked for."""
 
-SCHEMA = record(id=TEXT, qid=INTEGER, start=INTEGER, title=TEXT, text=TEXT, **posts.METADATA)
+
+def thread_text(question: Document) -> str:
+    """A question with its answers as Markdown."""
+    title = question.get("Title")
+    parts = [f"# {title}"] if title else []
+    parts.append(posts.text(question))
+    for answer in posts.rank(question):
+        is_accepted = posts.is_accepted(answer, question)
+        parts += ["## Accepted answer" if is_accepted else "## Answer", posts.text(answer)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def thread(question: Document) -> Iterator[Record]:
+    """One record of a question."""
+    yield {
+        "id": str(question["Id"]),
+        "text": thread_text(question),
+        "source": posts.site(question),
+        "created": question.get("CreationDate", ""),
+        "metadata": posts.metadata(question),
+    }
+
+
+THREAD = Recipe(
+    "thread",
+    thread,
+    record(id=TEXT, text=TEXT, source=TEXT, created=TEXT, metadata=record(**posts.METADATA)),
+    optional_tables=("users",),
+    fields=(*posts.FIELDS, "CreationDate"),
+    body="markdown",
+    attributed=True,
+)
 
 
 def chunks(
@@ -40,8 +77,8 @@ def chunks(
         tokenizer: A `tokenizer.json` of Hugging Face, or the name of a model of OpenAI.
     """
     metadata = posts.metadata(question)
-    splitter = _splitter(max_length, overlap, tokenizer)
-    for number, (start, text) in enumerate(splitter.chunk_indices(thread.text(question))):
+    splitter = make_splitter(max_length, overlap, tokenizer)
+    for number, (start, text) in enumerate(splitter.chunk_indices(thread_text(question))):
         yield {
             "id": f"{question['Id']}-{number}",
             "qid": question["Id"],
@@ -50,18 +87,6 @@ def chunks(
             "text": text,
             **metadata,
         }
-
-
-def check(
-    *, max_length: int | None = None, overlap: int | None = None, tokenizer: str | None = None
-) -> None:
-    """Refuse what no passages can be made with.
-
-    Raises:
-        OptionError: The library is missing, there is no such tokenizer, or the overlap is as long
-            as a passage.
-    """
-    _splitter(max_length, overlap, tokenizer)
 
 
 def identify_tokenizer(name: str | None) -> str | None:
@@ -73,7 +98,15 @@ def identify_tokenizer(name: str | None) -> str | None:
 
 
 @cache
-def _splitter(max_length: int | None, overlap: int | None, tokenizer: str | None) -> Any:
+def make_splitter(
+    max_length: int | None = None, overlap: int | None = None, tokenizer: str | None = None
+) -> Any:
+    """Make what cuts threads into passages.
+
+    Raises:
+        OptionError: The library is missing, there is no such tokenizer, or the overlap is as long
+            as a passage.
+    """
     try:
         from semantic_text_splitter import MarkdownSplitter
     except ImportError:
@@ -103,14 +136,12 @@ def _splitter(max_length: int | None, overlap: int | None, tokenizer: str | None
         ) from error
 
 
-RECIPE = Recipe(
-    "chunks",
-    chunks,
-    SCHEMA,
-    optional_tables=("users",),
+CHUNKS = replace(
+    THREAD,
+    name="chunks",
+    function=chunks,
+    schema=record(id=TEXT, qid=INTEGER, start=INTEGER, title=TEXT, text=TEXT, **posts.METADATA),
     fields=posts.FIELDS,
-    body="markdown",
-    attributed=True,
     settings=("max_length", "overlap", "tokenizer"),
-    check=check,
+    check=make_splitter,
 )
