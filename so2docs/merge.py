@@ -7,6 +7,7 @@ is made by joining the bytes of its posts.
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -137,6 +138,29 @@ def gather(blocks: Iterable[Block], ids: range) -> GatheredRecords:
         if at != len(json):
             raise ValueError("keys and JSON do not belong together")
     return records
+
+
+def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
+    """Add the size of each record to that of its question.
+
+    Args:
+        keys: Keys of a bucket, one at least.
+        sizes: Bytes of JSON by the last bits of the question id; -1 for an id without records.
+
+    Returns:
+        The lowest and the highest question id.
+
+    Raises:
+        ValueError, struct.error: There are no keys, or a size is negative.
+    """
+    question_ids = set[int]()
+    for question_id, _, _, size_and_kind in KEY.iter_unpack(keys):
+        if size_and_kind < 0:
+            raise ValueError("keys and JSON do not belong together")
+        at = question_id & (len(sizes) - 1)
+        sizes[at] = max(0, sizes[at]) + (size_and_kind >> 4)
+        question_ids.add(question_id)
+    return min(question_ids), max(question_ids)
 
 
 class DocumentBuilder:

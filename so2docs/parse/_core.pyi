@@ -143,6 +143,9 @@ def sort_records(blocks: list[tuple[bytes, bytes]]) -> bytearray:
         blocks (number << 40 | offset), order in the dump.
     """
 
+def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
+    """Add the size of each record to that of its question, as `merge.add_sizes` does."""
+
 def user_ids(blocks: list[tuple[bytes, bytes]], records: bytearray, naming: int) -> bytes:
     """Find the ids of the users of posts and rows.
 

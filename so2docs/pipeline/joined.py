@@ -108,6 +108,11 @@ def select_records(block: Block, ids: range) -> Block:
     return _core.select_records(block, ids.start, ids.stop)
 
 
+def add_sizes(keys: bytes, sizes: array[int]) -> tuple[int, int]:
+    """Add the size of each record to that of its question; see `_core.add_sizes`."""
+    return _core.add_sizes(keys, sizes)
+
+
 def count_votes(keys: bytes) -> bytes:
     """Add up the votes of each post and type; see `_core.count_votes`."""
     return _core.count_votes(keys)

@@ -8,17 +8,20 @@ on; a checkpoint counts when all that comes before it has been copied.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from so2docs import merge
 from so2docs.counts import FILTERED, Counts
 from so2docs.domain import FIRST_FABRICATED_ID
+from so2docs.options.choices import Core
 from so2docs.options.table import Options
 from so2docs.output import segments
 from so2docs.output.compression import compress_lines
@@ -28,9 +31,9 @@ from so2docs.output.part_files import CompleteFile, Copy, copy_all
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.recording import count_and_prepare
-from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION, integers
+from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.parse.table_rows import unpack_votes
-from so2docs.pipeline import bucket, strict
+from so2docs.pipeline import bucket, joined, strict
 from so2docs.pipeline.bucket import BucketTask, WriteTask, WrittenBucket
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress, log
@@ -109,9 +112,6 @@ PART_BYTES_NESTED = 11 * 1024 * 1024
 A bucket of 36 MB, with 49,000 posts and comments, takes 213 MiB at once and 123 MiB in four parts,
 in the same time."""
 
-_FIELDS = 4
-_IN_BUCKET = (1 << BUCKET_BITS) - 1
-
 Blocks = list[tuple[str, Block]]
 """Blocks in the order of the dump, each with its file."""
 
@@ -130,7 +130,7 @@ class Part(NamedTuple):
     blocks: Blocks
 
 
-def divide(number: int, json_bytes: int, blocks: Blocks, *, nested: bool = False) -> list[Part]:
+def divide(number: int, json_bytes: int, blocks: Blocks, options: Options) -> list[Part]:
     """Divide a bucket into parts that are small enough for memory.
 
     Ids may cluster, so the keys of a large bucket are read. The parts depend on nothing but the
@@ -140,74 +140,67 @@ def divide(number: int, json_bytes: int, blocks: Blocks, *, nested: bool = False
         number: The bucket.
         json_bytes: Bytes of its JSON.
         blocks: Its blocks.
-        nested: Whether tables are nested.
+        options: How to convert.
 
     Raises:
         SpillError: A block is damaged.
     """
     start, stop = number << BUCKET_BITS, (number + 1) << BUCKET_BITS
-    limit = PART_BYTES_NESTED if nested else PART_BYTES
+    limit = PART_BYTES_NESTED if options.nest else PART_BYTES
     if json_bytes <= limit:
         return [Part(range(start, stop), json_bytes, blocks)]
-    sizes_by_id, spans = _question_sizes(blocks)
-    sizes = sorted(sizes_by_id.items())
+    ids, ends, spans = _question_sizes(number, blocks, options.core)
     parts: list[Part] = []
-    for low, high in pairwise((start, *_halves(range(start, stop), sizes, limit), stop)):
+    for low, high in pairwise((start, *_halves(range(start, stop), ids, ends, limit), stop)):
         blocks_of_part = [
             block
             for block, (first, last) in zip(blocks, spans, strict=True)
             if first < high and last >= low
         ]
-        size = sum(
-            size for _, size in sizes[bisect_left(sizes, (low,)) : bisect_left(sizes, (high,))]
-        )
+        size = ends[bisect_left(ids, high)] - ends[bisect_left(ids, low)]
         parts.append(Part(range(low, high), size, blocks_of_part))
     return parts
 
 
-def _halves(ids: range, sizes: Sequence[tuple[int, int]], limit: int) -> Iterator[int]:
+def _halves(part: range, ids: Sequence[int], ends: Sequence[int], limit: int) -> Iterator[int]:
     """Cut a range of ids into parts within the limit, unless one id exceeds it.
 
     A range is cut in the middle while it is too large. A half without ids stays with the other.
 
     Args:
-        ids: The range.
-        sizes: The ids that occur, in ascending order, each with its size.
+        part: The range.
+        ids: The ids that occur, in ascending order.
+        ends: 0, and the size of the ids up to each.
         limit: Largest size of a part.
     """
-    if len(sizes) < 2 or sum(size for _, size in sizes) <= limit:
+    first, end = bisect_left(ids, part.start), bisect_left(ids, part.stop)
+    if end - first < 2 or ends[end] - ends[first] <= limit:
         return
-    middle = (ids.start + ids.stop) // 2
-    at = bisect_left(sizes, (middle,))
-    yield from _halves(range(ids.start, middle), sizes[:at], limit)
-    if 0 < at < len(sizes):
+    middle = (part.start + part.stop) // 2
+    yield from _halves(range(part.start, middle), ids, ends, limit)
+    if first < bisect_left(ids, middle) < end:
         yield middle
-    yield from _halves(range(middle, ids.stop), sizes[at:], limit)
+    yield from _halves(range(middle, part.stop), ids, ends, limit)
 
 
-def _question_sizes(blocks: Blocks) -> tuple[dict[int, int], list[tuple[int, int]]]:
-    """Bytes of JSON by question id, and the smallest and the largest of those in each block."""
-    sizes = [0] * (
-        1 << BUCKET_BITS
-    )  # By the last bits of the id: the others are those of the bucket.
-    question_ids: set[int] = set()
-    spans: list[tuple[int, int]] = []
+def _question_sizes(
+    number: int, blocks: Blocks, core: Core
+) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """The ids and sizes of the questions of a bucket.
+
+    Returns:
+        The question ids in ascending order; 0, and the bytes of JSON up to each; the lowest and the
+        highest of those in each block.
+    """
+    add_sizes = joined.add_sizes if core == "compiled" else merge.add_sizes
+    sizes = array("q", [-1]) * (1 << BUCKET_BITS)
     with BlockReader() as reader, check_blocks_match(blocks):
-        for path, block in blocks:
-            fields = integers(reader.read_keys(path, block))
-            ids = fields[::_FIELDS]
-            of_block = set(ids)
-            question_ids |= of_block
-            spans.append((min(of_block), max(of_block)))
-            if block.raw_size:  # Votes have no JSON.
-                for question_id, size_and_kind in zip(
-                    ids, fields[_FIELDS - 1 :: _FIELDS], strict=True
-                ):
-                    sizes[question_id & _IN_BUCKET] += size_and_kind >> 4
-    return {number: sizes[number & _IN_BUCKET] for number in question_ids}, spans
+        spans = [add_sizes(reader.read_keys(path, block), sizes) for path, block in blocks]
+    ids = [at for at, size in enumerate(sizes, number << BUCKET_BITS) if size >= 0]
+    return ids, [0, *accumulate(size for size in sizes if size >= 0)], spans
 
 
-def cuts(spill: Spill, buckets: list[tuple[int, int]], files: int) -> tuple[int, ...]:
+def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tuple[int, ...]:
     """Question ids that start the second file and those after it, in ascending order.
 
     The posts of all questions, in the order of their ids, are divided into parts of as many bytes
@@ -217,34 +210,25 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], files: int) -> tuple[int,
     Args:
         spill: The spill, after the first pass.
         buckets: All buckets in ascending order, each with the bytes of its JSON.
-        files: Number of files.
+        options: How to convert.
     """
+    files = options.form.split_files or 1
     boundaries: list[int] = []
     total = sum(size for _, size in buckets)
     before = 0
     for number, size in buckets:
         borders = [
-            border
+            border - before
             for file in range(1, files)
             if before <= (border := -(-total * file // files)) < before + size
         ]
         if borders:
-            boundaries += _cuts_in(spill, number, [border - before for border in borders])
+            ids, ends, _ = _question_sizes(number, spill.blocks(number), options.core)
+            ids.append((number + 1) << BUCKET_BITS)
+            boundaries += [ids[bisect_left(ends, border)] for border in borders]
         before += size
     last = (buckets[-1][0] + 1) << BUCKET_BITS if buckets else 0
     return tuple(boundaries + [last] * (files - 1 - len(boundaries)))
-
-
-def _cuts_in(spill: Spill, bucket: int, borders: list[int]) -> list[int]:
-    """For each number of bytes, the first question of a bucket with as many before it."""
-    sizes, _ = _question_sizes(spill.blocks(bucket))
-    boundaries: list[int] = []
-    before = 0
-    for question_id in sorted(sizes):
-        while len(boundaries) < len(borders) and before >= borders[len(boundaries)]:
-            boundaries.append(question_id)
-        before += sizes[question_id]
-    return boundaries + [(bucket + 1) << BUCKET_BITS] * (len(borders) - len(boundaries))
 
 
 class Limit:
@@ -410,7 +394,7 @@ class SecondPass:
         saved = self.checkpoint()
         state = saved or Checkpoint()
         limit = Limit(self.options.filters.limit, state.counts.questions)
-        self.cuts = cuts(self.spill, self.buckets, self.options.form.split_files or 1)
+        self.cuts = cuts(self.spill, self.buckets, self.options)
         size, before = sum(size for _, size in self.buckets), self.bytes_before(state)
         copies = Copies(workers, lambda checkpoint: self.spill.put("checkpoint", checkpoint))
         provenance, settle = self.provenance, copies.settle
@@ -567,12 +551,11 @@ class SecondPass:
 
     def bucket_tasks(self, next_id: int | None, limit: int | None) -> Iterator[BucketTask]:
         """The ranges of question ids that are left to do."""
-        nested = bool(self.options.nest)
         for number, json_bytes in self.buckets:
             if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:
                 continue
             for ids, size, blocks in divide(
-                number, json_bytes, self.spill.blocks(number), nested=nested
+                number, json_bytes, self.spill.blocks(number), self.options
             ):
                 if next_id is None or ids.start >= next_id:
                     yield BucketTask(

@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import starmap
 from typing import Any
 
 import orjson
@@ -178,6 +179,33 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
         tallies.append((nesting.counts, nesting.strays))
     assert segments[0] == segments[1]
     assert tallies[0] == tallies[1]
+
+
+KEYS = st.tuples(st.integers(-9, 9), IDS, IDS, st.integers(-1, 99))
+
+
+@given(st.lists(st.lists(KEYS, max_size=5).map(lambda keys: b"".join(starmap(KEY.pack, keys)))))
+def test_sizes_of_questions_as_the_reference(blocks: list[bytes]) -> None:
+    found = []
+    for add_sizes in (merge.add_sizes, joined.add_sizes):
+        sizes = array("q", [-1]) * 16
+        spans: list[tuple[int, int] | None] = []
+        for keys in blocks:
+            spans.append(None)
+            with suppress(ValueError):
+                spans[-1] = add_sizes(keys, sizes)
+        found.append((sizes, spans))
+    assert found[0] == found[1]
+
+
+def test_sizes_that_are_cut_off_or_too_large() -> None:
+    sizes = array("q", [-1]) * 16
+    with pytest.raises(ValueError, match="do not belong together"):
+        joined.add_sizes(KEY.pack(1, 1, 0, 1)[:-1], sizes)
+    with pytest.raises(ValueError, match="do not belong together"):
+        joined.add_sizes(KEY.pack(1, 1, 0, (1 << 63) - 1) * 20, sizes)
+    with pytest.raises(ValueError, match="a power of two"):
+        joined.add_sizes(KEY.pack(1, 1, 0, 1), sizes[:15])
 
 
 def test_joins_documents_in_runs() -> None:

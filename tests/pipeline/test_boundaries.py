@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ LIMIT = 50_000
 )
 def test_halves_fit_or_hold_one_id(sizes: dict[int, int], limit: int) -> None:
     ordered = sorted(sizes.items())
-    cuts = list(second_pass._halves(range(1024), ordered, limit))
+    ends = [0, *accumulate(size for _, size in ordered)]
+    cuts = list(second_pass._halves(range(1024), sorted(sizes), ends, limit))
     parts = [range(*part) for part in pairwise((0, *cuts, 1024))]
     for part in parts:
         held = [size for number, size in ordered if number in part]

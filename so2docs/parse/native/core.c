@@ -432,6 +432,7 @@ static PyMethodDef methods[] = {
     {"count_votes", count_votes_of, METH_O, NULL},
     {"find_values", find_values, METH_VARARGS, NULL},
     {"select_records", select_records, METH_VARARGS, NULL},
+    {"add_sizes", add_sizes, METH_VARARGS, NULL},
     {"sort_records", sort_records, METH_O, NULL},
     {"user_ids", user_ids, METH_VARARGS, NULL},
     {"join_records", join_records, METH_VARARGS, NULL},

@@ -364,6 +364,7 @@ Status put_history(int kind, const Record *row, const Record *end, const Blocks 
 
 /* ---- What Python calls, described in `_core.pyi` ---- */
 
+PyObject *add_sizes(PyObject *module, PyObject *args);
 PyObject *find_values(PyObject *module, PyObject *args);
 PyObject *join_records(PyObject *module, PyObject *args);
 PyObject *select_records(PyObject *module, PyObject *args);

@@ -1,5 +1,5 @@
-/* Sort the records of a bucket: `sort_records`, the twin of `merge.gather`, and `select_records`, which
-   copies the records of a part of the bucket.
+/* Sort the records of a bucket: `sort_records`, the twin of `merge.gather`, `select_records`, which
+   copies the records of a part of the bucket, and `add_sizes`, the twin of `merge.add_sizes`.
 
    No JSON is read: keys give the size of each object, and sizes are checked against the block. */
 
@@ -157,6 +157,42 @@ PyObject *select_records(PyObject *module, PyObject *args)
     select_into(keys, count, json, json_size, ids, PyBytes_AsString(found_keys),
                 PyBytes_AsString(found_json), again);
     return Py_BuildValue("(NN)", found_keys, found_json);
+}
+
+PyObject *add_sizes(PyObject *module, PyObject *args)
+{
+    Py_buffer keys, sizes;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*w*:add_sizes", &keys, &sizes)) {
+        return NULL;
+    }
+    uint64_t count = (uint64_t)sizes.len / sizeof(int64_t);
+    if (count == 0 || (count & (count - 1)) || sizes.len % (Py_ssize_t)sizeof(int64_t)) {
+        PyErr_SetString(PyExc_ValueError, "the number of sizes must be a power of two");
+    } else if (keys.len == 0 || keys.len % KEY_BYTES) {
+        refuse();
+    } else {
+        int64_t *totals = sizes.buf, lowest = INT64_MAX, highest = INT64_MIN;
+        const char *key = keys.buf, *end = key + keys.len;
+        for (; key < end; key += KEY_BYTES) {
+            int64_t question_id = key_integer(key);
+            int64_t *total = &totals[(uint64_t)question_id & (count - 1)];
+            Py_ssize_t before = *total < 0 ? 0 : (Py_ssize_t)*total;
+            Py_ssize_t size = checked_size(key, PY_SSIZE_T_MAX - before);
+            if (size < 0) {
+                break;
+            }
+            *total = before + size;
+            lowest = question_id < lowest ? question_id : lowest;
+            highest = question_id > highest ? question_id : highest;
+        }
+        result = key < end ? refuse()
+                           : Py_BuildValue("(LL)", (long long)lowest, (long long)highest);
+    }
+    PyBuffer_Release(&keys);
+    PyBuffer_Release(&sizes);
+    return result;
 }
 
 void release(Blocks *held)
