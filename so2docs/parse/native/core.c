@@ -131,17 +131,15 @@ static PyObject *other_types(const Posts *posts)
     return counts;
 }
 
-/* Make the tuple `(rows, last_id, other_types)`. */
-static PyObject *summary(const Posts *posts)
+static PyObject *bytes_of(const Buffer *buffer)
 {
-    PyObject *counts = other_types(posts);
-    if (counts == NULL) {
-        return NULL;
-    }
-    if (posts->rows == 0) {
-        return Py_BuildValue("(nON)", (Py_ssize_t)0, Py_None, counts);
-    }
-    return Py_BuildValue("(nLN)", (Py_ssize_t)posts->rows, (long long)posts->last_id, counts);
+    return PyBytes_FromStringAndSize(buffer->size ? buffer->bytes : "", (Py_ssize_t)buffer->size);
+}
+
+/* The `Id` of the last row; None if there are no rows. */
+static PyObject *last_id(size_t rows, int64_t id)
+{
+    return rows == 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong((long long)id);
 }
 
 /* Read the reserved names from a tuple of bytes. */
@@ -161,13 +159,23 @@ static int reserve_names(Posts *posts, PyObject *names)
     return 0;
 }
 
+/* Convert a slice of rows. NO_MEMORY has set an error. */
+static Status convert(PyObject *slice, Posts *posts)
+{
+    Status status = convert_rows(PyBytes_AsString(slice), (size_t)PyBytes_Size(slice), posts);
+    if (status == NO_MEMORY) {
+        PyErr_NoMemory();
+    }
+    return status;
+}
+
 static PyObject *add_rows(PyObject *module, PyObject *args)
 {
-    PyObject *data, *buckets, *pairs, *new_bucket, *reserved, *result = NULL;
+    PyObject *slice, *buckets, *pairs, *new_bucket, *reserved, *result = NULL;
     Posts posts = {0};
     int bucket_bits;
     (void)module;
-    if (!PyArg_ParseTuple(args, "SO!O!OiO!:add_rows", &data, &PyDict_Type, &buckets,
+    if (!PyArg_ParseTuple(args, "SO!O!OiO!:add_rows", &slice, &PyDict_Type, &buckets,
                           &PyByteArray_Type, &pairs, &new_bucket, &bucket_bits, &PyTuple_Type,
                           &reserved)
         || reserve_names(&posts, reserved) < 0) {
@@ -176,19 +184,14 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
     if (bucket_bits < 0 || bucket_bits > 62) {
         return PyErr_Format(PyExc_ValueError, "bucket_bits is %d; it must be 0 to 62", bucket_bits);
     }
-    char *bytes;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(data, &bytes, &size) < 0) {
-        return NULL;
-    }
-    Status status = convert_rows(bytes, (size_t)size, &posts);
+    Status status = convert(slice, &posts);
     if (status == FALLBACK) {
         result = Py_NewRef(Py_None);
-    } else if (status == NO_MEMORY) {
-        PyErr_NoMemory();
-    } else if (append_posts(&posts, buckets, new_bucket, bucket_bits) == 0
+    } else if (status == OK && append_posts(&posts, buckets, new_bucket, bucket_bits) == 0
                && append_pairs(pairs, &posts.keys) == 0) {
-        result = summary(&posts);
+        /* If a part is NULL, so is the result, and the other parts are released. */
+        result = Py_BuildValue("(nNN)", (Py_ssize_t)posts.rows, last_id(posts.rows, posts.last_id),
+                               other_types(&posts));
     }
     free_posts(&posts);
     return result;
@@ -210,45 +213,26 @@ static PyObject *count_lines(PyObject *module, PyObject *data)
 
 static PyObject *read_table(PyObject *module, PyObject *args)
 {
-    PyObject *data, *result = NULL;
+    PyObject *slice, *result = NULL;
     Posts posts = {0};
     int table;
     (void)module;
-    if (!PyArg_ParseTuple(args, "Si:read_table", &data, &table)) {
+    if (!PyArg_ParseTuple(args, "Si:read_table", &slice, &table)) {
         return NULL;
     }
     if (table < USERS || (table > VOTE && table < CLOSINGS) || table > HISTORY_TEXT) {
         return PyErr_Format(PyExc_ValueError, "table is %d; it must be 4 to 7 or 9 to 11", table);
     }
     posts.table = (Kind)table;
-    char *bytes;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(data, &bytes, &size) < 0) {
-        return NULL;
-    }
-    Status status = convert_rows(bytes, (size_t)size, &posts);
+    Status status = convert(slice, &posts);
     if (status == FALLBACK) {
         result = Py_NewRef(Py_None);
-    } else if (status == NO_MEMORY) {
-        PyErr_NoMemory();
-    } else {
-        PyObject *last_id = posts.rows == 0 ? Py_NewRef(Py_None)
-                                            : PyLong_FromLongLong((long long)posts.last_id);
-        if (last_id != NULL) {
-            result = Py_BuildValue("(nNy#y#)", (Py_ssize_t)posts.rows, last_id,
-                                   posts.keys.size ? posts.keys.bytes : "",
-                                   (Py_ssize_t)posts.keys.size,
-                                   posts.json.size ? posts.json.bytes : "",
-                                   (Py_ssize_t)posts.json.size);
-        }
+    } else if (status == OK) {
+        result = Py_BuildValue("(nNNN)", (Py_ssize_t)posts.rows, last_id(posts.rows, posts.last_id),
+                               bytes_of(&posts.keys), bytes_of(&posts.json));
     }
     free_posts(&posts);
     return result;
-}
-
-static PyObject *bytes_of(const Buffer *buffer)
-{
-    return PyBytes_FromStringAndSize(buffer->size ? buffer->bytes : "", (Py_ssize_t)buffer->size);
 }
 
 /* Make the tuple `(nulls, valid, values, offsets, lists)` of each column. */
@@ -307,15 +291,8 @@ static PyObject *read_columns(PyObject *module, PyObject *args)
     } else if (status == NO_MEMORY) {
         PyErr_NoMemory();
     } else {
-        PyObject *last_id = columns.rows == 0 ? Py_NewRef(Py_None)
-                                              : PyLong_FromLongLong((long long)columns.last_id);
-        PyObject *list = list_columns(&columns);
-        if (last_id != NULL && list != NULL) {
-            result = Py_BuildValue("(nNN)", (Py_ssize_t)columns.rows, last_id, list);
-        } else {
-            Py_XDECREF(last_id);
-            Py_XDECREF(list);
-        }
+        result = Py_BuildValue("(nNN)", (Py_ssize_t)columns.rows,
+                               last_id(columns.rows, columns.last_id), list_columns(&columns));
     }
     free_columns(&columns);
     PyMem_Free(columns.columns);
