@@ -398,7 +398,7 @@ class Dump:
 
     Attributes:
         path: The file.
-        identity: Size in bytes, modification time in ns and inode, to notice a change.
+        identity: Of the file, to notice a change.
         start: Offset of the first byte after the root's start tag.
         end: Offset of the root's closing tag.
         first_line: Line of the byte at `start`, from 1.
@@ -410,7 +410,7 @@ class Dump:
     """
 
     path: str
-    identity: tuple[int, int, int]
+    identity: storage.FileIdentity
     start: int
     end: int
     first_line: int
@@ -428,7 +428,7 @@ class Dump:
     @property
     def size(self) -> int:
         """Bytes of the file."""
-        return self.identity[0]
+        return self.identity.size
 
     @property
     def chunk_bytes(self) -> int:
@@ -438,7 +438,7 @@ class Dump:
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
         """Raise `ChangedDumpError` if the file (an open one, or the path) is another by now."""
         try:
-            identity = storage.identity(self.file, file)
+            identity = storage.identify(self.file, file)
         except OSError as error:
             raise ChangedDumpError(
                 self.path,
@@ -448,7 +448,7 @@ class Dump:
         if identity != self.identity:
             raise ChangedDumpError(
                 self.path,
-                f"changed while being read ({self.size:,} bytes before, {identity[0]:,} now)",
+                f"changed while being read ({self.size:,} bytes before, {identity.size:,} now)",
                 advice=f"wait until it is complete, then run again with {flag('restart', True)}",
             )
 
@@ -485,11 +485,6 @@ class Dump:
         """Do nothing: a dump that is a file is opened by its readers."""
 
 
-def identity(status: os.stat_result) -> tuple[int, int, int]:
-    """Size, modification time and inode: what shows that a file is another."""
-    return status.st_size, status.st_mtime_ns, status.st_ino
-
-
 def open_dump(path: str, table: Table = POSTS) -> Dump:
     """Look at the head and the tail of a dump.
 
@@ -517,7 +512,7 @@ def open_dump(path: str, table: Table = POSTS) -> Dump:
 
 
 def _inspect(path: str, file: BinaryIO, table: Table) -> Dump:
-    identity = storage.identity(path, file)
+    identity = storage.identify(path, file)
     prolog = read_prolog(path, file.read, table)
     start, frame, head = prolog.start, prolog.frame, prolog.head[: min(prolog.start, _MOST_HEAD)]
     if prolog.is_empty:
@@ -525,7 +520,7 @@ def _inspect(path: str, file: BinaryIO, table: Table) -> Dump:
         location = Location(start, prolog.first_line, row=table.row)
         check_misc(b"", file.read, empty_root_error(path, location))
         return Dump(path, identity, start, start, prolog.first_line, frame, head=head)
-    end = find_in_file(path, file, start=start, size=identity[0], frame=frame, table=table)
+    end = find_in_file(path, file, start=start, size=identity.size, frame=frame, table=table)
     return Dump(path, identity, start, end, prolog.first_line, frame, head=head)
 
 

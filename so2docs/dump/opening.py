@@ -46,7 +46,7 @@ class SourceFile:
         self.path = path
         self.is_plain, self.is_file = False, True
         self.kind: Kind | None = None
-        self.identity: storage.Identity = (0, 0, 0)
+        self.identity = storage.NO_FILE
         self._archive: Archive | None = None
         self._digest: str | None = None
         try:
@@ -56,7 +56,7 @@ class SourceFile:
                 return
             with storage.open_file(path) as file:
                 head = file.read(HEAD_BYTES)
-                self.identity = storage.identity(path, file)
+                self.identity = storage.identify(path, file)
         except OSError as error:
             raise storage.unreadable_dump(path, error) from error
         self.kind = detect_kind(head)
@@ -65,7 +65,7 @@ class SourceFile:
     @property
     def expected(self) -> int:
         """Estimated size of its XML in bytes; for an archive, of all members."""
-        return int(self.identity[0] * (self.kind.ratio if self.kind else 1))
+        return int(self.identity.size * (self.kind.ratio if self.kind else 1))
 
     def archive(self) -> Archive | None:
         """Open it as an archive and read the list of members; None if it is not an archive.
@@ -90,7 +90,7 @@ class SourceFile:
         """Hash of its bytes at 17 places, to detect changed content."""
         if self._digest is None:
             with self.open() as file:
-                self._digest = storage.sample_hash(file, self.identity[0])
+                self._digest = storage.sample_hash(file, self.identity.size)
         return self._digest
 
     def members(self) -> list[Entry]:
@@ -191,8 +191,8 @@ def open_file(
     reader = file.open() if archive is None else archive.file
     # An archive stays open: other files of the dump are in it.
     source = Source(name, reader, table, closers=[reader.close] if archive is None else [])
-    source.file, source.identity = file.path, storage.identity(file.path, reader)
-    source.position, source.total = reader.tell, source.identity[0]
+    source.file, source.identity = file.path, storage.identify(file.path, reader)
+    source.position, source.total = reader.tell, source.identity.size
     return _open_unwrapped(source, threads, work_dir, archive)
 
 

@@ -196,7 +196,7 @@ class Source:
     reader: Reader
     table: Table = POSTS
     file: str | None = None
-    identity: tuple[int, int, int] = (0, 0, 0)
+    identity: storage.FileIdentity = storage.NO_FILE
     position: Callable[[], int] = _nothing
     total: int | None = None
     expected: int | None = None
@@ -213,7 +213,7 @@ class Source:
         if self.file is None:
             return
         try:
-            identity = storage.identity(self.file)
+            identity = storage.identify(self.file)
         except OSError as error:
             raise ChangedDumpError(
                 self.name,

@@ -12,7 +12,7 @@ import shutil
 import zlib
 from difflib import get_close_matches
 from hashlib import blake2b
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from so2docs.errors import (
     DumpError,
@@ -22,13 +22,31 @@ from so2docs.errors import (
     OutputNotFoundError,
 )
 
-Identity = tuple[int, int, int]
-"""Size in bytes, modification time and inode, or what a store has instead: to notice a change."""
-
 _READ_AHEAD = 1024 * 1024
 _SHOWN = 5
 _SAMPLES = 16
 _SAMPLE_BYTES = 4096
+
+
+class FileIdentity(NamedTuple):
+    """The identity of a file, to detect a change, or another file of the same name.
+
+    Attributes:
+        size: Bytes.
+        modified: Modification time in ns; of an object in a store, a checksum of what it has
+            instead.
+        device: Number of its device; 0 in a store.
+        inode: Its number there; 0 in a store.
+    """
+
+    size: int = 0
+    modified: int = 0
+    device: int = 0
+    inode: int = 0
+
+
+NO_FILE = FileIdentity()
+"""What can be read only once."""
 
 
 def is_url(path: str) -> bool:
@@ -44,16 +62,20 @@ def open_file(path: str) -> BinaryIO:
     return cast(BinaryIO, system.open(name, "rb", block_size=_READ_AHEAD))
 
 
-def identity(path: str, file: BinaryIO | None = None) -> Identity:
-    """Identify a file (an open one, or the one of that path)."""
+def identify(path: str, file: BinaryIO | None = None) -> FileIdentity:
+    """Identify a file (an open one, or the one of that path).
+
+    Raises:
+        OSError: It is not there, or cannot be read.
+    """
     if not is_url(path):
         status = os.stat(path) if file is None else os.fstat(file.fileno())
-        return status.st_size, status.st_mtime_ns, status.st_ino
+        return FileIdentity(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
     system, name = _system(path)
     system.invalidate_cache()
     info = system.info(name)
     marks = [str(info.get(mark, "")) for mark in ("ETag", "etag", "LastModified", "mtime", "md5")]
-    return int(info["size"]), zlib.crc32("|".join(marks).encode()), 0
+    return FileIdentity(int(info["size"]), zlib.crc32("|".join(marks).encode()))
 
 
 def sample_hash(file: BinaryIO, size: int) -> str:

@@ -11,11 +11,11 @@ finds the same pieces and passes over those that are committed.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Collection, Generator, Iterator
 from pathlib import Path
 
+from so2docs.dump import storage
 from so2docs.dump.dump import (
     MISC_LIMIT,
     PIECE_END,
@@ -26,7 +26,6 @@ from so2docs.dump.dump import (
     Prolog,
     check_misc,
     empty_root_error,
-    identity,
     last_good_row,
     read_prolog,
 )
@@ -194,8 +193,8 @@ class StreamDump:
         return self.source.file
 
     @property
-    def identity(self) -> tuple[int, int, int]:
-        """Size, modification time and inode of that file."""
+    def identity(self) -> storage.FileIdentity:
+        """Of that file."""
         return self.source.identity
 
     def chunks(self, size: int, done_chunks: Collection[int], folder: Path) -> Iterator[Chunk]:
@@ -254,7 +253,7 @@ class StreamDump:
                 raise
         return Dump(
             self.path,
-            identity(os.stat(path)),
+            storage.identify(str(path)),
             0,
             length,
             self.first_line,

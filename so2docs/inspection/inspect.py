@@ -255,7 +255,7 @@ def _names(source: SourceFile) -> list[str]:
 def _table(source: SourceFile, table: Table) -> TableFile:
     archive = source.archive()
     entry = None if archive is None else archive.find(table)
-    size = source.identity[0] if source.is_plain else source.expected
+    size = source.identity.size if source.is_plain else source.expected
     name = source.path if entry is None else f"{source.path} ({table.file})"
     return TableFile(table, name, size if entry is None else entry.size, source, entry)
 
@@ -274,7 +274,7 @@ def _files(tables: list[TableFile], sha256: bool) -> list[InspectedFile]:
         form = source.kind.name if source.kind else "a plain file" if source.is_plain else "XML"
         codecs = {} if archive is None else archive.codecs()
         members = {entry.name: entry.size for entry in source.members()}
-        size = source.identity[0]
+        size = source.identity.size
         files[source.path] = InspectedFile(source.path, form, size, codecs, members, digest)
     return list(files.values())
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from isal import isal_zlib
 
+from so2docs.dump.storage import FileIdentity, identify
 from so2docs.errors import DiskFullError, OutputError, So2docsError
 from so2docs.output.targets import INDEX, side_file
 from so2docs.store.disk import is_full, write_all
@@ -75,7 +76,7 @@ class CompleteFile:
     size: int
     crc: int | None
     label: str = ""
-    identity: tuple[int, int, int] | None = field(default=None, compare=False)
+    identity: FileIdentity | None = field(default=None, compare=False)
     index: CompleteFile | None = None
 
     @classmethod
@@ -87,7 +88,7 @@ class CompleteFile:
     def as_verified(self, path: str) -> CompleteFile:
         """Mark the file as verified, so that its bytes are not read again."""
         index = self.index and self.index.as_verified(side_file(path, INDEX))
-        return replace(self, identity=_identity(os.stat(part_path(path))), index=index)
+        return replace(self, identity=identify(part_path(path)), index=index)
 
     def all_files(self, path: str) -> list[tuple[str, CompleteFile]]:
         """Its index, if there is one, and itself, each with its name."""
@@ -101,18 +102,14 @@ class CompleteFile:
         """
         for name in (part_path(path), path):
             with explain_errors(name), suppress(FileNotFoundError):
-                status = os.stat(name)
-                if status.st_size != self.size:
+                identity = identify(name)
+                if identity.size != self.size:
                     continue
-                if self.identity == _identity(status):
+                if self.identity == identity:
                     return name
                 if self.crc is not None and begins_with(name, self.size, self.crc):
                     return name
         return None
-
-
-def _identity(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +219,7 @@ class PartFile:
                 return CompleteFile(self.size, self.crc, label)
             os.fsync(file.fileno())
             self.close()
-            return CompleteFile(self.size, self.crc, label, _identity(os.stat(self.part)))
+            return CompleteFile(self.size, self.crc, label, identify(self.part))
 
     def close(self) -> None:
         """Close the file; what is written next opens it again."""
@@ -328,8 +325,8 @@ def finish_file(path: str) -> CompleteFile:
     with explain_errors(part):
         with open(part, "r+b") as file:
             os.fsync(file.fileno())
-        status = os.stat(part)
-        return CompleteFile(status.st_size, None, identity=_identity(status))
+        identity = identify(part)
+        return CompleteFile(identity.size, None, identity=identity)
 
 
 def publish(files: Sequence[tuple[str, CompleteFile]]) -> None:

@@ -174,7 +174,7 @@ def input_file(file: TableFile) -> InputFile:
     name, source = file.table.name, file.source
     if source is None or not source.is_file:
         return InputFile(name, _printable_name(file.name), 0, None)
-    return InputFile(name, _printable_name(source.path), source.identity[0], source.digest)
+    return InputFile(name, _printable_name(source.path), source.identity.size, source.digest)
 
 
 def _printable_name(path: str) -> str:

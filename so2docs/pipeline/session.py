@@ -118,7 +118,7 @@ class SourceState:
         if source is None or not source.is_file:
             # What can be read only once is like nothing else.
             return cls(FORMAT, 0, 0, os.urandom(16).hex(), chunk_bytes)
-        size, modified, _ = source.identity
+        size, modified = source.identity.size, source.identity.modified
         return cls(FORMAT, size, modified, source.digest, chunk_bytes)
 
     def to_json(self) -> dict[str, Any]:

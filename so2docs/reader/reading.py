@@ -10,14 +10,14 @@ import threading
 import zlib
 from collections.abc import Iterator
 from io import BufferedReader, BytesIO
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 import orjson
 import zstandard
 from isal import igzip, isal_zlib
 
 from so2docs.dump.compressed import is_damage
-from so2docs.dump.storage import unreadable_output
+from so2docs.dump.storage import FileIdentity, identify, unreadable_output
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, detect_compression
 from so2docs.output.index import Entry
@@ -243,19 +243,6 @@ def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
 _NOT_TO_BE_READ = (OSError, MemoryError)
 
 
-class FileIdentity(NamedTuple):
-    """The identity of a file, to detect another one of the same name; times in nanoseconds."""
-
-    device: int
-    number: int
-    size: int
-    modified: int
-
-
-def _identity(status: os.stat_result) -> FileIdentity:
-    return FileIdentity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
 def replaced_error(path: str) -> OutputError:
     """The error for an output that is another since it was opened."""
     return OutputError(f"{path}: was replaced while being read; run again to read the new file")
@@ -280,7 +267,7 @@ class SegmentReader:
             self.compression = detect_compression(self.file.read(2))
         except OSError as error:
             raise unreadable_output(path, error) from error
-        self.identity = _identity(os.fstat(self.file.fileno()))
+        self.identity = identify(path, self.file)
         if identity not in (None, self.identity):
             self.close()
             raise replaced_error(path)
@@ -289,7 +276,7 @@ class SegmentReader:
     def is_replaced(self) -> bool:
         """Whether the file under this name is another by now."""
         try:
-            return _identity(os.stat(self.path)) != self.identity
+            return identify(self.path) != self.identity
         except OSError:
             return True
 

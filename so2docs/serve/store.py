@@ -5,7 +5,6 @@ A database is opened for reading; one that is replaced meanwhile is opened again
 
 from __future__ import annotations
 
-import os
 import queue
 import sqlite3
 import time
@@ -19,6 +18,7 @@ from typing import Any
 import orjson
 
 from so2docs.domain import rank_by_votes
+from so2docs.dump.storage import FileIdentity, identify
 from so2docs.errors import OutputError
 from so2docs.serve.formulas import formula_sign, looks_mathematical
 from so2docs.serve.query import (
@@ -102,7 +102,7 @@ class ResultPage:
 class _State:
     """A database as it was when it was opened."""
 
-    file: tuple[int, ...]
+    file: FileIdentity
     about: About
     site: SiteAbout
     rows: tuple[int, int] = (-(1 << 63), (1 << 63) - 1)
@@ -153,7 +153,7 @@ class Store:
         return "history" in self.about.rows
 
     def _open(self, about: About, site: SiteAbout) -> _State:
-        state = _State(_identity(about.path), about, site)
+        state = _State(_identify(about.path), about, site)
         with self._connection(state) as connection:
             if about.site_field is not None:
                 # The rows of a site follow each other, so that a search need not look at others.
@@ -179,10 +179,10 @@ class Store:
             OutputError: It was replaced by something else, or is gone.
         """
         state = self._state
-        if _identity(state.about.path) == state.file:
+        if _identify(state.about.path) == state.file:
             return state
         with self._lock:
-            if _identity(self._state.about.path) != self._state.file:
+            if _identify(self._state.about.path) != self._state.file:
                 about = read_about(state.about.path)
                 sites = {site.name: site for site in about.sites}
                 site = sites.get(state.site.name)
@@ -714,13 +714,12 @@ class Store:
         return [rows[hit[:2]] for hit in hits if hit[:2] in rows]
 
 
-def _identity(path: str) -> tuple[int, ...]:
-    """Of a file: another one under its name has another."""
+def _identify(path: str) -> FileIdentity:
+    """Identify a database, or raise `OutputError` if it was removed."""
     try:
-        status = os.stat(path)
+        return identify(path)
     except OSError as error:
         raise OutputError(f"{path}: was removed: {error.strerror}") from error
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _close_all(connections: queue.LifoQueue[sqlite3.Connection]) -> None:

@@ -132,7 +132,7 @@ def finish(folder: str, run: str, files: Mapping[str, int], report: Mapping[str,
             storage.remove(storage.join(folder, name))
     for name, size in files.items():
         try:
-            actual = storage.identity(storage.join(folder, name))[0]
+            actual = storage.identify(storage.join(folder, name)).size
         except OSError:
             actual = None
         if actual != size:

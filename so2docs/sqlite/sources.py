@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from so2docs.api.convert import documents
+from so2docs.dump.storage import identify
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.output.existing import read_provenance
@@ -60,9 +61,9 @@ class DocumentSource:
         """By what it is known again: name, bytes, and time of the last change."""
         if not os.path.isfile(self.name):
             return {"name": os.path.basename(self.name)}
-        status = os.stat(self.name)
+        identity = identify(self.name)
         name = os.path.basename(self.name)
-        return {"name": name, "bytes": status.st_size, "changed": status.st_mtime_ns}
+        return {"name": name, "bytes": identity.size, "changed": identity.modified}
 
     def read(self, *, nest: Iterable[str], jobs: int | None, progress: bool) -> Iterator[Any]:
         """The documents of a program, or the JSON of those of an output or a dump."""

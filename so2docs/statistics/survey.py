@@ -14,9 +14,10 @@ from typing import Any
 
 import orjson
 
+from so2docs.dump.storage import FileIdentity
 from so2docs.errors import OutputError
 from so2docs.output.index import Entry
-from so2docs.reader.reading import FileIdentity, SegmentReader
+from so2docs.reader.reading import SegmentReader
 
 
 @dataclass(slots=True, frozen=True)
