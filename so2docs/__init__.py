@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from so2docs.changes.compare import Summary
     from so2docs.changes.diff import Changes, diff
     from so2docs.changes.patch import Patched, patch
+    from so2docs.counts import TableCounts
     from so2docs.errors import (
         ArchiveError,
         ChangedDumpError,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from so2docs.reader.frames import Frame, Selection
     from so2docs.reader.reading import read
     from so2docs.recipes.recipe import Recipe
-    from so2docs.report import Report, TableCounts
+    from so2docs.report import Report
     from so2docs.sqlite.build import Database, to_sqlite
     from so2docs.statistics.stats import Stats, stats
     from so2docs.statistics.survey import Scores
@@ -152,7 +153,8 @@ _MODULES = {
     "reader.frames": ("Frame", "Selection"),
     "reader.reading": ("read",),
     "recipes.recipe": ("Recipe",),
-    "report": ("Report", "TableCounts"),
+    "counts": ("TableCounts",),
+    "report": ("Report",),
     "api.batch": ("Conversion", "convert_all"),
     "sqlite.build": ("Database", "to_sqlite"),
     "statistics.survey": ("Scores",),

@@ -4,29 +4,163 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from functools import cache
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
-NESTED, FILTERED = "nested", "filtered"
+_ADD = "add"
+
+
+class Counts:
+    """A dataclass whose fields add up, and survive JSON.
+
+    Numbers, dictionaries of numbers or counts, and sets add up; None is that nothing was counted,
+    which is not 0. Whatever else stays as it is, such as names. A field whose sum is another thing
+    has a function for it: `field(metadata=added_by(max))`.
+    """
+
+    __slots__ = ()
+
+    def __iadd__(self, more: Counts) -> Self:
+        for name, add in _shared_fields(type(self), type(more)):  # type: ignore[arg-type]
+            setattr(self, name, add(getattr(self, name), getattr(more, name)))
+        return self
+
+    def __add__(self, more: Counts) -> Self:
+        result = deepcopy(self)
+        result += more
+        return result
+
+    @classmethod
+    def total(cls, counts: Iterable[Counts]) -> Self:
+        """The sum of any number of counts, as far as they have the fields of this class."""
+        result = cls()
+        for more in counts:
+            result += more
+        return result
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types; what is counted by name is in the order of the names."""
+        return {one.name: _to_json(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Parse the result of `as_dict`, also after a way through JSON."""
+        kinds = _kinds(cls)  # type: ignore[arg-type]
+        return cls(**{name: _from_json(kinds[name], value) for name, value in values.items()})
+
+
+def added_by(function: Any) -> dict[str, Any]:
+    """Metadata of a field whose values `function` adds up; it must not change the second."""
+    return {_ADD: function}
+
+
+def _sum(one: Any, more: Any) -> Any:
+    """Add to a value, in place where that is possible."""
+    if isinstance(more, Counts | dict | set):
+        one = type(more)() if one is None else one
+        if isinstance(more, Counts):
+            one += more
+        elif isinstance(more, Counter | set):
+            one.update(more)
+        else:
+            for name, value in more.items():
+                one[name] = _sum(one.get(name), value)
+    elif isinstance(more, int | float) and not isinstance(more, bool):
+        return more if one is None else one + more
+    return one
+
+
+@cache
+def _shared_fields(one: type[Any], more: type[Any]) -> list[tuple[str, Any]]:
+    """Names of the fields that both have, each with the function that adds to it."""
+    names = {field.name for field in fields(more)}
+    return [(own.name, own.metadata.get(_ADD, _sum)) for own in fields(one) if own.name in names]
+
+
+_kinds = cache(get_type_hints)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Counts):
+        return value.as_dict()
+    if isinstance(value, dict):
+        items = sorted(value.items()) if isinstance(value, Counter) else value.items()
+        return {str(key): _to_json(one) for key, one in items}
+    return value
+
+
+def _from_json(kind: Any, value: Any) -> Any:
+    origin, arguments = get_origin(kind) or kind, get_args(kind)
+    if isinstance(origin, type) and issubclass(origin, Counts):
+        return origin.from_dict(value)
+    if origin in (dict, Counter):
+        read_key, kind_of_value = arguments[0], arguments[-1]
+        return origin({read_key(key): _from_json(kind_of_value, one) for key, one in value.items()})
+    return value
+
+
+_WITHOUT_POST = "_without_post"
 
 
 @dataclass(slots=True)
-class Counts:
-    """Counts of rows by result.
+class TableCounts(Counts):
+    """Counts of the rows of a table other than the posts, by result.
 
     Attributes:
-        rows: Rows that were read.
-        questions: Documents made.
-        answers: Answers inside them.
-        strays: Posts that no document holds, by reason.
-        other_types: Posts that are neither questions nor answers, by the name of the type.
-        filtered: Posts that were left out on purpose.
-        dropped: Of these, posts that a list of users or posts names.
-        repaired: Characters replaced by U+FFFD.
-        records: Records made of the documents, where a recipe makes some.
-        without_record: Documents of which none was made.
-        tables: By table, the number of rows that were `nested` or `filtered`, and of strays by
-            reason.
+        rows: Rows of the table.
+        nested: Rows inside the documents; of users, those that a document could name.
+        filtered: Rows of posts that were left out on purpose.
+        strays: Rows that no document holds, by reason.
+        bytes: Size of its file.
+        spill_bytes: What it takes of the spill.
+        seconds: Wall time of reading it, of this session only.
+    """
+
+    rows: int = 0
+    nested: int = 0
+    filtered: int = 0
+    strays: Counter[str] = field(default_factory=Counter)
+    bytes: int = 0
+    spill_bytes: int = 0
+    seconds: float = field(default=0.0, metadata=added_by(max))
+
+    @property
+    def without_post(self) -> int:
+        """Rows whose post is in no document, nor left out on purpose: some are in every dump."""
+        return sum(self.strays[reason] for reason in self.strays if reason.endswith(_WITHOUT_POST))
+
+    def __str__(self) -> str:
+        filtered = f", filtered {self.filtered:,}" if self.filtered else ""
+        without_post = self.without_post
+        missing = f", {without_post:,} of {self.rows:,} rows have no post" if without_post else ""
+        reasons = {
+            reason: count
+            for reason, count in self.strays.items()
+            if not reason.endswith(_WITHOUT_POST)
+        }
+        strays = f", strays {list_by_name(reasons)}" if reasons else ""
+        return f"{self.nested:,} of {self.rows:,}{filtered}{missing}{strays}"
+
+
+@dataclass(slots=True, kw_only=True)
+class RowCounts(Counts):
+    """Counts of the rows of a dump, by result.
+
+    Attributes:
+        rows: Rows of the dump.
+        questions: Documents written.
+        answers: Answers nested in them.
+        strays: Rows that no document holds, by reason.
+        other_types: Rows of other post types, by name.
+        filtered: Questions and answers that the filters left out.
+        dropped: Posts and comments that `drop_users` or `drop_posts` names, which are among the
+            filtered ones of their tables.
+        records: Records that the recipe made of the documents; None without a recipe.
+        without_record: Documents of which it made none.
+        repaired_characters: Characters that XML forbids, replaced by U+FFFD.
+        tables: What became of the rows of the tables that were asked for, by table.
     """
 
     rows: int = 0
@@ -36,77 +170,31 @@ class Counts:
     other_types: Counter[str] = field(default_factory=Counter)
     filtered: int = 0
     dropped: int = 0
-    repaired: int = 0
-    records: int = 0
-    without_record: int = 0
-    tables: dict[str, Counter[str]] = field(default_factory=dict)
-
-    def __iadd__(self, more: Counts) -> Self:
-        for name in _NUMBERS:
-            setattr(self, name, getattr(self, name) + getattr(more, name))
-        self.strays.update(more.strays)
-        self.other_types.update(more.other_types)
-        for table, counts in more.tables.items():
-            self.tables.setdefault(table, Counter()).update(counts)
-        return self
-
-    def __add__(self, more: Counts) -> Counts:
-        return Counts.total((self, more))
-
-    @classmethod
-    def total(cls, counts: Iterable[Counts]) -> Counts:
-        """The sum of any number of counts."""
-        result = cls()
-        for more in counts:
-            result += more
-        return result
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields by name, in JSON types."""
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
-        tables = {table: dict(counts) for table, counts in self.tables.items()}
-        by_name = {"strays": dict(self.strays), "other_types": dict(self.other_types)}
-        return {**numbers, **by_name, "tables": tables}
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Counts:
-        """Parse the result of `to_json`."""
-        by_name = {name: Counter(values[name]) for name in ("strays", "other_types")}
-        tables = {table: Counter(counts) for table, counts in values["tables"].items()}
-        return cls(**{**values, **by_name, "tables": tables})
+    records: int | None = None
+    without_record: int | None = None
+    repaired_characters: int = 0
+    tables: dict[str, TableCounts] = field(default_factory=dict)
 
 
-_NUMBERS = tuple(one.name for one in fields(Counts) if one.type == "int")
-
-
-@dataclass(slots=True)
-class ChunkTally:
+@dataclass(slots=True, kw_only=True)
+class ChunkTally(RowCounts):
     """Counts and facts of a parsed chunk.
 
     Attributes:
-        counts: Its rows, and what became of them so far.
         lines: Line feeds.
         last_id: `Id` of the last row that has one.
         first_questions: Post ids under several questions, each with the first of them.
     """
 
-    counts: Counts = field(default_factory=Counts)
     lines: int = 0
     last_id: int | None = None
     first_questions: dict[int, int] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """All fields by name; in JSON, numbers that are keys become texts."""
-        return {
-            "counts": self.counts.to_json(),
-            "lines": self.lines,
-            "last_id": self.last_id,
-            "first_questions": self.first_questions,
-        }
 
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> ChunkTally:
-        """Parse the result of `to_json`, as an object or as JSON."""
-        first_questions = {int(post): first for post, first in values["first_questions"].items()}
-        counts = Counts.from_json(values["counts"])
-        return cls(counts, values["lines"], values["last_id"], first_questions)
+def list_by_name(counts: dict[str, int]) -> str:
+    """A total and what it is made of, such as `3 (malformed_row 1, repeated_id 2)`."""
+    total = sum(counts.values())
+    if not total:
+        return "0"
+    names = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+    return f"{total:,} ({names})"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from so2docs.counts import Counts
+from so2docs.counts import RowCounts
 from so2docs.domain import rank_by_votes
 from so2docs.nest import Buffer, Nest, Post, Row
 from so2docs.options.choices import AnswersBy
@@ -193,7 +193,7 @@ class DocumentBuilder:
         with_answers: bool = True,
         nest: Nest | None = None,
     ) -> None:
-        self.counts = Counts()
+        self.counts = RowCounts()
         self.strays: list[bytes] = []
         self._limit = limit
         self.with_answers = with_answers

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from so2docs import history
-from so2docs.counts import FILTERED, NESTED
+from so2docs.counts import TableCounts
 from so2docs.options.field_paths import Fields, choice_of_nested
 from so2docs.parse.keys import REJECTED_ANSWER
 from so2docs.parse.table_rows import unpack_votes
@@ -83,7 +83,7 @@ class Nest:
         users: UserSource | None = None,
         fields: Fields | None = None,
     ) -> None:
-        self.counts: dict[str, Counter[str]] = {name: Counter() for name in tables}
+        self.counts = {name: TableCounts() for name in tables}
         self._tables = [table for table in TABLES.values() if table.kind and table.name in tables]
         self._users = None if users is None else _KnownUsers(users)
         choices = [choice_of_nested(fields or Fields(), tables, path) for path in ("Answers", "")]
@@ -154,7 +154,7 @@ class Nest:
         choice = self._of_questions if is_question else self._of_answers
         if choice is None:
             for table in self._tables:
-                self.counts[table.name][NESTED] += totals[table.name]
+                self.counts[table.name].nested += totals[table.name]
             return json
         post = choice.of(orjson.loads(json))
         for table in self._tables:
@@ -166,8 +166,8 @@ class Nest:
                     stay += len(post.get(BOUNTIES.key, ()))
             else:
                 stay = total if any(part.key in post for part in table.parts) else 0
-            self.counts[table.name][NESTED] += stay
-            self.counts[table.name][FILTERED] += total - stay
+            self.counts[table.name].nested += stay
+            self.counts[table.name].filtered += total - stay
         return orjson.dumps(post)
 
     def reject(
@@ -193,11 +193,11 @@ class Nest:
                 continue
             table = OF_KIND[kind]
             vote_type, count = unpack_votes(rank) if kind == VOTE else (0, 1)
-            is_filtered = filtered or post_id in rejected
-            reason = FILTERED if is_filtered else f"{table.row}_without_post"
-            self.counts[table.name][reason] += count
-            if is_filtered:
+            if filtered or post_id in rejected:
+                self.counts[table.name].filtered += count
                 continue
+            reason = f"{table.row}_without_post"
+            self.counts[table.name].strays[reason] += count
             if kind == VOTE:
                 votes[post_id, vote_type] += count
                 continue

@@ -2,86 +2,54 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from so2docs.counts import FILTERED, NESTED, Counts
+from so2docs.counts import RowCounts, added_by, list_by_name
 from so2docs.errors import InternalError, flag, spell_options
 from so2docs.escape import for_html
 
-_WITHOUT_POST = "_without_post"
 _ALARMING = 3
 
 
-@dataclass(slots=True)
-class TableCounts:
-    """Counts of the rows of a table other than the posts, by result.
+class Printed:
+    """A report as text and, in a notebook, as a table: both of its `lines`."""
 
-    Attributes:
-        rows: Rows of the table.
-        nested: Rows inside the documents; of users, those that a document could name.
-        filtered: Rows of posts that were left out on purpose.
-        strays: Rows that no document holds, by reason.
-        bytes: Size of its file.
-        spill_bytes: What it takes of the spill.
-        seconds: Wall time of reading it, of this session only.
-    """
+    __slots__ = ()
 
-    rows: int = 0
-    nested: int = 0
-    filtered: int = 0
-    strays: dict[str, int] = field(default_factory=dict)
-    bytes: int = 0
-    spill_bytes: int = 0
-    seconds: float = 0.0
-
-    def add(self, counts: Mapping[str, int]) -> None:
-        """Add what the merge counted: `nested`, `filtered`, and strays by reason."""
-        strays = Counter(self.strays) + Counter(counts)
-        self.nested += strays.pop(NESTED, 0)
-        self.filtered += strays.pop(FILTERED, 0)
-        self.strays = dict(sorted(strays.items()))
-
-    @property
-    def without_post(self) -> int:
-        """Rows whose post is in no document, nor left out on purpose: some are in every dump."""
-        return sum(self.strays[reason] for reason in self.strays if reason.endswith(_WITHOUT_POST))
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Label and value of each line of the summary."""
+        raise NotImplementedError
 
     def __str__(self) -> str:
-        filtered = f", filtered {self.filtered:,}" if self.filtered else ""
-        without_post = self.without_post
-        missing = f", {without_post:,} of {self.rows:,} rows have no post" if without_post else ""
-        reasons = {
-            reason: count
-            for reason, count in self.strays.items()
-            if not reason.endswith(_WITHOUT_POST)
-        }
-        strays = f", strays {_by_name(reasons)}" if reasons else ""
-        return f"{self.nested:,} of {self.rows:,}{filtered}{missing}{strays}"
+        return "\n".join(f"{label:<20} {value}" for label, value in self.lines())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}\n{self}>"
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{for_html(label)}</th>"
+            f"<td style='text-align:left'>{for_html(value)}</td></tr>"
+            for label, value in self.lines()
+        )
+        return f"<table>{cells}</table>"
 
 
-@dataclass(slots=True)
-class Report:
-    """Counts, bytes and seconds of one conversion.
+_MOST = added_by(max)
+_OF_ONE = added_by(lambda one, _: one)
+
+
+@dataclass(slots=True, repr=False)
+class Report(Printed, RowCounts):
+    """Counts, bytes and seconds of one conversion; the counts are those of `RowCounts`.
 
     Attributes:
         dump: Name of the dump.
         output: Name of the output.
-        rows: Rows of the dump.
-        questions: Documents written.
-        answers: Answers nested in them.
-        strays: Rows that no document holds, by reason.
-        other_types: Rows of other post types, by name.
-        filtered: Questions and answers that the filters left out.
-        dropped: Posts and comments that `drop_users` or `drop_posts` names, which are among the
-            filtered ones of their tables.
         recipe: The recipe that made records of the documents; None if they were written.
-        records: Records that it made.
-        without_record: Documents of which it made none.
         fabricated: Rows that the publisher made up, by their ids, in documents or among the strays.
-        repaired_characters: Characters that XML forbids, replaced by U+FFFD.
         strays_path: Side file with the strays; None without strays.
         index_path: The index next to the output, or None.
         dump_bytes: Size of the dump, decompressed.
@@ -99,24 +67,13 @@ class Report:
         jobs: Worker processes.
         resumed: Whether an interrupted conversion was continued.
         core: Which core turned rows into posts, `compiled` or `python`.
-        tables: What became of the rows of the tables that were asked for, by table.
         manifest: What `so2docs.verify` needs; None unless it was asked for.
     """
 
     dump: str
     output: str
-    rows: int = 0
-    questions: int = 0
-    answers: int = 0
-    strays: dict[str, int] = field(default_factory=dict)
-    other_types: dict[str, int] = field(default_factory=dict)
-    filtered: int = 0
-    dropped: int = 0
     recipe: str | None = None
-    records: int | None = None
-    without_record: int | None = None
     fabricated: int = 0
-    repaired_characters: int = 0
     strays_path: str | None = None
     index_path: str | None = None
     dump_bytes: int = 0
@@ -127,32 +84,14 @@ class Report:
     last_file: str | None = None
     spill_bytes: int = 0
     spill_compressed_bytes: int = 0
-    seconds: float = 0.0
-    first_pass_seconds: float = 0.0
-    second_pass_seconds: float = 0.0
-    peak_memory_bytes: int = 0
-    jobs: int = 1
+    seconds: float = field(default=0.0, metadata=_MOST)
+    first_pass_seconds: float = field(default=0.0, metadata=_MOST)
+    second_pass_seconds: float = field(default=0.0, metadata=_MOST)
+    peak_memory_bytes: int = field(default=0, metadata=_MOST)
+    jobs: int = field(default=1, metadata=_MOST)
     resumed: bool = False
     core: str = "python"
-    tables: dict[str, TableCounts] = field(default_factory=dict)
-    manifest: dict[str, Any] | None = None
-
-    def add(self, counts: Counts) -> None:
-        """Add rows and what became of them."""
-        self.rows += counts.rows
-        self.questions += counts.questions
-        self.answers += counts.answers
-        self.filtered += counts.filtered
-        self.dropped += counts.dropped
-        self.repaired_characters += counts.repaired
-        if self.recipe is not None:
-            self.records = (self.records or 0) + counts.records
-            self.without_record = (self.without_record or 0) + counts.without_record
-        self.strays = dict(sorted((counts.strays + Counter(self.strays)).items()))
-        other_types = counts.other_types + Counter(self.other_types)
-        self.other_types = dict(sorted(other_types.items()))
-        for name, of_table in counts.tables.items():
-            self.tables[name].add(of_table)
+    manifest: dict[str, Any] | None = field(default=None, metadata=_OF_ONE)
 
     def check(self) -> None:
         """Raise `InternalError` unless every row of the dump went somewhere."""
@@ -190,27 +129,17 @@ class Report:
             any(table.strays.values()) for table in self.tables.values()
         )
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Report:
-        """The report that `as_dict` was called on."""
-        tables = {name: TableCounts(**counts) for name, counts in values["tables"].items()}
-        return cls(**{**values, "tables": tables})
-
-    def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
-        return asdict(self)
-
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Label and value of each line of the summary."""
+        """Rows and what became of them, files, bytes and seconds."""
         yield "rows", f"{self.rows:,}"
         hint = "" if self.questions or not self.filtered else "; the filters left none of them"
         yield "questions", f"{self.questions:,}{hint}"
         yield "answers nested", f"{self.answers:,}"
         yield (
             "strays",
-            _by_name(self.strays) + (f" -> {self.strays_path}" if self.strays_path else ""),
+            list_by_name(self.strays) + (f" -> {self.strays_path}" if self.strays_path else ""),
         )
-        yield "other types", _by_name(self.other_types)
+        yield "other types", list_by_name(self.other_types)
         if self.filtered:
             yield "filtered", f"{self.filtered:,}"
         if self.dropped:
@@ -220,7 +149,7 @@ class Report:
             yield f"records ({self.recipe})", f"{self.records:,}{none}"
         for name, table in self.tables.items():
             if name == "users":  # Documents repeat them: nobody counts how often.
-                strays = f", strays {_by_name(table.strays)}" if table.strays else ""
+                strays = f", strays {list_by_name(table.strays)}" if table.strays else ""
                 yield "users read", f"{table.rows:,}{strays}"
             else:
                 yield f"{name} nested", str(table)
@@ -261,28 +190,6 @@ class Report:
 
     def _jobs(self) -> str:
         return f"{self.jobs} job{'s'[: self.jobs > 1]}"
-
-    def __str__(self) -> str:
-        return "\n".join(f"{label:<20} {value}" for label, value in self.lines())
-
-    def __repr__(self) -> str:
-        return f"<Report\n{self}>"
-
-    def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{for_html(label)}</th>"
-            f"<td style='text-align:left'>{for_html(value)}</td></tr>"
-            for label, value in self.lines()
-        )
-        return f"<table>{cells}</table>"
-
-
-def _by_name(counts: dict[str, int]) -> str:
-    total = sum(counts.values())
-    if not total:
-        return "0"
-    names = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
-    return f"{total:,} ({names})"
 
 
 def as_size(size: float) -> str:

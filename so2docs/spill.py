@@ -357,7 +357,7 @@ class Spill:
         """
         self.budget.settle(chunk, blocks)
         former = [] if instead_of is None else self.read_blocks(instead_of)
-        file, text = os.path.basename(path), json.dumps(tally.to_json())
+        file, text = os.path.basename(path), json.dumps(tally.as_dict())
         size = os.path.getsize(path)
         row = (chunk, file, size, text, checksum(chunk, file, size, text, blocks))
         self._database.run(
@@ -410,7 +410,7 @@ class Spill:
         """The tallies of the committed chunks of the posts, or of a table."""
         sql = f"SELECT chunk, tally FROM chunks WHERE {_IS_OF} ORDER BY chunk"
         rows = self._database.rows(sql, [sequence])
-        return {chunk: ChunkTally.from_json(json.loads(tally)) for chunk, tally in rows}
+        return {chunk: ChunkTally.from_dict(json.loads(tally)) for chunk, tally in rows}
 
     def index(self) -> None:
         """Make the blocks of a bucket quick to find; called once, after the last chunk."""

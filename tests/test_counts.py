@@ -2,42 +2,60 @@
 
 import json
 from collections import Counter
-from dataclasses import fields
+from copy import deepcopy
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from so2docs.counts import Counts
+from so2docs.counts import ChunkTally, RowCounts, TableCounts
+from so2docs.report import Report
 
 NUMBERS = st.integers(0, 10**12)
 BY_NAME = st.dictionaries(st.sampled_from(["a", "b", "nested"]), st.integers(1, 99)).map(Counter)
-COUNTS = st.builds(
-    Counts,
-    **{
-        one.name: NUMBERS if one.type == "int" else BY_NAME
-        for one in fields(Counts)
-        if one.name != "tables"
-    },
-    tables=st.dictionaries(st.sampled_from(["comments", "votes"]), BY_NAME),
+TABLES = st.builds(TableCounts, rows=NUMBERS, nested=NUMBERS, filtered=NUMBERS, strays=BY_NAME)
+ALL = {
+    **dict.fromkeys(("rows", "questions", "answers", "filtered", "dropped"), NUMBERS),
+    **dict.fromkeys(("strays", "other_types"), BY_NAME),
+    **dict.fromkeys(("records", "without_record"), st.none() | NUMBERS),
+    "repaired_characters": NUMBERS,
+    "tables": st.dictionaries(st.sampled_from(["comments", "votes"]), TABLES),
+}
+COUNTS = st.builds(RowCounts, **ALL)
+TALLIES = st.builds(
+    ChunkTally,
+    **ALL,
+    last_id=st.none() | NUMBERS,
+    first_questions=st.dictionaries(NUMBERS, NUMBERS, max_size=2),
 )
+REPORTS = st.builds(Report, st.just("Posts.xml"), st.just("q.jsonl.gz"), **ALL, seconds=NUMBERS)
 
 
-@given(COUNTS)
-def test_json_and_back(counts: Counts) -> None:
-    assert Counts.from_json(json.loads(json.dumps(counts.to_json()))) == counts
+@given(COUNTS | TALLIES | REPORTS | TABLES)
+def test_json_and_back(counts: RowCounts | TableCounts) -> None:
+    assert type(counts).from_dict(json.loads(json.dumps(counts.as_dict()))) == counts
 
 
-@given(COUNTS, COUNTS, COUNTS)
-def test_sums(one: Counts, other: Counts, third: Counts) -> None:
-    before = one.to_json()
+@given(COUNTS, COUNTS | TALLIES, COUNTS)
+def test_sums(one: RowCounts, other: RowCounts, third: RowCounts) -> None:
+    before = deepcopy((one, other))
     total = one + other
-    assert one.to_json() == before
-    assert total == other + one == Counts.total([other, one])
-    assert total + third == one + (other + third)
-    assert one + Counts() == one
-    for name in ("rows", "filtered", "without_record"):
+    assert total + third == one + (RowCounts() + other + third)
+    assert total == RowCounts() + other + one == RowCounts.total([other, one])
+    assert (one, other) == before
+    assert one + RowCounts() == one
+    for name in ("rows", "filtered", "repaired_characters"):
         assert getattr(total, name) == getattr(one, name) + getattr(other, name)
     assert total.strays["a"] == one.strays["a"] + other.strays["a"]
     for table in total.tables:
-        sizes = [counts.tables.get(table, Counter())["nested"] for counts in (one, other)]
-        assert total.tables[table]["nested"] == sum(sizes)
+        sizes = [counts.tables.get(table, TableCounts()).nested for counts in (one, other)]
+        assert total.tables[table].nested == sum(sizes)
+    numbers = [counts.records for counts in (one, other) if counts.records is not None]
+    assert total.records == (sum(numbers) if numbers else None)
+
+
+def test_names_and_maxima_of_a_sum() -> None:
+    report = Report("a", "out", rows=2, seconds=2.0, jobs=2, strays_path="strays", manifest={})
+    report += Report("b", "other", rows=3, seconds=1.5, strays_path="more", manifest={"b": 1})
+    assert report == Report(
+        "a", "out", rows=5, seconds=2.0, jobs=2, strays_path="strays", manifest={}, files=2
+    )

@@ -12,7 +12,7 @@ from support.dumps import answer, dump_of, question
 from support.oracle import AnswersBy, nest
 
 from so2docs import merge
-from so2docs.counts import Counts
+from so2docs.counts import RowCounts
 from so2docs.parse import posts, repeats
 from so2docs.parse.keys import KEY, QUESTION
 from so2docs.parse.table_rows import count_votes
@@ -39,7 +39,7 @@ def as_posts(rows: list[bytes]) -> posts.Posts:
 
 def nested(
     rows: list[bytes], cuts: list[int], answers_by: AnswersBy, parts: int
-) -> tuple[list[Any], list[Any], Counts]:
+) -> tuple[list[Any], list[Any], RowCounts]:
     """Documents and strays of rows that came in several chunks, merged in several parts."""
     edges = [0, *sorted(cut % (len(rows) + 1) for cut in cuts), len(rows)]
     chunks = [as_posts(rows[a:b]) for a, b in pairwise(edges)]
@@ -51,7 +51,7 @@ def nested(
             within[number] = first_questions
     keys = [(n, bytes(b.keys)) for n, c in enumerate(chunks) for b in c.buckets.values()]
     first_questions = repeats.first_questions(lambda: keys, seen.repeated, within, at_once=2)
-    documents, strays, tally = [], [], Counts()
+    documents, strays, tally = [], [], RowCounts()
     for part in range(parts):
         ids = range(part * 10 // parts, (part + 1) * 10 // parts)
         blocks = [(bytes(b.keys), bytes(b.json)) for c in chunks for b in c.buckets.values()]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from so2docs.counts import ChunkTally, Counts
+from so2docs.counts import ChunkTally
 from so2docs.errors import DiskFullError, SpillError
 from so2docs.spill import SEQUENCE_BITS, Spill
 from so2docs.store import blocks
@@ -19,7 +19,7 @@ def fill(
     with BlockWriter(path, room) as writer:
         for bucket, (keys, json) in buckets.items():
             writer.write(bucket, bytearray(keys), bytearray(json))
-    spill.commit(chunk, path, writer.blocks, ChunkTally(Counts(rows=len(buckets))))
+    spill.commit(chunk, path, writer.blocks, ChunkTally(rows=len(buckets)))
     return path
 
 
@@ -43,7 +43,7 @@ def test_blocks_are_read_back(folder: Path) -> None:
         ]
         assert [reader.read(*found) for found in spill.blocks(None)] == [(b"", b"stray\n")]
     assert list(spill.all_keys()) == [(0, b"k" * 32), (0, b"l" * 32), (2, b"m" * 32)]
-    assert spill.tallies() == {0: ChunkTally(Counts(rows=3)), 2: ChunkTally(Counts(rows=1))}
+    assert spill.tallies() == {0: ChunkTally(rows=3), 2: ChunkTally(rows=1)}
     assert spill.size() > 0
     spill.check()
     spill.remove()

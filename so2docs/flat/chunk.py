@@ -85,15 +85,15 @@ def read_chunk(task: TableTask) -> TableResult:
 
     result, columns = TableResult(task), TableColumns(task.table)
     with system_memory():
-        batches, counts = [], result.tally.counts
+        batches, tally = [], result.tally
         for offset, data in slices(task.chunk.dump, task.chunk.start, task.chunk.end, _SLICE_BYTES):
             for batch in _batches(task, columns, result, offset, data):
                 rows = task.selection.filter(batch, columns)
-                counts.filtered += batch.num_rows - rows.num_rows
+                tally.filtered += batch.num_rows - rows.num_rows
                 result.misfits += rows.num_rows - rows.column(rows.num_columns - 1).null_count
                 if rows.num_rows:
                     batches.append(rows)
-            result.tally.lines += core.count_lines(data)
+            tally.lines += core.count_lines(data)
         table = pa.Table.from_batches(batches, columns.schema)
         if batches:
             encoder = ENCODERS[task.format](columns.schema)
@@ -111,7 +111,7 @@ def _batches(
     compiled = columns.parse(data) if task.core == "compiled" else None
     if compiled is not None:
         batch, last_id = compiled
-        tally.counts.rows += batch.num_rows
+        tally.rows += batch.num_rows
         tally.last_id = tally.last_id if last_id is None else last_id
         yield batch
         return
@@ -121,17 +121,17 @@ def _batches(
             at = offset + part.position
             if not (task.skip_malformed and part.can_be_skipped):
                 raise malformed_error(task.chunk.dump, at, tally, data, part)
-            tally.counts.rows += 1
+            tally.rows += 1
             result.strays += malformed_line(at, part.raw, f"malformed_{what}")
-            tally.counts.strays[f"malformed_{what}"] += 1
+            tally.strays[f"malformed_{what}"] += 1
             continue
-        tally.counts.repaired += part.repaired
-        tally.counts.rows += len(part.rows)
+        tally.repaired_characters += part.repaired
+        tally.rows += len(part.rows)
         usable = []
         for row in part.rows:
             if reason := why_stray(row, "Id", what):
                 result.strays += stray_line(reason, row)
-                tally.counts.strays[reason] += 1
+                tally.strays[reason] += 1
             else:
                 usable.append(row)
         if usable:

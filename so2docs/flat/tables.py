@@ -21,7 +21,7 @@ from typing import Any, get_args
 import orjson
 
 from so2docs._version import __version__
-from so2docs.counts import ChunkTally, Counts
+from so2docs.counts import ChunkTally, RowCounts
 from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import STANDARD_INPUT, Catalog, names_in_folder
 from so2docs.dump.storage import sample_hash
@@ -172,11 +172,11 @@ class FlatTable:
     bytes: int = 0
     is_new: bool = True
 
-    def add(self, counts: Counts, misfits: int, rows_written: int) -> None:
+    def add(self, counts: RowCounts, misfits: int, rows_written: int) -> None:
         """Add the counts of a chunk."""
         self.rows += counts.rows
         self.filtered += counts.filtered
-        self.repaired_characters += counts.repaired
+        self.repaired_characters += counts.repaired_characters
         self.misfits += misfits
         self.written += rows_written
         for reason, count in counts.strays.items():
@@ -647,7 +647,7 @@ class _Run:
             writer.append(segment)
         remove_stored(result.segments)
         rows_written = sum(segment.documents for segment in result.segments)
-        table.add(result.tally.counts, result.misfits, rows_written)
+        table.add(result.tally, result.misfits, rows_written)
         if result.strays:
             self._strays.append(result.strays)
 

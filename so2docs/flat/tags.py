@@ -200,8 +200,8 @@ class Tags:
                     if file.table == POSTS:
                         self.report.posts += len(result.records)
                     else:
-                        self.report.rows += result.tally.counts.rows
-                        strays = Counter(self.report.strays) + result.tally.counts.strays
+                        self.report.rows += result.tally.rows
+                        strays = Counter(self.report.strays) + result.tally.strays
                         self.report.strays = dict(sorted(strays.items()))
                     progress_bar.update(dump.progress(result.task.chunk))
 
@@ -372,7 +372,7 @@ def _add_post(result: _Result, row: dict[str, Any]) -> None:
 
 def _add_tag(result: _Result, row: dict[str, Any]) -> None:
     tag = _typed(row, _TAGS)
-    counts = result.tally.counts
+    counts = result.tally
     counts.rows += 1
     if type(tag.get("Id")) is not int:
         counts.strays["tag_invalid_id" if "Id" in tag else "tag_missing_id"] += 1

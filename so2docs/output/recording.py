@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import orjson
 
-from so2docs.counts import Counts
+from so2docs.counts import RowCounts
 from so2docs.domain import split_place
 from so2docs.errors import RecipeError
 from so2docs.merge import Document, DocumentBuilder
@@ -121,14 +121,15 @@ def _label_by_share(nested: Iterable[Document], ends: list[tuple[str, int]]) -> 
         yield document
 
 
-def _records(nested: Iterable[Document], counts: Counts, options: Options) -> Iterator[Document]:
+def _records(nested: Iterable[Document], counts: RowCounts, options: Options) -> Iterator[Document]:
     recipe = None if options.recipe is None else options.recipe.recipe
     host = options.host if options.is_attributed else None
     maker = RecordMaker(recipe, host, bodies.converter(options.body, options.core))
     for document in nested:
         number = document.question_id
         records = maker.records(number, b"".join((*document.parts, b"}")))
-        counts.records += len(records)
-        counts.without_record += not records
+        if recipe is not None:
+            counts.records = (counts.records or 0) + len(records)
+            counts.without_record = (counts.without_record or 0) + (not records)
         for json in records:
             yield Document(number, [memoryview(json)[:-1]], len(json), document.period)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
-from so2docs.counts import Counts
+from so2docs.counts import RowCounts
 from so2docs.merge import Document, DocumentBuilder, Records, gather
 from so2docs.nest import Buffer, Nest
 from so2docs.options.choices import Compression
@@ -58,7 +58,7 @@ class BucketResult:
     ids: range
     segments: list[Segment]
     strays: list[bytes]
-    counts: Counts
+    counts: RowCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class WrittenBucket:
     segments: list[Segment]
     strays: list[Segment]
     first_stray: bytes
-    counts: Counts
+    counts: RowCounts
 
 
 @contextmanager

@@ -359,7 +359,7 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
         for offset, data in slices(dump, start, end):
             last_id = tally.last_id
             _file_slice(task, steps, tally, offset, data)
-            if options.strict and (tally.counts.repaired or posts.stray_reasons):
+            if options.strict and (tally.repaired_characters or posts.stray_reasons):
                 location = Location(offset, tally.lines, last_id)
                 raise strict.in_slice(dump, data, location, task.table, options.reserved)
             tally.lines += core.count_lines(data)
@@ -367,10 +367,10 @@ def spill_chunk(task: ChunkTask) -> ChunkResult:
             if held_bytes >= _FLUSH_EVERY:
                 held_bytes = 0
                 steps.flush()
-    tally.counts.filtered, tally.counts.dropped = posts.filtered, posts.dropped
-    tally.counts.strays.update(posts.stray_reasons)
+    tally.filtered, tally.dropped = posts.filtered, posts.dropped
+    tally.strays.update(posts.stray_reasons)
     for kind, count in posts.other_types.items():
-        tally.counts.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
+        tally.other_types[TYPE_NAMES.get(kind, f"PostTypeId {kind}")] += count
     pages, tally.first_questions = repeats.of_chunk(posts.pairs)
     return ChunkResult(task, writer.blocks, tally, pages)
 
@@ -429,7 +429,7 @@ def _file_slice(
     """File a slice by the compiled core if it can be, and by the reference otherwise."""
     added = steps.add_compiled(data)
     if added is not None:
-        tally.counts.rows += added.rows
+        tally.rows += added.rows
         tally.last_id = tally.last_id if added.last_id is None else added.last_id
         return
     for part in rows.parse(data):
@@ -437,13 +437,13 @@ def _file_slice(
             at = offset + part.position
             if not (task.options.skip_malformed and part.can_be_skipped):
                 raise malformed_error(task.chunk.dump, at, tally, data, part)
-            tally.counts.rows += 1
+            tally.rows += 1
             steps.posts.strays += posts.malformed_line(at, part.raw, steps.malformed)
             steps.posts.stray_reasons[steps.malformed] += 1
             continue
-        tally.counts.repaired += part.repaired
+        tally.repaired_characters += part.repaired
         if part.rows:
-            tally.counts.rows += len(part.rows)
+            tally.rows += len(part.rows)
             last_id = rows.row_id(part.rows[-1])
             tally.last_id = tally.last_id if last_id is None else last_id
             steps.add(part.rows)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import orjson
 
-from so2docs.counts import NESTED, Counts
+from so2docs.counts import RowCounts
 from so2docs.merge import Block, Document, DocumentBuilder, merge_votes
 from so2docs.nest import Post, Row
 from so2docs.parse.keys import BUCKET_BITS
@@ -275,9 +275,9 @@ class JoinedRecords:
         return nesting.nest_group(question_id, posts, rows)
 
 
-def _count(counts: Counts, group: JoinedGroup) -> None:
+def _count(counts: RowCounts, group: JoinedGroup) -> None:
     counts.questions += group.documents
     counts.answers += group.posts - group.documents
     for kind, table in OF_KIND.items():
         if rows := group.counts[kind]:
-            counts.tables[table.name][NESTED] += rows
+            counts.tables[table.name].nested += rows

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from so2docs import merge
-from so2docs.counts import FILTERED, Counts
+from so2docs.counts import RowCounts, TableCounts
 from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.options.choices import Core
 from so2docs.options.table import Options
@@ -256,7 +256,7 @@ class Limit:
         return self.left is not None and documents > self.left
 
 
-def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) -> Counts:
+def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) -> RowCounts:
     """Count what no task read, except for posts that the first pass rejected.
 
     Args:
@@ -267,7 +267,7 @@ def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) 
     Returns:
         Posts and rows of tables, as filtered.
     """
-    counts = Counts()
+    counts = RowCounts()
     with BlockReader() as reader:
         for number, _ in buckets:
             if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:
@@ -280,8 +280,8 @@ def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) 
                         counts.filtered += 1
                     elif kind & 15 in OF_KIND:
                         rows = unpack_votes(rank)[1] if kind & 15 == VOTE else 1
-                        table = counts.tables.setdefault(OF_KIND[kind & 15].name, Counter())
-                        table[FILTERED] += rows
+                        name = OF_KIND[kind & 15].name
+                        counts.tables.setdefault(name, TableCounts()).filtered += rows
     return counts
 
 
@@ -299,14 +299,14 @@ class Checkpoint:
     next_id: int | None = None
     output: WriterProgress | None = None
     strays: FileProgress | None = None
-    counts: Counts = field(default_factory=Counts)
+    counts: RowCounts = field(default_factory=RowCounts)
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, in JSON types."""
         output, strays = (
             None if state is None else asdict(state) for state in (self.output, self.strays)
         )
-        counts = self.counts.to_json()
+        counts = self.counts.as_dict()
         return {"next_id": self.next_id, "output": output, "strays": strays, "counts": counts}
 
     @classmethod
@@ -316,7 +316,7 @@ class Checkpoint:
             values["next_id"],
             WriterProgress.from_json(values["output"]),
             FileProgress.from_json(values["strays"]),
-            Counts.from_json(values["counts"]),
+            RowCounts.from_dict(values["counts"]),
         )
 
     def files(self, names: OutputPaths) -> list[tuple[str, FileProgress | None]]:
@@ -341,7 +341,9 @@ class FinalizedOutput:
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, in JSON types only."""
-        return {**asdict(self), "report": self.report.as_dict()}
+        files = [asdict(file) for file in self.files]
+        strays = self.strays and asdict(self.strays)
+        return {"report": self.report.as_dict(), "files": files, "strays": strays}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> FinalizedOutput:
@@ -492,7 +494,7 @@ class SecondPass:
     def complete(self, state: Checkpoint, report: Report) -> None:
         """Complete the report, and check that every row went somewhere."""
         report.fabricated = self.find_fabricated()
-        report.add(state.counts)
+        report += state.counts
         report.check()
         for warning in report.warnings():
             log.warning(warning)

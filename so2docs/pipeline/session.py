@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from so2docs.counts import ChunkTally, Counts
+from so2docs.counts import ChunkTally, RowCounts, TableCounts
 from so2docs.dump.dump import Dump
 from so2docs.dump.source import End
 from so2docs.dump.stream import SMALLEST_PIECE
@@ -39,18 +39,13 @@ from so2docs.pipeline.second_pass import FinalizedOutput, SecondPass, copy_and_r
 from so2docs.pipeline.worker import peak_memory
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress, log
-from so2docs.report import Report, TableCounts
-from so2docs.schema import TABLES, Table
+from so2docs.report import Report
+from so2docs.schema import TABLES
 from so2docs.spill import FORMAT, SEQUENCE_BITS, Spill
 from so2docs.store.blocks import BlockWriter, default_budget
 from so2docs.store.disk import check_room
 from so2docs.store.id_map import IdMap, IdMapWriter
 from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
-
-
-def add_posts(tallies: Mapping[int, ChunkTally], report: Report) -> None:
-    """Add the chunks of the posts to a report."""
-    report.add(Counts.total(tally.counts for tally in tallies.values()))
 
 
 def within_chunks(tallies: Mapping[int, ChunkTally]) -> dict[int, dict[int, int]]:
@@ -61,36 +56,18 @@ def within_chunks(tallies: Mapping[int, ChunkTally]) -> dict[int, dict[int, int]
 
 
 def add_table(step: FirstPass, end: End, report: Report) -> None:
-    """Add another table that was read to a report."""
-    counts = add_table_chunks(step.table, step.tallies(), end.size, report)
-    counts.seconds = step.seconds
-    counts.spill_bytes = step.spill.committed_bytes(step.table.sequence)
-    report.repaired_characters += end.repaired
-
-
-def add_table_chunks(
-    table: Table, tallies: Mapping[int, ChunkTally], size: int, report: Report
-) -> TableCounts:
-    """Add the chunks of another table to a report.
-
-    Args:
-        table: Which.
-        tallies: What was counted in its chunks.
-        size: Bytes of the table.
-        report: Gets the counts.
-
-    Returns:
-        What became of its rows, as far as the chunks tell.
-    """
-    total = Counts.total(tally.counts for tally in tallies.values())
-    report.repaired_characters += total.repaired
+    """Add another table that was read to a report, as far as its chunks tell."""
+    total = RowCounts.total(step.tallies().values())
+    report.repaired_characters += total.repaired_characters + end.repaired
     report.dropped += total.dropped
-    counts = report.tables[table.name] = TableCounts(total.rows, bytes=size)
-    counts.add(+total.strays)
-    counts.filtered = total.filtered
-    if not table.kind:  # The merge counts no users.
-        counts.nested = counts.rows - total.strays.total()
-    return counts
+    counts = report.tables[step.table.name] = TableCounts(
+        bytes=end.size,
+        spill_bytes=step.spill.committed_bytes(step.table.sequence),
+        seconds=step.seconds,
+    )
+    counts += total
+    if not step.table.kind:  # The merge counts no users.
+        counts.nested = counts.rows - counts.strays.total()
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +264,7 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
         if lines:
             writer.write(None, bytearray(), bytearray(b"".join(lines)))
     spill.commit(
-        last, path, writer.blocks, ChunkTally(Counts(strays=Counter(user_repeated_id=len(lines))))
+        last, path, writer.blocks, ChunkTally(strays=+Counter(user_repeated_id=len(lines)))
     )
     return table
 
@@ -339,8 +316,8 @@ def map_badges(
                 strict.check_lines(strict_about, bytes(lines).splitlines())
             if lines:
                 writer.write(None, bytearray(), lines)
-    counts_of_strays = Counter(badge_without_user=total) if total else Counter[str]()
-    spill.commit(last, path, writer.blocks, ChunkTally(Counts(strays=counts_of_strays)))
+    tally = ChunkTally(strays=+Counter(badge_without_user=total))
+    spill.commit(last, path, writer.blocks, tally)
     return table
 
 
@@ -402,7 +379,9 @@ class Session:
         self.report = Report(
             posts.name, names.output, dump_bytes=posts.size, jobs=self.jobs, core=options.core
         )
-        self.report.recipe = None if options.recipe is None else options.recipe.spec
+        if options.recipe is not None:
+            self.report.recipe = options.recipe.spec
+            self.report.records = self.report.without_record = 0
 
     def _step(self, file: TableFile, chunk_bytes: int, *, is_early: bool = False) -> FirstPass:
         return FirstPass(
@@ -523,7 +502,7 @@ class Session:
         end = self.posts.run(workers, seen_ids=seen_ids)
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
         tallies = self.posts.tallies()
-        add_posts(tallies, self.report)
+        self.report += RowCounts.total(tallies.values())
         within = within_chunks(tallies)
         return repeats.first_questions(self.spill.all_keys, seen_ids.repeated, within)
 

@@ -117,7 +117,7 @@ def check_tallies(path: str, tallies: dict[int, ChunkTally]) -> None:
         tallies: The tallies of its chunks.
     """
     for chunk, tally in tallies.items():
-        counts = {"repaired_characters": tally.counts.repaired, **tally.counts.strays}
+        counts = {"repaired_characters": tally.repaired_characters, **tally.strays}
         problems = [f"{name} {count:,}" for name, count in counts.items() if count]
         if problems:
             raise StrictError(

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from so2docs.errors import So2docsError
-from so2docs.report import Report, TableCounts
-
-_SUMS = (
-    *("rows", "questions", "answers", "filtered", "dropped", "fabricated", "repaired_characters"),
-    *("records", "without_record", "dump_bytes", "output_bytes", "files"),
-)
-_MOST = ("first_pass_seconds", "second_pass_seconds", "peak_memory_bytes", "jobs")
+from so2docs.report import Report
 
 
 @dataclass(slots=True)
@@ -42,15 +34,18 @@ class SparkReport:
         return max((report.peak_memory_bytes for report in self.sites.values()), default=0)
 
     def total(self, dump: str = "all sites", output: str = "") -> Report:
-        """The sum of the reports.
+        """The sum of the reports; of times, memory and processes, the most.
 
         Args:
             dump: What to call the dumps.
             output: What to call the folder.
         """
-        report = total(self.sites.values(), dump, output)
-        report.seconds = self.seconds
-        return report
+        result = Report(dump, output, files=0)
+        for report in self.sites.values():
+            result += report
+            result.recipe = report.recipe
+        result.seconds = self.seconds
+        return result
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
@@ -96,33 +91,3 @@ def _counts(report: Report) -> dict[str, int]:
         "other types": sum(report.other_types.values()),
         "filtered": report.filtered,
     }
-
-
-def total(reports: Iterable[Report], dump: str, output: str) -> Report:
-    """The sum of some reports; of times, memory and processes, the most.
-
-    Args:
-        reports: The reports.
-        dump: What to call the dumps.
-        output: What to call the outputs.
-    """
-    result = Report(dump, output, files=0)
-    for report in reports:
-        for name in _SUMS:
-            if (value := getattr(report, name)) is not None:
-                setattr(result, name, (getattr(result, name) or 0) + value)
-        for name in _MOST:
-            setattr(result, name, max(getattr(result, name), getattr(report, name)))
-        result.recipe = report.recipe or result.recipe
-        result.strays = _add(result.strays, report.strays)
-        result.other_types = _add(result.other_types, report.other_types)
-        for table, counts in report.tables.items():
-            of_all = result.tables.setdefault(table, TableCounts())
-            of_all.rows += counts.rows
-            of_all.bytes += counts.bytes
-            of_all.add({"nested": counts.nested, "filtered": counts.filtered, **counts.strays})
-    return result
-
-
-def _add(some: dict[str, int], more: dict[str, int]) -> dict[str, int]:
-    return dict(sorted((Counter(some) + Counter(more)).items()))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.memory import assert_nothing_is_kept
 
 from so2docs import merge
+from so2docs.counts import TableCounts
 from so2docs.nest import Nest
 from so2docs.parse import core
 from so2docs.parse.keys import (
@@ -256,8 +257,9 @@ def test_nested_rows_are_joined_by_the_compiled_core(monkeypatch: pytest.MonkeyP
     assert b'"Comments":[{"Id":8,"UserId":-1,"Text":"x","User":{"Id":-1}},{"Id":9,' in document
     assert b'"Votes":{},"Owner":{"Id":2},"LastEditor":{"Id":-1},"Answers":[{"Com' in document
     assert b'"Votes":{"UpMod":7,"63":1}}' in document
-    counts = {"comments": {"nested": 2}, "links": {"nested": 1}, "votes": {"nested": 8}}
-    assert (strays, tally.tables) == ([], counts | {"users": {}})
+    nested = {"comments": 2, "links": 1, "votes": 8, "users": 0}
+    tables = {name: TableCounts(nested=number) for name, number in nested.items()}
+    assert (strays, tally.tables) == ([], tables)
 
 
 ODD = {

@@ -2,7 +2,6 @@
 
 import gzip
 import random
-from dataclasses import asdict
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -122,7 +121,7 @@ def assert_same_counts(found: so2docs.Report, plain: so2docs.Report) -> None:
     for name, table in plain.tables.items():
         # What the spill of a table takes depends on the size of the chunks.
         rest = {"seconds": 0.0, "spill_bytes": 0}
-        assert asdict(found.tables[name]) | rest == asdict(table) | rest
+        assert found.tables[name].as_dict() | rest == table.as_dict() | rest
 
 
 def assert_same_as_plain(
