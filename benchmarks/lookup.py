@@ -29,9 +29,9 @@ from typing import Any
 import orjson
 
 import so2docs
+from so2docs.output import writer
 from so2docs.output.file import Output
 from so2docs.output.index import index_path
-from so2docs.pipeline import second_pass
 from so2docs.reader.collection import Collection
 from so2docs.reader.reading import SegmentReader
 
@@ -196,7 +196,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.convert:
         if options.without_index:
-            setattr(second_pass, "Output", WithoutIndex)  # noqa: B010
+            setattr(writer, "Output", WithoutIndex)  # noqa: B010
         with scratch() as output:
             so2docs.convert(options.convert, output)
         return

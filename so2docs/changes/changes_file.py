@@ -34,8 +34,9 @@ from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.choices import Compression, compression_from_name
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
-from so2docs.output.index import Entry, tail_crc
+from so2docs.output.index import tail_crc
 from so2docs.output.new_files import NewFiles
+from so2docs.output.segments import Entry
 from so2docs.reader.collection import Collection
 from so2docs.reader.reading import read_lines
 

@@ -7,19 +7,20 @@ import os
 import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
 
 import orjson
-from isal import isal_zlib
 
 from so2docs.errors import DiskFullError, OutputError
 from so2docs.flat.columns import OTHER, TableColumns
-from so2docs.output.compression import GZIP_HEADER, compress, gzip_end
+from so2docs.options.choices import Compression
+from so2docs.output.compression import compress
+from so2docs.output.file import Output
 from so2docs.output.formats import footer
 from so2docs.output.formats.parquet import encode_parquet, no_rows
-from so2docs.output.part_files import CompleteFile, PartFile, explain_errors, finish_file, part_path
-from so2docs.output.segments import Segment
+from so2docs.output.part_files import FileState, explain_errors, finish_file, part_path
+from so2docs.output.segments import Journal, Segment
 from so2docs.output.targets import check_replaceable
 from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, TEXTS, Table, Type
 from so2docs.sqlite import file as sqlite_file
@@ -36,36 +37,35 @@ LEVEL = 2
 class Encoder:
     """Makes segments of a file, which can follow each other, and its start and end.
 
+    Attributes:
+        compression: Of the file as a whole.
+
     Args:
         schema: Of the Arrow tables.
     """
 
+    compression: ClassVar[Compression] = "none"
+
     def __init__(self, schema: Any) -> None:
         self.schema = schema
 
-    def start(self) -> bytes:
-        """The bytes before the first segment."""
+    def header(self) -> bytes:
+        """What is before the first row, not compressed."""
         return b""
 
     def segment(self, table: Any, label: str) -> Segment:
         """The bytes of some rows, which are not none."""
         raise NotImplementedError
 
-    def end(self, segments: list[Segment], offsets: list[int], size: int) -> bytes:
-        """The bytes after the last segment.
-
-        Args:
-            segments: Without their data.
-            offsets: Where each starts.
-            size: Where the last one ends.
-        """
+    def footer(self, journal: Journal) -> bytes:
+        """The bytes after these segments."""
         return b""
 
 
 class ParquetEncoder(Encoder):
     """A row group for each segment."""
 
-    def start(self) -> bytes:
+    def header(self) -> bytes:
         """The magic bytes."""
         return footer.MAGIC
 
@@ -74,22 +74,18 @@ class ParquetEncoder(Encoder):
         data, note = footer.split_row_group(encode_parquet(table, LEVEL))
         return Segment(data, table.nbytes, 0, 0, table.num_rows, note, period=label)
 
-    def end(self, segments: list[Segment], offsets: list[int], size: int) -> bytes:
+    def footer(self, journal: Journal) -> bytes:
         """The footer."""
-        groups = zip(offsets, (segment.note for segment in segments), strict=True)
-        return footer.join_footers(encode_parquet(no_rows(self.schema), LEVEL), groups, size)
+        groups = [(entry.offset, entry.note) for entry in journal if entry.note]
+        return footer.join_footers(
+            encode_parquet(no_rows(self.schema), LEVEL), groups, journal.size
+        )
 
 
 class _TextEncoder(Encoder):
     """Lines, compressed with gzip."""
 
-    def start(self) -> bytes:
-        """The header of gzip, and the first line."""
-        return GZIP_HEADER + compress(self.head(), "gzip", LEVEL).data
-
-    def head(self) -> bytes:
-        """The first line, if it is not that of a row."""
-        return b""
+    compression = "gzip"
 
     def lines(self, table: Any) -> bytes:
         """A line for each row."""
@@ -101,23 +97,13 @@ class _TextEncoder(Encoder):
 
         batches = table.to_batches()  # What is between columns and lines is several times as large.
         lines = b"".join(self.lines(pa.Table.from_batches([batch])) for batch in batches)
-        packed = compress(lines, "gzip", LEVEL)
-        return Segment(packed.data, packed.raw_size, packed.crc, 0, table.num_rows, period=label)
-
-    def end(self, segments: list[Segment], offsets: list[int], size: int) -> bytes:
-        """The trailer of gzip."""
-        head = self.head()
-        crc, raw_size = isal_zlib.crc32(head), len(head)
-        for segment in segments:
-            crc = isal_zlib.crc32_combine(crc, segment.crc, segment.raw_size)
-            raw_size += segment.raw_size
-        return gzip_end(crc, raw_size)
+        return replace(compress(lines, "gzip", LEVEL, 0, table.num_rows), period=label)
 
 
 class CsvEncoder(_TextEncoder):
     """RFC 4180 with a header; no value is empty without quotes, an empty text is `""`."""
 
-    def head(self) -> bytes:
+    def header(self) -> bytes:
         """The names of the columns."""
         return ",".join(f'"{name}"' for name in self.schema.names).encode() + b"\n"
 
@@ -233,7 +219,7 @@ class TableWriter:
         """Add some rows to the table."""
         raise NotImplementedError
 
-    def finish(self) -> dict[str, CompleteFile]:
+    def finish(self) -> dict[str, FileState]:
         """Write the rest, and flush the files to disk.
 
         Returns:
@@ -244,21 +230,6 @@ class TableWriter:
     def discard(self) -> None:
         """Remove what was written."""
         raise NotImplementedError
-
-
-@dataclass(slots=True)
-class _OpenFile:
-    """A file that is being written.
-
-    Attributes:
-        file: The file.
-        segments: The segments in the file, without their data.
-        offsets: The offset of each segment.
-    """
-
-    file: PartFile
-    segments: list[Segment] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
 
 
 class FileWriter(TableWriter):
@@ -272,7 +243,7 @@ class FileWriter(TableWriter):
     def __init__(self, path: str, form: TableFormat) -> None:
         self._path = path
         self._form = form
-        self._files: dict[str, _OpenFile] = {}
+        self._files: dict[str, Output] = {}
         self._made: list[str] = []
 
     def begin(self, columns: TableColumns) -> None:
@@ -281,16 +252,12 @@ class FileWriter(TableWriter):
 
     def append(self, segment: Segment) -> None:
         """Copy a segment to the file of its period."""
-        open_file = self._file(segment.period)
-        open_file.offsets.append(open_file.file.size)
-        stored = segment.stored
-        assert stored is not None
-        open_file.file.copy(stored.path, stored.offset, stored.size, stored.crc)
-        open_file.segments.append(replace(segment, stored=None))
+        file = self._file(segment.period)
+        file.append(segment)
         if len(self._files) > _MOST_OPEN:
-            open_file.file.close()
+            file.close()
 
-    def _file(self, label: str) -> _OpenFile:
+    def _file(self, label: str) -> Output:
         if label not in self._files:
             path = self._path
             if label:
@@ -298,9 +265,12 @@ class FileWriter(TableWriter):
                 path = os.path.join(folder, *label.split("/"), name)
                 self._make_folder(os.path.dirname(path))
             check_replaceable(path)
-            self._files[label] = _OpenFile(PartFile(path))
-            self._files[label].file.write(self._encoder.start())
+            self._files[label] = Output(path, self._encoder.compression)
+            self._add(self._files[label], self._encoder.header())
         return self._files[label]
+
+    def _add(self, file: Output, data: bytes) -> None:
+        file.append(compress(data, self._encoder.compression, LEVEL))
 
     def _make_folder(self, path: str) -> None:
         with explain_errors(path):
@@ -312,23 +282,23 @@ class FileWriter(TableWriter):
                 os.mkdir(folder)
                 self._made.append(folder)
 
-    def finish(self) -> dict[str, CompleteFile]:
+    def finish(self) -> dict[str, FileState]:
         """Write the ends of all files."""
         if not self._files:
             self._file("")
         complete_files = {}
         for label in sorted(self._files):
-            open_file = self._files[label]
-            file = open_file.file
-            file.write(self._encoder.end(open_file.segments, open_file.offsets, file.size))
-            complete_files[file.path] = file.finish()
+            file = self._files[label]
+            if end := self._encoder.footer(file.journal):
+                self._add(file, end)
+            complete_files[file.path] = file.seal()
         return complete_files
 
     def discard(self) -> None:
         """Remove the files and the new folders."""
-        for open_file in self._files.values():
+        for file in self._files.values():
             with suppress(OSError):
-                open_file.file.discard()
+                file.discard()
         for folder in reversed(self._made):
             with suppress(OSError):
                 os.rmdir(folder)
@@ -356,7 +326,7 @@ class SqliteWriter(TableWriter):
         with sqlite_file.explained(self._path):
             self._connection.executemany(self._insert, rows)
 
-    def finish(self) -> dict[str, CompleteFile]:
+    def finish(self) -> dict[str, FileState]:
         """Create the indexes, and close the database."""
         with sqlite_file.explained(self._path):
             names = self._connection.execute("SELECT name FROM sqlite_master").fetchall()
@@ -409,7 +379,7 @@ class DuckdbWriter(TableWriter):
             self._connection.execute(f'INSERT INTO "{table}" SELECT * FROM segment')
             self._connection.unregister("segment")
 
-    def finish(self) -> dict[str, CompleteFile]:
+    def finish(self) -> dict[str, FileState]:
         """Close the database, which writes the rest of it."""
         with _explain_duckdb(self._path):
             self._connection.execute("CHECKPOINT")  # Closing would ignore errors.

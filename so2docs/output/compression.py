@@ -18,8 +18,7 @@ import zstandard
 from isal import isal_zlib
 
 from so2docs.options.choices import Compression
-from so2docs.output.journal import Journal
-from so2docs.output.segments import Segment
+from so2docs.output.segments import Journal, Segment
 
 SEGMENT_BYTES = 1024 * 1024
 """A segment of the output is about this long before compression."""
@@ -128,24 +127,17 @@ def stream_header(compression: Compression) -> bytes:
     return GZIP_HEADER if compression == "gzip" else b""
 
 
-def stream_trailer(compression: Compression, journal: Journal, crc: int, raw_size: int) -> bytes:
-    """The bytes after the last segment.
-
-    Args:
-        compression: Of the file.
-        journal: Its segments.
-        crc: CRC-32 of all bytes before compression.
-        raw_size: Number of those.
-    """
+def stream_trailer(compression: Compression, journal: Journal) -> bytes:
+    """The bytes after the last segment."""
     if compression == "gzip":
-        return gzip_end(crc, raw_size)
+        return gzip_end(journal.raw_crc, journal.raw_size)
     if compression == "zstd":
-        return seek_table((record.size, record.raw_size) for record in journal)
+        return seek_table((entry.size, entry.raw_size) for entry in journal)
     return b""
 
 
 def gzip_end(crc: int, raw_size: int) -> bytes:
-    """The bytes after the last segment of a gzip file; arguments as those of `stream_trailer`."""
+    """The bytes after the last segment of a gzip file: CRC-32 and size of what it compresses."""
     return LAST_BLOCK + _TRAILER.pack(crc, raw_size & 0xFFFFFFFF)
 
 

@@ -7,54 +7,29 @@ whole, the index first, so that there is no output without one.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+import sys
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from io import RawIOBase
+from typing import BinaryIO
 
 from isal import isal_zlib
 
+from so2docs.errors import OutputError
 from so2docs.options.choices import Compression
-from so2docs.output import index, journal
-from so2docs.output.compression import stream_header, stream_trailer, trailer_bytes
-from so2docs.output.journal import Journal, JournalEntry
+from so2docs.output import index
+from so2docs.output.compression import compress, stream_header, stream_trailer
 from so2docs.output.part_files import (
-    CompleteFile,
-    Copy,
-    PartFile,
+    FileState,
     begins_with,
-    copy_all,
+    explain_errors,
+    finish_file,
+    journal_path,
     part_path,
     remove,
 )
-from so2docs.output.segments import Segment
-
-
-@dataclass(slots=True, frozen=True)
-class FileProgress:
-    """How far an output file has been written: what a checkpoint keeps, in JSON types only.
-
-    Attributes:
-        size: Bytes in the `.part` file.
-        file_crc: CRC-32 of those.
-        raw_size: Bytes before compression.
-        crc: CRC-32 of those.
-        journal_size: Bytes of the saved journal, where there is one.
-        journal_crc: CRC-32 of those.
-    """
-
-    size: int = 0
-    file_crc: int = 0
-    raw_size: int = 0
-    crc: int = 0
-    journal_size: int = 0
-    journal_crc: int = 0
-
-    def to_json(self) -> dict[str, int]:
-        """All fields by name."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: dict[str, int]) -> FileProgress:
-        """Parse the result of `to_json`."""
-        return cls(**values)
+from so2docs.output.segments import Copy, Journal, Segment, copy_all, copy_by_reading
+from so2docs.store.disk import write_all
 
 
 class Output:
@@ -64,8 +39,12 @@ class Output:
         path: The final name.
         compression: `gzip`, `zstd` or `none`.
         resume: A checkpoint of an earlier session that `matches_checkpoint` finds true.
+        label: The part of its name that is its own, where an output has several files.
         indexed: Whether an index is written next to it; never for standard output.
-        logs: Whether what is written at the end tells about every segment.
+
+    Attributes:
+        part: The temporary name.
+        journal: The segments so far.
 
     Raises:
         OutputError: The folder is missing or not writable.
@@ -76,25 +55,39 @@ class Output:
         self,
         path: str,
         compression: Compression,
-        resume: FileProgress | None = None,
+        resume: FileState | None = None,
         *,
+        label: str = "",
         indexed: bool = False,
-        logs: bool = False,
     ) -> None:
-        before = resume or FileProgress()
         self.path = path
-        self.file = PartFile(path, before.size, before.file_crc)
-        self.raw_size = before.raw_size
-        self._crc = before.crc
+        self.part = part_path(path)
+        self.label = label
+        self.journal = Journal(self.part, stream_header(compression), resume)
         self._compression = compression
         self._is_indexed = indexed and path != "-"
-        is_saved = path != "-" and (indexed or logs or compression == "zstd")
-        side = journal.journal_path(self.file.part) if is_saved else None
-        self.journal = Journal(side, before.journal_size)
+        self._file: RawIOBase | BinaryIO | None = None
+        if path == "-" and sys.stdout is None:  # It was closed before Python started.
+            raise OutputError("standard output is closed; name a file instead of -")
 
-    def _start(self) -> None:
-        if not self.file.size:
-            self.file.write(stream_header(self._compression))
+    def _explain_errors(self) -> AbstractContextManager[None]:
+        return explain_errors(self.path if self.path == "-" else self.part)
+
+    def _open(self) -> RawIOBase | BinaryIO:
+        if self._file is None:
+            is_new = not self.journal.count
+            if self.path == "-":
+                self._file = sys.stdout.buffer
+            elif is_new:
+                remove(self.part)  # It may be a link to something else.
+                self._file = open(self.part, "xb", buffering=0)  # noqa: SIM115
+            else:
+                self._file = open(self.part, "r+b", buffering=0)  # noqa: SIM115
+                self._file.seek(self.journal.size)
+                self._file.truncate()
+            if is_new:
+                write_all(self._file, stream_header(self._compression))
+        return self._file
 
     def append(self, segment: Segment) -> None:
         """Append a segment."""
@@ -104,87 +97,104 @@ class Output:
         """Append a segment, but for its data where that is in a file.
 
         Returns:
-            What is to be copied before the file is sealed.
+            What is to be copied, by any process, before the file is sealed.
         """
-        self._start()
-        copies = []
-        stored = segment.stored
-        if stored is None:
-            self.file.write(segment.data)
-        elif self.path == "-":
-            self.file.copy(stored.path, stored.offset, stored.size, stored.crc)
-        else:
-            copies = [self.file.place(stored.path, stored.offset, stored.size, stored.crc)]
-        self._crc = isal_zlib.crc32_combine(self._crc, segment.crc, segment.raw_size)
-        self.raw_size += segment.raw_size
-        self.journal.add(
-            JournalEntry(
-                segment.first_id,
-                segment.size,
-                segment.raw_size,
-                segment.crc,
-                segment.documents,
-                segment.note,
-            )
-        )
+        copies, stored = [], segment.stored
+        with self._explain_errors():
+            file = self._open()
+            if stored is None:
+                write_all(file, segment.data)
+            elif self.path == "-":
+                with open(stored.path, "rb", buffering=0) as source:
+                    source.seek(stored.offset)
+                    copy_by_reading(stored.path, source, file, stored.size)
+            else:
+                at = self.journal.size
+                file.seek(at + stored.size)
+                copies = [Copy(stored.path, stored.offset, stored.size, self.part, at)]
+        self.journal.add(segment)
         return copies
 
-    def checkpoint(self) -> FileProgress:
+    def checkpoint(self) -> FileState:
         """How far the file has come, once all is copied that has its place."""
-        saved = self.journal.save()
-        file = self.file
-        crc = self.journal.crc if saved else 0
-        return FileProgress(file.size, file.crc, self.raw_size, self._crc, saved, crc)
+        return FileState(*self.journal.save(), self.label, is_whole=False)
 
-    def size_with(self, segments: int, data_bytes: int) -> int:
-        """Size of the finished file after more segments with a total size."""
-        fresh = 0 if self.file.size else len(stream_header(self._compression))
-        end = trailer_bytes(self._compression, self.journal.count + segments)
-        return self.file.size + data_bytes + fresh + end
-
-    def seal(self, record: bytes = b"", label: str = "") -> CompleteFile:
+    def seal(self, record: bytes = b"") -> FileState:
         """End the stream: what is left to do is to give file and index their names.
 
         Args:
             record: How it was made, for the index.
-            label: What of the file's name is its own.
         """
-        self._start()
-        end = self.file.size
-        self.file.write(stream_trailer(self._compression, self.journal, self._crc, self.raw_size))
-        complete = self.file.finish(label)
-        if self._is_indexed or (record and self.path != "-"):
-            entries = self.journal if self._is_indexed else None
-            complete = replace(
-                complete, index=index.write(self.path, entries, end, self.file.part, record)
-            )
-        return complete
+        journal = self.journal
+        trailer = stream_trailer(self._compression, journal)
+        with self._explain_errors():
+            file = self._open()
+            write_all(file, trailer)
+            if self.path == "-":
+                file.flush()
+        state = FileState(
+            journal.size + len(trailer), isal_zlib.crc32(trailer, journal.crc), self.label
+        )
+        if self.path == "-":
+            return state
+        self.close()
+        state = replace(finish_file(self.path), size=state.size, crc=state.crc, label=self.label)
+        if self._is_indexed or record:
+            with explain_errors(self.part), open(self.part, "rb") as part:
+                entries = journal if self._is_indexed else None
+                data = index.build(entries, journal.size, part, record)
+            state = replace(state, index=write_part(index.index_path(self.path), data))
+        return state
 
     def __enter__(self) -> Output:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.file.close()
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what is appended next opens it again."""
+        if self._file is not None and self.path != "-":
+            self._file.close()
+            self._file = None
 
     def discard(self) -> None:
-        """Remove what was written under the `.part` name."""
-        self.file.discard()
+        """Remove what was written under the temporary names."""
+        self.close()
         if self.path != "-":
-            remove_journal(self.path)
+            for path in (self.part, journal_path(self.part)):
+                remove(path)
             remove(part_path(index.index_path(self.path)))
 
 
-def remove_journal(path: str) -> None:
-    """Remove the journal of a file that has its name."""
-    remove(journal.journal_path(part_path(path)))
-
-
-def matches_checkpoint(path: str, progress: FileProgress | None) -> bool:
-    """Whether the `.part` file of an output, and its journal, begin as a checkpoint says."""
-    if progress is None or not progress.size:
+def matches_checkpoint(path: str, compression: Compression, state: FileState | None) -> bool:
+    """Whether an output under its temporary name, and its journal, begin as a checkpoint says."""
+    if state is None or not state.size:
         return True
     part = part_path(path)
-    return begins_with(part, progress.size, progress.file_crc) and (
-        not progress.journal_size
-        or begins_with(journal.journal_path(part), progress.journal_size, progress.journal_crc)
-    )
+    if state.is_whole:
+        return all(
+            begins_with(part_path(name), file.size, file.crc or 0)
+            for name, file in state.all_files(path)
+        )
+    if not begins_with(journal_path(part), state.size, state.crc or 0):
+        return False
+    journal = Journal(part, stream_header(compression), state)
+    return begins_with(part, journal.size, journal.crc)
+
+
+def write_part(path: str, data: bytes) -> FileState:
+    """Write a small file under its temporary name.
+
+    Raises:
+        OutputError: It cannot be written.
+        DiskFullError: The disk is full.
+    """
+    file = Output(path, "none")
+    try:
+        file.append(compress(data, "none", 0))
+        return file.seal()
+    except BaseException:
+        with suppress(OSError):
+            file.discard()
+        raise

@@ -26,14 +26,12 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from isal import isal_zlib
 
 from so2docs.errors import So2docsError
-from so2docs.output.journal import JournalEntry
-from so2docs.output.new_files import NewFiles, output_lock
-from so2docs.output.part_files import CompleteFile, explain_errors, write_part
+from so2docs.output.segments import Entry
 from so2docs.output.targets import INDEX, side_file
 
 HEADER = b"so2docs index 2\n"
@@ -55,26 +53,6 @@ class UnfitIndexError(UnusableIndexError):
     """An index belongs to another file, or to an earlier or later state of this one."""
 
 
-class Entry(NamedTuple):
-    """The position of a segment.
-
-    Attributes:
-        first_id: Question id of its first document.
-        offset: Bytes from the start of the output.
-        size: Its bytes there.
-        raw_size: Its bytes before compression.
-        documents: Number of its documents.
-        crc: CRC-32 of its bytes before compression.
-    """
-
-    first_id: int
-    offset: int
-    size: int
-    raw_size: int
-    documents: int
-    crc: int
-
-
 def index_path(output: str) -> str:
     """The name of an output's index."""
     return side_file(output, INDEX)
@@ -94,32 +72,28 @@ def tail_crc(file: BinaryIO, size: int) -> int:
     return isal_zlib.crc32(file.read(_TAIL_BYTES))
 
 
-class Builder:
-    """Collects the entries of an index in the order of the segments."""
+def build(
+    entries: Iterable[Entry] | None, end: int, output: BinaryIO, record: bytes = b""
+) -> bytes:
+    """The index of a whole output.
 
-    def __init__(self, *, is_looked_up: bool = True) -> None:
-        self._data = bytearray(HEADER)
-        self._segments = 0
-        self._documents = 0 if is_looked_up else -1
-
-    def add(self, first_id: int, offset: int, raw_size: int, documents: int, crc: int) -> None:
-        """Append an entry."""
-        self._data += ENTRY.pack(first_id, offset, raw_size, documents, crc)
-        self._segments += 1
-        self._documents += documents
-
-    def finish(self, end: int, output: BinaryIO, size: int, record: bytes = b"") -> bytes:
-        """The whole index.
-
-        Args:
-            end: End of the last segment.
-            output: The whole output.
-            size: Its bytes.
-            record: How it was made.
-        """
-        numbers = self._segments, self._documents, end, size, tail_crc(output, size), len(record)
-        self._data += record + _FOOTER.pack(*numbers, 0)[:-4]
-        return bytes(self._data) + struct.pack("<I", isal_zlib.crc32(self._data))
+    Args:
+        entries: The segments of the output; None if nothing is looked up in it.
+        end: Where the first segment would start; or the last one ends, if nothing is looked up.
+        output: The output, open.
+        record: How it was made.
+    """
+    data = bytearray(HEADER)
+    segments, documents = 0, -1 if entries is None else 0
+    for entry in entries or ():
+        data += ENTRY.pack(entry.first_id, entry.offset, entry.raw_size, entry.documents, entry.crc)
+        segments += 1
+        documents += entry.documents
+        end = entry.offset + entry.size
+    size = output.seek(0, os.SEEK_END)
+    numbers = segments, documents, end, size, tail_crc(output, size), len(record)
+    data += record + _FOOTER.pack(*numbers, 0)[:-4]
+    return bytes(data) + struct.pack("<I", isal_zlib.crc32(data))
 
 
 class Index:
@@ -239,45 +213,3 @@ def read_record(output: str) -> bytes:
         raise
     except UnusableIndexError:
         return b""
-
-
-def write(
-    output: str, entries: Iterable[JournalEntry] | None, end: int, part: str, record: bytes = b""
-) -> CompleteFile:
-    """Write the index of an output that is whole, under its temporary name.
-
-    Args:
-        output: Name of the output.
-        entries: The segments of the output; None if nothing is looked up in it.
-        end: End of the last segment.
-        part: The output, under its temporary name.
-        record: How it was made.
-
-    Raises:
-        OutputError: It cannot be written.
-        DiskFullError: The disk is full.
-    """
-    builder = Builder(is_looked_up=entries is not None)
-    offset = end - sum(entry.size for entry in entries or ())
-    for entry in entries or ():
-        builder.add(entry.first_id, offset, entry.raw_size, entry.documents, entry.crc)
-        offset += entry.size
-    with explain_errors(part), open(part, "rb") as file:
-        data = builder.finish(end, file, file.seek(0, os.SEEK_END), record)
-    return write_part(index_path(output), data)
-
-
-def save(output: str, data: bytes) -> bool:
-    """Put an index next to its output, unless that is being replaced.
-
-    Returns:
-        Whether that could be done.
-    """
-    try:
-        with output_lock(output, seconds=0), NewFiles() as files:
-            with open(output, "rb") as file:
-                Index(data).check(file)
-            files.write(index_path(output), data)
-    except (OSError, So2docsError):
-        return False
-    return True

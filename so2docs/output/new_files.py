@@ -21,14 +21,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from so2docs.errors import OutputError, So2docsError, flag
-from so2docs.output import journal
+from so2docs.output.file import write_part
 from so2docs.output.part_files import (
-    CompleteFile,
+    FileState,
     explain_errors,
+    journal_path,
     part_path,
     publish,
     remove,
-    write_part,
 )
 from so2docs.output.targets import (
     INDEX,
@@ -158,7 +158,7 @@ class NewFiles:
     def __init__(self) -> None:
         self._locks = ExitStack()
         self._claimed: list[str] = []
-        self._finished: dict[str, CompleteFile] = {}
+        self._finished: dict[str, FileState] = {}
         self._outdated: list[str] = []
 
     def claim(
@@ -193,7 +193,7 @@ class NewFiles:
         refuse_existing(path, force=force, advice=advice)  # Whoever had the lock may have made it.
         self._claimed.append(path)
 
-    def add(self, path: str, complete: CompleteFile) -> None:
+    def add(self, path: str, complete: FileState) -> None:
         """Give a finished file its name with the others."""
         self._finished[path] = complete
 
@@ -249,7 +249,7 @@ class NewFiles:
 
 def _remove_unfinished(path: str) -> None:
     part = part_path(path)
-    for name in (part, journal.journal_path(part), part_path(side_file(path, INDEX))):
+    for name in (part, journal_path(part), part_path(side_file(path, INDEX))):
         with suppress(OSError):
             os.unlink(name)
 

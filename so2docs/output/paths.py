@@ -25,7 +25,7 @@ from so2docs.output.targets import (
 )
 
 _EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
-_TEMPORARY_ENDS = (".part", ".part.pieces", ".part.rest")
+_TEMPORARY_ENDS = (".part", ".part.journal", ".part.rest")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from so2docs.options.request import find_recipe
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.index import Index
-from so2docs.output.part_files import CompleteFile, LostFileError, part_path
+from so2docs.output.part_files import FileState, LostFileError, part_path
 from so2docs.output.paths import OutputPaths
 from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES
 from so2docs.report import Report
@@ -59,7 +59,7 @@ def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any
     return str(folder / RECORDS)
 
 
-def finish(names: OutputPaths, records: CompleteFile, report: Report) -> list[CompleteFile]:
+def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileState]:
     """Make the files of a retrieval set, which are left to be published.
 
     Args:
@@ -80,7 +80,9 @@ def finish(names: OutputPaths, records: CompleteFile, report: Report) -> list[Co
     counts = dict.fromkeys(FILES, 0)
     ids = _Ids()
     with ExitStack() as files:
-        corpus, queries, qrels = (files.enter_context(_Lines(names.file(name))) for name in FILES)
+        corpus, queries, qrels = (
+            files.enter_context(_Lines(names.file(name), name)) for name in FILES
+        )
         with open(part, "rb") as lines, open(f"{part}.rest", "wb") as others:
             for line in lines:
                 if line.startswith(_CORPUS):
@@ -100,10 +102,7 @@ def finish(names: OutputPaths, records: CompleteFile, report: Report) -> list[Co
                         qrels.write(f"{query['_id']}\t{document_id}\t1\n".encode())
                     counts[QUERIES] += 1
                     counts[QRELS] += len(judged)
-        complete = [
-            file.finish(name, record)
-            for file, name in zip((corpus, queries, qrels), FILES, strict=True)
-        ]
+        complete = [file.finish(record) for file in (corpus, queries, qrels)]
     report.output, report.files = os.path.dirname(names.output), len(FILES)
     report.records, report.output_bytes = (
         sum(counts.values()),
@@ -115,8 +114,8 @@ def finish(names: OutputPaths, records: CompleteFile, report: Report) -> list[Co
 class _Lines:
     """A file that is written line by line."""
 
-    def __init__(self, path: str) -> None:
-        self._output = Output(path, "none")
+    def __init__(self, path: str, label: str) -> None:
+        self._output = Output(path, "none", label=label)
         self._held = bytearray()
 
     def write(self, line: bytes) -> None:
@@ -128,15 +127,15 @@ class _Lines:
         self._output.append(compress(bytes(self._held), "none", 0))
         self._held.clear()
 
-    def finish(self, label: str, record: bytes) -> CompleteFile:
+    def finish(self, record: bytes) -> FileState:
         self._append()
-        return self._output.seal(record, label)
+        return self._output.seal(record)
 
     def __enter__(self) -> _Lines:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._output.file.close()
+        self._output.close()
 
 
 def _queries(lines: BinaryIO) -> Iterator[tuple[dict[str, str], list[str]]]:

@@ -25,12 +25,13 @@ from so2docs.options.choices import Core
 from so2docs.options.table import Options
 from so2docs.output import segments
 from so2docs.output.compression import compress_lines
-from so2docs.output.document_file import Writer, WriterProgress, publish_all
-from so2docs.output.file import FileProgress, Output, matches_checkpoint
-from so2docs.output.part_files import CompleteFile, Copy, copy_all
+from so2docs.output.file import Output, matches_checkpoint
+from so2docs.output.part_files import FileState
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.recording import count_and_prepare
+from so2docs.output.segments import Copy, copy_all
+from so2docs.output.writer import Writer, publish_all
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.parse.table_rows import unpack_votes
 from so2docs.pipeline import bucket, joined, strict
@@ -291,38 +292,42 @@ class Checkpoint:
 
     Attributes:
         next_id: Question id that comes next; None at the start.
-        output: State of the writer.
-        strays: State of the side file.
+        output: The files of the output.
+        strays: The side file.
         counts: What became of the rows so far, as far as the second pass tells.
     """
 
     next_id: int | None = None
-    output: WriterProgress | None = None
-    strays: FileProgress | None = None
+    output: list[FileState] = field(default_factory=list)
+    strays: FileState | None = None
     counts: RowCounts = field(default_factory=RowCounts)
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, in JSON types."""
-        output, strays = (
-            None if state is None else asdict(state) for state in (self.output, self.strays)
-        )
-        counts = self.counts.as_dict()
-        return {"next_id": self.next_id, "output": output, "strays": strays, "counts": counts}
+        return {
+            "next_id": self.next_id,
+            "output": [asdict(file) for file in self.output],
+            "strays": self.strays and asdict(self.strays),
+            "counts": self.counts.as_dict(),
+        }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Checkpoint:
         """Parse the result of `to_json`."""
         return cls(
             values["next_id"],
-            WriterProgress.from_json(values["output"]),
-            FileProgress.from_json(values["strays"]),
+            [FileState.from_json(file) for file in values["output"]],
+            FileState.from_json(values["strays"]),
             RowCounts.from_dict(values["counts"]),
         )
 
-    def files(self, names: OutputPaths) -> list[tuple[str, FileProgress | None]]:
-        """The files so far, each with how far it has come."""
-        output = [] if self.output is None else self.output.files(names)
-        return [*output, (names.strays, self.strays)]
+    def changed_files(self, names: OutputPaths) -> Iterator[str]:
+        """The files that are not as they were left."""
+        for file in self.output:
+            if not matches_checkpoint(names.file(file.label), names.compression, file):
+                yield names.file(file.label)
+        if not matches_checkpoint(names.strays, names.strays_compression, self.strays):
+            yield names.strays
 
 
 @dataclass(slots=True)
@@ -336,8 +341,8 @@ class FinalizedOutput:
     """
 
     report: Report
-    files: list[CompleteFile]
-    strays: CompleteFile | None = None
+    files: list[FileState]
+    strays: FileState | None = None
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, in JSON types only."""
@@ -348,8 +353,8 @@ class FinalizedOutput:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> FinalizedOutput:
         """Parse the result of `to_json`."""
-        files = [CompleteFile.from_json(file) for file in values["files"]]
-        strays = values["strays"] and CompleteFile.from_json(values["strays"])
+        files = [FileState.from_json(file) for file in values["files"]]
+        strays = values["strays"] and FileState.from_json(values["strays"])
         return cls(Report.from_dict(values["report"]), files, strays)
 
     def publish(self, names: OutputPaths) -> None:
@@ -454,12 +459,9 @@ class SecondPass:
         if not saved:
             return None
         state = Checkpoint.from_json(saved)
-        for path, progress in state.files(self.names):
-            if not matches_checkpoint(path, progress):
-                log.info(
-                    f"{path}.part was changed in the meantime; writing it again from the spill"
-                )
-                return None
+        for path in state.changed_files(self.names):
+            log.info(f"{path}.part was changed in the meantime; writing it again from the spill")
+            return None
         size = sum(size for _, size in self.buckets) or 1
         bytes_done = self.bytes_before(state)
         log.info(f"resuming: {100 * bytes_done // size} % of the documents are written")

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from contextlib import contextmanager, suppress
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import orjson
@@ -25,7 +26,7 @@ from isal import isal_zlib
 from so2docs.dump.compressed import is_damage
 from so2docs.dump.kinds import detect_kind
 from so2docs.dump.storage import unreadable_output
-from so2docs.errors import DocumentNotFoundError, OutputError, flag
+from so2docs.errors import DocumentNotFoundError, OutputError, So2docsError, flag
 from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.compression import (
@@ -39,15 +40,15 @@ from so2docs.output.compression import (
 )
 from so2docs.output.existing import unreadable_record
 from so2docs.output.index import (
-    Builder,
-    Entry,
     Index,
     UnfitIndexError,
     UnreadableIndexError,
     UnusableIndexError,
 )
+from so2docs.output.new_files import NewFiles, output_lock
 from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
+from so2docs.output.segments import Entry
 from so2docs.progress import bar, log
 from so2docs.reader.frames import Framed, Selection, select
 from so2docs.reader.reading import (
@@ -253,10 +254,12 @@ def build(name: str, file: BinaryIO, reason: str, *, progress: bool = False) -> 
         OutputError: It is damaged, is not in ascending order of `Id`, or is a compressed file that
             so2docs did not write.
     """
+    return index.build(_entries(name, file, reason, progress), start_of_segments(file), file)
+
+
+def _entries(name: str, file: BinaryIO, reason: str, progress: bool) -> Iterator[Entry]:
     size = file.seek(0, os.SEEK_END)
-    builder = Builder()
     last_id: int | None = None
-    end = start_of_segments(file)
     with bar("indexing", size, shown=progress) as progress_bar:
         for cut in cuts(name, file, size):
             progress_bar.update(cut.end - cut.offset)
@@ -270,9 +273,19 @@ def build(name: str, file: BinaryIO, reason: str, *, progress: bool = False) -> 
                 raise _not_ascending(name, last_id, first_id)
             documents = cut.raw.count(b"\n") + (not cut.raw.endswith(b"\n"))
             crc = isal_zlib.crc32(cut.raw)
-            builder.add(first_id, cut.offset, len(cut.raw), documents, crc)
-            end = cut.end
-    return builder.finish(end, file, size)
+            yield Entry(first_id, cut.offset, cut.end - cut.offset, len(cut.raw), documents, crc)
+
+
+def _save_index(output: str, data: bytes) -> bool:
+    """Put an index next to its output, unless that is being replaced; whether it is there."""
+    try:
+        with output_lock(output, seconds=0), NewFiles() as files:
+            with Path(output).open("rb") as file:
+                Index(data).check(file)
+            files.write(index.index_path(output), data)
+    except (OSError, So2docsError):
+        return False
+    return True
 
 
 def _id(name: str, raw: bytes, start: int, offset: int) -> int:
@@ -363,7 +376,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         if self._reader.is_replaced():
             raise replaced_error(self.path)
         # The record of how the output was made is only in the index that cannot be read.
-        if self._unreadable or not index.save(self.path, data):
+        if self._unreadable or not _save_index(self.path, data):
             log.warning(
                 "%s: cannot be written; the index is kept in memory", index.index_path(self.path)
             )

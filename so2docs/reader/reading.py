@@ -20,7 +20,7 @@ from so2docs.dump.compressed import is_damage
 from so2docs.dump.storage import FileIdentity, identify, unreadable_output
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, detect_compression
-from so2docs.output.index import Entry
+from so2docs.output.segments import Entry
 
 _HEAD_BYTES = 64 * 1024
 BLANK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"  # Also what a byte order mark is, and half of UTF-16.

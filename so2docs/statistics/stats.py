@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from so2docs.domain import SCORE_BINS
-from so2docs.output.index import Entry
+from so2docs.output.segments import Entry
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import bar
 from so2docs.reader.collection import Collection

@@ -16,7 +16,7 @@ import orjson
 
 from so2docs.dump.storage import FileIdentity
 from so2docs.errors import OutputError
-from so2docs.output.index import Entry
+from so2docs.output.segments import Entry
 from so2docs.reader.reading import SegmentReader
 
 

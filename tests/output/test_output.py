@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from so2docs.errors import OutputError
 from so2docs.options.choices import compression_from_name
 from so2docs.output.compression import compress
-from so2docs.output.file import FileProgress, Output, matches_checkpoint
-from so2docs.output.part_files import CompleteFile, LostFileError, PartFile, publish, write_part
+from so2docs.output.file import Output, matches_checkpoint, write_part
+from so2docs.output.part_files import FileState, LostFileError, publish
 
 RAWS = [b"one\n", b"two\n" * 1000, b"\xff\x00three\n"]
 
@@ -87,7 +87,7 @@ def test_going_on_from_every_checkpoint(name: str, after: int, more: bytes, tmp_
     if more:
         with open(f"{path}.part", "ab") as part:
             part.write(more)
-    assert matches_checkpoint(path, checkpoint)
+    assert matches_checkpoint(path, compression, checkpoint)
     with Output(path, compression, checkpoint) as file:
         for raw in RAWS[after:]:
             file.append(compress(raw, compression, 2))
@@ -100,24 +100,22 @@ def test_matches_checkpoint(tmp_path: Path) -> None:
     with Output(path, "none") as file:
         file.append(compress(b"documents\n", "none", 2))
         checkpoint = file.checkpoint()
-    assert matches_checkpoint(path, None)
-    assert matches_checkpoint(path, FileProgress())
+    assert matches_checkpoint(path, "none", None)
+    assert matches_checkpoint(path, "none", FileState(0, 0, is_whole=False))
     part = Path(f"{path}.part")
     for data in (b"documentz\n", b"documents", b""):
         part.write_bytes(data)
-        assert not matches_checkpoint(path, checkpoint)
+        assert not matches_checkpoint(path, "none", checkpoint)
     part.unlink()
-    assert not matches_checkpoint(path, checkpoint)
+    assert not matches_checkpoint(path, "none", checkpoint)
 
 
 @pytest.mark.parametrize("is_resumed", [False, True])
 def test_a_file_is_published_once_and_found_again(is_resumed: bool, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    part = PartFile(str(path))
-    part.write(b"abc")
-    finished = part.finish()
+    finished = write_part(str(path), b"abc")
     if is_resumed:
-        finished = CompleteFile.from_json(asdict(finished))
+        finished = FileState.from_json(asdict(finished))
     for _ in range(2):
         publish([(str(path), finished)])
         assert os.listdir(tmp_path) == ["x.jsonl"]
@@ -137,11 +135,9 @@ def test_another_file_of_the_same_size_does_not_pass_for_it(
     files = []
     for path in paths:
         Path(path).write_bytes(b"former")
-        part = PartFile(path)
-        part.write(b"latter")
-        files.append((path, part.finish()))
+        files.append((path, write_part(path, b"latter")))
     if is_resumed:
-        files = [(path, CompleteFile.from_json(asdict(file))) for path, file in files]
+        files = [(path, FileState.from_json(asdict(file))) for path, file in files]
     Path(f"{paths[1]}.part").unlink()
     Path(f"{paths[1]}{there}").write_bytes(b"alters")
     with pytest.raises(LostFileError, match=r"b\.part: was removed or changed"):
@@ -197,6 +193,6 @@ class Slow(io.RawIOBase):
 
 def test_a_short_write_is_repeated(tmp_path: Path) -> None:
     with Output(str(tmp_path / "x.jsonl"), "none") as file:
-        slow = file.file._file = Slow()
+        slow = file._file = Slow()
         file.append(compress(b"documents\n", "none", 2))
         assert slow.taken == b"documents\n"

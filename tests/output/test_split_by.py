@@ -150,7 +150,7 @@ def test_few_files_are_open_at_a_time(dump: Path, tmp_path: Path) -> None:
 def test_more_files_than_there_may_be(
     dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("so2docs.output.document_file.MOST_FILES", 20)
+    monkeypatch.setattr("so2docs.output.writer.MOST_FILES", 20)
     with pytest.raises(so2docs.OutputError, match="makes more than 20 files of the dates"):
         convert(dump, tmp_path / "q.jsonl.gz")
     assert convert(dump, tmp_path / "q.jsonl.gz", split_by="year", restart=True).files == 6

@@ -9,8 +9,10 @@ from support.dumps import some_rows, write_dump
 
 import so2docs
 from so2docs.errors import OutputError
-from so2docs.output import part_files
-from so2docs.output.part_files import PartFile
+from so2docs.output import segments
+from so2docs.output.compression import compress
+from so2docs.output.file import Output
+from so2docs.output.segments import Segment, Stored
 from so2docs.pipeline.second_pass import Copies
 from so2docs.pipeline.workers import Workers
 
@@ -32,22 +34,26 @@ def test_the_main_process_neither_copies_nor_removes(
         unlink(path, missing_ok)
 
     with monkeypatch.context() as context:
-        context.setattr(part_files, "_copy_in_kernel", refuse)
+        context.setattr(segments, "_copy_in_kernel", refuse)
         context.setattr(Path, "unlink", unlink_other)
         so2docs.convert(dump, tmp_path / "two.jsonl", jobs=2, chunk_bytes=100_000)
     assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
 
 
+def stored(path: Path, offset: int, size: int) -> Segment:
+    return Segment(b"", size, 0, stored=Stored(str(path), offset, size, 0))
+
+
 def test_a_checkpoint_counts_when_all_before_it_was_copied(tmp_path: Path) -> None:
     saved: list[int] = []
-    source, part = tmp_path / "segments.0", PartFile(str(tmp_path / "x"))
+    source, part = tmp_path / "segments.0", Output(str(tmp_path / "x"), "none")
     source.write_bytes(b"0123456789" * 1000)
-    part.write(b"<")
+    part.append(compress(b"<", "none", 0))
     with Workers(2) as workers:
         copies = Copies(workers, saved.append)
         for offset, size in ((0, 4000), (4000, 3000), (0, 1000)):
-            copies.add([part.place(str(source), offset, size, 0)])
-        part.write(b">")
+            copies.add(part.place(stored(source, offset, size)))
+        part.append(compress(b">", "none", 0))
         copies.send([str(source)], 1)
         copies.settle()
         assert saved == [1]
@@ -55,7 +61,7 @@ def test_a_checkpoint_counts_when_all_before_it_was_copied(tmp_path: Path) -> No
         part.close()
         wanted = b"<" + b"0123456789" * 800 + b">"
         assert (tmp_path / "x.part").read_bytes() == wanted
-        copies.add([part.place(str(source), 0, 10, 0)])
+        copies.add(part.place(stored(source, 0, 10)))
         part.close()
         copies.send([], 2)
         with pytest.raises(OutputError, match=r"x\.part: cannot be written: No such file"):

@@ -401,9 +401,9 @@ def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
     before = small.read_bytes()
     names = {
         "q.jsonl.gz": ["q.jsonl.gz", "q.jsonl.gz.part", ".q.jsonl.gz.strays", ".q.jsonl.gz.index"],
-        "z.jsonl.zst": ["z.jsonl.zst.part.pieces", ".z.jsonl.zst.strays.part", "z.error.xml"],
+        "z.jsonl.zst": ["z.jsonl.zst.part.journal", ".z.jsonl.zst.strays.part", "z.error.xml"],
         "i.jsonl": [".i.jsonl.index.part"],
-        "s.jsonl": ["s-00000.jsonl", "s-00007.jsonl.part", "s-00001.jsonl.part.pieces"],
+        "s.jsonl": ["s-00000.jsonl", "s-00007.jsonl.part", "s-00001.jsonl.part.journal"],
     }
     for output, taken in names.items():
         split = {"split_files": 3} if output == "s.jsonl" else {}

@@ -387,7 +387,7 @@ def test_copy_in_another_process(output: Path) -> None:
 def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: Path) -> None:
     """Interrupted after every range of question ids, with more written than was noted."""
     output = tmp_path / NAMES[0]
-    part, journal = Path(f"{output}.part"), Path(f"{output}.part.pieces")
+    part, journal = Path(f"{output}.part"), Path(f"{output}.part.journal")
 
     class InterruptedOnPurposeError(Exception):
         pass
@@ -435,7 +435,7 @@ def test_index_is_there_whenever_the_output_is(tmp_path: Path) -> None:
     name_files(output, but=str(again))
     assert index_of(again).exists()
     assert not again.exists()
-    assert matches_checkpoint(str(again), state)
+    assert matches_checkpoint(str(again), "gzip", state)
     with Output(str(again), "gzip", state, indexed=True) as output:
         for segment in segments[5:]:
             output.append(segment)

@@ -12,8 +12,7 @@ from so2docs.nest import Buffer
 from so2docs.options.field_paths import ALL_FIELDS, Fields
 from so2docs.options.table import OutputForm
 from so2docs.output.compression import SEGMENT_BYTES, compress
-from so2docs.output.journal import Journal
-from so2docs.output.segments import Segment
+from so2docs.output.segments import Journal, Segment
 
 
 class Format:
@@ -76,7 +75,7 @@ class Format:
         """Compress some framed documents, or a header or footer."""
         return compress(raw, self.form.compression, self.level, first_id, documents)
 
-    def footer(self, journal: Journal | None, record: bytes = b"") -> bytes:
+    def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Bytes after the last document.
 
         Args:
@@ -85,9 +84,9 @@ class Format:
         """
         return b""
 
-    def footer_bytes(self, journal: Journal | None, segment: Segment) -> int:
+    def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Most bytes that the footer takes when one more segment is appended."""
-        return len(self.footer(None))
+        return len(self.footer(journal))
 
 
 class JsonLines(Format):
@@ -112,7 +111,7 @@ class JsonArray(Format):
         document.parts.append(b"}")
         return document.parts
 
-    def footer(self, journal: Journal | None, record: bytes = b"") -> bytes:
+    def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """The end of the array."""
         return b"\n]\n"
 
@@ -154,7 +153,7 @@ class RavenDB(Format):
         )
         return [*document.parts, metadata]
 
-    def footer(self, journal: Journal | None, record: bytes = b"") -> bytes:
+    def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """The end of the section and of the file."""
         return b"\n]}\n"
 

@@ -24,9 +24,8 @@ from so2docs.options.field_paths import Fields
 from so2docs.output.compression import SEGMENT_BYTES
 from so2docs.output.formats import footer
 from so2docs.output.formats.base import Format
-from so2docs.output.journal import Journal
 from so2docs.output.provenance import KEY
-from so2docs.output.segments import Segment
+from so2docs.output.segments import Journal, Segment
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
@@ -280,20 +279,16 @@ class Parquet(Format):
         plain = super().segment(data, first_id, documents)
         return Segment(data, len(raw), plain.crc, first_id, documents, note)
 
-    def footer(self, journal: Journal | None, record: bytes = b"") -> bytes:
+    def footer(self, journal: Journal, record: bytes = b"") -> bytes:
         """Schema, place of every row group, and how the file was made."""
-        groups, at = [], 0
-        for entry in journal or ():
-            if entry.note:
-                groups.append((at, entry.note))
-            at += entry.size
+        groups = [(entry.offset, entry.note) for entry in journal if entry.note]
         schema = self.schema.with_metadata({KEY: record}) if record else self.schema
-        return footer.join_footers(self._file(no_rows(schema)), groups, at)
+        return footer.join_footers(self._file(no_rows(schema)), groups, journal.size)
 
-    def footer_bytes(self, journal: Journal | None, segment: Segment) -> int:
+    def footer_bytes(self, journal: Journal, segment: Segment) -> int:
         """Of the notes so far and this one, with room for larger offsets."""
-        notes = len(segment.note) + (journal.note_bytes if journal else 0)
-        return _FOOTER_ROOM + 2 * notes + _NOTE_ROOM * (1 + (journal.count if journal else 0))
+        notes = len(segment.note) + journal.note_bytes
+        return _FOOTER_ROOM + 2 * notes + _NOTE_ROOM * (1 + journal.count)
 
     @cached_property
     def schema(self) -> Any:
