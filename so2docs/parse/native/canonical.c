@@ -1,6 +1,6 @@
 /* Canonical rows of a dump -> keys and JSON objects, in plain C.
 
-   The twin of `rows.parse` and `posts.add` for rows in the form that every published dump has:
+   The counterpart of `rows.parse` and `posts.add` for rows in the form that every published dump has:
 
      slice     = space* row*
      row       = "<row" (space+ attribute)* space* "/>" space*

@@ -5,8 +5,8 @@
      date    = YYYY-MM-DDThh:mm:ss ("." [0-9]{1,3})?    a date that exists
      boolean = "True" | "False"
 
-   No name is reserved, and only `Id` is required, if it is a column. The twin of `flat.rows`, which
-   reads slices that are FALLBACK here. */
+   No name is reserved, and only `Id` is required, if it is a column. The counterpart of
+   `TableColumns.from_rows`, which takes the rows of slices that are FALLBACK here. */
 
 #include "core.h"
 

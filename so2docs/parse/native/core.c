@@ -1,4 +1,4 @@
-/* The Python module of the compiled core: `add_rows`, the twin of `rows.parse` and `posts.add`.
+/* The Python module of the compiled core: `add_rows`, the counterpart of `rows.parse` and `posts.add`.
 
    `canonical.c` converts rows to JSON; this file handles Python objects only, and changes them after
    all rows of the slice have been converted. It is written for the stable ABI, which `setup.py`
@@ -382,7 +382,7 @@ static PyObject *to_markdown(PyObject *module, PyObject *body)
     Buffer out = {0};
     (void)module;
     if (bytes == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
-        PyErr_Clear(); /* Half of a surrogate pair, which is no UTF-8. */
+        PyErr_Clear(); /* Half of a surrogate pair, which UTF-8 cannot encode. */
         return Py_NewRef(Py_None);
     }
     if (bytes == NULL) {

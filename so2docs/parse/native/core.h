@@ -36,7 +36,7 @@ typedef enum {
     COMMENT = 5,
     LINK = 6,
     VOTE = 7,
-    BOUNTY = 8, /* Made of votes. */
+    BOUNTY = 8, /* Bounties, made from votes. */
     CLOSINGS = 9, /* The history of posts, by how much of it is nested. */
     HISTORY = 10,
     HISTORY_TEXT = 11
@@ -275,7 +275,7 @@ void free_columns(Columns *columns);
 
 /* ---- markdown.c: bodies ---- */
 
-/* Append the Markdown of a body, which is UTF-8. FALLBACK if only the reference knows it. */
+/* Append the Markdown of a body, which is UTF-8. FALLBACK if the reference has to convert it. */
 Status put_body_as_markdown(const char *body, size_t size, Buffer *out);
 
 #ifdef Py_PYTHON_H
@@ -358,7 +358,7 @@ Status put_user(const char *at, const char *end, const Nest *nest, const char *n
 
 /* ---- history.c: rows of the history of a post ---- */
 
-/* Write the members that are made of some rows, one at least, sorted by `Id`. All are in `held`. */
+/* Write the members made from one or more rows, sorted by `Id`. The JSON of all is in `held`. */
 Status put_history(int kind, const Record *row, const Record *end, const Blocks *held,
                    const Nest *nest, Buffer *out);
 

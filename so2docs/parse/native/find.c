@@ -1,4 +1,4 @@
-/* Look many ids up in a map on disk: `find_values`, the twin of `IdMap.find`.
+/* Look many ids up in a map on disk: `find_values`, the counterpart of `IdMap.find`.
 
    Ids are looked up in ascending order, so that each block of the map is read once. */
 

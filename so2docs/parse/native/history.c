@@ -1,8 +1,8 @@
-/* Rows of a post's history as members of its JSON object: the twin of `history.members`.
+/* Rows of a post's history as members of its JSON object: the counterpart of `history.members`.
 
-   A row is a flat object with the attributes that dumps have. Its values are copied as they are, so
-   no string is decoded: what is looked for in one is ASCII without a backslash. Anything else, and
-   what is not in the form that dumps have, is FALLBACK: the reference writes that question. */
+   A row is a flat object with the attributes that dumps have. Values are copied unchanged and no
+   string is decoded: patterns match only ASCII without a backslash. For anything else, and for rows
+   in another form than that of dumps, it returns FALLBACK: the reference writes that question. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,16 +11,16 @@
 
 #include <stdio.h>
 
-/* Rows of a post. Some steps take the square of them, so longer histories are for the reference. */
+/* Most rows of a post. Some steps take quadratic time, so the reference takes longer histories. */
 enum { MOST_EVENTS = 1024 };
 
-/* A piece of JSON; `at` is NULL if it is not there. */
+/* Some JSON; `at` is NULL for an absent value. */
 typedef struct {
     const char *at;
     size_t size;
 } Text;
 
-/* What an entry tells, in its order, but for its number, its events and its user. */
+/* Fields of an entry, in their order, except its id, its events and its user. */
 typedef enum {
     GUID,
     DATE,
@@ -40,16 +40,16 @@ typedef enum {
     URL,
     LICENCE,
     VOTERS,
-    TOLD
-} Told;
+    FIELDS
+} Field;
 
-/* How it is written. Of a text in a text, each quote has a backslash before it. */
+/* How a field is written. Quotes in JSON inside of a JSON string have a backslash. */
 typedef enum { AS_IS, IN_QUOTES, AS_TAGS, AS_LIST, UNESCAPED } Form;
 
 static const struct {
     const char *member;
     Form form;
-} MEMBERS[TOLD] = {
+} MEMBERS[FIELDS] = {
     [GUID] = {",\"RevisionGUID\":", AS_IS},
     [DATE] = {",\"CreationDate\":", AS_IS},
     [USER_ID] = {",\"UserId\":", AS_IS},
@@ -70,24 +70,24 @@ static const struct {
     [VOTERS] = {",\"Voters\":", UNESCAPED},
 };
 
-/* A row. */
+/* A row of the table. */
 typedef struct {
     int64_t id, type;
-    Text time; /* The date without what is around it, which orders rows. */
+    Text time; /* The date without quotes or braces, by which rows are sorted. */
     Text guid, date, user_id, user_name, comment, text, licence;
-    int next; /* The next row of its revision by `Id`; -1 if there is none. */
+    int next; /* Index of the next row of its revision, by `Id`; -1 at the end. */
 } Event;
 
 /* The rows of one RevisionGUID. */
 typedef struct {
-    int first, last; /* Rows by `Id`. */
+    int first, last; /* Indexes of rows, by `Id`. */
     const Event *earliest;
-    uint64_t types[MOST_EVENT_TYPES / 64]; /* A bit for each. */
+    uint64_t types[MOST_EVENT_TYPES / 64]; /* A bit for each type of event. */
 } Revision;
 
 /* ---- Rows ---- */
 
-/* Read `literal` if it comes next in `text`. */
+/* Read `literal` if `text` starts with it. */
 #define TAKE(text, literal)                                                                   \
     ((text)->size >= sizeof(literal) - 1 && memcmp((text)->at, literal, sizeof(literal) - 1) == 0 \
      && ((text)->at += sizeof(literal) - 1, (text)->size -= sizeof(literal) - 1, 1))
@@ -112,7 +112,7 @@ static int is_escaped(const char *start, const char *quote)
     return (quote - at) & 1;
 }
 
-/* Read a string with its quotes. */
+/* Read a string, including its quotes. */
 static Status read_string(Text *in, Text *string)
 {
     const char *end = in->at + in->size, *quote = in->at;
@@ -129,7 +129,7 @@ static Status read_string(Text *in, Text *string)
     return OK;
 }
 
-/* A canonical integer at the start of a text, as it is written. */
+/* Read a canonical integer at the start of a text. */
 static Status read_integer(Text *in, Text *integer)
 {
     size_t sign = in->size > 0 && in->at[0] == '-', size = sign;
@@ -149,7 +149,7 @@ static Text without_quotes(Text string)
     return (Text){string.at + 1, string.size - 2};
 }
 
-/* Read a date, which may be the object that MongoDB has. */
+/* Read a date: a string, or the object that MongoDB uses. */
 static Status read_date(Text *in, Event *event)
 {
     Text start = *in, string;
@@ -228,17 +228,17 @@ static Status read_event(const Record *record, const Blocks *held, Event *event)
     return is_whole && in.size == 1 && in.at[0] == '}' ? OK : FALLBACK;
 }
 
-/* ---- What a row tells ---- */
+/* ---- Fields of a row ---- */
 
-static void tell(Text *told, Text value)
+static void set_once(Text *fields, Text value)
 {
-    if (told->at == NULL) {
-        *told = value;
+    if (fields->at == NULL) {
+        *fields = value;
     }
 }
 
-/* The number of a reason to close a post, and its name; or 0 if the comment is anything else. */
-static int tell_reason(Text comment, const Nest *nest, Text *told)
+/* Parse the number of a close reason, and find its name; 0 for any other comment. */
+static int parse_reason(Text comment, const Nest *nest, Text *fields)
 {
     Text digits = without_quotes(comment);
     size_t size = digits.size, reason = 0;
@@ -255,13 +255,13 @@ static int tell_reason(Text comment, const Nest *nest, Text *told)
     Text known = is_known ? (Text){nest->reasons[reason].bytes, (size_t)nest->reasons[reason].size}
                           : comment;
     if (size > 0) {
-        tell(&told[REASON], known);
-        tell(&told[REASON_ID], digits);
+        set_once(&fields[REASON], known);
+        set_once(&fields[REASON_ID], digits);
     }
     return size > 0;
 }
 
-static int tell_rollback(Text comment, Text *told)
+static int parse_rollback(Text comment, Text *fields)
 {
     Text in = without_quotes(comment);
     size_t size = 0;
@@ -276,16 +276,16 @@ static int tell_rollback(Text comment, Text *told)
     if (size == 0 || in.size != size + 1 || in.at[size] != ']') {
         return 0;
     }
-    tell(&told[ROLLBACK_TO], take(&in, size));
+    set_once(&fields[ROLLBACK_TO], take(&in, size));
     return 1;
 }
 
-/* Who proposed an edit and who approved it. */
-static Status tell_proposed(Text comment, Text *told)
+/* Parse who proposed and who approved an edit. */
+static Status parse_proposed(Text comment, Text *fields)
 {
     Text in = without_quotes(comment), proposed, number;
     if (!TAKE(&in, "Proposed by ")) {
-        tell(&told[WORDS], comment);
+        set_once(&fields[WORDS], comment);
         return OK;
     }
     TRY(read_integer(&in, &proposed));
@@ -305,13 +305,13 @@ static Status tell_proposed(Text comment, Text *told)
             return FALLBACK;
         }
     }
-    tell(&told[PROPOSED_BY], proposed);
-    tell(&told[APPROVED_BY], approved);
+    set_once(&fields[PROPOSED_BY], proposed);
+    set_once(&fields[APPROVED_BY], approved);
     return OK;
 }
 
-/* An address, which ends with the text. Whether a character beyond ASCII is a space is not known. */
-static Status tell_url(Text comment, Text *told)
+/* Parse an address, up to the end of the text. FALLBACK for other than ASCII. */
+static Status parse_url(Text comment, Text *fields)
 {
     Text in = without_quotes(comment), url;
     if (!TAKE(&in, "from ")) {
@@ -325,41 +325,41 @@ static Status tell_url(Text comment, Text *told)
             return FALLBACK;
         }
     }
-    tell(&told[is_url ? URL : WORDS], is_url ? url : comment);
+    set_once(&fields[is_url ? URL : WORDS], is_url ? url : comment);
     return OK;
 }
 
-static Status tell_comment(const Event *event, const Nest *nest, Text *told)
+static Status parse_comment(const Event *event, const Nest *nest, Text *fields)
 {
     switch (event->type) {
     case 10:
-        if (tell_reason(event->comment, nest, told)) {
+        if (parse_reason(event->comment, nest, fields)) {
             return OK;
         }
         break;
     case 7:
     case 8:
     case 9:
-        if (tell_rollback(event->comment, told)) {
+        if (parse_rollback(event->comment, fields)) {
             return OK;
         }
         break;
     case 24:
-        return tell_proposed(event->comment, told);
+        return parse_proposed(event->comment, fields);
     case 25:
     case 35:
     case 36:
     case 37:
     case 38:
-        return tell_url(event->comment, told);
+        return parse_url(event->comment, fields);
     }
-    tell(&told[WORDS], event->comment);
+    set_once(&fields[WORDS], event->comment);
     return OK;
 }
 
-/* ---- A text that is JSON, each quote with a backslash before it, and no other backslash ---- */
+/* ---- JSON in a JSON string: a backslash before each quote, and no other backslash ---- */
 
-/* Read a string. */
+/* Skip a string. */
 static Status skip_inner_string(Text *in)
 {
     if (!TAKE(in, "\\\"")) {
@@ -373,7 +373,7 @@ static Status skip_inner_string(Text *in)
     return TAKE(in, "\\\"") ? OK : FALLBACK;
 }
 
-/* Read a user who voted: `Id`, `DisplayName` and `BindingReason`, which has one member. */
+/* Skip a voter: `Id`, `DisplayName` and `BindingReason`, which has one member. */
 static Status skip_voter(Text *in)
 {
     int has = 0, is_new;
@@ -411,7 +411,7 @@ static Status skip_id(Text *in)
     return read_integer(in, &id);
 }
 
-/* Read a list of one or more. */
+/* Read a list that is not empty. */
 static Status read_list(Text *in, Status (*skip)(Text *in), Text *list)
 {
     list->at = in->at;
@@ -428,15 +428,15 @@ static Status read_list(Text *in, Status (*skip)(Text *in), Text *list)
     return OK;
 }
 
-/* Who voted, and which questions had been asked before; a text that is no object as it is. */
-static Status tell_voters(Text text, Text *told)
+/* Parse the voters and the original questions; a text that is not an object is kept unchanged. */
+static Status parse_voters(Text text, Text *fields)
 {
     Text in = without_quotes(text), voters = {NULL, 0}, questions = {NULL, 0};
     if (in.size > 0 && (in.at[0] == ' ' || in.at[0] == '\\')) {
         return FALLBACK;
     }
     if (!TAKE(&in, "{")) {
-        tell(&told[OTHER_TEXT], text);
+        set_once(&fields[OTHER_TEXT], text);
         return OK;
     }
     do {
@@ -452,10 +452,10 @@ static Status tell_voters(Text text, Text *told)
         return FALLBACK;
     }
     if (voters.at != NULL) {
-        tell(&told[VOTERS], voters);
+        set_once(&fields[VOTERS], voters);
     }
     if (questions.at != NULL) {
-        tell(&told[ORIGINALS], questions);
+        set_once(&fields[ORIGINALS], questions);
     }
     return OK;
 }
@@ -467,22 +467,22 @@ static int is_content(int64_t type)
     return type >= 1 && type <= 9;
 }
 
-/* Add what a row tells to what the rows before it, by `Id`, have told. */
-static Status tell_event(const Event *event, const Nest *nest, Text *told)
+/* Add the fields of a row; those of earlier rows, by `Id`, take precedence. */
+static Status parse_event(const Event *event, const Nest *nest, Text *fields)
 {
-    static const Told TEXTS[] = {TAG_LIST, TITLE, BODY};
+    static const Field TEXTS[] = {TAG_LIST, TITLE, BODY};
     if (event->comment.at != NULL) {
-        TRY(tell_comment(event, nest, told));
+        TRY(parse_comment(event, nest, fields));
     }
     if (event->text.at != NULL && is_content(event->type)) {
-        told[TEXTS[event->type % 3]] = event->text; /* The last one. */
+        fields[TEXTS[event->type % 3]] = event->text; /* The last one is used. */
     } else if (event->text.at != NULL) {
-        TRY(tell_voters(event->text, told));
+        TRY(parse_voters(event->text, fields));
     }
-    tell(&told[GUID], event->guid);
-    tell(&told[USER_ID], event->user_id);
-    tell(&told[USER_NAME], event->user_name);
-    tell(&told[LICENCE], event->licence);
+    set_once(&fields[GUID], event->guid);
+    set_once(&fields[USER_ID], event->user_id);
+    set_once(&fields[USER_NAME], event->user_name);
+    set_once(&fields[LICENCE], event->licence);
     return OK;
 }
 
@@ -491,7 +491,7 @@ static Status put_text_of(Text text, Buffer *out)
     return put(out, text.at, text.size);
 }
 
-/* Write a text, but for each byte of one value. */
+/* Write a text without the bytes of one value. */
 static Status put_without(Text text, char left_out, Buffer *out)
 {
     while (text.size > 0) {
@@ -535,22 +535,22 @@ static Status put_user_of(Text user_id, const Nest *nest, Buffer *out)
     if (nest->users == Py_None || user_id.at == NULL) {
         return OK;
     }
-    /* A row does not end with a value. */
+    /* A row has a byte after each value. */
     return put_user(user_id.at, user_id.at + user_id.size + 1, nest, ",\"User\":", out);
 }
 
-/* Write the entry of a revision; keep what it tells. */
-static Status put_entry(const Revision *revision, const Event *events, const Nest *nest, Buffer *out,
-                        Text *told)
+/* Write the entry of a revision, and return its fields. */
+static Status put_entry(const Revision *revision, const Event *events, const Nest *nest,
+                        Buffer *out, Text *fields)
 {
-    memset(told, 0, TOLD * sizeof(Text));
-    told[DATE] = revision->earliest->date;
+    memset(fields, 0, FIELDS * sizeof(Text));
+    fields[DATE] = revision->earliest->date;
     for (int i = revision->first; i >= 0; i = events[i].next) {
-        TRY(tell_event(&events[i], nest, told));
+        TRY(parse_event(&events[i], nest, fields));
     }
     TRY(PUT_LITERAL(out, "{\"Id\":"));
     TRY(put_decimal(events[revision->first].id, out));
-    for (int i = 0; i < TOLD; i++) {
+    for (int i = 0; i < FIELDS; i++) {
         if (i == WORDS) {
             TRY(PUT_LITERAL(out, ",\"Events\":["));
             int is_first = 1;
@@ -563,18 +563,18 @@ static Status put_entry(const Revision *revision, const Event *events, const Nes
             }
             TRY(PUT_LITERAL(out, "]"));
         }
-        if (told[i].at != NULL) {
+        if (fields[i].at != NULL) {
             TRY(put(out, MEMBERS[i].member, strlen(MEMBERS[i].member)));
-            TRY(put_value(told[i], MEMBERS[i].form, out));
+            TRY(put_value(fields[i], MEMBERS[i].form, out));
         }
     }
-    TRY(put_user_of(told[USER_ID], nest, out));
+    TRY(put_user_of(fields[USER_ID], nest, out));
     return PUT_LITERAL(out, "}");
 }
 
 /* ---- Members ---- */
 
-/* By date, then by `Id`. */
+/* Compare by date, then by `Id`. */
 static int is_before(const Event *one, Text other_time, int64_t other_id)
 {
     size_t size = one->time.size < other_time.size ? one->time.size : other_time.size;
@@ -585,8 +585,8 @@ static int is_before(const Event *one, Text other_time, int64_t other_id)
     return order < 0 || (order == 0 && one->id < other_id);
 }
 
-/* Order rows, which are in the order of their ids, by time: nearly always the same. */
-static void order_events(const Event *events, int count, const Event **by_time)
+/* Sort rows by time. They come sorted by `Id`, which is nearly the same, so insertion is fast. */
+static void sort_events(const Event *events, int count, const Event **by_time)
 {
     for (int i = 0; i < count; i++) {
         int at = i;
@@ -599,35 +599,35 @@ static void order_events(const Event *events, int count, const Event **by_time)
 
 static Revision *find_revision(Revision *revisions, int count, Text guid)
 {
-    for (Revision *one = revisions + count - 1; one >= revisions; one--) {
-        Text other = one->earliest->guid;
+    for (Revision *revision = revisions + count - 1; revision >= revisions; revision--) {
+        Text other = revision->earliest->guid;
         if (other.size == guid.size && memcmp(other.at, guid.at, guid.size) == 0) {
-            return one;
+            return revision;
         }
     }
     return NULL;
 }
 
-/* Group rows by revision, and order these by time; their number. */
+/* Group rows by revision, and sort the revisions by time; return their number. */
 static int group_events(Event *events, int count, const Event *const *by_time, Revision *revisions)
 {
-    int found = 0;
+    int groups = 0;
     for (int i = 0; i < count; i++) {
-        if (find_revision(revisions, found, by_time[i]->guid) == NULL) {
-            revisions[found++] = (Revision){-1, -1, by_time[i], {0}};
+        if (find_revision(revisions, groups, by_time[i]->guid) == NULL) {
+            revisions[groups++] = (Revision){-1, -1, by_time[i], {0}};
         }
     }
     for (int i = 0; i < count; i++) {
-        Revision *one = find_revision(revisions, found, events[i].guid);
-        if (one->first < 0) {
-            one->first = i;
+        Revision *revision = find_revision(revisions, groups, events[i].guid);
+        if (revision->first < 0) {
+            revision->first = i;
         } else {
-            events[one->last].next = i;
+            events[revision->last].next = i;
         }
-        one->last = i;
-        one->types[events[i].type / 64] |= (uint64_t)1 << events[i].type % 64;
+        revision->last = i;
+        revision->types[events[i].type / 64] |= (uint64_t)1 << events[i].type % 64;
     }
-    for (int i = 1; i < found; i++) {
+    for (int i = 1; i < groups; i++) {
         Revision moved = revisions[i];
         int at = i;
         Event last = {.time = moved.earliest->time, .id = events[moved.first].id};
@@ -638,37 +638,37 @@ static int group_events(Event *events, int count, const Event *const *by_time, R
         }
         revisions[at] = moved;
     }
-    return found;
+    return groups;
 }
 
-/* Write why a post is closed, if it is. */
+/* Write `Closed`, if the post is closed. */
 static Status put_closed(const Event *const *by_time, int count, const Nest *nest, Buffer *out)
 {
     int at = count - 1;
-    Text told[TOLD] = {{NULL, 0}};
+    Text fields[FIELDS] = {{NULL, 0}};
     while (at >= 0 && by_time[at]->type != 10 && by_time[at]->type != 11) {
         at--;
     }
     if (at < 0 || by_time[at]->type == 11) {
         return OK;
     }
-    TRY(tell_event(by_time[at], nest, told));
+    TRY(parse_event(by_time[at], nest, fields));
     TRY(PUT_LITERAL(out, ",\"Closed\":{"));
-    if (told[REASON].at != NULL) {
+    if (fields[REASON].at != NULL) {
         TRY(PUT_LITERAL(out, "\"Reason\":"));
-        TRY(put_text_of(told[REASON], out));
+        TRY(put_text_of(fields[REASON], out));
         TRY(PUT_LITERAL(out, ","));
     }
     TRY(PUT_LITERAL(out, "\"Date\":"));
     TRY(put_text_of(by_time[at]->date, out));
-    if (told[ORIGINALS].at != NULL) {
+    if (fields[ORIGINALS].at != NULL) {
         TRY(PUT_LITERAL(out, ",\"OriginalQuestionIds\":"));
-        TRY(put_text_of(told[ORIGINALS], out));
+        TRY(put_text_of(fields[ORIGINALS], out));
     }
     return PUT_LITERAL(out, "}");
 }
 
-/* An editor: by id, or else by name. */
+/* An editor, identified by id, or by name without an id. */
 typedef struct {
     Text user_id, user_name;
 } Editor;
@@ -680,10 +680,10 @@ static int is_same(const Editor *one, const Editor *other)
     return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;
 }
 
-/* Keep the editor that an entry tells of, unless it is known; the number of editors. */
-static int add_editor(Editor *editors, int count, const Text *told)
+/* Add the editor of an entry, unless it is in the list; return the number of editors. */
+static int add_editor(Editor *editors, int count, const Text *fields)
 {
-    Editor editor = {told[USER_ID], told[USER_NAME]};
+    Editor editor = {fields[USER_ID], fields[USER_NAME]};
     if (editor.user_id.at == NULL && editor.user_name.at == NULL) {
         return count;
     }
@@ -717,7 +717,7 @@ static Status put_editors(const Editor *editors, int count, const Nest *nest, Bu
     return PUT_LITERAL(out, "]");
 }
 
-/* Write the newest body as it was typed, if there is one. */
+/* Write the newest body in Markdown, if there is one. */
 static Status put_newest_body(const Event *const *by_time, int count, Buffer *out)
 {
     while (--count >= 0) {
@@ -730,38 +730,38 @@ static Status put_newest_body(const Event *const *by_time, int count, Buffer *ou
     return OK;
 }
 
-/* Memory for the rows of a post. */
+/* Buffers for the rows of a post. */
 typedef struct {
     Event *events;
     const Event **by_time;
     Revision *revisions;
     Editor *editors;
-} Room;
+} Work;
 
-static Status put_members(int kind, const Room *room, int count, const Nest *nest, Buffer *out)
+static Status put_members(int kind, const Work *work, int count, const Nest *nest, Buffer *out)
 {
-    static const uint64_t CONTENT = 0x3FE, EDITS = 0x3F0; /* Types 1 to 9, and 4 to 9. */
-    order_events(room->events, count, room->by_time);
-    int revisions = group_events(room->events, count, room->by_time, room->revisions);
+    static const uint64_t CONTENT = 0x3FE, EDITS = 0x3F0; /* Bits 1 to 9 and 4 to 9. */
+    sort_events(work->events, count, work->by_time);
+    int revisions = group_events(work->events, count, work->by_time, work->revisions);
     int contents = 0, editors = 0;
     TRY(PUT_LITERAL(out, "\"History\":["));
     for (int i = 0; i < revisions; i++) {
-        Text told[TOLD];
+        Text fields[FIELDS];
         TRY(put(out, ",", i > 0));
-        TRY(put_entry(&room->revisions[i], room->events, nest, out, told));
-        contents += (room->revisions[i].types[0] & CONTENT) != 0;
-        if (room->revisions[i].types[0] & EDITS) {
-            editors = add_editor(room->editors, editors, told);
+        TRY(put_entry(&work->revisions[i], work->events, nest, out, fields));
+        contents += (work->revisions[i].types[0] & CONTENT) != 0;
+        if (work->revisions[i].types[0] & EDITS) {
+            editors = add_editor(work->editors, editors, fields);
         }
     }
     TRY(PUT_LITERAL(out, "]"));
-    TRY(put_closed(room->by_time, count, nest, out));
+    TRY(put_closed(work->by_time, count, nest, out));
     if (kind != CLOSINGS) {
         TRY(PUT_LITERAL(out, ",\"Revisions\":"));
         TRY(put_decimal(contents, out));
-        TRY(put_editors(room->editors, editors, nest, out));
+        TRY(put_editors(work->editors, editors, nest, out));
     }
-    return kind == HISTORY_TEXT ? put_newest_body(room->by_time, count, out) : OK;
+    return kind == HISTORY_TEXT ? put_newest_body(work->by_time, count, out) : OK;
 }
 
 Status put_history(int kind, const Record *row, const Record *end, const Blocks *held,
@@ -777,17 +777,17 @@ Status put_history(int kind, const Record *row, const Record *end, const Blocks 
     if (memory == NULL) {
         return NO_MEMORY;
     }
-    Room room;
-    room.events = (Event *)(void *)memory;
-    room.revisions = (Revision *)(void *)(room.events + count);
-    room.editors = (Editor *)(void *)(room.revisions + count);
-    room.by_time = (const Event **)(void *)(room.editors + count);
+    Work work;
+    work.events = (Event *)(void *)memory;
+    work.revisions = (Revision *)(void *)(work.events + count);
+    work.editors = (Editor *)(void *)(work.revisions + count);
+    work.by_time = (const Event **)(void *)(work.editors + count);
     for (int i = 0; i < count && status == OK; i++) {
-        status = i > 0 && row[i].rank == row[i - 1].rank ? FALLBACK
-                                                        : read_event(row + i, held, &room.events[i]);
+        int is_repeated = i > 0 && row[i].rank == row[i - 1].rank;
+        status = is_repeated ? FALLBACK : read_event(row + i, held, &work.events[i]);
     }
     if (status == OK) {
-        status = put_members(kind, &room, count, nest, out);
+        status = put_members(kind, &work, count, nest, out);
     }
     free(memory);
     return status;

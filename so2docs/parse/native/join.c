@@ -27,7 +27,7 @@ typedef struct {
 
 /* The result for a group: a document, a run of documents, or none if the reference has to join. */
 typedef struct {
-    int64_t question_id; /* Of the first document. */
+    int64_t question_id; /* Id of the first document. */
     Py_ssize_t records, documents, posts, size;
     int64_t counts[KINDS]; /* Rows and votes, by kind. */
 } Joined;

@@ -1,16 +1,16 @@
-/* The HTML of a body as Markdown, as `markdown.py` makes it, step by step: the same names.
+/* Convert the HTML of a body to Markdown: `markdown.py`, step by step and with the same names.
 
-   Plain C, which is fuzzed without Python. What real bodies rarely have is left to the reference:
-   comments, tables, upper-case tags, references other than the usual ones, other tags in code, and
-   emphasis next to characters of which only Unicode's tables know what they are. */
+   Plain C, which is fuzzed without Python. The reference converts what is rare in real bodies:
+   comments, tables, upper-case tags, unusual character references, other tags in code, and emphasis
+   next to characters whose category only the tables of Unicode have. */
 
 #include "core.h"
 
 #include <stdio.h>
 
 enum {
-    MOST_DEPTH = 16,  /* Containers, and formats; the reference goes further. */
-    MOST_INDENT = 16, /* Bytes that a container adds to the prefix: nine digits, `. `. */
+    MOST_DEPTH = 16,  /* Most nested containers, and formats; the reference allows more. */
+    MOST_INDENT = 16, /* Most bytes that a container adds to the prefix: nine digits, `. `. */
     NOTHING = -1
 };
 
@@ -18,7 +18,7 @@ enum {
 
 static int is_blank(Byte byte)
 {
-    return is_space(byte) || byte == 0; /* A zero is a line break until its block is complete. */
+    return is_space(byte) || byte == 0; /* A zero is a line break, until its block is complete. */
 }
 
 static int is_alpha(Byte byte)
@@ -26,7 +26,7 @@ static int is_alpha(Byte byte)
     return (Byte)((byte | 0x20) - 'a') < 26;
 }
 
-/* The first character of some UTF-8, or the last one; NOTHING if there is none. */
+/* The first character of a UTF-8 text, or the last one; NOTHING if it is empty. */
 static long first_char(const char *text, size_t size)
 {
     const Byte *at = (const Byte *)text;
@@ -52,7 +52,7 @@ static long last_char(const char *text, size_t size)
     return first_char(text + start, size - start);
 }
 
-/* As `str.isspace`, which is false of no character. */
+/* The same as `str.isspace`; false for NOTHING. */
 static int is_white(long code)
 {
     return (code >= 9 && code <= 13) || (code >= 28 && code <= 32) || code == 0x85 || code == 0xA0
@@ -60,13 +60,13 @@ static int is_white(long code)
            || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-/* Dashes, quotation marks and the like: of category P. */
+/* Dashes, quotation marks and the like, which have category P. */
 static int is_common_punctuation(long code)
 {
     return (code >= 0x2010 && code <= 0x2027) || (code >= 0x2030 && code <= 0x2043);
 }
 
-/* As `str.isalnum`; FALLBACK if only the reference knows. */
+/* The same as `str.isalnum`; FALLBACK for a character that only the reference can classify. */
 static Status is_alnum(long code, int *is)
 {
     *is = 0;
@@ -79,7 +79,7 @@ static Status is_alnum(long code, int *is)
     return OK;
 }
 
-/* Whether emphasis may start after it, or end before it, whatever is inside. */
+/* Whether emphasis may start after the character, or end before it, whatever is inside. */
 static Status is_apart(long code, int *is)
 {
     *is = code == NOTHING || is_white(code) || is_common_punctuation(code)
@@ -95,7 +95,7 @@ typedef enum { IGNORED, PARAGRAPH, BLOCK, HEADING, LIST, ITEM, QUOTATION, RULE, 
 static const struct {
     const char *name;
     TagKind kind;
-    const char *sign; /* Of emphasis and headings. */
+    const char *sign; /* For emphasis and headings. */
 } HTML_TAGS[] = {
     {"", IGNORED, ""},
     {"p", PARAGRAPH, ""}, {"code", CODE, ""}, {"a", ANCHOR, ""}, {"li", ITEM, ""},
@@ -117,9 +117,9 @@ static const struct {
 };
 
 typedef struct {
-    int tag; /* Its place among the tags. */
+    int tag; /* Index in HTML_TAGS. */
     int is_end;
-    Reader attributes, text; /* The text after it. */
+    Reader attributes, text; /* The text after the tag. */
 } Token;
 
 static int find_tag(const Byte *name, size_t size)
@@ -133,7 +133,7 @@ static int find_tag(const Byte *name, size_t size)
     return 0;
 }
 
-/* Read the tag that starts here; `is_tag` is 0 if it is none. */
+/* Read a tag at the start of a text; `is_tag` is 0 for anything else. */
 static Status read_tag(const Byte *at, const Byte *end, Token *token, int *is_tag)
 {
     *is_tag = 0;
@@ -163,7 +163,7 @@ static Status read_tag(const Byte *at, const Byte *end, Token *token, int *is_ta
     return is_lower ? OK : FALLBACK;
 }
 
-/* Append a token for each tag, after one for the text before the first. */
+/* Append a token for the text before the first tag, then one for each tag. */
 static Status split_tokens(const Byte *at, const Byte *end, Buffer *tokens)
 {
     Token token = {0}, next;
@@ -189,7 +189,7 @@ static Status split_tokens(const Byte *at, const Byte *end, Buffer *tokens)
     return put(tokens, &token, sizeof token);
 }
 
-/* Find the last attribute of a name, as `name="value"`; `value->at` is NULL if there is none. */
+/* Find the last attribute with a name, as `name="value"`; `value->at` is NULL if it is missing. */
 static Status find_attribute(const Token *token, const char *name, Reader *value)
 {
     Reader in = token->attributes;
@@ -234,12 +234,12 @@ static Status put_char(Buffer *out, unsigned long code)
     return put(out, bytes, more + 1);
 }
 
-/* Read what follows an ampersand, and write what both are. */
+/* Read the text after an ampersand, and write the character that both mean. */
 static Status put_html_reference(Reader *in, Buffer *out)
 {
     if (in->at == in->end || is_space(*in->at) || *in->at == '<' || *in->at == '&'
         || *in->at == ';') {
-        /* A carriage return may be in a name. */
+        /* A carriage return may be part of a name. */
         return in->at < in->end && *in->at == '\r' ? FALLBACK : PUT_LITERAL(out, "&");
     }
     if (SKIP(in, "amp;")) {
@@ -284,7 +284,7 @@ static Status put_unescaped(Reader in, Buffer *out)
     return OK;
 }
 
-/* Whether the ampersand here would be read as the start of a reference, or comes last. */
+/* Whether an ampersand is the last byte, or would be read as the start of a reference. */
 static Status is_reference(const char *at, const char *end, int *is)
 {
     const char *next = at + 1;
@@ -303,13 +303,13 @@ static Status is_reference(const char *at, const char *end, int *is)
 
 /* ---- Text ---- */
 
-/* Characters that may mean something, and one that does in a link. */
+/* Characters that may be markup; 2 for one that is markup only in a link. */
 static const Byte SPECIAL[256] = {
     ['\\'] = 1, ['`'] = 1, ['*'] = 1, ['_'] = 1, ['<'] = 1,
     ['&'] = 1,  ['~'] = 1, [']'] = 1, ['['] = 2,
 };
 
-/* A text with a backslash before what may mean something. */
+/* Write a text, with a backslash before characters that would be markup. */
 static Status put_escaped(const char *text, size_t size, int is_in_link, Buffer *out)
 {
     const char *end = text + size, *from = text;
@@ -383,7 +383,7 @@ static void join_spaces(Buffer *text)
     text->size = to;
 }
 
-/* The longest run of backticks. */
+/* Length of the longest run of backticks. */
 static size_t longest_backticks(const char *text, size_t size)
 {
     size_t longest = 0, run = 0;
@@ -408,19 +408,19 @@ typedef struct {
     size_t at, size;
 } Span;
 
-typedef enum { PLAIN, OPENING, CLOSING } Role; /* Of a piece: a sign of emphasis, or not. */
+typedef enum { PLAIN, OPENING, CLOSING } Role; /* Whether a piece is a sign of emphasis. */
 
-/* A part of the block that is begun, in `text`. */
+/* A piece of the current block: a range of `text`. */
 typedef struct {
     Span span;
     Role role;
 } Piece;
 
-/* Emphasis, a link or raw HTML that is open, and the first of its two places in the line. The signs
+/* Emphasis, a link or raw HTML that is open, and the position of its start in the line. Its signs
    are in `signs`. */
 typedef struct {
     int tag;
-    const char *emphasis; /* Its sign; NULL for others. */
+    const char *emphasis; /* Its sign; NULL for links and raw HTML. */
     Span sign, closing;
     size_t place;
 } Format;
@@ -444,20 +444,20 @@ typedef struct {
 
 typedef struct {
     Buffer tokens, out;
-    size_t at; /* The token that is read. */
+    size_t at; /* The current token. */
     Buffer pieces, text, emphasized, signs;
-    Buffer plain, block; /* For a moment. */
+    Buffer plain, block; /* Temporary. */
     Format formats[MOST_DEPTH];
     Container containers[MOST_DEPTH];
     List lists[MOST_DEPTH];
     size_t format_count, depth, list_count;
     char prefix[MOST_DEPTH * MOST_INDENT], lead[MOST_DEPTH * MOST_INDENT];
     size_t prefix_size;
-    size_t low_size;     /* Of the shortest prefix since the last block, which starts this one. */
-    ptrdiff_t lead_size; /* Of what starts the next line instead; NOTHING if that is the prefix. */
-    size_t count;        /* Blocks so far. */
+    size_t low_size;     /* Size of the shortest prefix since the last block: that of this one. */
+    ptrdiff_t lead_size; /* Size of the start of the next line; NOTHING if that is the prefix. */
+    size_t count;        /* Number of blocks. */
     int is_tight, in_paragraph, heading;
-    size_t last_count, last_depth; /* Blocks and containers when the last list ended, */
+    size_t last_count, last_depth; /* Blocks and containers at the end of the last list, */
     char last_marker;              /* and its marker. */
 } Writer;
 
@@ -481,7 +481,7 @@ static size_t count_pieces(const Writer *writer)
     return writer->pieces.size / sizeof(Piece);
 }
 
-/* Append what `text` has from here on as a piece. */
+/* Append the text from `from` on as a piece. */
 static Status add_piece(Writer *writer, size_t from)
 {
     Piece piece = {{from, writer->text.size - from}, PLAIN};
@@ -580,7 +580,7 @@ static Status put_sign(Writer *writer, Span sign, Span *span)
     return put(&writer->text, writer->signs.bytes + sign.at, sign.size);
 }
 
-/* End the innermost format: its signs go next to what is no white space. */
+/* End the innermost format; its signs go next to characters other than white space. */
 static Status close_format(Writer *writer)
 {
     Format ended = writer->formats[--writer->format_count];
@@ -637,7 +637,7 @@ static Status close_format(Writer *writer)
     return OK;
 }
 
-/* The character next to a sign, past signs of the same kind; `*` if a sign of the other. */
+/* The character next to a sign, past signs of the same kind; `*` for a sign of the other kind. */
 static long neighbour(const Writer *writer, size_t place, int step)
 {
     Role same = piece_at(writer, place)->role;
@@ -656,7 +656,7 @@ static long neighbour(const Writer *writer, size_t place, int step)
     return NOTHING;
 }
 
-/* Whether emphasis would be read as such, by the rules for delimiter runs. */
+/* Whether CommonMark would read this as emphasis, by its rules for delimiter runs. */
 static Status is_emphasis_read(const Writer *writer, const Emphasis *emphasis, int *is)
 {
     long before = neighbour(writer, emphasis->opening, -1);
@@ -674,7 +674,7 @@ static Status is_emphasis_read(const Writer *writer, const Emphasis *emphasis, i
     return *is ? is_apart(after, is) : OK;
 }
 
-/* Write as tags what would not be read as emphasis. */
+/* Write emphasis as HTML tags where CommonMark would not read it as emphasis. */
 static Status check_emphasis(Writer *writer)
 {
     size_t count = writer->emphasized.size / sizeof(Emphasis);
@@ -719,7 +719,7 @@ static Status put_start(Writer *writer, const char *start, size_t size, int is_s
     return put(&writer->out, start, size);
 }
 
-/* Whether the next line has the marker of a list item that may follow a line of text. */
+/* Whether the next line has the marker of a list item that may interrupt a paragraph. */
 static int begins_item(const Writer *writer)
 {
     if (writer->lead_size == NOTHING || writer->list_count == 0) {
@@ -730,7 +730,7 @@ static int begins_item(const Writer *writer)
            || writer->low_size <= writer->containers[writer->depth - 1].prefix_size;
 }
 
-/* Begin a block: a line without text, but between the items of a tight list. */
+/* Begin a block, after an empty line except between the items of a tight list. */
 static Status begin_block(Writer *writer, int is_tight)
 {
     if (writer->count && !(is_tight && writer->is_tight && begins_item(writer))) {
@@ -743,7 +743,7 @@ static Status begin_block(Writer *writer, int is_tight)
     return OK;
 }
 
-/* Write a line of the block that was begun, with a backslash at a place; NOTHING for none. */
+/* Write a line of the current block, with a backslash at `backslash` unless that is NOTHING. */
 static Status put_line(Writer *writer, const char *line, size_t size, ptrdiff_t backslash)
 {
     int is_led = writer->lead_size != NOTHING;
@@ -770,8 +770,8 @@ static int has_only(const char *text, size_t size, const char *chars)
     return 1;
 }
 
-/* Where a line of text needs a backslash so that it starts no heading, list, quotation, rule or
-   table; NOTHING if it needs none. */
+/* Find the position of the backslash without which a line of text would start a heading, list,
+   quotation, rule or table; NOTHING if it needs none. */
 static Status find_backslash(const char *line, size_t size, ptrdiff_t *place)
 {
     size_t run = 0;
@@ -781,7 +781,7 @@ static Status find_backslash(const char *line, size_t size, ptrdiff_t *place)
         while (run < size && is_digit((Byte)line[run])) {
             run++;
         }
-        if (run < size && (Byte)line[run] >= 0x80) { /* Which may be another digit. */
+        if (run < size && (Byte)line[run] >= 0x80) { /* It may be a digit, too. */
             long code = first_char(line + run, size - run);
             return code < 0x660 || (code >= 0x2000 && code < 0xA620) ? OK : FALLBACK;
         }
@@ -827,7 +827,7 @@ static Status find_backslash(const char *line, size_t size, ptrdiff_t *place)
     return OK;
 }
 
-/* Replace line breaks, without an empty line between them. */
+/* Replace line breaks, and leave no empty line between them. */
 static Status replace_breaks(Writer *writer, Span text)
 {
     const char *bytes = writer->block.bytes + text.at;
@@ -862,7 +862,7 @@ static Status write_heading(Writer *writer, char *text, size_t size)
         hashes--;
     }
     int is_closing = hashes < size && (hashes == 0 || is_space((Byte)text[hashes - 1]));
-    Buffer *out = &writer->signs; /* For a moment. */
+    Buffer *out = &writer->signs; /* Temporary. */
     size_t from = out->size;
     TRY(put(out, sign, strlen(sign)));
     TRY(put(out, text, hashes));
@@ -903,7 +903,7 @@ static Status write_text(Writer *writer, Span text)
     }
 }
 
-/* Write the block that is begun. */
+/* Write the current block. */
 static Status flush(Writer *writer)
 {
     Format reopened[MOST_DEPTH];
@@ -995,7 +995,7 @@ static Status end_list(Writer *writer)
     return OK;
 }
 
-/* End the innermost container of this tag, with what is in it, if none of some others is inside. */
+/* End the innermost container with this tag, unless a quotation, or a list, is open inside it. */
 static Status leave_to(Writer *writer, int tag, int is_stopped_by_lists)
 {
     int is_quotation = HTML_TAGS[tag].kind == QUOTATION;
@@ -1075,7 +1075,7 @@ static Status start_item(Writer *writer, int tag)
 
 /* ---- Code ---- */
 
-/* The language that the class of a block of code names. */
+/* Find the language in the class of a code block. */
 static Status find_language(const Token *token, Reader *language)
 {
     Reader class;
@@ -1142,7 +1142,7 @@ static Status write_code_block(Writer *writer)
     Reader before = token_at(writer, start)->text;
     int is_dropped = end == start + 1 || (before.at < before.end && *before.at == '\n');
     if (is_dropped && size > 0 && code->bytes[0] == '\n') {
-        first++; /* As HTML leaves it out. */
+        first++; /* HTML ignores it. */
     }
     if (size > first && code->bytes[size - 1] == '\n') {
         size--;
@@ -1203,7 +1203,7 @@ static Status write_code(Writer *writer)
     }
     Span span = last > 0 ? piece_at(writer, last - 1)->span : (Span){0, 0};
     if (span.size && text->bytes[span.at + span.size - 1] == '`') {
-        /* Two spans next to each other would be one. */
+        /* Two adjacent spans would be read as one. */
         TRY(PUT_LITERAL(text, "<code>"));
         TRY(put_escaped(bytes, size, 0, text));
         TRY(PUT_LITERAL(text, "</code>"));
@@ -1222,7 +1222,7 @@ static Status write_code(Writer *writer)
 
 /* ---- Links and images ---- */
 
-/* An address as the destination of a link. */
+/* Write an address as the destination of a link. */
 static Status put_destination(const char *at, size_t size, Buffer *out)
 {
     const char *end = at + size;
@@ -1274,7 +1274,7 @@ static Status put_destination(const char *at, size_t size, Buffer *out)
     return OK;
 }
 
-/* The words of an attribute, with one space between two, in `plain`. */
+/* Write the words of an attribute to `plain`, separated by single spaces. */
 static Status read_words(Writer *writer, Reader value)
 {
     Buffer *words = &writer->plain;
@@ -1286,7 +1286,7 @@ static Status read_words(Writer *writer, Reader value)
     for (size_t i = 0; i < words->size; i++) {
         Byte byte = (Byte)words->bytes[i];
         if (byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3)) {
-            return FALLBACK; /* It may start a kind of space. */
+            return FALLBACK; /* It may start another kind of space. */
         }
         if (words->bytes[i] == '\n') {
             words->bytes[i] = ' ';
@@ -1335,7 +1335,7 @@ static int is_autolink(const char *address, size_t size)
         return 0;
     }
     for (; at < size; at++) {
-        int is_inside = ((Byte)address[at] & 0xC0) == 0x80; /* Of a character. */
+        int is_inside = ((Byte)address[at] & 0xC0) == 0x80; /* Not the first byte. */
         if (address[at] == '<' || address[at] == '>'
             || (!is_inside && is_white(first_char(address + at, size - at)))) {
             return 0;
@@ -1419,7 +1419,7 @@ static Status start_emphasis(Writer *writer, int tag)
         const Format *format = &writer->formats[i];
         if (format->emphasis != NULL && format->sign.size
             && strcmp(format->emphasis, emphasis) == 0) {
-            sign.size = 0; /* What is emphasized already stays so. */
+            sign.size = 0; /* Nested emphasis of the same kind changes nothing. */
         }
     }
     return open_format(writer, tag, emphasis, sign, closing);
@@ -1510,7 +1510,7 @@ static Status end_tag(Writer *writer, int tag)
 
 static Status write_markdown(Writer *writer, const Byte *body, size_t size)
 {
-    /* So that none of them is without bytes. */
+    /* So that none of them is NULL. */
     Buffer *buffers[] = {&writer->out,     &writer->pieces, &writer->text,  &writer->emphasized,
                          &writer->signs,   &writer->plain,  &writer->block, &writer->tokens};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {

@@ -1,7 +1,7 @@
-/* Rows of tables and users as members of a post's JSON object: the twin of `nest.Nest`.
+/* Rows of tables and users as members of a post's JSON object: the counterpart of `nest.Nest`.
 
    No JSON is parsed: rows are written before the closing brace of a post, and the ids of users are
-   found by the name of their member. Inside a JSON string each quote has a backslash before it, so
+   found by the names of their members. Inside a JSON string each quote has a backslash before it, so
    such a name cannot occur in a value. */
 
 #define PY_SSIZE_T_CLEAN
@@ -49,17 +49,17 @@ static int is_of(const char *start, const char *end, const char *name, Py_ssize_
 }
 
 /* Find the user ids in an object that ends at `end`; NULL for a missing one. */
-static void find_users(const char *start, const char *end, int is_row, const char *found[MARKED])
+static void find_users(const char *start, const char *end, int is_row, const char *users[MARKED])
 {
-    found[OWNER] = found[LAST_EDITOR] = found[USER] = NULL;
-    while ((is_row ? found[USER] == NULL : found[OWNER] == NULL || found[LAST_EDITOR] == NULL)
+    users[OWNER] = users[LAST_EDITOR] = users[USER] = NULL;
+    while ((is_row ? users[USER] == NULL : users[OWNER] == NULL || users[LAST_EDITOR] == NULL)
            && (end = last_mark(start, end)) != NULL) {
         if (is_row) {
-            found[USER] = is_of(start, end, "\"", 1) ? end : NULL;
-        } else if (found[OWNER] == NULL && is_of(start, end, "\"Owner", 6)) {
-            found[OWNER] = end;
-        } else if (found[LAST_EDITOR] == NULL && is_of(start, end, "\"LastEditor", 11)) {
-            found[LAST_EDITOR] = end;
+            users[USER] = is_of(start, end, "\"", 1) ? end : NULL;
+        } else if (users[OWNER] == NULL && is_of(start, end, "\"Owner", 6)) {
+            users[OWNER] = end;
+        } else if (users[LAST_EDITOR] == NULL && is_of(start, end, "\"LastEditor", 11)) {
+            users[LAST_EDITOR] = end;
         }
         end -= MARK_BYTES;
     }
@@ -123,12 +123,12 @@ Status put_user(const char *at, const char *end, const Nest *nest, const char *n
 /* Write a row, with its user nested. */
 static Status put_row(const char *json, size_t size, const Nest *nest, Buffer *out)
 {
-    const char *found[MARKED] = {NULL};
+    const char *users[MARKED] = {NULL};
     if (nest->users != Py_None) {
-        find_users(json, json + size, 1, found);
+        find_users(json, json + size, 1, users);
     }
     TRY(put(out, json, size - 1));
-    TRY(put_user(found[USER], json + size, nest, ",\"User\":", out));
+    TRY(put_user(users[USER], json + size, nest, ",\"User\":", out));
     return PUT_LITERAL(out, "}");
 }
 
@@ -193,7 +193,7 @@ static Status put_member(int kind, const Record *row, const Record *end, const B
 Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const Nest *nest,
                  Buffer *out, int64_t *counts)
 {
-    const char *json = json_of(held, post), *found[MARKED] = {NULL};
+    const char *json = json_of(held, post), *users[MARKED] = {NULL};
     const char *json_end = json + size_of(post);
     const Record *row = post + 1, *end = post + 1 + count;
     TRY(put(out, json, (size_t)size_of(post) - 1));
@@ -208,9 +208,9 @@ Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const 
         }
     }
     if (nest->users != Py_None) {
-        find_users(json, json_end, 0, found);
-        TRY(put_user(found[OWNER], json_end, nest, ",\"Owner\":", out));
-        TRY(put_user(found[LAST_EDITOR], json_end, nest, ",\"LastEditor\":", out));
+        find_users(json, json_end, 0, users);
+        TRY(put_user(users[OWNER], json_end, nest, ",\"Owner\":", out));
+        TRY(put_user(users[LAST_EDITOR], json_end, nest, ",\"LastEditor\":", out));
     }
     if (size_of(post) == EMPTY && out->size > comma) {
         /* No comma before the first member. */
@@ -220,7 +220,7 @@ Status put_post(const Record *post, Py_ssize_t count, const Blocks *held, const 
     return PUT_LITERAL(out, "}");
 }
 
-/* ---- Which users there are to look up ---- */
+/* ---- Users to look up ---- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -231,17 +231,17 @@ static int by_number(const void *a, const void *b)
 static Status add_users(const Record *record, const Blocks *held, int naming, Buffer *ids)
 {
     int kind = kind_of(record), is_row = naming >> kind & 1;
-    const char *found[MARKED], *json;
+    const char *users[MARKED], *json;
     if ((!is_row && kind != QUESTION && kind != ANSWER) || size_of(record) < EMPTY) {
         return OK;
     }
     if ((json = json_of(held, record)) == NULL) {
         return FALLBACK;
     }
-    find_users(json, json + size_of(record), is_row, found);
+    find_users(json, json + size_of(record), is_row, users);
     for (int i = 0; i < MARKED; i++) {
         int64_t id;
-        if (found[i] != NULL && read_id(found[i], json + size_of(record), &id) == OK) {
+        if (users[i] != NULL && read_id(users[i], json + size_of(record), &id) == OK) {
             TRY(put(ids, &id, sizeof id));
         }
     }

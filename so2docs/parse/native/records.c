@@ -1,5 +1,5 @@
-/* Sort the records of a bucket: `sort_records`, the twin of `merge.gather`, `select_records`, which
-   copies the records of a part of the bucket, and `add_sizes`, the twin of `merge.add_sizes`.
+/* Sort the records of a bucket: `sort_records`, the counterpart of `merge.gather`; copy those of a
+   part of the bucket: `select_records`; and `add_sizes`, the counterpart of `merge.add_sizes`.
 
    No JSON is read: keys give the size of each object, and sizes are checked against the block. */
 
