@@ -1,7 +1,7 @@
-"""What comes from a dump, made safe to show: for a terminal, and for a page of HTML.
+"""Text from a dump, made safe to show on a terminal or in a page of HTML; the text inside of HTML.
 
 A post, a tag, a date, a file name in an archive may hold anything. Whatever shows them passes them
-through one of these two functions.
+through `for_terminal` or `for_html`.
 """
 
 from __future__ import annotations
@@ -43,3 +43,20 @@ _LONG_REFERENCE = re.compile(r"&#[0-9]{4000,};?")
 def unescape(text: str) -> str:
     """Replace the character references of HTML; one with thousands of digits is U+FFFD."""
     return html.unescape(_LONG_REFERENCE.sub("\ufffd", text)) if "&" in text else text
+
+
+_TAG = re.compile(r"</?[a-zA-Z!][^<>]*>")
+
+
+def strip_tags(body: str) -> str:
+    """Remove the comments and tags of a body, and replace its character references."""
+    return unescape(_TAG.sub("", remove_comments(body)))
+
+
+def remove_comments(body: str) -> str:
+    """Remove the comments of a body, in linear time; one without an end is left."""
+    parts, at = [], 0
+    while (start := body.find("<!--", at)) >= 0 and (end := body.find("-->", start)) >= 0:
+        parts.append(body[at:start])
+        at = end + len("-->")
+    return "".join((*parts, body[at:])) if parts else body

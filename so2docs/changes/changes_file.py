@@ -31,7 +31,7 @@ from isal import isal_zlib
 
 from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS, Operation
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.options.choices import Compression, compression_from_name
+from so2docs.options.choices import Compression, split_compression
 from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.index import tail_crc
@@ -169,7 +169,6 @@ def _is_same_segment(left: Side, right: Side) -> bool:
 
 
 _LEVEL = 2
-_PACKED = (".gz", ".zst", ".zstd")
 
 
 class Target:
@@ -207,9 +206,7 @@ class Target:
             )
         self.path = path
         self.record = b""
-        self.compression: Compression = (
-            compression_from_name(path) if path.endswith(_PACKED) else "none"
-        )
+        self.compression: Compression = split_compression(path)[1] or "none"
         files.claim(path, read, force=force)
         self._files = files
         self._level = level

@@ -20,9 +20,10 @@ from so2docs.commands.options import (
     table_options,
 )
 from so2docs.commands.terminal import say, shows_progress, tell
+from so2docs.dump.kinds import PACKED
 from so2docs.options.table import OF_CONVERT
 
-_DUMP_EXTENSIONS = (".7z", ".zip", ".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst")
+_ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
 
 
 @click.command(cls=GroupedCommand, epilog=EXAMPLES)
@@ -122,7 +123,7 @@ def _dump_and_output(
     if output is not None:
         others.append(output)
     is_dump = bool(others) and (
-        others[0].lower().endswith(_DUMP_EXTENSIONS)
+        others[0].lower().endswith(_ENDS_OF_DUMPS)
         or (os.path.isdir(others[0]) and not makes_folder)
     )
     if len(others) > 1 or is_dump:

@@ -12,7 +12,7 @@ import click
 from so2docs.commands.options import GroupedCommand, debug, quiet, table_option, update
 from so2docs.commands.terminal import refuse_update, say, show_sites, shows_progress, tell
 from so2docs.errors import OptionError, flag, resumable
-from so2docs.options.choices import DATABASE_ENDINGS
+from so2docs.options.choices import DATABASE_ENDINGS, split_compression
 
 _EPILOG = """\b
 Example:
@@ -150,5 +150,5 @@ def _read_tags(path: str, jobs: int | None) -> Iterable[dict[str, Any]]:
     from so2docs.flat.tags import tags
     from so2docs.reader.reading import read
 
-    is_output = path.removesuffix(".gz").removesuffix(".zst").endswith(".jsonl")
+    is_output = split_compression(path)[0].endswith(".jsonl")
     return cast("Iterable[dict[str, Any]]", read(path)) if is_output else tags(path, jobs=jobs)

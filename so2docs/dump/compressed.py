@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, Protocol
 import zstandard
 from isal import igzip
 
+from so2docs.dump.kinds import BZIP2
 from so2docs.dump.source import BLOCK_BYTES, Reader
 from so2docs.errors import ArchiveError, So2docsError
 
@@ -100,7 +101,7 @@ class _Bits:
     def decompress(self) -> tuple[bz2.BZ2Decompressor, bytes]:
         """The block as a stream of its own; run lengths can make 46 MB of it, so only a start."""
         ending = _END << _CRC_BITS | self.crc
-        bits = (int.from_bytes(b"BZh9", "big") << self.size | self.value) << 80 | ending
+        bits = (int.from_bytes(BZIP2 + b"9", "big") << self.size | self.value) << 80 | ending
         size = 32 + self.size + 80
         stream = bz2.BZ2Decompressor()
         data = (bits << (-size % 8)).to_bytes(-(-size // 8), "big")
@@ -190,7 +191,7 @@ class Bzip2:
         while True:
             while len(data) < _HEADER_BYTES and (more := self._reader.read(BLOCK_BYTES)):
                 data += more
-            if not (data[:3] == b"BZh" and data[3:4].isdigit()):
+            if not (data[:3] == BZIP2 and data[3:4].isdigit()):
                 return  # What follows the streams is no bzip2, and is passed over by bzip2 too.
             data = yield from self._stream(data[_HEADER_BYTES:])
 

@@ -11,7 +11,10 @@ from so2docs.errors import DumpError, Location, MalformedDumpError
 from so2docs.registry import Registry
 from so2docs.schema import DUMP, POSTS, Table
 
-_PACKED = r"(?:7z|zip|gz|bz2|xz|zst)"
+PACKED = ("7z", "zip", "gz", "bz2", "xz", "zst")
+"""Extensions of packed dumps."""
+
+_PACKED = f"(?:{'|'.join(PACKED)})"
 _TABLE = re.compile(
     r"(?:.*[-_.])?(?:posts|comments|postlinks|votes|users|posthistory|badges|tags)(?:\.xml)?\.7z",
     re.IGNORECASE,
@@ -120,16 +123,22 @@ def _from_entry_point(name: str, kind: Any) -> Kind:
 SOURCES: Registry[Kind] = Registry("so2docs.sources", {}, _from_entry_point)
 """Forms of dumps that other packages unpack, offered as entry points: each a `Kind`."""
 
+GZIP = b"\x1f\x8b"
+BZIP2 = b"BZh"
+ZSTD = b"\x28\xb5\x2f\xfd"
+SQLITE = b"SQLite format 3\x00"
+PARQUET = b"PAR1"
+
 _UNPACK = "unpack it first"
 _GIVE_DUMP = "give the Posts.xml of a dump, or the archive of its site"
 _GIVE_OUTPUT = f"to read it use so2docs show or stats; to convert, {_GIVE_DUMP}"
 
 # Ratios of published dumps.
 _KINDS: dict[bytes, Kind] = {
-    b"\x1f\x8b\x08": Kind("a gzip file", 4.0),
-    b"BZh": Kind("a bzip2 file", 5.5),
+    GZIP + b"\x08": Kind("a gzip file", 4.0),
+    BZIP2: Kind("a bzip2 file", 5.5),
     b"\xfd7zXZ\x00": Kind("an xz file", 5.5),
-    b"\x28\xb5\x2f\xfd": Kind("a zstd file", 4.5),
+    ZSTD: Kind("a zstd file", 4.5),
     b"7z\xbc\xaf\x27\x1c": Kind("a 7z archive", 4.0, is_archive=True),
     b"PK\x03\x04": Kind("a zip archive", 4.0, is_archive=True),
     b"PK\x05\x06": Kind("a zip archive", 4.0, is_archive=True),
@@ -137,8 +146,8 @@ _KINDS: dict[bytes, Kind] = {
     b"LZIP": Kind("an lzip file", refused=_UNPACK),
     b"\x1f\x9d": Kind("a file of compress (.Z)", refused=_UNPACK),
     b"\x04\x22\x4d\x18": Kind("an lz4 file", refused=_UNPACK),
-    b"SQLite format 3\x00": Kind("an SQLite database", refused=_GIVE_DUMP),
-    b"PAR1": Kind("a Parquet file", refused=_GIVE_DUMP),
+    SQLITE: Kind("an SQLite database", refused=_GIVE_DUMP),
+    PARQUET: Kind("a Parquet file", refused=_GIVE_DUMP),
     b"%PDF-": Kind("a PDF file", refused=_GIVE_DUMP),
     b"d8:announce": Kind("a torrent", refused="download what it describes, and give that"),
     b"so2docs index ": Kind("the index of an output", refused=_GIVE_DUMP),

@@ -25,7 +25,7 @@ from so2docs.dump.opening import STANDARD_INPUT, Catalog
 from so2docs.dump.tables import TableFile
 from so2docs.errors import DiskFullError, OptionError
 from so2docs.flat.tables import find_dump_tables
-from so2docs.options.choices import Compression
+from so2docs.options.choices import Compression, split_compression
 from so2docs.options.table import OPTIONS
 from so2docs.output.compression import compress_lines
 from so2docs.output.file import Output
@@ -52,7 +52,6 @@ _OF_TAG = re.compile(rb"PostTypeId\s*=\s*[\"'](?!0*[12][\"'])")
 _ADVICE = "give a folder or an archive with Posts.xml and Tags.xml"
 _BOOLEANS = {"True": True, "False": False}
 _LEVELS: dict[Compression, int] = {"gzip": 2, "zstd": 3, "none": 0}
-_ENDS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
 Document = dict[str, Any]
 
@@ -286,9 +285,8 @@ def write_tags(documents: Tags, output: str, *, force: bool = False) -> TagsRepo
         OutputError: It cannot be written.
         DumpError: The dump cannot be read.
     """
-    stem, end = os.path.splitext(output)
-    compression = _ENDS.get(end, "none")
-    name = stem if end in _ENDS else output
+    name, by_name = split_compression(output)
+    compression = by_name or "none"
     if output != "-" and not name.endswith(".jsonl"):
         raise OptionError(f"{output}: no format of tags; end the name in .jsonl, .jsonl.gz or .zst")
     with documents, NewFiles() as files:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
+from so2docs.dump.kinds import PARQUET
 from so2docs.errors import DiskFullError, OutputError
 from so2docs.flat.columns import OTHER, TableColumns
 from so2docs.options.choices import Compression
@@ -67,7 +68,7 @@ class ParquetEncoder(Encoder):
 
     def header(self) -> bytes:
         """The magic bytes."""
-        return footer.MAGIC
+        return PARQUET
 
     def segment(self, table: Any, label: str) -> Segment:
         """A row group."""

@@ -30,6 +30,7 @@ from so2docs.metadata.manifest import (
     load_from_report,
     manifest_path,
 )
+from so2docs.options.choices import split_compression
 from so2docs.options.request import Fingerprint
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output import new_files
@@ -132,7 +133,6 @@ _TYPES = {
 }
 _FORMATS = {".parquet": "application/x-parquet", ".json": "application/json"}
 _LINES = "application/jsonlines"
-_COMPRESSIONS = {".gz": "application/gzip", ".zst": "application/zstd"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +198,9 @@ def _distribution(record_set: RecordSet) -> Iterator[dict[str, Any]]:
 
 
 def _encoding(path: str) -> str | list[str]:
-    compression = next((kind for end, kind in _COMPRESSIONS.items() if path.endswith(end)), None)
-    plain = path.removesuffix(".gz").removesuffix(".zst")
+    plain, compression = split_compression(path)
     kind = next((kind for end, kind in _FORMATS.items() if plain.endswith(end)), _LINES)
-    return kind if compression is None else [kind, compression]
+    return kind if compression is None else [kind, f"application/{compression}"]
 
 
 def _record_set(record_set: RecordSet) -> dict[str, Any]:

@@ -66,8 +66,15 @@ UNCOMPRESSED = (".jsonl", ".ndjson", ".json")
 """Ends of a file name that say so."""
 
 
+def split_compression(path: str) -> tuple[str, Compression | None]:
+    """A name without the extension of a compression, and that compression; None if it has none."""
+    for extension, compression in COMPRESSIONS.items():
+        if path.endswith(extension):
+            return path.removesuffix(extension), compression
+    return path, None
+
+
 def compression_from_name(path: str) -> Compression:
     """How an output of this name is compressed: `.jsonl` and standard output (`-`) are not."""
-    if path.endswith((".zst", ".zstd")):
-        return "zstd"
-    return "none" if path == "-" or path.endswith(UNCOMPRESSED) else "gzip"
+    is_plain = path == "-" or path.endswith(UNCOMPRESSED)
+    return split_compression(path)[1] or ("none" if is_plain else "gzip")

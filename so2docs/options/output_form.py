@@ -10,11 +10,11 @@ from typing import Any
 
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import (
-    COMPRESSIONS,
     FORMATS,
     UNCOMPRESSED,
     Compression,
     compression_from_name,
+    split_compression,
 )
 from so2docs.options.option import contradiction
 from so2docs.options.table import OPTIONS, OTHER_FORMS, OutputForm
@@ -92,9 +92,7 @@ def _by_name(output: str) -> list[str]:
     Raises:
         OptionError: It says something else.
     """
-    plain = output
-    for extension in COMPRESSIONS:
-        plain = plain.removesuffix(extension)
+    plain, _ = split_compression(output)
     formats = [name for name, kind in FORMATS.own.items() if plain.endswith(kind.extensions)]
     if not formats:
         formats = [name for name in FORMATS if plain.endswith(FORMATS[name].extensions)]
@@ -125,7 +123,7 @@ def _format(output: str, requested: str | None) -> str:
 
 
 def _compression(output: str, name: str, requested: str | None) -> Compression:
-    by_name = next((how for end, how in COMPRESSIONS.items() if output.endswith(end)), None)
+    _, by_name = split_compression(output)
     compression: Compression | None = OPTIONS["compression"].read(requested)
     if not FORMATS[name].compressed:
         advice = f"choose a name that ends in {FORMATS[name].extensions[0]}" if by_name else ""

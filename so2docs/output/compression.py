@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 import zstandard
 from isal import isal_zlib
 
+from so2docs.dump.kinds import GZIP, ZSTD
 from so2docs.options.choices import Compression
 from so2docs.output.segments import Journal, Segment
 
@@ -24,12 +25,11 @@ SEGMENT_BYTES = 1024 * 1024
 """A segment of the output is about this long before compression."""
 
 # No file name, no time, "unknown" operating system: the bytes depend on the documents only.
-GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+GZIP_HEADER = GZIP + b"\x08\x00\x00\x00\x00\x00\x00\xff"
 LAST_BLOCK = b"\x03\x00"
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _STARTS: dict[bytes, Compression] = {
-    GZIP_HEADER[:2]: "gzip",
-    ZSTD_MAGIC[:2]: "zstd",
+    GZIP: "gzip",
+    ZSTD[:2]: "zstd",
     b"\x5e\x2a": "zstd",  # A frame to skip: the table of an output without documents.
 }
 _ISAL_LEVELS = 3

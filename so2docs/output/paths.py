@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from so2docs.errors import DumpError, So2docsError
-from so2docs.options.choices import Compression
+from so2docs.options.choices import COMPRESSIONS, FORMATS, Compression
 from so2docs.options.table import OutputForm
 from so2docs.output import index
 from so2docs.output.new_files import write_file
@@ -24,7 +24,10 @@ from so2docs.output.targets import (
     side_file,
 )
 
-_EXTENSIONS = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json", ".parquet", ".ravendbdump")
+_EXTENSIONS = (
+    *COMPRESSIONS,
+    *dict.fromkeys(end for traits in FORMATS.own.values() for end in traits.extensions),
+)
 _TEMPORARY_ENDS = (".part", ".part.journal", ".part.rest")
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from so2docs.escape import remove_comments
 from so2docs.options.choices import Core
 from so2docs.parse.core import to_markdown as compiled_to_markdown
 from so2docs.parse.markdown import to_markdown
@@ -39,16 +40,8 @@ def tame(body: str) -> str:
     and takes what follows a tag that does not end for its attributes.
     """
     if len(_STRAY.findall(body)) > _MOST_STRAY:
-        body = _STRAY.sub("&lt;", _without_comments(body))
+        body = _STRAY.sub("&lt;", remove_comments(body))
     return _LONG_TAG.sub(_shorten_tag, body)
-
-
-def _without_comments(body: str) -> str:
-    parts, at = [], 0
-    while (start := body.find("<!--", at)) >= 0 and (end := body.find("-->", start)) >= 0:
-        parts.append(body[at:start])
-        at = end + len("-->")
-    return "".join([*parts, body[at:]])
 
 
 def _shorten_tag(tag: re.Match[str]) -> str:

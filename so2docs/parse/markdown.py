@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import NamedTuple
 
-from so2docs.escape import unescape
+from so2docs.escape import remove_comments, unescape
 
 _TOKEN = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9-]*+)([^<>]*+)>")
 _ATTRIBUTE = re.compile(
@@ -78,17 +78,7 @@ class _Format(NamedTuple):
 
 def to_markdown(body: str) -> str:
     """The Markdown of a body."""
-    if "<!--" in body:
-        body = _without_comments(body)
-    return _Writer(_TOKEN.split(body)).markdown()
-
-
-def _without_comments(body: str) -> str:
-    parts, at = [], 0
-    while (start := body.find("<!--", at)) >= 0 and (end := body.find("-->", start)) >= 0:
-        parts.append(body[at:start])
-        at = end + len("-->")
-    return "".join((*parts, body[at:]))
+    return _Writer(_TOKEN.split(remove_comments(body))).markdown()
 
 
 class _Writer:

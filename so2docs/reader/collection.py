@@ -24,7 +24,7 @@ import zstandard
 from isal import isal_zlib
 
 from so2docs.dump.compressed import is_damage
-from so2docs.dump.kinds import detect_kind
+from so2docs.dump.kinds import ZSTD, detect_kind
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DocumentNotFoundError, OutputError, So2docsError, flag
 from so2docs.options.choices import Compression
@@ -33,7 +33,6 @@ from so2docs.output.compression import (
     GZIP_HEADER,
     LAST_BLOCK,
     SEGMENT_BYTES,
-    ZSTD_MAGIC,
     detect_compression,
     is_seek_table,
     seek_table_bytes,
@@ -170,7 +169,7 @@ def _zstd_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
     offset, frames, buffer = 0, 0, b""
     file.seek(0)
     while True:
-        buffer += file.read(_READ_BYTES) if len(buffer) < len(ZSTD_MAGIC) else b""
+        buffer += file.read(_READ_BYTES) if len(buffer) < len(ZSTD) else b""
         if is_seek_table(buffer):
             break
         try:

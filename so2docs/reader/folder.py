@@ -9,7 +9,7 @@ from so2docs.dump.kinds import join_names, members_with
 from so2docs.dump.opening import names_in_folder
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, OutputNotFoundError
-from so2docs.options.choices import COMPRESSIONS, FORMATS
+from so2docs.options.choices import FORMATS, split_compression
 from so2docs.options.sites import without_date
 from so2docs.output import index
 from so2docs.output.paths import OutputPaths
@@ -61,9 +61,7 @@ def outputs_in(folder: str) -> dict[str, list[str]]:
 
 
 def _is_output(path: str, name: str) -> bool:
-    plain = name
-    for extension in COMPRESSIONS:
-        plain = plain.removesuffix(extension)
+    plain, _ = split_compression(name)
     if name.startswith("."):
         return False
     if plain.endswith(".json"):  # Reports, and metadata for Datasette, are JSON, too.

@@ -17,6 +17,7 @@ import zstandard
 from isal import igzip, isal_zlib
 
 from so2docs.dump.compressed import is_damage
+from so2docs.dump.kinds import PARQUET, SQLITE
 from so2docs.dump.storage import FileIdentity, identify, unreadable_output
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, detect_compression
@@ -26,8 +27,8 @@ _HEAD_BYTES = 64 * 1024
 BLANK = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"  # Also what a byte order mark is, and half of UTF-16.
 
 _OTHER_FORMATS = (
-    (b"PAR1", "Parquet", "DuckDB, pandas or pyarrow"),
-    (b"SQLite format 3\x00", "an SQLite database", "so2docs serve or sqlite3"),
+    (PARQUET, "Parquet", "DuckDB, pandas or pyarrow"),
+    (SQLITE, "an SQLite database", "so2docs serve or sqlite3"),
     (b"[", "a JSON array", "jq or json.load"),
     (b'{"BuildVersion"', "an import file of RavenDB", "RavenDB"),
     (b'{"index"', "bulk lines for Elasticsearch", "Elasticsearch or OpenSearch"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from so2docs.escape import unescape
+from so2docs.escape import strip_tags
 from so2docs.recipes import posts
 from so2docs.recipes.recipe import BOOLEAN, INTEGER, TEXT, Document, Recipe, Record, record
 
@@ -21,7 +21,6 @@ _PRE = re.compile(r"<pre\b([^<>]*)>(.*?)(?:</pre>|\Z)", re.DOTALL | re.IGNORECAS
 _CODE = re.compile(r"\s*<code\b([^<>]*)>", re.IGNORECASE)
 _LANGUAGE = re.compile(r"""class\s*=\s*["'](?:[^"']*\s)?lang(?:uage)?-([^\s"']+)""", re.IGNORECASE)
 _LINE_BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
-_TAG = re.compile(r"<!--.*?-->|<[/!]?[a-zA-Z][^<>]*>", re.DOTALL)
 _BLOCK = re.compile(
     r"</?(?:p|li|ul|ol|h[1-6]|blockquote|hr|div|table|thead|tbody|tr|td|th|dl|dt|dd)\b[^<>]*>",
     re.IGNORECASE,
@@ -58,7 +57,7 @@ def _code_blocks(body: str) -> Iterator[tuple[str, str, str]]:
         inside = block[2]
         inner = _CODE.match(inside)
         language = _LANGUAGE.search(block[1]) or (inner and _LANGUAGE.search(inner[1]))
-        code = unescape(_TAG.sub("", _LINE_BREAK.sub("\n", inside)))
+        code = strip_tags(_LINE_BREAK.sub("\n", inside))
         code = code.replace("\r\n", "\n").removeprefix("\n").removesuffix("\n")
         if code.strip():
             name = language[1] if language else ""
@@ -68,7 +67,7 @@ def _code_blocks(body: str) -> Iterator[tuple[str, str, str]]:
 def _last_text(html: str) -> str:
     """The last paragraph, heading or list item that has text."""
     for part in reversed(_BLOCK.split(html)):
-        text = unescape(_TAG.sub("", _LINE_BREAK.sub(" ", part)))
+        text = strip_tags(_LINE_BREAK.sub(" ", part))
         if words := text.split():
             return " ".join(words)
     return ""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
+from so2docs.dump.kinds import SQLITE
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import OptionError, OutputError, So2docsError, flag
 from so2docs.options.choices import DATABASE_ENDINGS
@@ -23,7 +24,6 @@ from so2docs.sqlite.about import read_about
 from so2docs.sqlite.build import to_sqlite
 from so2docs.sqlite.sources import open_source
 
-_SQLITE = b"SQLite format 3\x00"
 _TAKEN = {"static", "search", "search.json", "index.json"}
 _GRACE_SECONDS = 1
 """For requests under way when the server is told to end; then they are stopped."""
@@ -99,7 +99,7 @@ def _find_database(path: str, *, progress: bool, site: str | None) -> str:
     """The database of an output: itself, the one next to it, or a new one."""
     try:
         with open(path, "rb") as file:
-            if file.read(len(_SQLITE)) == _SQLITE:
+            if file.read(len(SQLITE)) == SQLITE:
                 return path
     except IsADirectoryError:
         pass

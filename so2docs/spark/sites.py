@@ -20,6 +20,7 @@ from typing import Any
 from so2docs.api.convert import convert_validated, document_session, options_for
 from so2docs.dump import storage
 from so2docs.dump.dump import open_dump
+from so2docs.dump.kinds import PACKED
 from so2docs.dump.opening import Catalog, file_in_folder
 from so2docs.dump.tables import find_tables
 from so2docs.errors import ClusterError, DumpError, OptionError, So2docsError
@@ -134,8 +135,8 @@ def _place(path: str) -> list[str]:
     name = path.partition("://")[2] if storage.is_url(path) else os.path.abspath(path)
     *above, stem = name.strip("/" + os.sep).replace(os.sep, "/").split("/")
     stem = stem.partition(".7z")[0]
-    for extension in (".zip", ".gz", ".bz2", ".xz", ".zst", ".xml"):
-        stem = stem.removesuffix(extension)
+    for extension in (*PACKED, "xml"):
+        stem = stem.removesuffix(f".{extension}")
     stem = stem.removesuffix("-Posts")
     place = above if stem == "Posts" else [*above, stem]
     return [part for part in place if part not in (".", "..")] or ["posts"]

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from so2docs.errors import OutputError
-from so2docs.escape import unescape
+from so2docs.escape import strip_tags
 from so2docs.reader.reading import parse_document
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
@@ -57,7 +57,6 @@ _BLOCK = re.compile(
 )
 _IMAGE = re.compile(r"<img\b((?:[^<>\"]|\"[^<\"]*+\")*+)>")
 _ALT = re.compile(r"\balt=\"([^\"]*)\"")
-_TAG = re.compile(r"</?[a-zA-Z!][^<>]*>")
 
 
 def is_html(body: str) -> bool:
@@ -73,8 +72,7 @@ def html_to_text(body: str) -> str:
     if not is_html(body):
         return body
     body = _IMAGE.sub(_alternative, body) if "<img" in body else body
-    text = _TAG.sub("", _BLOCK.sub(" ", body))
-    return unescape(text)
+    return strip_tags(_BLOCK.sub(" ", body))
 
 
 def _alternative(image: re.Match[str]) -> str:

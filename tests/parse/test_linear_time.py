@@ -10,6 +10,7 @@ import pytest
 from so2docs.parse import core
 from so2docs.parse.bodies import converter
 from so2docs.reader.page import as_text
+from so2docs.recipes.parts import blocks
 from so2docs.sqlite.rows import html_to_text
 
 BODIES: dict[str, Callable[[int], str]] = {
@@ -49,22 +50,22 @@ BODIES: dict[str, Callable[[int], str]] = {
     "line breaks": lambda n: "x<br>y " * n,
     "items": lambda n: "<ol>" + "<li>x" * n,
 }
-FUNCTIONS = {
-    "words": "text_of",
-    "show": "as_text",
-    "text": "text",
-    "markdown": "markdown",
-    "compiled": "markdown",
+
+
+def read_blocks(body: str) -> str:
+    question = {"Id": 1, "Url": "", "Body": f"<p>{body}</p><pre><code>{body}</code></pre>"}
+    return str(list(blocks(question)))
+
+
+FUNCTIONS: dict[str, Callable[[str], str] | None] = {
+    "words": html_to_text,
+    "show": as_text,
+    "blocks": read_blocks,
+    "text": converter("text"),
+    "markdown": converter("markdown"),
+    "compiled": converter("markdown", core.built()),
 }
 SMALL, LARGE = 6_000, 48_000
-
-
-def function(name: str) -> Callable[[str], str]:
-    if name in ("text", "markdown", "compiled"):
-        found = converter(FUNCTIONS[name], core.built() if name == "compiled" else "python")
-        assert found is not None
-        return found
-    return {"words": html_to_text, "show": as_text}[name]
 
 
 def cpu_seconds(work: Callable[[str], str], body: str) -> float:
@@ -76,7 +77,8 @@ def cpu_seconds(work: Callable[[str], str], body: str) -> float:
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_time_grows_with_the_body(name: str, body: Callable[[int], str]) -> None:
-    work = function(name)
+    work = FUNCTIONS[name]
+    assert work is not None
     small, large = body(SMALL), body(LARGE)
     cpu_seconds(work, small)
     # Processor time of this thread, the best of some: 8 times as long, or 64 times if quadratic.

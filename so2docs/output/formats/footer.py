@@ -12,6 +12,8 @@ import struct
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from so2docs.dump.kinds import PARQUET
+
 # The compact protocol of Apache Thrift, as far as the footer of a Parquet file needs it.
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, STRUCT = range(1, 13)
@@ -150,7 +152,6 @@ def _write(out: bytearray, kind: int, value: Any) -> None:
         out += write_struct(value)
 
 
-MAGIC = b"PAR1"
 _LENGTH = struct.Struct("<I")
 
 _NUM_ROWS, _ROW_GROUPS, _KEY_VALUES = 3, 4, 5
@@ -168,13 +169,13 @@ def split_row_group(file: bytes) -> tuple[bytes, bytes]:
     """
     metadata, size = _metadata(file)
     (group,) = next(field.value for field in metadata if field.id == _ROW_GROUPS).values
-    end = len(file) - len(MAGIC) - _LENGTH.size - size
+    end = len(file) - len(PARQUET) - _LENGTH.size - size
     places = [
         next(field.value for field in column if field.id == _PAGES_OFFSET)
         for column in next(field.value for field in group if field.id == _COLUMNS).values
     ]
     pages = b"".join(write_struct(ThriftReader(file, place).struct()) for place in places)
-    return file[len(MAGIC) : min(places, default=end)], bytes(write_struct(group)) + pages
+    return file[len(PARQUET) : min(places, default=end)], bytes(write_struct(group)) + pages
 
 
 def join_footers(empty: bytes, groups: Iterable[tuple[int, bytes]], start: int) -> bytes:
@@ -190,14 +191,14 @@ def join_footers(empty: bytes, groups: Iterable[tuple[int, bytes]], start: int) 
     rows = 0
     for offset, description in groups:
         reader = ThriftReader(description)
-        group = _move(reader, offset - len(MAGIC), pages, start)
+        group = _move(reader, offset - len(PARQUET), pages, start)
         rows += next(field.value for field in group if field.id == _GROUP_ROWS)
         moved.append(group)
     metadata = [field for field in _metadata(empty)[0] if field.id not in (_NUM_ROWS, _ROW_GROUPS)]
     metadata.append(Field(_NUM_ROWS, I64, rows))
     metadata.append(Field(_ROW_GROUPS, LIST, Sequence(STRUCT, moved)))
     footer = write_struct(sorted(metadata, key=lambda field: field.id))
-    return bytes(pages + footer) + _LENGTH.pack(len(footer)) + MAGIC
+    return bytes(pages + footer) + _LENGTH.pack(len(footer)) + PARQUET
 
 
 def read_value(path: str, key: bytes) -> bytes:
@@ -206,14 +207,14 @@ def read_value(path: str, key: bytes) -> bytes:
     Raises:
         OSError: The file cannot be read.
     """
-    end = _LENGTH.size + len(MAGIC)
+    end = _LENGTH.size + len(PARQUET)
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
-        if size < len(MAGIC) + end:
+        if size < len(PARQUET) + end:
             return b""
         file.seek(size - end)
         (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-        if file.read() != MAGIC or length > size - end:
+        if file.read() != PARQUET or length > size - end:
             return b""
         file.seek(size - end - length)
         tail = file.read(length + end)
@@ -234,8 +235,8 @@ def _text(pair: Struct) -> tuple[bytes, bytes]:
 
 
 def _metadata(file: bytes) -> tuple[Struct, int]:
-    (size,) = _LENGTH.unpack_from(file, len(file) - len(MAGIC) - _LENGTH.size)
-    return ThriftReader(file, len(file) - len(MAGIC) - _LENGTH.size - size).struct(), size
+    (size,) = _LENGTH.unpack_from(file, len(file) - len(PARQUET) - _LENGTH.size)
+    return ThriftReader(file, len(file) - len(PARQUET) - _LENGTH.size - size).struct(), size
 
 
 def _move(reader: ThriftReader, distance: int, pages: bytearray, start: int) -> Struct:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import orjson
 
+from so2docs.dump.kinds import PARQUET
 from so2docs.errors import OptionError, RecipeError, flag
 from so2docs.merge import Document
 from so2docs.nest import Buffer
@@ -254,7 +255,7 @@ class Parquet(Format):
     """One Parquet file: a row a question, its answers and what is nested lists of structures."""
 
     holds_record: ClassVar[bool] = True
-    header = footer.MAGIC
+    header = PARQUET
     segment_bytes = ROW_GROUP_BYTES
 
     @cached_property
