@@ -125,8 +125,8 @@ def test_an_error_names_what_its_reader_gave(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text("")
     with pytest.raises(so2docs.OutputError, match=r"or overwrite with force=True$"):
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl")
-    done = run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl")
-    assert done.stderr.endswith("or overwrite with --force\n")
+    result = run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl")
+    assert result.stderr.endswith("or overwrite with --force\n")
     with pytest.raises(OptionError, match=r"all_tags=True needs tags$"):
         so2docs.documents(SAMPLES / "posts.xml", all_tags=True)
 

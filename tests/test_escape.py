@@ -42,8 +42,8 @@ def test_functions() -> None:
 
 
 def test_page_and_notebook_view(hostile: Path, tmp_path: Path) -> None:
-    done = run("stats", hostile, "--html", tmp_path / "page.html")
-    assert done.returncode == 0, done.stderr
+    result = run("stats", hostile, "--html", tmp_path / "page.html")
+    assert result.returncode == 0, result.stderr
     for text in (
         (tmp_path / "page.html").read_text(encoding="utf-8"),
         so2docs.stats(hostile)._repr_html_(),
@@ -55,29 +55,29 @@ def test_page_and_notebook_view(hostile: Path, tmp_path: Path) -> None:
 
 def test_terminal(hostile: Path) -> None:
     for command in (["stats", hostile], ["show", hostile, "1", "--text"]):
-        done = run(*command)
-        assert done.returncode == 0, done.stderr
-        assert "<script>" in done.stdout
-        assert_harmless(done.stdout)
-        assert_harmless(done.stderr)
+        result = run(*command)
+        assert result.returncode == 0, result.stderr
+        assert "<script>" in result.stdout
+        assert_harmless(result.stdout)
+        assert_harmless(result.stderr)
 
 
 def test_names_in_archives(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "dump.zip", "w") as archive:
         archive.writestr(f"{BAD}.xml", "<posts></posts>")
         archive.writestr("other.txt", "")
-    done = run("convert", tmp_path / "dump.zip", tmp_path / "q.jsonl.gz")
-    assert done.returncode == 1
-    assert "owned" in done.stderr
-    assert_harmless(done.stderr)
+    result = run("convert", tmp_path / "dump.zip", tmp_path / "q.jsonl.gz")
+    assert result.returncode == 1
+    assert "owned" in result.stderr
+    assert_harmless(result.stderr)
 
 
 def test_names_in_the_summary(tmp_path: Path, samples: Path) -> None:
     dump = tmp_path / f"{BAD.replace('/', '')}.xml.gz"
     dump.write_bytes(gzip.compress((samples / "posts.xml").read_bytes()))
-    done = run("convert", dump, tmp_path / "q.jsonl.gz")
-    assert done.returncode == 0, done.stderr
-    assert "owned" in done.stderr
-    assert_harmless(done.stderr)
+    result = run("convert", dump, tmp_path / "q.jsonl.gz")
+    assert result.returncode == 0, result.stderr
+    assert "owned" in result.stderr
+    assert_harmless(result.stderr)
     report = so2docs.convert(dump, tmp_path / "r.jsonl.gz")
     assert "<script" not in report._repr_html_()

@@ -77,8 +77,8 @@ def test_there_and_back(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) 
     old, new = quarters
     changes, copy = tmp_path / "changes", tmp_path / "copy"
     done = so2docs.diff_all(old, new, changes, jobs=jobs)
-    wanted = {"beer": "changed", "coffee": "unchanged", "gone": "gone", "new": "new"}
-    assert states(done) == wanted
+    expected = {"beer": "changed", "coffee": "unchanged", "gone": "gone", "new": "new"}
+    assert states(done) == expected
     beer, _, gone, added = (result.result for result in done)
     assert isinstance(beer, so2docs.Summary)
     assert (beer.questions.added, beer.questions.changed, beer.unchanged) == (2, 1, 3)
@@ -87,7 +87,7 @@ def test_there_and_back(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) 
     assert (added.questions.added, added.answers.added, added.old_path) == (5, 5, "")
     assert sorted(contents(changes)) == ["beer.jsonl.gz", "coffee.jsonl.gz", "new.jsonl.gz"]
     patched = so2docs.patch_all(old, changes, copy, jobs=jobs)
-    assert states(patched) == wanted | {"beer": "patched", "coffee": "patched"}
+    assert states(patched) == expected | {"beer": "patched", "coffee": "patched"}
     assert contents(copy) == contents(new)
     lines = gzip.decompress((changes / "beer.jsonl.gz").read_bytes()).splitlines()
     alone = list(so2docs.diff(old / "beer.jsonl.gz", new / "beer.jsonl.gz"))
@@ -140,28 +140,28 @@ def test_a_broken_site_does_not_stop_the_others(
     old, new = quarters
     (new / "beer.jsonl.gz").write_bytes((new / "beer.jsonl.gz").read_bytes()[:200])
     changes = tmp_path / "changes"
-    done = run("diff", old, new, changes, "--jobs", "2")
-    assert done.returncode == 1
-    assert "beer.jsonl.gz: is damaged or cut off" in done.stderr
-    assert [line[0] for line in table(done.stderr).values()] == [
+    result = run("diff", old, new, changes, "--jobs", "2")
+    assert result.returncode == 1
+    assert "beer.jsonl.gz: is damaged or cut off" in result.stderr
+    assert [line[0] for line in table(result.stderr).values()] == [
         *("state", "failed", "unchanged", "gone", "new"),
         *("5", "sites:"),
     ]
-    assert done.stderr.splitlines()[-1] == "4 sites: 1 unchanged, 1 gone, 1 new, 1 failed"
+    assert result.stderr.splitlines()[-1] == "4 sites: 1 unchanged, 1 gone, 1 new, 1 failed"
     assert sorted(contents(changes)) == ["coffee.jsonl.gz", "new.jsonl.gz"]
     damaged = bytearray((changes / "new.jsonl.gz").read_bytes())
     damaged[len(damaged) // 2] ^= 255
     (changes / "new.jsonl.gz").write_bytes(damaged)
-    done = run("patch", old, changes, tmp_path / "copy", "-q")
-    assert done.returncode == 1
-    assert "new.jsonl.gz" in done.stderr
-    assert "beer: " in done.stderr  # It has no changes, which is said.
+    result = run("patch", old, changes, tmp_path / "copy", "-q")
+    assert result.returncode == 1
+    assert "new.jsonl.gz" in result.stderr
+    assert "beer: " in result.stderr  # It has no changes, which is said.
     assert [path.name for path in (tmp_path / "copy").glob("*.gz")] == ["coffee.jsonl.gz"]
     for command in (["stats", new], ["sqlite", new, tmp_path / "databases"]):
-        done = run(*command)
-        assert done.returncode == 1
-        assert "beer.jsonl.gz: is damaged or cut off" in done.stderr
-        counted = table(done.stdout or done.stderr)
+        result = run(*command)
+        assert result.returncode == 1
+        assert "beer.jsonl.gz: is damaged or cut off" in result.stderr
+        counted = table(result.stdout or result.stderr)
         assert counted["beer"] == ["failed"]
         assert counted["total"][:2] == ["8", "8"]
 
@@ -169,8 +169,8 @@ def test_a_broken_site_does_not_stop_the_others(
 @pytest.mark.long
 def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
     _, new = quarters
-    done = run("stats", new)
-    lines = table(done.stdout)
+    result = run("stats", new)
+    lines = table(result.stdout)
     rows = [lines[site][1:] for site in ("beer", "coffee", "new")]
     assert [row[:2] for row in rows] == [["6", "6"], ["3", "3"], ["5", "5"]]
     totals = [
@@ -198,17 +198,17 @@ def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> No
     quarter(new, {"beer": posts(6, score=9)}, ".jsonl.zst")
     for name in ("README.md", "report.json", "notes.txt"):
         (new / name).write_text("{}")
-    done = run("diff", old, new, tmp_path / "changes")
-    assert done.returncode == 1
-    assert "tea.parquet: is Parquet, and only JSON lines can be looked up" in done.stderr
-    assert table(done.stderr)["beer"] == ["changed", "2", "1", "0", "3"]
+    result = run("diff", old, new, tmp_path / "changes")
+    assert result.returncode == 1
+    assert "tea.parquet: is Parquet, and only JSON lines can be looked up" in result.stderr
+    assert table(result.stderr)["beer"] == ["changed", "2", "1", "0", "3"]
     so2docs.patch_all(old, tmp_path / "changes", tmp_path / "copy")
     name = "beer.jsonl.zst"
     assert (tmp_path / "copy" / name).read_bytes() == (new / name).read_bytes()
     quarter(new, {"beer": posts(6)}, ".jsonl")
     assert states(so2docs.stats_all(new))["beer"] == "failed"
-    done = run("stats", new)
-    assert "beer.jsonl and beer.jsonl.zst are outputs of the same site" in done.stderr
+    result = run("stats", new)
+    assert "beer.jsonl and beer.jsonl.zst are outputs of the same site" in result.stderr
 
 
 @pytest.mark.long
@@ -283,22 +283,22 @@ def verified(tmp_path: Path) -> Path:
 
 @pytest.mark.long
 def test_verify(verified: Path, tmp_path: Path) -> None:
-    done = run("verify", verified, "--report", tmp_path / "report.json")
-    assert done.returncode == 0, done.stderr
-    assert table(done.stderr)["total"] == ["2", "6"]
+    result = run("verify", verified, "--report", tmp_path / "report.json")
+    assert result.returncode == 0, result.stderr
+    assert table(result.stderr)["total"] == ["2", "6"]
     # Without a report, there are no manifests.
-    done = run("verify", verified)
-    assert done.returncode == 1
-    assert done.stderr.count("the manifest cannot be read") == 2
+    result = run("verify", verified)
+    assert result.returncode == 1
+    assert result.stderr.count("the manifest cannot be read") == 2
     so2docs.convert(tmp_path / "beer", verified / "tea.jsonl.gz", split_files=2, card=True)
-    done = run("verify", verified)
-    assert table(done.stderr)["tea.jsonl.gz"] == ["verified", "2", "3"]
-    assert done.stderr.splitlines()[-1] == "3 sites: 1 verified, 2 failed"
+    result = run("verify", verified)
+    assert table(result.stderr)["tea.jsonl.gz"] == ["verified", "2", "3"]
+    assert result.stderr.splitlines()[-1] == "3 sites: 1 verified, 2 failed"
     # An output that is missing, and one that the report does not have.
     shutil.move(verified / "coffee.jsonl.gz", verified / "mocha.jsonl.gz")
-    done = run("verify", verified, "--report", tmp_path / "report.json", "-q")
-    assert done.returncode == 1
-    told = done.stderr
+    result = run("verify", verified, "--report", tmp_path / "report.json", "-q")
+    assert result.returncode == 1
+    told = result.stderr
     assert "coffee.jsonl.gz: cannot be read" in told
     assert "the report has no manifest of mocha.jsonl.gz" in told
 
@@ -306,8 +306,8 @@ def test_verify(verified: Path, tmp_path: Path) -> None:
 def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     _, new = quarters
     database = tmp_path / "all.db"
-    done = run("sqlite", new, database, "--site-field", "Site")
-    assert done.returncode == 0, done.stderr
+    result = run("sqlite", new, database, "--site-field", "Site")
+    assert result.returncode == 0, result.stderr
     with sqlite3.connect(database) as connection:
         found = connection.execute("SELECT Site, count(*) FROM questions GROUP BY Site").fetchall()
     connection.close()
@@ -375,9 +375,9 @@ def test_refused(
         folder.rename(tmp_path / name)
     (tmp_path / "EMPTY").mkdir()
     folder_with(tmp_path / "DUMP", posts(1))
-    done = run(*words, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert told in done.stderr
+    result = run(*words, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert told in result.stderr
     assert not list(tmp_path.glob("x*/*"))
 
 

@@ -99,8 +99,8 @@ def test_a_format(jobs: int, options: list[str], theirs: Path, tmp_path: Path) -
     done = command(theirs, tmp_path, "convert", dump, *options, "-q", "-j", jobs)
     assert (done.returncode, done.stderr) == (0, "")
     lines = gzip.decompress((tmp_path / "q.numbered.gz").read_bytes()).splitlines()
-    wanted = (SAMPLES / "posts.jsonl").read_bytes().splitlines()
-    assert lines == [b"%d %b" % (len(line), line) for line in wanted]
+    expected = (SAMPLES / "posts.jsonl").read_bytes().splitlines()
+    assert lines == [b"%d %b" % (len(line), line) for line in expected]
     text = command(theirs, tmp_path, "convert", "--help").stdout
     assert "|parquet|numbered]" in "".join(text.split())
 

@@ -105,7 +105,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(place: Path, *arguments: object) -> str:
     """What a command prints, or a piece of Python with `-c`, where there is such a table."""
     program = [] if arguments[0] == "-c" else ["-m", "so2docs"]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, *program, *map(str, arguments)],
         cwd=place,
         env={**os.environ, "PYTHONPATH": str(place)},
@@ -113,8 +113,8 @@ def run(place: Path, *arguments: object) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def documents(place: Path, *arguments: object) -> list[dict[str, Any]]:

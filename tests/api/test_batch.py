@@ -65,10 +65,10 @@ def test_converts_the_other_dumps_after_an_error_and_prints_totals(dumps: Path) 
     given = [dumps / "beer.stackexchange.com.xml.gz", dumps / "broken.gz", dumps / "coffee"]
     out = dumps / "out"
     report = dumps / "report.json"
-    done = run("convert", *given, "--output-dir", out, "--report", report, "--jobs", "1")
-    assert done.returncode == 1
-    assert "broken.gz: is a gzip file that is cut off" in done.stderr
-    assert "2 of 3 dumps converted, 1 failed" in done.stderr
+    result = run("convert", *given, "--output-dir", out, "--report", report, "--jobs", "1")
+    assert result.returncode == 1
+    assert "broken.gz: is a gzip file that is cut off" in result.stderr
+    assert "2 of 3 dumps converted, 1 failed" in result.stderr
     assert sorted(path.name for path in out.glob("*.jsonl.gz")) == [
         "beer.stackexchange.com.jsonl.gz",
         "coffee.jsonl.gz",
@@ -98,12 +98,12 @@ def entries_of(report: Path) -> dict[str, Any]:
 def test_a_report_keeps_the_entries_of_an_earlier_one(dumps: Path) -> None:
     beer, coffee = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
     report, words = dumps / "report.json", ("-q", "--output-dir", dumps / "out", "--report")
-    done = run("convert", coffee, *words, report)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = run("convert", coffee, *words, report)
+    assert (result.returncode, result.stderr) == (0, "")
     first = entries_of(report)["coffee"]
     assert (first["state"], first["converted"]) == ("converted", first["ended"])
-    done = run("convert", beer, coffee, dumps / "broken.gz", *words, report)
-    assert done.returncode == 1
+    result = run("convert", beer, coffee, dumps / "broken.gz", *words, report)
+    assert result.returncode == 1
     second = entries_of(report)
     states = {site: entry["state"] for site, entry in second.items()}
     assert states == {
@@ -167,17 +167,17 @@ def test_a_kill_before_the_spill_is_removed(dumps: Path, monkeypatch: pytest.Mon
         with pytest.raises(KeyboardInterrupt):
             so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
     (spill,) = (dumps / "out").glob("*.spill")
-    (done,) = so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
-    assert done.error is None
-    assert done.report is not None
-    assert done.report.resumed
+    (results,) = so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)
+    assert results.error is None
+    assert results.report is not None
+    assert results.report.resumed
     assert not spill.exists()
     assert so2docs.convert_all([dumps / "coffee"], dumps / "out", jobs=1)[0].report is None
 
 
 def test_site_field(dumps: Path) -> None:
-    done = so2docs.convert_all([dumps / "coffee"], dumps / "out", site_field="Site", jobs=1)
-    found = list(so2docs.read(done[0].output))
+    results = so2docs.convert_all([dumps / "coffee"], dumps / "out", site_field="Site", jobs=1)
+    found = list(so2docs.read(results[0].output))
     plain = list(so2docs.documents(SAMPLES / "posts.xml", jobs=1))
     for with_site, without in zip(found, plain, strict=True):
         assert list(with_site)[-2:] == ["Site", "Answers"]
@@ -208,9 +208,9 @@ def test_same_output_twice(dumps: Path) -> None:
 
 @pytest.mark.parametrize("names", [("a.7z", "b.7z"), ("a", "b", "c")])
 def test_several_dumps_without_a_folder(names: tuple[str, ...]) -> None:
-    done = run("convert", *names)
-    assert done.returncode == 2
-    assert "--output-dir" in done.stderr
+    result = run("convert", *names)
+    assert result.returncode == 2
+    assert "--output-dir" in result.stderr
 
 
 @pytest.fixture
@@ -234,20 +234,20 @@ def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) 
     for jobs in (1, 2):
         folder = tmp_path / "out"
         ended: list[str] = []
-        done = so2docs.convert_all(
+        results = so2docs.convert_all(
             sites,
             folder,
             jobs=jobs,
             site_field="Site",
             when_done=lambda conversion, ended=ended: ended.append(conversion.site),
         )
-        assert sorted(ended) == [conversion.site for conversion in done]
-        assert [conversion.source for conversion in done] == list(map(str, sites))
-        found.append([(conversion.state, str(conversion)) for conversion in done])
+        assert sorted(ended) == [conversion.site for conversion in results]
+        assert [conversion.source for conversion in results] == list(map(str, sites))
+        found.append([(conversion.state, str(conversion)) for conversion in results])
         outputs = {path.name: path.read_bytes() for path in folder.glob("*.gz")}
         assert len(outputs) == 5
         found.append([outputs])
-        for conversion in done:
+        for conversion in results:
             if conversion.state == "converted":
                 Path(conversion.output).unlink()
             if conversion.report is not None:
@@ -258,10 +258,10 @@ def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) 
 
 
 def test_totals_add_up(sites: list[Path], tmp_path: Path) -> None:
-    done = run("convert", *sites, "--output-dir", tmp_path / "out", "--jobs", "2")
-    assert done.returncode == 1
-    assert "site2.stackexchange.com/Posts.xml: is cut off" in done.stderr
-    table = done.stderr[done.stderr.index("\nsite ") :].splitlines()[2:]
+    result = run("convert", *sites, "--output-dir", tmp_path / "out", "--jobs", "2")
+    assert result.returncode == 1
+    assert "site2.stackexchange.com/Posts.xml: is cut off" in result.stderr
+    table = result.stderr[result.stderr.index("\nsite ") :].splitlines()[2:]
     assert [line.split()[:2] for line in table[:-2]] == [
         [site.name, state]
         for site, state in zip(
@@ -295,14 +295,14 @@ def test_a_killed_process_fails_its_site_only(
     later = str(tmp_path / "new" / "site5.stackexchange.com.jsonl.gz")
     (tmp_path / "deadly.py").write_text(DEADLY.format(later=later), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    done = so2docs.convert_all(
+    results = so2docs.convert_all(
         sites, tmp_path / "new", site_field="Site", recipe="deadly:made", jobs=2
     )
-    assert [conversion.state for conversion in done] == [
+    assert [conversion.state for conversion in results] == [
         *("converted", "converted", "failed", "failed", "converted", "converted")
     ]
-    assert isinstance(done[2].error, so2docs.TruncatedDumpError)
-    assert isinstance(done[3].error, so2docs.WorkerDiedError)
+    assert isinstance(results[2].error, so2docs.TruncatedDumpError)
+    assert isinstance(results[3].error, so2docs.WorkerDiedError)
 
 
 @pytest.mark.long
@@ -312,7 +312,7 @@ def test_stopped_side_by_side(
     number: int, code: int, large_site: tuple[Path, list[bytes]], tmp_path: Path
 ) -> None:
     """The same command does the rest, and makes the same outputs."""
-    site, wanted = large_site
+    site, expected = large_site
     sites = [tmp_path / f"site{name}.stackexchange.com" for name in "abcdef"]
     for folder in sites:
         shutil.copytree(site, folder)
@@ -331,13 +331,13 @@ def test_stopped_side_by_side(
     assert b"Traceback" not in told
     if number == signal.SIGINT:
         assert told.splitlines()[-1].endswith(b"; run the same command again to resume")
-    done = so2docs.convert_all(sites, out, nest="all", jobs=2)
-    states = Counter(conversion.state for conversion in done)
+    results = so2docs.convert_all(sites, out, nest="all", jobs=2)
+    states = Counter(conversion.state for conversion in results)
     # What a worker was ending when the command was killed may have come to its end.
     assert states["converted"] + states["up to date"] == len(sites)
     assert states["converted"] > 0
-    for conversion in done:
-        assert unpacked(Path(conversion.output)) == wanted[0]
+    for conversion in results:
+        assert unpacked(Path(conversion.output)) == expected[0]
     assert not list(out.glob("*.spill"))
 
 

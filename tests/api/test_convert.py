@@ -123,10 +123,10 @@ def test_a_script_without_a_main_guard_may_use_many_jobs(samples: Path, tmp_path
         "print('started')\n"
         f"so2docs.convert({str(samples / 'posts.xml')!r}, 'q.jsonl.gz', jobs=2, chunk_bytes=3000)\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert (done.stdout, done.stderr) == ("started\n", "")
+    assert (result.stdout, result.stderr) == ("started\n", "")
     assert text_of(tmp_path / "q.jsonl.gz") == (samples / "posts.jsonl").read_bytes()
 
 
@@ -191,8 +191,8 @@ def test_any_rows_in_any_order_nest_as_in_memory(
     expected = nest(dump, answers_by)  # type: ignore[arg-type]
     assert output.read_bytes().splitlines(keepends=True) == expected.document_lines()
     strays = tmp_path / ".q.jsonl.strays"
-    found = list(so2docs.read(strays)) if strays.exists() else []
-    assert found == expected.strays
+    actual = list(so2docs.read(strays)) if strays.exists() else []
+    assert actual == expected.strays
     assert report.rows == len(rows)
 
 

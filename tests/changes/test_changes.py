@@ -282,9 +282,9 @@ def test_mongodb_has_ids_and_dates_as_convert_writes_them(
     full = tmp_path / "full.jsonl"
     so2docs.convert(new.with_suffix(".xml"), full, format="mongodb")
     expected = {d["_id"]: d for d in map(json.loads, full.read_text().splitlines())}
-    found = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
-    assert found
-    assert all(document == expected[document["_id"]] for document in found)
+    actual = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
+    assert actual
+    assert all(document == expected[document["_id"]] for document in actual)
     gone = [json.loads(line)["_id"] for line in (tmp_path / "d.jsonl").read_text().splitlines()]
     assert gone == sorted(documents(old).keys() - documents(new).keys())
 

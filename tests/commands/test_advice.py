@@ -38,24 +38,24 @@ def test_advice_for_files_that_open_cannot_read(
     output = tmp_path / name
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, **options)  # type: ignore[arg-type]
     if "without" in options:
-        done = run("show", output, "1")
-        assert "an Id; if --fields or --without left it out, convert with it" in done.stderr
+        result = run("show", output, "1")
+        assert "an Id; if --fields or --without left it out, convert with it" in result.stderr
     for path in tmp_path.glob(".*index*"):
         path.unlink()
     for command in (["show", output, "1"], ["stats", output]):
-        done = run(*command)
-        assert done.returncode == 1
-        assert words in done.stderr
-        assert "Traceback" not in done.stderr
+        result = run(*command)
+        assert result.returncode == 1
+        assert words in result.stderr
+        assert "Traceback" not in result.stderr
 
 
 def test_a_report_on_standard_output(tmp_path: Path) -> None:
-    done = run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", "--report", "-")
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["questions"] == 8
-    done = run("convert", SAMPLES / "posts.xml", "-", "--report", "-")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "cannot both go to standard output" in done.stderr
+    result = run("convert", SAMPLES / "posts.xml", tmp_path / "q.jsonl.gz", "--report", "-")
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["questions"] == 8
+    result = run("convert", SAMPLES / "posts.xml", "-", "--report", "-")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "cannot both go to standard output" in result.stderr
 
 
 def test_other_options_than_a_conversion_that_was_killed_at_its_end(tmp_path: Path) -> None:
@@ -98,11 +98,11 @@ def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
     struct.pack_into("<I", data, len(data) - 4, zlib.crc32(data[:-4]))
     index.write_bytes(data)
     for command in (["show", output, "1"], ["stats", output]):
-        done = run(*command)
-        assert done.returncode in (0, 1)
-        assert "Traceback" not in done.stderr, done.stderr
-        if done.returncode:
-            assert done.stderr.startswith("so2docs: ")
+        result = run(*command)
+        assert result.returncode in (0, 1)
+        assert "Traceback" not in result.stderr, result.stderr
+        if result.returncode:
+            assert result.stderr.startswith("so2docs: ")
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
     ],
 )
 def test_a_path_that_leads_nowhere(arguments: str, words: str, somewhere: Path) -> None:
-    done = run(*arguments.split(), cwd=somewhere)
-    assert done.returncode == 1
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
+    result = run(*arguments.split(), cwd=somewhere)
+    assert result.returncode == 1
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.fixture(scope="module")
@@ -178,9 +178,9 @@ def test_refuses_arguments_left_empty_by_an_unset_variable(
     arguments: list[str], somewhere: Path
 ) -> None:
     before = sorted(somewhere.iterdir())
-    done = run(*arguments, cwd=somewhere)
-    assert done.returncode == 2
-    assert "empty, as an unset variable is" in done.stderr
+    result = run(*arguments, cwd=somewhere)
+    assert result.returncode == 2
+    assert "empty, as an unset variable is" in result.stderr
     assert sorted(somewhere.iterdir()) == before
 
 
@@ -203,9 +203,9 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
     else:
         (tmp_path / name).write_bytes(bz2.compress(dump) if name.endswith("bz2") else dump)
     for command in (["show", tmp_path / name, "1"], ["stats", tmp_path / name]):
-        done = run(*command)
-        assert done.returncode == 1
-        assert "only outputs can be looked up; give it to so2docs convert first" in done.stderr
+        result = run(*command)
+        assert result.returncode == 1
+        assert "only outputs can be looked up; give it to so2docs convert first" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ def test_a_dump_in_the_place_of_an_output(name: str, tmp_path: Path) -> None:
 )
 def test_advice_for_typical_mistakes(arguments: str, words: str, somewhere: Path) -> None:
     before = sorted(somewhere.iterdir())
-    done = run(*arguments.split(), cwd=somewhere)
-    assert done.returncode == 2
-    assert words in done.stderr
+    result = run(*arguments.split(), cwd=somewhere)
+    assert result.returncode == 2
+    assert words in result.stderr
     assert sorted(somewhere.iterdir()) == before
 
 
@@ -252,8 +252,8 @@ def test_accepts_synonyms_of_options(arguments: str, same: str, tmp_path: Path) 
         folder.mkdir()
         output = [] if "o.jsonl" in options else ["-o", "o.jsonl"]
         dump = SAMPLES / "site" / "Posts.xml"
-        done = run("convert", dump, *output, *options.split(), "-q", cwd=folder)
-        assert (done.returncode, done.stderr) == (0, "")
+        result = run("convert", dump, *output, *options.split(), "-q", cwd=folder)
+        assert (result.returncode, result.stderr) == (0, "")
         found.append((folder / "o.jsonl").read_bytes())
     assert found[0] == found[1] != b""
 
@@ -265,10 +265,10 @@ def test_the_version_in_short() -> None:
 def test_only_outputs_are_indexed(tmp_path: Path) -> None:
     (tmp_path / "dump.jsonl").write_bytes((SAMPLES / "posts.xml").read_bytes())
     for command in (["show", tmp_path / "dump.jsonl", "1"], ["stats", tmp_path / "dump.jsonl"]):
-        done = run(*command)
-        assert done.returncode == 1
-        assert done.stderr.count("\n") == 1
-        assert "building an index in one pass" not in done.stderr
+        result = run(*command)
+        assert result.returncode == 1
+        assert result.stderr.count("\n") == 1
+        assert "building an index in one pass" not in result.stderr
     (tmp_path / "q.parquet").write_bytes(b"PAR1\xed\xa0\x80\nPAR1")
     with pytest.raises(so2docs.OutputError, match="is Parquet, and only JSON lines are read"):
         list(so2docs.read(tmp_path / "q.parquet"))
@@ -279,13 +279,13 @@ def test_errors_of_diff_name_no_temporary_file(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     so2docs.convert(SAMPLES / "posts.xml", output, without="Body", jobs=1)
     for dump, words in ((tmp_path / "cut.xml", "is cut off"), (SAMPLES / "posts.xml", "compared")):
-        done = run("diff", output, dump, "-q")
-        assert words in done.stderr
-        assert "so2docs-" not in done.stderr
-        assert str(dump) in done.stderr
+        result = run("diff", output, dump, "-q")
+        assert words in result.stderr
+        assert "so2docs-" not in result.stderr
+        assert str(dump) in result.stderr
 
 
 def test_a_flag_that_is_the_name_of_a_file_shows_no_traceback(tmp_path: Path) -> None:
-    done = run("convert", "Nope.xml", "-o", "--debug", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    result = run("convert", "Nope.xml", "-o", "--debug", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr

@@ -24,11 +24,11 @@ def folder(tmp_path: Path, samples: Path) -> Path:
 def test_writes_questions_jsonl_gz_into_the_current_folder_by_default(
     folder: Path, samples: Path
 ) -> None:
-    done = run_process("convert", "Posts.xml", cwd=folder)
-    assert done.returncode == 0
+    result = run_process("convert", "Posts.xml", cwd=folder)
+    assert result.returncode == 0
     with gzip.open(folder / "questions.jsonl.gz") as lines:
         assert lines.read() == (samples / "posts.jsonl").read_bytes()
-    assert done.stdout == ""
+    assert result.stdout == ""
 
 
 def test_summary_goes_to_stderr(folder: Path) -> None:
@@ -39,13 +39,13 @@ def test_summary_goes_to_stderr(folder: Path) -> None:
 
 
 def test_quiet_prints_nothing(folder: Path) -> None:
-    done = run("convert", "Posts.xml", "--quiet", cwd=folder)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    result = run("convert", "Posts.xml", "--quiet", cwd=folder)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_dash_is_standard_output_uncompressed(folder: Path, samples: Path) -> None:
-    done = run_process("convert", "Posts.xml", "-", cwd=folder)
-    assert done.stdout == (samples / "posts.jsonl").read_text(encoding="utf-8")
+    result = run_process("convert", "Posts.xml", "-", cwd=folder)
+    assert result.stdout == (samples / "posts.jsonl").read_text(encoding="utf-8")
     assert [path.name for path in folder.iterdir()] == ["Posts.xml"]
 
 
@@ -82,9 +82,9 @@ def test_report_is_json(folder: Path) -> None:
 
 def test_refuses_to_overwrite(folder: Path) -> None:
     (folder / "questions.jsonl.gz").write_text("precious")
-    done = run("convert", "Posts.xml", cwd=folder)
-    assert done.returncode == 1
-    assert done.stderr == (
+    result = run("convert", "Posts.xml", cwd=folder)
+    assert result.returncode == 1
+    assert result.stderr == (
         "so2docs: questions.jsonl.gz: exists and does not say how it was made; "
         "choose another output, or overwrite with --force\n"
     )
@@ -98,11 +98,11 @@ def test_force_overwrites(folder: Path) -> None:
 
 
 def test_a_missing_dump_is_one_line_and_exit_1(folder: Path) -> None:
-    done = run_process("convert", "Nope.xml", cwd=folder)
-    assert done.returncode == 1
+    result = run_process("convert", "Nope.xml", cwd=folder)
+    assert result.returncode == 1
     with pytest.raises(FileNotFoundError) as missing:
         (folder / "Nope.xml").open()
-    assert done.stderr == (
+    assert result.stderr == (
         f"so2docs: Nope.xml: cannot be read: {missing.value.strerror}; "
         "this folder holds Posts.xml\n"
     )
@@ -111,13 +111,13 @@ def test_a_missing_dump_is_one_line_and_exit_1(folder: Path) -> None:
 def test_a_truncated_dump_says_where_and_leaves_no_output(folder: Path) -> None:
     data = (folder / "Posts.xml").read_bytes()[:9000]
     (folder / "Posts.xml").write_bytes(data)
-    done = run("convert", "Posts.xml", cwd=folder)
-    assert done.returncode == 1
+    result = run("convert", "Posts.xml", cwd=folder)
+    assert result.returncode == 1
     assert "is cut off: it ends without </posts> at byte 9,000, line 19, after post 15" in (
-        done.stderr
+        result.stderr
     )
-    assert "questions.error.xml" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "questions.error.xml" in result.stderr
+    assert "Traceback" not in result.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["Posts.xml", "questions.error.xml"]
 
 
@@ -141,15 +141,15 @@ def test_a_traceback_is_shown_only_for_debugging(folder: Path) -> None:
     ],
 )
 def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str], message: str) -> None:
-    done = run(*arguments, cwd=folder)
-    assert done.returncode == 2
-    assert message in done.stderr
+    result = run(*arguments, cwd=folder)
+    assert result.returncode == 2
+    assert message in result.stderr
 
 
 def test_a_folder_that_does_not_exist(folder: Path) -> None:
-    done = run("convert", "Posts.xml", "nope/q.jsonl.gz", cwd=folder)
-    assert done.returncode == 1
-    assert "the folder nope does not exist; create it first" in done.stderr
+    result = run("convert", "Posts.xml", "nope/q.jsonl.gz", cwd=folder)
+    assert result.returncode == 1
+    assert "the folder nope does not exist; create it first" in result.stderr
 
 
 def test_version_and_short_help(folder: Path) -> None:
@@ -160,16 +160,16 @@ def test_version_and_short_help(folder: Path) -> None:
 
 
 def test_without_a_command_it_shows_the_help(folder: Path) -> None:
-    done = run_process(cwd=folder)
-    assert done.returncode in (0, 2)  # Of click 8.1, and since.
-    assert "Usage: so2docs" in done.stdout + done.stderr
+    result = run_process(cwd=folder)
+    assert result.returncode in (0, 2)  # Of click 8.1, and since.
+    assert "Usage: so2docs" in result.stdout + result.stderr
 
 
 def test_a_reader_that_closes_the_pipe_ends_it_quietly(folder: Path) -> None:
     script = f"{sys.executable} -m so2docs convert Posts.xml - --quiet | head -c 10"
-    done = subprocess.run(script, shell=True, cwd=folder, capture_output=True, check=False)
-    assert done.stdout == b'{"Id":1,"P'
-    assert done.stderr == b""
+    result = subprocess.run(script, shell=True, cwd=folder, capture_output=True, check=False)
+    assert result.stdout == b'{"Id":1,"P'
+    assert result.stderr == b""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -197,14 +197,14 @@ def test_the_command_does_not_import_what_a_small_dump_does_not_need(folder: Pat
         "heavy = ('tqdm.auto', 'pandas', 'IPython', 'pyarrow')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True
     )
-    assert done.stdout == "[]\n"
+    assert result.stdout == "[]\n"
 
 
 def test_the_list_of_commands_is_not_cut_off() -> None:
-    done = run("--help")
-    assert done.returncode == 0
-    assert "..." not in done.stdout.partition("Commands:")[2].partition("Example:")[0]
-    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    result = run("--help")
+    assert result.returncode == 0
+    assert "..." not in result.stdout.partition("Commands:")[2].partition("Example:")[0]
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())

@@ -19,9 +19,9 @@ from so2docs.parse import core
 
 
 def test_the_self_test_passes_and_leaves_nothing(tmp_path: Path) -> None:
-    done = run_process("selftest", env={"TMPDIR": str(tmp_path)})
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = done.stdout.splitlines()
+    result = run_process("selftest", env={"TMPDIR": str(tmp_path)})
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
     assert all(line.startswith("ok ") for line in lines)
     assert sum("core" in line for line in lines) == (4 if core.built() == "compiled" else 2)
     assert any("killed" in line for line in lines)
@@ -60,9 +60,9 @@ def test_the_self_test_notices_other_bytes(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.long
 def test_self_test_continues_after_a_broken_library(tmp_path: Path) -> None:
     (tmp_path / "py7zr.py").write_text("import _a_part_that_is_gone\n", encoding="utf-8")
-    done = run_process("selftest", cwd=tmp_path)
-    assert done.returncode == 1
-    failed = [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+    result = run_process("selftest", cwd=tmp_path)
+    assert result.returncode == 1
+    failed = [line for line in result.stdout.splitlines() if not line.startswith("ok ")]
     assert len(failed) == 1
     assert re.match(r"FAILED  a 7z archive .*No module named '_a_part_that_is_gone'", failed[0])
 
@@ -74,8 +74,8 @@ def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
     (package / "parse" / f"_core{EXTENSION_SUFFIXES[0]}").write_bytes(b"of another system")
 
     def broken(*arguments: object) -> tuple[int, str]:
-        done = run_process(*arguments, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
-        return done.returncode, done.stdout + done.stderr
+        result = run_process(*arguments, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+        return result.returncode, result.stdout + result.stderr
 
     assert re.search(
         r"\(python core; the compiled one does not load: .*_core", broken("--version")[1]

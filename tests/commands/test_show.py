@@ -25,15 +25,15 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_json_lines_for_a_pipe(output: Path) -> None:
     expected = (SAMPLES / "posts.jsonl").read_text(encoding="utf-8").splitlines()
     by_id = {json.loads(line)["Id"]: line for line in expected}
-    done = run("show", output, *reversed(by_id))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == list(reversed(by_id.values()))
+    result = run("show", output, *reversed(by_id))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == list(reversed(by_id.values()))
 
 
 def test_a_page_for_people(output: Path) -> None:
-    done = run("show", "--text", output, 1, 3)
-    assert (done.returncode, done.stderr) == (0, "")
-    first, second = done.stdout.split("\n\n\n", 1)
+    result = run("show", "--text", output, 1, 3)
+    assert (result.returncode, result.stderr) == (0, "")
+    first, second = result.stdout.split("\n\n\n", 1)
     assert first.splitlines()[0] == "Why does my sourdough rise overnight but collapse in the oven?"
     assert "question 1 · score 23 · 1,840 views · asked 2024-01-08 06:52 · by user 11" in first
     assert "[bread] [sourdough] [fermentation]" in first
@@ -42,26 +42,26 @@ def test_a_page_for_people(output: Path) -> None:
     assert "\nanswer 4 · score 9" in first
     assert "\n✔ accepted · answer 5 · score 31" in first
     assert "question 3 " in second
-    assert "\x1b" not in done.stdout
+    assert "\x1b" not in result.stdout
 
 
 @pytest.mark.parametrize("form", ["--json", "--text"])
 def test_unknown_ids_are_an_error_but_the_others_are_shown(form: str, output: Path) -> None:
-    done = run("show", form, output, -7, 1, 99)
-    assert done.returncode == 1
-    assert "sourdough" in done.stdout
-    assert "sourdough" not in done.stderr
-    lines = done.stderr.splitlines()
+    result = run("show", form, output, -7, 1, 99)
+    assert result.returncode == 1
+    assert "sourdough" in result.stdout
+    assert "sourdough" not in result.stderr
+    lines = result.stderr.splitlines()
     assert lines == [f"so2docs: {output}: has no question or answer {n}" for n in (-7, 99)]
 
 
 def test_a_missing_index_is_made_with_a_message(output: Path) -> None:
     index = output.with_name(f".{output.name}.index")
     index.unlink()
-    done = run("show", output, 1)
-    assert done.returncode == 0
-    assert done.stderr.startswith(f"so2docs: {output}: there is no index next to it")
-    assert json.loads(done.stdout)["Id"] == 1
+    result = run("show", output, 1)
+    assert result.returncode == 0
+    assert result.stderr.startswith(f"so2docs: {output}: there is no index next to it")
+    assert json.loads(result.stdout)["Id"] == 1
     assert index.exists()
     assert run("show", output, 1).stderr == ""
 
@@ -77,11 +77,11 @@ def test_a_missing_index_is_made_with_a_message(output: Path) -> None:
     ],
 )
 def test_errors(arguments: list[str], code: int, message: str) -> None:
-    done = run("show", *arguments)
-    assert done.returncode == code
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    result = run("show", *arguments)
+    assert result.returncode == code
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
 
 
 def test_page_of_a_document_that_lacks_everything() -> None:
@@ -140,9 +140,9 @@ def test_the_id_of_an_answer_shows_its_question(output: Path) -> None:
     questions = [json.loads(line) for line in gzip.decompress(output.read_bytes()).splitlines()]
     for question in questions:
         for answer in question["Answers"]:
-            done = run("show", "--json", output, answer["Id"])
-            assert (done.returncode, done.stderr) == (0, "")
-            assert json.loads(done.stdout) == question
+            result = run("show", "--json", output, answer["Id"])
+            assert (result.returncode, result.stderr) == (0, "")
+            assert json.loads(result.stdout) == question
 
 
 def test_questions_of_answers_in_many_pieces(tmp_path: Path) -> None:

@@ -108,17 +108,17 @@ main()
 )
 def test_while_it_imports(number: int, code: int, word: str) -> None:
     every = 1 if os.environ.get("SO2DOCS_LONG") else 5
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", AT_IMPORTS, *map(str, (number, code, every)), "convert", "--help"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    copies, wrong = map(int, done.stdout.splitlines()[-1].split())
-    assert wrong == 0, done.stderr
+    assert result.returncode == 0, result.stderr
+    copies, wrong = map(int, result.stdout.splitlines()[-1].split())
+    assert wrong == 0, result.stderr
     assert copies > 100
-    messages = [line for line in done.stderr.splitlines() if line]
+    messages = [line for line in result.stderr.splitlines() if line]
     assert len(messages) == copies
     assert {line.startswith(f"so2docs: {word}") for line in messages} == {True}
 
@@ -131,9 +131,9 @@ def test_ctrl_c_is_ignored_where_it_was() -> None:
         "from so2docs.__main__ import main; main()"
     )
     command = [sys.executable, "-c", script, "convert", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Usage: so2docs convert" in done.stdout
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "Usage: so2docs convert" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -143,14 +143,14 @@ def test_ctrl_c_is_ignored_where_it_was() -> None:
 def test_within_a_destructor(number: int, code: int, word: str, tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", *some_rows(5000))
     command = ["convert", "--quiet", str(dump), str(tmp_path / "q.jsonl")]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", WITHIN_A_DESTRUCTOR, str(number), *command],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == code
-    assert done.stderr.strip() == f"so2docs: {word}; the same command starts over"
+    assert result.returncode == code
+    assert result.stderr.strip() == f"so2docs: {word}; the same command starts over"
     assert os.listdir(tmp_path) == ["Posts.xml"]
 
 
@@ -182,15 +182,15 @@ def test_no_advice_to_resume_where_a_command_starts_again(
     shutil.copy(SAMPLES / "posts.xml", tmp_path / "Posts.xml")
     before = sorted(tmp_path.iterdir())
     at = "Posts.xml" if "Posts.xml" in command else "q.jsonl"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", AT_A_FILE, str(number), at, *command.split()],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == code, done.stderr
-    said = done.stderr.splitlines()[-1]
+    assert result.returncode == code, result.stderr
+    said = result.stderr.splitlines()[-1]
     assert said in (f"so2docs: {word}", f"so2docs: {word}; the same command starts over")
     assert sorted(tmp_path.iterdir()) == before
 
@@ -203,12 +203,12 @@ def test_a_full_disk_where_nothing_resumes(command: str, tmp_path: Path) -> None
     so2docs.diff(tmp_path / "q.jsonl", tmp_path / "r.jsonl").write(tmp_path / "c.jsonl")
     with open("/dev/full", "w") as full:
         words = [sys.executable, "-m", "so2docs", *command.split()]
-        done = subprocess.run(
+        result = subprocess.run(
             words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert done.returncode == 1
+    assert result.returncode == 1
     said = "so2docs: -: the disk is full; free some room; the same command starts over\n"
-    assert done.stderr == said
+    assert result.stderr == said
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
@@ -217,23 +217,23 @@ def test_a_full_disk_of_what_only_prints(command: str, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"Id":1}\n')
     with open("/dev/full", "w") as full:
         words = [sys.executable, "-m", "so2docs", *command.split()]
-        done = subprocess.run(
+        result = subprocess.run(
             words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert done.returncode == 1
+    assert result.returncode == 1
     said = "No space left on device; free some room, then run the same command again\n"
-    assert done.stderr.endswith(f"so2docs: standard output, or a temporary file: {said}")
+    assert result.stderr.endswith(f"so2docs: standard output, or a temporary file: {said}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_when_all_is_done(number: int, tmp_path: Path) -> None:
     command = ["convert", "--quiet", str(SAMPLES / "posts.xml"), "q.jsonl"]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", WHEN_ALL_IS_DONE, str(number), *command],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
     assert (tmp_path / "q.jsonl").read_bytes() == (SAMPLES / "posts.jsonl").read_bytes()

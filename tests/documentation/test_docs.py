@@ -15,7 +15,7 @@ from so2docs.options import keywords
 
 
 def test_help_in_the_docs_is_current() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [
             *(sys.executable, "-m", "cogapp", "--check", "-I", "tests"),
             *("so2docs/options/keywords.py", "so2docs/types.py", "docs/cli.md"),
@@ -25,7 +25,7 @@ def test_help_in_the_docs_is_current() -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nrun `make docs`"
+    assert result.returncode == 0, f"{result.stdout}{result.stderr}\nrun `make docs`"
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_python_of_the_readme_is_typed_for_its_users(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("\n".join(blocks), encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", str(script)]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    result = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
 
 
 def test_nothing_is_installed_by_a_name_that_has_no_release() -> None:

@@ -12,7 +12,7 @@ from support.places import CHECKOUT
 def test_recipes() -> None:
     environment = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
     environment["PGHOST"] = str(CHECKOUT / "no-server")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "docs/loading_check.py"],
         check=False,
         cwd=CHECKOUT,
@@ -21,8 +21,8 @@ def test_recipes() -> None:
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    outcomes = {line[:36].strip(): line[37:] for line in done.stdout.splitlines()}
+    assert result.returncode == 0, result.stdout + result.stderr
+    outcomes = {line[:36].strip(): line[37:] for line in result.stdout.splitlines()}
     for name in ("DuckDB", "sqlite-utils", "DuckDB, several sites", "pandas, several sites"):
         assert outcomes[name].startswith("ran: "), outcomes
     assert outcomes["PostgreSQL"].startswith("not run: ")

@@ -139,9 +139,9 @@ def test_command_makes_the_same_bytes_and_another_seed_makes_others(
 ) -> None:
     path = tmp_path / "Posts.xml"
     command = [sys.executable, str(SCRIPT), str(path), "--size", "2MB", "--order", "shuffled"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
     assert path.read_bytes() == dumps["shuffled"][0]
-    assert done.stdout.strip() == str(dumps["shuffled"][1])
+    assert result.stdout.strip() == str(dumps["shuffled"][1])
     make_dump.make_dump(path, SIZE, seed=2)
     assert not set(lines(path.read_bytes())) & set(lines(dumps["sorted"][0]))
 

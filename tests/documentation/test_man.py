@@ -43,13 +43,13 @@ def test_every_command_and_option_has_its_place(pages: dict[str, Path]) -> None:
 def test_nothing_of_the_help_is_lost(pages: dict[str, Path]) -> None:
     """A line that begins with a point would be taken for a request to troff."""
     for name, command in BY_NAME.items():
-        done = subprocess.run(
+        result = subprocess.run(
             ["man", "--warnings", "-E", "ascii", "-l", pages[f"so2docs-{name}"]],
             capture_output=True,
             text=True,
             check=True,
             env={"MANWIDTH": "1000", "PATH": "/usr/bin:/bin", "MAN_KEEP_FORMATTING": ""},
         )
-        assert done.stderr == ""
-        shown = re.sub(r"\s|\x08", "", done.stdout)
+        assert result.stderr == ""
+        shown = re.sub(r"\s|\x08", "", result.stdout)
         assert re.sub(r"\s|\x08", "", command.help or "") in shown, name

@@ -35,7 +35,7 @@ def test_runs_from_top_to_bottom(tmp_path: Path) -> None:
     for package in ("pandas", "matplotlib"):
         pytest.importorskip(package, reason=f"the notebook needs {package}: the extra examples")
     plot = tmp_path / "plot.png"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", RUN, str(plot)],
         check=False,
         cwd=NOTEBOOK.parent,
@@ -43,14 +43,14 @@ def test_runs_from_top_to_bottom(tmp_path: Path) -> None:
         capture_output=True,
         encoding="utf-8",
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert "Why does my sourdough rise overnight" in done.stdout
-    assert "answer 5  accepted" in done.stdout
-    assert "(8, True, False)" in done.stdout
-    assert "<svg" in done.stdout
-    assert "questions in the frame: 8 plotted: 7" in done.stdout
-    assert "dates are datetime64[ms, UTC] in 3 plots" in done.stdout
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    assert "Why does my sourdough rise overnight" in result.stdout
+    assert "answer 5  accepted" in result.stdout
+    assert "(8, True, False)" in result.stdout
+    assert "<svg" in result.stdout
+    assert "questions in the frame: 8 plotted: 7" in result.stdout
+    assert "dates are datetime64[ms, UTC] in 3 plots" in result.stdout
     assert plot.stat().st_size > 5000
 
 

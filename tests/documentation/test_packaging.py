@@ -16,10 +16,10 @@ CONDA_NAMES = {"isal": "python-isal"}
 
 def test_the_conda_recipe_has_the_same_requirements() -> None:
     listed = re.findall(r"^    - (\S+) ?(\S*)$", RECIPE.partition("  run:")[2], re.MULTILINE)
-    wanted = [re.match(r"([\w.-]+)(.*)", line) for line in PROJECT["project"]["dependencies"]]
+    expected = [re.match(r"([\w.-]+)(.*)", line) for line in PROJECT["project"]["dependencies"]]
     assert dict(listed) == {
         "python": "",
-        **{CONDA_NAMES.get(found[1], found[1]): found[2] for found in wanted if found},
+        **{CONDA_NAMES.get(actual[1], actual[1]): actual[2] for actual in expected if actual},
     }
     oldest = PROJECT["project"]["requires-python"].removeprefix(">=")
     assert f'skip: match(python, "<{oldest}")' in RECIPE

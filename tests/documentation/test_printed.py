@@ -76,11 +76,11 @@ def run(command: list[str], folder: Path) -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "HOME": str(folder), "PYTHONWARNINGS": "error"}
     environment["PYTHONUTF8"] = "1"
-    done = subprocess.run(
+    result = subprocess.run(
         command, check=False, cwd=folder, env=environment, capture_output=True, encoding="utf-8"
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
 
 
 @pytest.mark.parametrize(
@@ -107,17 +107,17 @@ def test_the_index_of_the_tutorial_is_that_of_the_last_quarter(folder: Path) -> 
         rows = index.execute(
             "SELECT site, id, title, body FROM posts JOIN search ON search.rowid = row"
         )
-        found = sorted(rows)
+        actual = sorted(rows)
     index.close()
     outputs = sorted((folder / "questions" / "2024-07").glob("*.jsonl.gz"))
     assert [path.name[:4] for path in outputs] == ["beer", "coff"]
-    wanted = [
+    expected = [
         (path.name.removesuffix(".jsonl.gz"), question["Id"], question["Title"], question["Body"])
         for path in outputs
         for question in so2docs.read(path)
     ]
-    assert found == wanted
-    assert {title.startswith("Edited: ") for site, _, title, _ in found if site == SITE} == {True}
+    assert actual == expected
+    assert {title.startswith("Edited: ") for site, _, title, _ in actual if site == SITE} == {True}
 
 
 @pytest.mark.long

@@ -36,8 +36,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         made[end] = folder / end
         sources = [SAMPLES / f"{name}.xml" for name in ("posts", "strays", "grouped")]
         options: dict[str, Any] = {"format": form, "compression": compression, "jobs": 1}
-        done = so2docs.convert_all(sources, made[end], site_field="Site", fields=fields, **options)
-        reports = [one.report for one in done]
+        results = so2docs.convert_all(
+            sources, made[end], site_field="Site", fields=fields, **options
+        )
+        reports = [one.report for one in results]
         assert all(report is not None for report in reports)
         assert any(report is not None and report.strays for report in reports)
         assert len(list(made[end].glob(".*.strays"))) >= 1
@@ -92,8 +94,8 @@ def of_arrow(where: str) -> list[int]:
 def of_zcat(where: str) -> list[int]:
     import orjson
 
-    done = subprocess.run(["sh", "-c", f"zcat {where}"], check=True, capture_output=True)
-    return [orjson.loads(line)["Id"] for line in done.stdout.splitlines()]
+    result = subprocess.run(["sh", "-c", f"zcat {where}"], check=True, capture_output=True)
+    return [orjson.loads(line)["Id"] for line in result.stdout.splitlines()]
 
 
 def of_polars(where: str) -> list[int]:

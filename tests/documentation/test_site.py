@@ -29,11 +29,11 @@ def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
         shutil.copytree(CHECKOUT / name, tmp_path / name)
     (tmp_path / "docs" / "when-not.md").write_text("# When not\n\n[x](installation.md#nowhere)\n")
     (tmp_path / ".venv").symlink_to(sys.prefix)
-    done = subprocess.run(
+    result = subprocess.run(
         build, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.returncode != 0
-    assert "nowhere" in done.stdout + done.stderr
+    assert result.returncode != 0
+    assert "nowhere" in result.stdout + result.stderr
 
 
 def test_examples_in_docstrings_are_in_a_section() -> None:

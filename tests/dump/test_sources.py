@@ -174,12 +174,12 @@ def test_folder(name: str, tmp_path: Path, output: Path, expected: dict[str, byt
 @pytest.mark.parametrize("form", ["plain", *STREAMED, "zip-deflate", "7z-bzip2", "utf-16"])
 def test_standard_input(form: str, output: Path, expected: dict[str, bytes]) -> None:
     forms = FORMS | {"plain": bytes, "utf-16": utf_16}
-    done = run_process(
+    result = run_process(
         *("convert", "-", output, "--jobs", "1", "--quiet"),
         input=forms[form](PLAIN),
         encoding=None,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
     assert everything(output.parent) == expected
 
 
@@ -494,14 +494,14 @@ def test_bombs_take_no_memory(
 ) -> None:
     bomb = tmp_path / "bomb"
     bomb.write_bytes(pack(start) + pack(b" " * 50_000_000) * 4)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", BOMB, str(bomb), str(output)],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     )
-    *found, mebibytes = done.stdout.splitlines()
+    *found, mebibytes = result.stdout.splitlines()
     assert "".join(found).startswith(problem)
     assert len(found) == bool(problem)
     assert int(mebibytes) < 150
@@ -537,14 +537,14 @@ BOMBS = {
 def test_no_decoder_gives_more_than_is_asked_for(form: str, tmp_path: Path, output: Path) -> None:
     bomb = tmp_path / "bomb"
     bomb.write_bytes(BOMBS[form](b"<posts>" + b" " * 250_000_000))
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", BOMB, str(bomb), str(output)],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     )
-    problem, mebibytes = done.stdout.splitlines()
+    problem, mebibytes = result.stdout.splitlines()
     assert "no <row in 128 MiB" in problem or "is compressed by" in problem
     assert int(mebibytes) < 150
 
@@ -555,14 +555,14 @@ def test_no_decoder_gives_more_than_is_asked_for(form: str, tmp_path: Path, outp
 def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, way: str, tmp_path: Path) -> None:
     bomb = tmp_path / "q.jsonl.x"
     bomb.write_bytes(pack(b" " * BLANKS))
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", READ_BACK, str(bomb), way],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     )
-    *said, mebibytes = done.stdout.splitlines()
+    *said, mebibytes = result.stdout.splitlines()
     assert said
     assert int(mebibytes) < 700
 
@@ -596,7 +596,7 @@ def test_refuses_an_encoding_that_is_not_of_text(
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
 def test_closed_standard_streams(arguments: str, closed: str, words: str, output: Path) -> None:
     line = f"{sys.executable} -m so2docs convert {arguments.format(output)} -j1 {closed}"
-    done = subprocess.run(line, shell=True, check=False, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    result = subprocess.run(line, shell=True, check=False, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 1
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr

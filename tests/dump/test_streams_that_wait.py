@@ -185,10 +185,10 @@ except KeyboardInterrupt:
     os.write(1, b"interrupted")
     os._exit(0)
 """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, timeout=60, check=True
     )
-    assert done.stdout == b"interrupted"
+    assert result.stdout == b"interrupted"
 
 
 @pytest.mark.long

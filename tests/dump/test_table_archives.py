@@ -173,8 +173,8 @@ def test_same_bytes_from_either_core(
     if core == "compiled" and built() == "python":
         pytest.skip("this installation has no compiled core")
     options = {"jobs": 1, "chunk_bytes": 700, "core": core, "fields": fields}
-    wanted = converted(SITE, tmp_path / "plain.jsonl.gz", ["all"], **options)
-    assert converted(place(folder), tmp_path / "packed.jsonl.gz", ["all"], **options) == wanted
+    expected = converted(SITE, tmp_path / "plain.jsonl.gz", ["all"], **options)
+    assert converted(place(folder), tmp_path / "packed.jsonl.gz", ["all"], **options) == expected
 
 
 class Counting(io.FileIO):
@@ -381,9 +381,9 @@ def test_several_sites(folder: Path, tmp_path: Path) -> None:
     in_one_7z(folder)
     in_a_7z_each(folder)
     sources = [folder / "tea.stackexchange.com.7z", folder / "tea.com-Posts.7z"]
-    done = so2docs.convert_all(sources, tmp_path / "out", nest="all", jobs=1)
-    assert [conversion.error for conversion in done] == [None, None]
-    for conversion in done:
+    results = so2docs.convert_all(sources, tmp_path / "out", nest="all", jobs=1)
+    assert [conversion.error for conversion in results] == [None, None]
+    for conversion in results:
         assert unpacked(Path(conversion.output)) == WANTED[0]
 
 
@@ -414,7 +414,7 @@ def test_killed_while_reading_an_archive(
     folder: Path,
     tmp_path: Path,
 ) -> None:
-    site, wanted = large_site
+    site, expected = large_site
     archive = pack(folder / "tea", {name: (site / name).read_bytes() for name in ALL_FILES})
     output = tmp_path / "questions.jsonl.gz"
     process = subprocess.Popen([sys.executable, "-c", CONVERT, str(archive), str(output)])
@@ -427,7 +427,7 @@ def test_killed_while_reading_an_archive(
     assert spill.exists(), "it was done before it could be killed"
     report = so2docs.convert(archive, output, jobs=1, nest="all")
     assert report.resumed
-    assert [unpacked(output), unpacked(strays_of(output))] == wanted
+    assert [unpacked(output), unpacked(strays_of(output))] == expected
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process that it forks")
@@ -444,7 +444,7 @@ def test_killed_at_every_step_on_the_file_system(
 ) -> None:
     """The next run ends with the bytes of an undisturbed one, which are those of the folder."""
     archive = place(folder)
-    done = subprocess.run(
+    result = subprocess.run(
         [
             *(sys.executable, "-m", "support.steps", archive, tmp_path / "out", "kill"),
             *(json.dumps({"nest": "all"}), "1" if LONG else "3"),
@@ -456,8 +456,8 @@ def test_killed_at_every_step_on_the_file_system(
         text=True,
         timeout=600,
     )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 20
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) > 20
     output = tmp_path / "out" / "questions.jsonl.gz"
     so2docs.convert(archive, output, jobs=1, nest="all", force=True)
     assert [unpacked(output), unpacked(strays_of(output))] == WANTED
@@ -494,9 +494,9 @@ def test_published_archives_killed_at_any_moment(
         left = left_by(packed)
         index = f".{packed.name}.index"  # It says what was read: the archive, or the folder.
         assert left.pop(index)
-        wanted = left_by(plain)
-        assert wanted.pop(index)
-        assert left == wanted
+        expected = left_by(plain)
+        assert expected.pop(index)
+        assert left == expected
 
 
 def test_names() -> None:
@@ -538,8 +538,8 @@ def test_memory_of_a_long_table(folder: Path) -> None:
         files = site_files() | {"Users.xml": f"<users>{users}</users>".encode()}
         archive = zipped(folder / f"{rows}.zip", files)
         command = [sys.executable, "-c", MEMORY, archive, folder / f"{rows}.jsonl"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-        peaks.append(int(done.stdout))
+        result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        peaks.append(int(result.stdout))
     # The longer table has 43 MB.
     assert peaks[1] < peaks[0] + 20 * 2**20
 

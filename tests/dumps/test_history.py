@@ -98,9 +98,9 @@ def site(tmp_path: Path) -> Path:
 def test_every_kind_of_event(level: str, users: bool, jobs: int, site: Path) -> None:
     expected = oracle_history.nest(site, level, users=users)
     nest = [level, *["users"] * users]
-    found = so2docs.documents(site, nest=nest, jobs=jobs)
-    assert list(found) == expected.documents
-    counts = found.report.tables[level]
+    actual = so2docs.documents(site, nest=nest, jobs=jobs)
+    assert list(actual) == expected.documents
+    counts = actual.report.tables[level]
     assert (counts.nested, counts.filtered) == (expected.rows["nested"], expected.rows["filtered"])
     assert counts.strays == {"event_without_post": 1} if level != "closings" else not counts.strays
 
@@ -156,12 +156,12 @@ def test_names_of_the_option(site: Path, tmp_path: Path) -> None:
         (["--history", file, "--with", "closings"], "closings"),
         (["--history", file, "--with", "history-text"], "history-text"),
     ):
-        done = run("convert", site, output, "--force", "--report", "-", *given)
-        assert done.returncode == 0, done.stderr
-        assert list(json.loads(done.stdout)["tables"]) == [level]
-    done = run("convert", site, output, "--force", "--with", "all")
-    assert "Comments.xml" in done.stderr
-    assert "PostHistory" not in done.stderr
+        result = run("convert", site, output, "--force", "--report", "-", *given)
+        assert result.returncode == 0, result.stderr
+        assert list(json.loads(result.stdout)["tables"]) == [level]
+    result = run("convert", site, output, "--force", "--with", "all")
+    assert "Comments.xml" in result.stderr
+    assert "PostHistory" not in result.stderr
 
 
 def test_fields_of_the_history(site: Path) -> None:

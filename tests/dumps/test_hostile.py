@@ -239,13 +239,13 @@ def test_an_attribute_of_hundreds_of_megabytes(tmp_path: Path) -> None:
         b'<row Id="2" PostTypeId="1" Body="' + b"word &lt;p&gt; " * (size // 15) + b'" />\r\n'
     )
     write_dump(dump, question(1), long_row, question(3))
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", MEASURED, dump, output],
         check=True,
         capture_output=True,
         text=True,
     )
-    questions, peak = map(int, done.stdout.split())
+    questions, peak = map(int, result.stdout.split())
     assert questions == 3
     assert peak < 150 + 10 * size // 1_000_000
     print(f"{size // 1_000_000} MB attribute: {peak} MiB")
@@ -303,10 +303,10 @@ def test_names(kind: str, tmp_path: Path) -> None:
     names.add(f".{output.name}.index")
     assert set(left_by(output)) == names
     path.write_bytes(b"<posts>")
-    done = run_process(*command, "--force", errors="replace")
-    assert done.returncode == 1
-    assert done.stderr.startswith("so2docs: ")
-    assert "Traceback" not in done.stderr
+    result = run_process(*command, "--force", errors="replace")
+    assert result.returncode == 1
+    assert result.stderr.startswith("so2docs: ")
+    assert "Traceback" not in result.stderr
 
 
 def test_a_path_too_long_for_the_index(tmp_path: Path) -> None:

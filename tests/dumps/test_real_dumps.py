@@ -37,10 +37,10 @@ def converted(
     return Converted(output, report, nest(real_dump, answers_by))
 
 
-def assert_same_lines(found: bytes, expected: list[bytes]) -> None:
+def assert_same_lines(actual: bytes, expected: list[bytes]) -> None:
     """Line by line, as values first: their difference says more than that of two long lines."""
     for found_line, expected_line in zip_longest(
-        found.splitlines(True), expected, fillvalue=b"null\n"
+        actual.splitlines(True), expected, fillvalue=b"null\n"
     ):
         if found_line != expected_line:
             assert json.loads(found_line) == json.loads(expected_line)

@@ -47,16 +47,16 @@ def test_sample_whichever_way(names: tuple[str, ...], tmp_path: Path) -> None:
     for number, (jobs, chunk_bytes) in enumerate(WAYS if len(names) == len(FILES) else WAYS[:2]):
         output = tmp_path / str(number) / "questions.jsonl.gz"
         output.parent.mkdir()
-        found = converted(SITE, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
-        assert [part.splitlines() for part in found] == [part.splitlines() for part in wanted]
+        actual = converted(SITE, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
+        assert [part.splitlines() for part in actual] == [part.splitlines() for part in wanted]
         packed.add((output.read_bytes(), strays_of(output).read_bytes()))
     assert len(packed) == 1
 
 
 def test_sample_by_command(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl"
-    done = run("convert", SITE, output, "--with", "all", "--quiet")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    result = run("convert", SITE, output, "--with", "all", "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     assert output.read_bytes() == (SITE / output.name).read_bytes()
     assert strays_of(output).read_bytes() == (SITE / "questions.strays.jsonl").read_bytes()
 
@@ -70,9 +70,9 @@ def test_documents_nest_as_well() -> None:
 
 @pytest.mark.usefixtures("core")
 def test_answers_by_votes(tmp_path: Path) -> None:
-    found = converted(SITE, tmp_path / "questions.jsonl.gz", ["all"], jobs=1, answers_by="votes")
-    assert found == expected(nest(SITE, FILES, "votes"))
-    assert found != expected(nest(SITE, FILES))
+    actual = converted(SITE, tmp_path / "questions.jsonl.gz", ["all"], jobs=1, answers_by="votes")
+    assert actual == expected(nest(SITE, FILES, "votes"))
+    assert actual != expected(nest(SITE, FILES))
 
 
 @pytest.mark.parametrize("chunk_bytes", [None, 500])
@@ -138,8 +138,8 @@ def test_tables_under_other_names(site: Path, tmp_path: Path) -> None:
     (site / "Posts.xml").rename(site / "posts.xml")
     output = tmp_path / "questions.jsonl"
     files = ["--votes", tmp_path / "elsewhere.xml", "--users", SITE / "Users.xml"]
-    done = run("convert", site, output, "--with", "comments", "--with", "links", *files)
-    assert done.returncode == 0, done.stderr
+    result = run("convert", site, output, "--with", "comments", "--with", "links", *files)
+    assert result.returncode == 0, result.stderr
     assert output.read_bytes() == (SITE / output.name).read_bytes()
 
 
@@ -234,8 +234,8 @@ def test_empty_tables(site: Path, tmp_path: Path) -> None:
     for file in FILES.values():
         root = file.removesuffix(".xml").lower()
         (site / file).write_text(f"<{root}></{root}>", encoding="utf-8")
-    found = converted(site, tmp_path / "questions.jsonl.gz", ["all"], jobs=1)
-    assert found == expected(nest(site, FILES))
+    actual = converted(site, tmp_path / "questions.jsonl.gz", ["all"], jobs=1)
+    assert actual == expected(nest(site, FILES))
 
 
 def test_repaired_characters_of_tables_are_counted(site: Path, tmp_path: Path) -> None:
@@ -252,9 +252,9 @@ def test_rows_without_attributes(name: str, site: Path, tmp_path: Path) -> None:
     file = site / FILES[name]
     root = FILES[name].removesuffix(".xml").lower()
     file.write_text(f"<{root}><row /><row /></{root}>", encoding="utf-8")
-    found = converted(site, tmp_path / "questions.jsonl.gz", [name], jobs=1)
-    assert found == expected(nest(site, [name]))
-    assert found[1].count(b'"row":{}}') == 2
+    actual = converted(site, tmp_path / "questions.jsonl.gz", [name], jobs=1)
+    assert actual == expected(nest(site, [name]))
+    assert actual[1].count(b'"row":{}}') == 2
 
 
 @pytest.mark.parametrize("core", ["python", "compiled"])
@@ -367,9 +367,11 @@ so2docs.convert(sys.argv[1], sys.argv[2], jobs=int(sys.argv[3]), chunk_bytes=20_
 @pytest.mark.long
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_large_site(jobs: int, large_site: tuple[Path, list[bytes]], tmp_path: Path) -> None:
-    folder, wanted = large_site
-    found = converted(folder, tmp_path / "questions.jsonl.gz", FILES, jobs=jobs, chunk_bytes=20_000)
-    assert found == wanted
+    folder, expected = large_site
+    actual = converted(
+        folder, tmp_path / "questions.jsonl.gz", FILES, jobs=jobs, chunk_bytes=20_000
+    )
+    assert actual == expected
 
 
 @pytest.mark.long
@@ -378,7 +380,7 @@ def test_large_site(jobs: int, large_site: tuple[Path, list[bytes]], tmp_path: P
 def test_killed_while_nesting(
     place: str, large_site: tuple[Path, list[bytes]], tmp_path: Path
 ) -> None:
-    folder, wanted = large_site
+    folder, expected = large_site
     output = tmp_path / "questions.jsonl.gz"
     jobs = "2" if place in ("comments", "documents") else "1"
     command = [sys.executable, "-c", CONVERT, str(folder), str(output), jobs]
@@ -393,7 +395,7 @@ def test_killed_while_nesting(
     assert not output.exists()
     report = so2docs.convert(folder, output, jobs=1, nest="all")
     assert report.resumed
-    assert [unpacked(output), unpacked(strays_of(output))] == wanted
+    assert [unpacked(output), unpacked(strays_of(output))] == expected
 
 
 def _dumps_with_tables() -> list[Any]:
@@ -430,8 +432,8 @@ def test_published_dumps(source: Path, tmp_path: Path) -> None:
         output = tmp_path / str(number) / "questions.jsonl.gz"
         output.parent.mkdir()
         core = "python" if number == 3 else "auto"
-        found = converted(dump, output, names, jobs=jobs, chunk_bytes=chunk_bytes, core=core)
-        for some, others in zip(found, wanted, strict=True):
+        actual = converted(dump, output, names, jobs=jobs, chunk_bytes=chunk_bytes, core=core)
+        for some, others in zip(actual, wanted, strict=True):
             for line, other in zip_longest(some.splitlines(), others.splitlines()):
                 assert line == other
 

@@ -146,13 +146,13 @@ class CallRounds:
         self.hit = self._calls()[call].decode(errors="replace") if self._was_hit() else "no call"
         self.happened[f"{self.hit.partition(' of ')[0]}: exit {result.code}"] += 1
         self._was_killed = result.code == -signal.SIGKILL
-        found = files_in(self._place)
-        self._check(writer, result, found, expected)
+        actual = files_in(self._place)
+        self._check(writer, result, actual, expected)
         if result.code == 0 and plan.what not in (SIGNAL_BEFORE, SIGNAL_AFTER):
             return
         again = self._command(writer)
         self.happened[f"again: exit {again.code}"] += 1
-        whole = {name: data for name, data in found.items() if not TEMPORARY.search(name)}
+        whole = {name: data for name, data in actual.items() if not TEMPORARY.search(name)}
         if again.code == 1 and "exists" in again.messages and whole == expected:
             return  # The signal came when all was done.
         if writer.has_two_files and self._was_killed and "--force" in again.messages:
@@ -176,10 +176,10 @@ class CallRounds:
     def _was_hit(self) -> bool:
         return bool(0 < self._control.target <= self._control.count)
 
-    def _check(self, writer: Writer, result: Result, found: Files, expected: Files) -> None:
+    def _check(self, writer: Writer, result: Result, actual: Files, expected: Files) -> None:
         """Check how a disturbed command ended, and what it left."""
         if result.code == 0:
-            self._check_done(writer, result, found, expected, may_leave=LOCK_OR_FOLDER)
+            self._check_done(writer, result, actual, expected, may_leave=LOCK_OR_FOLDER)
             return
         check_messages(without_notices(result), lines=writer.errors)
         if result.code == 1:
@@ -187,22 +187,22 @@ class CallRounds:
         resumes = writer.resumes or writer.words.startswith("convert")
         if "resume" in result.messages and not resumes:
             raise BrokenPromiseError(f"advice: nothing resumes: {result.messages}")
-        for name in sorted(found.keys() - expected.keys() - self._before.keys()):
+        for name in sorted(actual.keys() - expected.keys() - self._before.keys()):
             if not TEMPORARY.search(name):
                 raise BrokenPromiseError(f"litter: {name} after {result.messages}")
-        for name in sorted(found.keys() & (expected.keys() | self._before.keys())):
+        for name in sorted(actual.keys() & (expected.keys() | self._before.keys())):
             wholes = expected.get(name), self._before.get(name)
             is_part = name == "stdout" or name in writer.ignored
-            if not is_part and found[name] not in wholes:
+            if not is_part and actual[name] not in wholes:
                 raise BrokenPromiseError(f"torn: {name} after {result.messages}")
-        for name in sorted((expected.keys() & self._before.keys()) - found.keys()):
+        for name in sorted((expected.keys() & self._before.keys()) - actual.keys()):
             raise BrokenPromiseError(f"lost: {name} after {result.messages}")
 
     def _check_done(
         self,
         writer: Writer,
         result: Result,
-        found: Files,
+        actual: Files,
         expected: Files | None,
         *,
         may_leave: re.Pattern[str] = LOCK,
@@ -212,7 +212,7 @@ class CallRounds:
         Args:
             writer: The command.
             result: How it ended.
-            found: The files that are there.
+            actual: The files that are there.
             expected: Those that are to be there; None if that is not known.
             may_leave: In names of files that stay where they cannot be removed.
         """
@@ -223,14 +223,14 @@ class CallRounds:
             return
         is_kept = "kept in memory" in result.messages
         is_disturbed = self._was_killed or bool(REMOVAL.search(self.hit))
-        for name in sorted(expected.keys() | found.keys()):
+        for name in sorted(expected.keys() | actual.keys()):
             if is_disturbed and may_leave.search(name):
                 continue
-            if name not in found and not (is_kept and name.endswith(".index")):
+            if name not in actual and not (is_kept and name.endswith(".index")):
                 raise BrokenPromiseError(f"lost: exit 0 and no {name}")
             if name not in expected:
                 raise BrokenPromiseError(f"litter: exit 0 and {name} left")
-            if name in found and found[name] != expected[name] and name not in writer.ignored:
+            if name in actual and actual[name] != expected[name] and name not in writer.ignored:
                 raise BrokenPromiseError(f"wrong: exit 0 and other bytes in {name}")
 
     def _clear(self) -> None:

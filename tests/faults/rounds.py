@@ -151,10 +151,10 @@ class Rounds:
 
     def _is_done(self, result: Result, expected: Files) -> bool:
         """Whether all is there; who says that it is, and is wrong, breaks a promise."""
-        found = self.command.files()
+        actual = self.command.files()
         if result.code == 0:
-            check_files(found, expected, may_lack_index=self._is_damaged)
-        return result.code == 0 or found == expected
+            check_files(actual, expected, may_lack_index=self._is_damaged)
+        return result.code == 0 or actual == expected
 
     def _clear(self) -> None:
         self._is_damaged, self.damaged = False, []

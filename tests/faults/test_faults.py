@@ -59,9 +59,9 @@ def rounds(*options: str, before: str = "") -> subprocess.CompletedProcess[str]:
     ("jobs", "count"), [("1", "1000" if LONG else "30"), ("2", "1000" if LONG else "40")]
 )
 def test_nothing_is_wrong_whatever_happens(jobs: str, count: str) -> None:
-    done = rounds("--seed", SEED, "--rounds", count, "--jobs", jobs)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "done by the next session" in done.stdout
+    result = rounds("--seed", SEED, "--rounds", count, "--jobs", jobs)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "done by the next session" in result.stdout
 
 
 @pytest.mark.long
@@ -70,9 +70,9 @@ def test_a_package_without_checksums_is_found_out() -> None:
     keep = "import so2docs.dump.archives"  # Members of archives have checksums of their own.
     broken = f"{keep}\nfrom isal import isal_zlib as z; z.crc32 = z.crc32_combine = lambda *_: 0"
     wrong = "wrong: exit 0 and other bytes in q"
-    done = rounds("--rounds", "400", "--only", "'flip'", "--until", wrong, before=broken)
-    assert done.returncode == 1
-    assert wrong in done.stdout
+    result = rounds("--rounds", "400", "--only", "'flip'", "--until", wrong, before=broken)
+    assert result.returncode == 1
+    assert wrong in result.stdout
 
 
 @pytest.mark.long
@@ -80,26 +80,26 @@ def test_a_package_without_checksums_is_found_out() -> None:
 def test_a_rival_with_other_options_is_refused_or_wins(other: str) -> None:
     """Without a lock on the output they mix their bytes."""
     happens = f"rival with {other}"
-    done = rounds("--seed", "600", "--rounds", "400", "--only", "'rival'", "--until", happens)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert happens in done.stdout
+    result = rounds("--seed", "600", "--rounds", "400", "--only", "'rival'", "--until", happens)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert happens in result.stdout
 
 
 @pytest.mark.long
 def test_a_spill_is_kept_for_when_the_output_of_a_rival_is_gone() -> None:
     """The second of several was left with a spill, and written by a rival; then it is removed."""
     happens = "output of a rival removed"
-    done = rounds("--rounds", "20", "--until", happens, before=RIVAL_OF_A_RESUMED_SESSION)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert happens in done.stdout
+    result = rounds("--rounds", "20", "--until", happens, before=RIVAL_OF_A_RESUMED_SESSION)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert happens in result.stdout
 
 
 @needs_gcc
 @pytest.mark.long
 def test_nothing_is_wrong_whichever_call_fails() -> None:
-    done = rounds("--calls", "--seed", SEED, "--rounds", "2000" if LONG else "30")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "again: exit 0" in done.stdout
+    result = rounds("--calls", "--seed", SEED, "--rounds", "2000" if LONG else "30")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "again: exit 0" in result.stdout
 
 
 @needs_gcc
@@ -118,9 +118,9 @@ def test_nothing_is_wrong_whichever_call_fails() -> None:
     ],
 )
 def test_a_call_that_went_wrong_before(command: str, call: str, what: str) -> None:
-    done = rounds("--every", command, "--only", call, what)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{call.partition(' ')[0]}: exit" in done.stdout
+    result = rounds("--every", command, "--only", call, what)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"{call.partition(' ')[0]}: exit" in result.stdout
 
 
 @needs_gcc
@@ -130,9 +130,9 @@ def test_a_package_that_ignores_errors_is_found_out() -> None:
         "import contextlib, so2docs.output.part_files as files\n"
         "files.explain_errors = lambda path: contextlib.suppress(OSError)"
     )
-    done = rounds("--every", "diff", "--only", "rename of", "fails", before=broken)
-    assert done.returncode == 1
-    assert "lost: exit 0 and no c.jsonl.gz" in done.stdout
+    result = rounds("--every", "diff", "--only", "rename of", "fails", before=broken)
+    assert result.returncode == 1
+    assert "lost: exit 0 and no c.jsonl.gz" in result.stdout
 
 
 @pytest.mark.parametrize(

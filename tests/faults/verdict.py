@@ -56,19 +56,19 @@ def check_refused(result: Result) -> None:
 
 
 def check_files(
-    found: dict[str, bytes],
+    actual: dict[str, bytes],
     expected: dict[str, bytes],
     *,
     may_lack_index: bool = False,
     but: str | None = None,
 ) -> None:
     """All that is left is what an undisturbed conversion leaves, but for some names."""
-    for name in sorted(expected.keys() - found.keys()):
+    for name in sorted(expected.keys() - actual.keys()):
         if not (may_lack_index and name.endswith(".index")):
             raise BrokenPromiseError(f"lost: exit 0 and no {name}")
-    for name in sorted(expected.keys() & found.keys()):
-        if found[name] != expected[name]:
+    for name in sorted(expected.keys() & actual.keys()):
+        if actual[name] != expected[name]:
             raise BrokenPromiseError(f"wrong: exit 0 and other bytes in {name}")
-    more = sorted(found.keys() - expected.keys())
+    more = sorted(actual.keys() - expected.keys())
     if more := [name for name in more if but is None or but not in name]:
         raise BrokenPromiseError(f"litter: exit 0 and {', '.join(more)} left")

@@ -335,9 +335,9 @@ def test_a_file_of_any_name(site: Path, tmp_path: Path) -> None:
 
 
 def test_the_command(site: Path, tmp_path: Path) -> None:
-    done = run("tables", site, tmp_path / "out", "--only", "votes,Posts", "--format", "csv")
-    assert done.returncode == 0
-    assert "Votes.csv.gz" in done.stderr
+    result = run("tables", site, tmp_path / "out", "--only", "votes,Posts", "--format", "csv")
+    assert result.returncode == 0
+    assert "Votes.csv.gz" in result.stderr
     assert (tmp_path / "out" / "Posts.csv.gz").exists()
     again = run("tables", site, tmp_path / "out", "--only", "posts", "--format", "csv")
     assert "up to date" in again.stderr
@@ -355,9 +355,9 @@ def test_the_command(site: Path, tmp_path: Path) -> None:
 def test_options_that_are_refused(
     options: tuple[str, ...], message: str, site: Path, tmp_path: Path
 ) -> None:
-    done = run("tables", site, tmp_path / "out", *options)
-    assert done.returncode == 2
-    assert message in done.stderr
+    result = run("tables", site, tmp_path / "out", *options)
+    assert result.returncode == 2
+    assert message in result.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -389,9 +389,9 @@ def test_published_dumps(form: TableFormat, whole_dump: Path, core: Core, tmp_pa
     if not LONG and core == "python" and form != "parquet":
         pytest.skip("with SO2DOCS_LONG=1")
     report = so2docs.tables(whole_dump, tmp_path / "out", format=form)
-    found = tables_in(whole_dump)
-    assert set(report) == {table.name for table in found}
-    for table in found:
+    actual = tables_in(whole_dump)
+    assert set(report) == {table.name for table in actual}
+    for table in actual:
         expected = rows_of(whole_dump / table.file, table)
         rows = read_back(tmp_path / "out", table, form)
         assert len(rows) == report[table.name].written == report[table.name].rows
@@ -440,7 +440,7 @@ import so2docs
 report = so2docs.tables({str(tmp_path)!r}, {str(tmp_path / "out")!r}, format={form!r}, jobs=2)
 print(report["posts"].rows, report.peak_memory_bytes)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    rows, peak = map(int, done.stdout.split())
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    rows, peak = map(int, result.stdout.split())
     assert rows > 50_000
     assert peak < 512 * 1024 * 1024

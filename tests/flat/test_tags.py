@@ -71,9 +71,9 @@ def test_every_tag_and_every_row(site: Path, tmp_path: Path) -> None:
             "strays": {"tag_invalid_id": 1, "tag_missing_id": 1, "tag_missing_name": 1},
         }
     for end in (".jsonl", ".jsonl.gz", ".jsonl.zst"):
-        done = run("tags", site, tmp_path / f"tags{end}")
-        assert done.returncode == 0, done.stderr
-        assert "with an excerpt      2\n" in done.stderr
+        result = run("tags", site, tmp_path / f"tags{end}")
+        assert result.returncode == 0, result.stderr
+        assert "with an excerpt      2\n" in result.stderr
         found = unpacked(tmp_path / f"tags{end}")
         assert [json.loads(line) for line in found.splitlines()] == EXPECTED
 
@@ -103,12 +103,12 @@ def test_published_tags(source: Path, tmp_path: Path) -> None:
     with py7zr.SevenZipFile(source) as archive:
         archive.extract(path=tmp_path, targets=["Posts.xml", "Tags.xml"])
     posts = {post.get("Id"): post.attrib for post in _rows(tmp_path / "Posts.xml")}
-    wanted = list(_rows(tmp_path / "Tags.xml"))
+    expected = list(_rows(tmp_path / "Tags.xml"))
     for dump, jobs in ((source, 2), (tmp_path, 1)):
         with so2docs.tags(dump, jobs=jobs) as tags:
-            found = list(tags)
-        assert [tag["Name"] for tag in found] == [tag.get("TagName") for tag in wanted]
-        for tag, element in zip(found, wanted, strict=True):
+            actual = list(tags)
+        assert [tag["Name"] for tag in actual] == [tag.get("TagName") for tag in expected]
+        for tag, element in zip(actual, expected, strict=True):
             assert tag["Count"] == int(element.get("Count", ""))
             for key in ("Excerpt", "Wiki"):
                 post: Any = posts.get(element.get(f"{key}PostId"), {})

@@ -179,9 +179,9 @@ def test_a_large_site_in_chunks_is_the_same(large_site: tuple[Path, list[bytes]]
 
 def test_the_command(tmp_path: Path) -> None:
     site = write(tmp_path / "tea")
-    done = run("inspect", site, SITE, "--json", "--jobs", "1")
-    assert done.returncode == 0
-    first, second = json.loads(done.stdout)
+    result = run("inspect", site, SITE, "--json", "--jobs", "1")
+    assert result.returncode == 0
+    first, second = json.loads(result.stdout)
     assert first == json.loads(json.dumps(so2docs.inspect(site, jobs=1).as_dict()))
     assert second["tables"]["Votes.xml"]["rows"] > 10
     shown = run("inspect", site, "--jobs", "1")
@@ -192,12 +192,12 @@ def test_the_command(tmp_path: Path) -> None:
 def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
     site = write(tmp_path / "tea", "Comments.xml", lambda text: text[:-20])
     (site / "Votes.xml.gz").write_bytes(gzip.compress(b"<votes>" + b" " * 99_999)[:60])
-    done = run("inspect", site, tmp_path / "gone", "--json", "--jobs", "1")
-    assert done.returncode == 1
-    assert "gone: cannot be read" in done.stderr
-    assert "Comments.xml: is cut off" in done.stderr
-    assert "Traceback" not in done.stderr
-    (found,) = json.loads(done.stdout)
+    result = run("inspect", site, tmp_path / "gone", "--json", "--jobs", "1")
+    assert result.returncode == 1
+    assert "gone: cannot be read" in result.stderr
+    assert "Comments.xml: is cut off" in result.stderr
+    assert "Traceback" not in result.stderr
+    (found,) = json.loads(result.stdout)
     assert "is cut off" in found["tables"]["Comments.xml"]["problem"]
     assert "cut off" in found["tables"]["Votes.xml"]["problem"]
     assert found["tables"]["Posts.xml"]["rows"] == 2

@@ -135,18 +135,18 @@ def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_p
     output, report = tmp_path / name, tmp_path / "report.json"
     card, croissant = tmp_path / "README.md", tmp_path / "croissant.json"
     so2docs.convert(SITE, output, card=True, report=report, **keywords)
-    wanted = card.read_text(), croissant.read_text()
+    expected = card.read_text(), croissant.read_text()
     card.unlink()
     croissant.unlink()
-    done = run("card", output)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert (card.read_text(), croissant.read_text()) == wanted
+    result = run("card", output)
+    assert (result.returncode, result.stdout) == (0, ""), result.stderr
+    assert (card.read_text(), croissant.read_text()) == expected
     manifest_of(output).unlink()
-    done = run("card", output, *(["--report", report] if "split_files" in keywords else []))
-    assert done.returncode == 0, done.stderr
-    assert croissant.read_text() == wanted[1]
+    result = run("card", output, *(["--report", report] if "split_files" in keywords else []))
+    assert result.returncode == 0, result.stderr
+    assert croissant.read_text() == expected[1]
     hashes = re.compile(r"^\| (?:not known|`\w{64}`) \|", re.MULTILINE)
-    assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", wanted[0])
+    assert hashes.sub("| |", card.read_text()) == hashes.sub("| |", expected[0])
     assert so2docs.verify(output).files == keywords.get("split_files", 1)
 
 
@@ -161,9 +161,9 @@ def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_p
 def test_outputs_without_a_card(name: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "plain.jsonl").write_text("{}\n")
     so2docs.convert(SITE, tmp_path / "bulk.ndjson", format="elasticsearch")
-    done = run("card", tmp_path / name)
-    assert done.returncode in (1, 2)
-    assert problem in done.stderr
+    result = run("card", tmp_path / name)
+    assert result.returncode in (1, 2)
+    assert problem in result.stderr
     assert not (tmp_path / "README.md").exists()
 
 
@@ -423,8 +423,8 @@ def test_each_site_is_a_folder_and_a_configuration(tmp_path: Path) -> None:
         shutil.copytree(SITE, tmp_path / site)
     sites = ["bread.stackexchange.com", "votes.stackexchange.com"]
     options = ("--recipe", "hub", "-f", "parquet", "--card", "-q", "--split-files", "2")
-    done = run("convert", *sites, "--output-dir", "out", *options, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    result = run("convert", *sites, "--output-dir", "out", *options, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     out = tmp_path / "out"
     names = ["train-00000.parquet", "train-00001.parquet"]
     for site in sites:
@@ -550,8 +550,8 @@ def test_the_card_says_what_the_dump_is(tmp_path: Path) -> None:
     assert not section_on_the_dump(tmp_path)
     before = (tmp_path / "README.md").read_text()
 
-    done = run("card", output, "--inspect", dump)
-    assert done.returncode == 0, done.stderr
+    result = run("card", output, "--inspect", dump)
+    assert result.returncode == 0, result.stderr
     shown = section_on_the_dump(tmp_path)
     assert "| Posts.xml | 2 | 2020-01-02 | 2024-03-31 | 1 |" in shown
     assert "last row of 2024-03-31" in shown

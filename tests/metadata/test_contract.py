@@ -129,8 +129,8 @@ def test_the_schema_rejects_other_json(change: dict[str, Any], problem: str) -> 
 
 
 def test_the_command() -> None:
-    done = run("schema", "--with", "comments", "--site-field", "S")
-    found = json.loads(done.stdout)
+    result = run("schema", "--with", "comments", "--site-field", "S")
+    found = json.loads(result.stdout)
     assert found["$id"] == "urn:so2docs:questions:1"
     assert found["properties"]["S"] == {"type": "string"}
     plain = schema({"nest": "comments"})

@@ -59,9 +59,9 @@ def convert(dump: Path, output: Path, **options: Any) -> tuple[list[Any], so2doc
     return jsonl(output), report
 
 
-def assert_same(found: list[Any], wanted: list[Any]) -> None:
-    assert [json.dumps(document) for document in found] == [
-        json.dumps(document) for document in wanted
+def assert_same(actual: list[Any], expected: list[Any]) -> None:
+    assert [json.dumps(document) for document in actual] == [
+        json.dumps(document) for document in expected
     ]
 
 
@@ -69,10 +69,10 @@ def assert_same(found: list[Any], wanted: list[Any]) -> None:
 def test_real_dump(options: dict[str, Any], dumps: Path, tmp_path: Path) -> None:
     dump = real_dump(dumps, "dba.meta-2024-04", tmp_path)
     complete, everything = convert(dump, tmp_path / "complete.jsonl")
-    found, report = convert(dump, tmp_path / "found.jsonl", **options)
-    wanted = filtered(complete, **options)
-    assert wanted
-    assert_same(found, wanted)
+    actual, report = convert(dump, tmp_path / "found.jsonl", **options)
+    expected = filtered(complete, **options)
+    assert expected
+    assert_same(actual, expected)
     assert report.filtered == everything.questions + everything.answers - (
         report.questions + report.answers
     )
@@ -164,19 +164,19 @@ def test_any_posts_and_filters(
     ]
     dump.write_text("<posts>\n" + "\n".join(lines) + "\n</posts>")
     complete = nest(dump, options.get("answers_by", "id")).documents
-    wanted = filtered(complete, **options, **choice)
+    expected = filtered(complete, **options, **choice)
     options = options | {
         name: id_file(tmp_path / name, options[name])
         for name in ("drop_users", "drop_posts")
         if name in options
     }
     for chunk_bytes in (None, 200):
-        found, report = convert(
+        actual, report = convert(
             dump, tmp_path / "q.jsonl", chunk_bytes=chunk_bytes, force=True, **options, **choice
         )
-        assert_same(found, wanted)
-        assert report.questions == len(wanted)
-    assert_same(list(so2docs.documents(dump, **options, **choice)), wanted)
+        assert_same(actual, expected)
+        assert report.questions == len(expected)
+    assert_same(list(so2docs.documents(dump, **options, **choice)), expected)
 
 
 def id_file(path: Path, ids: Collection[int]) -> Path:
@@ -247,8 +247,8 @@ def test_same_bytes_for_any_jobs_and_chunks(dumps: Path, tmp_path: Path) -> None
 def test_fields_of_parquet_are_its_columns(tmp_path: Path) -> None:
     output = tmp_path / "q.parquet"
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, fields="Id,Title,Answers.Score")
-    wanted = filtered(nest(SAMPLES / "posts.xml").documents, fields="Id,Title,Answers.Score")
-    assert parquet(output) == wanted
+    expected = filtered(nest(SAMPLES / "posts.xml").documents, fields="Id,Title,Answers.Score")
+    assert parquet(output) == expected
     import pyarrow.parquet as pq
 
     assert pq.read_schema(output).names == ["Id", "Title", "Other", "Answers"]
@@ -272,7 +272,7 @@ BODY = (
 
 
 @pytest.mark.parametrize(
-    ("body", "wanted"),
+    ("body", "expected"),
     [
         ("html", BODY),
         ("text", "Is a < b fine?\nSee x\n\nif a:\n    b()\n\n\n\none\ntwo"),
@@ -283,7 +283,7 @@ BODY = (
         ),
     ],
 )
-def test_bodies(body: Any, wanted: str, tmp_path: Path) -> None:
+def test_bodies(body: Any, expected: str, tmp_path: Path) -> None:
     attribute = BODY.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "&#xA;")
     dump = tmp_path / "Posts.xml"
     dump.write_text(
@@ -292,7 +292,7 @@ def test_bodies(body: Any, wanted: str, tmp_path: Path) -> None:
         '<row Id="3" PostTypeId="1" Body="" /><row Id="4" PostTypeId="1" /></posts>'
     )
     (first, empty, none), _ = convert(dump, tmp_path / "q.jsonl", body=body)
-    assert first["Body"] == first["Answers"][0]["Body"] == wanted
+    assert first["Body"] == first["Answers"][0]["Body"] == expected
     assert first["Title"] == "<p>"
     assert empty["Body"] == ""
     assert "Body" not in none
@@ -388,8 +388,8 @@ def test_command_passes_every_filter_on(tmp_path: Path) -> None:
     arguments += ["--since", "2000-01-01", "--until", "2100-01-01", "--sample", "99.9%"]
     arguments += ["--limit", "1000", "--fields", "Id,Tags,Answers.Id", "--body", "html"]
     command = ["convert", SAMPLES / "posts.xml", "-", "-q"]
-    done = run(*command, *arguments)
-    wanted = filtered(
+    result = run(*command, *arguments)
+    expected = filtered(
         nest(SAMPLES / "posts.xml").documents,
         tags=["python", "c#"],
         min_score=-5,
@@ -397,11 +397,11 @@ def test_command_passes_every_filter_on(tmp_path: Path) -> None:
         sample="99.9%",
         fields="Id,Tags,Answers.Id",
     )
-    assert wanted
-    assert_same([json.loads(line) for line in done.stdout.splitlines()], wanted)
-    done = run(*command, "--fields", "Titel")
-    assert done.returncode == 2
-    assert "did you mean Title?" in done.stderr
+    assert expected
+    assert_same([json.loads(line) for line in result.stdout.splitlines()], expected)
+    result = run(*command, "--fields", "Titel")
+    assert result.returncode == 2
+    assert "did you mean Title?" in result.stderr
 
 
 def test_room_is_asked_for_what_is_kept() -> None:

@@ -47,8 +47,8 @@ def test_docstrings_may_have_lost_the_indentation_of_the_code() -> None:
 
 def test_there_may_be_no_docstrings() -> None:
     command = [sys.executable, "-OO", "-c", "import so2docs; print(so2docs.convert.__doc__)"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "None\n", "")
 
 
 def ids(**keywords: Any) -> list[int]:

@@ -52,10 +52,10 @@ def convert(output: Path, names: tuple[str, ...], **options: Any) -> so2docs.Rep
 def test_selected_fields_are_kept(
     names: tuple[str, ...], choice: dict[str, str], tmp_path: Path
 ) -> None:
-    wanted = filtered(nest(SITE, names).documents, **choice)
+    expected = filtered(nest(SITE, names).documents, **choice)
     output = tmp_path / "q.jsonl"
     report = convert(output, names, **choice)
-    assert list(map(json.dumps, jsonl(output))) == list(map(json.dumps, wanted))
+    assert list(map(json.dumps, jsonl(output))) == list(map(json.dumps, expected))
     once = output.read_bytes(), strays_of(output).read_bytes()
     jobs = 2 if choice == CHOICES[0][1] else 1
     convert(output, names, jobs=jobs, chunk_bytes=700, force=True, **choice)
@@ -67,13 +67,15 @@ def test_selected_fields_are_kept(
 
 @pytest.mark.parametrize(("names", "choice"), CHOICES, ids=name_of)
 def test_formats(names: tuple[str, ...], choice: dict[str, str], tmp_path: Path) -> None:
-    wanted = filtered(nest(SITE, names).documents, **choice)
+    expected = filtered(nest(SITE, names).documents, **choice)
     convert(tmp_path / "q.parquet", names, **choice)
-    assert parquet(tmp_path / "q.parquet") == wanted
-    if "Id" in wanted[0]:
+    assert parquet(tmp_path / "q.parquet") == expected
+    if "Id" in expected[0]:
         convert(tmp_path / "q.jsonl", names, format="mongodb", **choice)
-        with_answers = [{"Answers": [], **document} for document in wanted]
-        assert [{"Answers": [], **found} for found in mongodb(tmp_path / "q.jsonl")] == with_answers
+        with_answers = [{"Answers": [], **document} for document in expected]
+        assert [
+            {"Answers": [], **actual} for actual in mongodb(tmp_path / "q.jsonl")
+        ] == with_answers
 
 
 def test_rows_that_are_left_out_are_filtered(tmp_path: Path) -> None:
@@ -109,9 +111,9 @@ def test_strays_without_a_post_have_all_that_is_known(tmp_path: Path) -> None:
 
 
 def test_documents_take_names_in_a_list() -> None:
-    found = so2docs.documents(SITE, jobs=1, nest=["comments"], fields=["Id", "Comments.Text"])
-    wanted = filtered(nest(SITE, ["comments"]).documents, fields="Id,Comments.Text")
-    assert list(found) == wanted
+    actual = so2docs.documents(SITE, jobs=1, nest=["comments"], fields=["Id", "Comments.Text"])
+    expected = filtered(nest(SITE, ["comments"]).documents, fields="Id,Comments.Text")
+    assert list(actual) == expected
 
 
 @pytest.mark.parametrize(

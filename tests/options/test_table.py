@@ -58,7 +58,7 @@ def with_another(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def python(folder: Path, *arguments: object, **variables: str) -> str:
     """What Python prints in a folder, whose modules come first."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "80", **variables},
@@ -66,7 +66,7 @@ def python(folder: Path, *arguments: object, **variables: str) -> str:
         text=True,
         check=False,
     )
-    return done.stdout + done.stderr
+    return result.stdout + result.stderr
 
 
 def test_it_is_in_the_help_of_the_command(with_another: Path) -> None:

@@ -31,8 +31,8 @@ print(len(found))
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="moves memory by a setting of glibc")
 def test_same_bytes_at_any_address() -> None:
     command = [sys.executable, "-c", AT_MANY_ADDRESSES]
-    done = subprocess.run(command, input=LINES, capture_output=True, check=True)
-    assert done.stdout == b"6\n"
+    result = subprocess.run(command, input=LINES, capture_output=True, check=True)
+    assert result.stdout == b"6\n"
 
 
 @pytest.mark.parametrize("level", range(10))

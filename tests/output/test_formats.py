@@ -65,15 +65,15 @@ def test_every_format_has_a_reader() -> None:
 def test_real_dump_read_back(real_dump: Path, tmp_path: Path) -> None:
     plain = tmp_path / "plain.jsonl"
     so2docs.convert(real_dump, plain, jobs=1)
-    wanted = without_second_fractions(jsonl(plain))
-    assert wanted
+    expected = without_second_fractions(jsonl(plain))
+    assert expected
     # What differs from dump to dump is what the typed formats make of the values.
     is_usual = real_dump.stat().st_size < 2_000_000
     for name in READERS if is_usual else ("mongodb", "parquet"):
         file, read = READERS[name]
         so2docs.convert(real_dump, tmp_path / file, format=name, jobs=1)
-        found = read(tmp_path / file)
-        for one, other in zip(without_second_fractions(found), wanted, strict=True):
+        actual = read(tmp_path / file)
+        for one, other in zip(without_second_fractions(actual), expected, strict=True):
             assert one == other
 
 
@@ -90,8 +90,8 @@ def test_sample_read_back(name: FormatName, sample: str, tmp_path: Path) -> None
 def test_keys_keep_their_order(name: FormatName, tmp_path: Path) -> None:
     file, read = READERS[name]
     so2docs.convert(SAMPLES / "values.xml", tmp_path / file, format=name, jobs=1)
-    for found, wanted in zip(read(tmp_path / file), expected_of("values"), strict=True):
-        assert list(found) == list(wanted)
+    for actual, expected in zip(read(tmp_path / file), expected_of("values"), strict=True):
+        assert list(actual) == list(expected)
 
 
 @pytest.mark.parametrize("split", [None, 3, "100kB"])
@@ -227,11 +227,11 @@ def test_same_bytes_after_interruptions(
         )
     report = so2docs.convert(dump, resumed, format=name, **split_option(split), jobs=1)
     assert report.resumed
-    found, wanted = (
+    actual, expected = (
         {path.name: path.read_bytes() for path in output.parent.iterdir()}
         for output in (resumed, whole)
     )
-    assert found == wanted
+    assert actual == expected
 
 
 def test_zstd_stream_is_seekable(tmp_path: Path) -> None:
@@ -409,18 +409,18 @@ def test_elasticsearch_index(tmp_path: Path) -> None:
 def test_strays_whose_output_is_gone_are_replaced(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     so2docs.convert(SAMPLES / "strays.xml", output, jobs=1)
-    wanted = (tmp_path / ".q.jsonl.strays").read_bytes()
+    expected = (tmp_path / ".q.jsonl.strays").read_bytes()
     output.unlink()
     (tmp_path / ".q.jsonl.strays").write_bytes(b"former")
     so2docs.convert(SAMPLES / "strays.xml", output, jobs=1)
-    assert (tmp_path / ".q.jsonl.strays").read_bytes() == wanted
+    assert (tmp_path / ".q.jsonl.strays").read_bytes() == expected
     output.unlink()
     so2docs.convert(SAMPLES / "votes.xml", output, jobs=1)
     assert not (tmp_path / ".q.jsonl.strays").exists()
 
 
 def test_strays_next_to_any_format(tmp_path: Path) -> None:
-    wanted = unpacked(SAMPLES / "strays.strays.jsonl")
+    expected = unpacked(SAMPLES / "strays.strays.jsonl")
     cases: list[tuple[FormatName, str, str]] = [
         ("parquet", "q.parquet", ".q.parquet.strays"),
         ("ravendb", "r.ravendbdump", ".r.ravendbdump.strays"),
@@ -431,7 +431,7 @@ def test_strays_next_to_any_format(tmp_path: Path) -> None:
     for name, file, strays in cases:
         report = so2docs.convert(SAMPLES / "strays.xml", tmp_path / file, format=name, jobs=1)
         assert report.strays_path == str(tmp_path / strays)
-        assert unpacked(tmp_path / strays) == wanted
+        assert unpacked(tmp_path / strays) == expected
 
 
 @pytest.mark.parametrize(
@@ -505,8 +505,8 @@ def test_command_names_the_output_by_the_format(tmp_path: Path) -> None:
 
 
 def test_json_array_to_standard_output() -> None:
-    done = run("convert", SAMPLES / "posts.xml", "-", "-q", "-f", "json")
-    assert json.loads(done.stdout) == expected_of("posts")
+    result = run("convert", SAMPLES / "posts.xml", "-", "-q", "-f", "json")
+    assert json.loads(result.stdout) == expected_of("posts")
 
 
 def test_an_empty_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -541,7 +541,7 @@ def test_ids_of_several_sites_differ(tmp_path: Path) -> None:
         with pytest.raises(so2docs.OptionError, match="needs site_field=NAME: post ids are uniq"):
             so2docs.convert_all(dumps, tmp_path / name, format=name, jobs=1)
         so2docs.convert_all(dumps, tmp_path / name, format=name, site_field="Site", jobs=1)
-        found: list[str] = []
+        actual: list[str] = []
         for dump in dumps:
             data = unpacked(tmp_path / name / f"{dump.stem}{end}")
             if name == "ravendb":
@@ -552,10 +552,10 @@ def test_ids_of_several_sites_differ(tmp_path: Path) -> None:
                 str(id_of(one)) for one in documents if name != "elasticsearch" or "index" in one
             ]
             start = "questions/" if name == "ravendb" else ""
-            wanted = [one["Id"] for one in so2docs.documents(dump)]
-            assert ids == [f"{start}{dump.stem}/{question_id}" for question_id in wanted]
-            found += ids
-        assert len(set(found)) == len(found)
+            expected = [one["Id"] for one in so2docs.documents(dump)]
+            assert ids == [f"{start}{dump.stem}/{question_id}" for question_id in expected]
+            actual += ids
+        assert len(set(actual)) == len(actual)
 
 
 def test_the_site_is_a_column_of_parquet(tmp_path: Path) -> None:

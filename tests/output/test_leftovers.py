@@ -41,8 +41,8 @@ COMMANDS = {
 
 def killed(event: str, name: str, command: list[str], folder: Path) -> None:
     words = [sys.executable, "-c", KILLED, event, name, *command]
-    done = subprocess.run(words, cwd=folder, capture_output=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    result = subprocess.run(words, cwd=folder, capture_output=True, check=False)
+    assert result.returncode == -signal.SIGKILL, result.stderr
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def test_the_same_command_leaves_nothing_of_one_that_was_killed(
     killed(event, name, command, folder)
     assert list(folder.glob("*.part")) + list(folder.glob(".*.part"))
     words = [sys.executable, "-m", "so2docs", *command]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
     assert (folder / name).exists()
     left = {path.name for path in folder.iterdir() if path.suffix in (".part", ".lock", ".spill")}
     assert left == set()

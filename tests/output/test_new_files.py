@@ -66,15 +66,15 @@ def test_a_file_has_one_writer(
     (folder / name).write_bytes(b"") if force else None
     before = left_by(folder / name)
     with output_lock(str(folder / name)):
-        done = run(*command, *force, "-q", cwd=folder)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert f"{name}: another so2docs is writing it (it holds " in done.stderr
-        assert done.stderr.count("\n") == 1
+        result = run(*command, *force, "-q", cwd=folder)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert f"{name}: another so2docs is writing it (it holds " in result.stderr
+        assert result.stderr.count("\n") == 1
         assert (folder / name).exists() == bool(force)
     if writer not in ("card", "report"):  # Whose outputs are complete, and resumed.
         assert left_by(folder / name) == before
-    done = run(*command, *force, "-q", cwd=folder)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = run(*command, *force, "-q", cwd=folder)
+    assert (result.returncode, result.stderr) == (0, "")
     assert (folder / name).stat().st_size
     assert not list(folder.glob("*.part*")) + list(folder.glob(".*.lock"))
 
@@ -139,9 +139,9 @@ def test_small_files_of_several_processes_are_whole(tmp_path: Path) -> None:
 def test_a_database_is_named_with_its_metadata_or_not_at_all(name: str, folder: Path) -> None:
     (folder / name / "file").mkdir(parents=True)
     before = left_by(folder / "new.db")
-    done = run("sqlite", "old.jsonl", "new.db", "-q", cwd=folder)
-    assert done.returncode == 1
-    assert f"{name}: " in done.stderr
+    result = run("sqlite", "old.jsonl", "new.db", "-q", cwd=folder)
+    assert result.returncode == 1
+    assert f"{name}: " in result.stderr
     assert left_by(folder / "new.db") == before
     (folder / name / "file").rmdir()
     (folder / name).rmdir()

@@ -45,8 +45,8 @@ def test_one_member_that_every_reader_takes(level: int, tmp_path: Path) -> None:
     assert inflate.unused_data == b""
     assert data[4:8] == bytes(4)
     assert not data[3]
-    done = subprocess.run(["gzip", "-dc"], input=data, capture_output=True, check=True)
-    assert done.stdout == b"".join(RAWS)
+    result = subprocess.run(["gzip", "-dc"], input=data, capture_output=True, check=True)
+    assert result.stdout == b"".join(RAWS)
 
 
 @given(st.lists(st.binary(max_size=50), max_size=4), st.integers(0, 9))

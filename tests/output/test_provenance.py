@@ -127,8 +127,8 @@ def test_an_output_that_does_not_say_it(site: Path, tmp_path: Path) -> None:
 
 def test_standard_input_is_compared_with_nothing(site: Path, tmp_path: Path) -> None:
     data = (site / "Posts.xml").read_bytes()
-    done = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
-    assert done.returncode == 0
+    result = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
+    assert result.returncode == 0
     with so2docs.open(tmp_path / "q.jsonl") as docs:
         made = docs.provenance
         assert made is not None
@@ -179,12 +179,12 @@ def test_an_index_that_cannot_be_read(tmp_path: Path) -> None:
         ["convert", SAMPLES / "posts.xml", output],
         ["diff", output, output, tmp_path / "c.jsonl"],
     ):
-        done = run(*command)
-        assert done.returncode == 1
+        result = run(*command)
+        assert result.returncode == 1
         assert (
-            f"{output}: how it was made cannot be read: its index cannot be read (" in done.stderr
+            f"{output}: how it was made cannot be read: its index cannot be read (" in result.stderr
         )
-    done = run("show", output, next(so2docs.read(output))["Id"])
-    assert "the index is kept in memory" in done.stderr
+    result = run("show", output, next(so2docs.read(output))["Id"])
+    assert "the index is kept in memory" in result.stderr
     assert index.is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == [index.name, "q.jsonl"]

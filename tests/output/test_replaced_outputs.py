@@ -76,17 +76,17 @@ def test_stats_while_the_output_is_replaced(states: list[Path], tmp_path: Path) 
 
     replacing = threading.Thread(target=replace_in_turn)
     replacing.start()
-    found, problems = set(), set()
+    actual, problems = set(), set()
     try:
         for _ in range(100):
             try:
                 counted = so2docs.stats(tmp_path / NAMES[0], jobs=1)
-                found.add((counted.file_bytes, counted.questions))
+                actual.add((counted.file_bytes, counted.questions))
             except OutputError as error:
                 problems.add(str(error).partition(": ")[2].partition(";")[0])
     finally:
         is_over.set()
         replacing.join()
-    assert {size for size, _ in found} <= expected
-    assert len(found) <= len(expected)
+    assert {size for size, _ in actual} <= expected
+    assert len(actual) <= len(expected)
     assert problems <= {"was replaced while being read"}

@@ -74,14 +74,14 @@ def test_each_file_holds_what_is_of_its_date(
     dump: Path, tmp_path: Path, name: FormatName, by: str
 ) -> None:
     so2docs.convert(dump, tmp_path / "whole.jsonl", jobs=1)
-    wanted = by_date(jsonl(tmp_path / "whole.jsonl"), by)
+    expected = by_date(jsonl(tmp_path / "whole.jsonl"), by)
     output, read = READERS[name]
     report = convert(dump, tmp_path / output, split_by=by, format=name)
     files = parts(tmp_path)
-    assert files.keys() == wanted.keys()
+    assert files.keys() == expected.keys()
     assert report.files == len(files) > (50 if by == "month" else 5)
     for label, path in files.items():
-        assert read(path) == wanted[label], label
+        assert read(path) == expected[label], label
     ordered = sorted(map(str, files.values()))
     assert (report.first_file, report.last_file) == (ordered[0], ordered[-1])
     assert report.output_bytes == sum(path.stat().st_size for path in files.values())
@@ -142,8 +142,8 @@ def test_few_files_are_open_at_a_time(dump: Path, tmp_path: Path) -> None:
     convert(dump, tmp_path / "wanted/q.jsonl.gz")
     (tmp_path / "found").mkdir()
     command = [sys.executable, "-c", script, dump, tmp_path / "found/q.jsonl.gz"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
     assert left_by(tmp_path / "found/q.jsonl.gz") == left_by(tmp_path / "wanted/q.jsonl.gz")
 
 
@@ -165,11 +165,11 @@ def test_dates_of_the_question_alone(tmp_path: Path, keywords: dict[str, Any]) -
     so2docs.convert(SAMPLES / "site", tmp_path / "plain.jsonl", jobs=1)
     documents = jsonl(tmp_path / "plain.jsonl")
     convert(SAMPLES / "site", tmp_path / "q.jsonl", **keywords)
-    wanted = {
+    expected = {
         label: [ids[d["Id"]] for d in of_date]
         for label, of_date in by_date(documents, "month").items()
     }
-    assert {label: jsonl(path) for label, path in parts(tmp_path).items()} == wanted
+    assert {label: jsonl(path) for label, path in parts(tmp_path).items()} == expected
 
 
 def test_users_with_dates_of_a_question_without(tmp_path: Path) -> None:
@@ -191,12 +191,12 @@ def test_several_sites_with_all_side_files(tmp_path: Path) -> None:
     for site in ("one", "other"):
         (tmp_path / site).mkdir()
         write_dump(tmp_path / site / "Posts.xml", *dated_rows(20), answer(3, 99))
-    done = so2docs.convert_all(
+    results = so2docs.convert_all(
         [tmp_path / "one", tmp_path / "other"], tmp_path / "out", split_by="year", card=True
     )
-    assert [conversion.error for conversion in done] == [None, None]
+    assert [conversion.error for conversion in results] == [None, None]
     found = [document for path in (tmp_path / "out").glob("*.jsonl.gz") for document in jsonl(path)]
-    assert len(found) == 40 == sum(one.report.questions for one in done if one.report)
+    assert len(found) == 40 == sum(one.report.questions for one in results if one.report)
     assert so2docs.verify(tmp_path / "out/one.jsonl.gz").documents == 20
     assert '"one-2016.jsonl.gz"' in (tmp_path / "out/README.md").read_text()
     assert "--split-by year --card" in (tmp_path / "out/README.md").read_text()

@@ -36,11 +36,11 @@ def test_a_hash_of_the_question_decides(jobs: int, tmp_path: Path) -> None:
     dump = dump_of(tmp_path / "Posts.xml", 1, 400)
     options: dict[str, Any] = {"split_share": SHARES, "jobs": jobs, "chunk_bytes": 9000}
     report = so2docs.convert(dump, tmp_path / "q.jsonl", **options)
-    found = splits(tmp_path / "q.jsonl")
-    assert sorted(found) == ["test", "train", "validation"]
+    actual = splits(tmp_path / "q.jsonl")
+    assert sorted(actual) == ["test", "train", "validation"]
     assert report.files == 3
-    ids = {name: [row["Id"] for row in rows] for name, rows in found.items()}
-    for name in found:
+    ids = {name: [row["Id"] for row in rows] for name, rows in actual.items()}
+    for name in actual:
         assert ids[name] == [number for number in range(1, 400) if expected(number) == name]
     so2docs.convert(dump, tmp_path / "r.jsonl", recipe="qa", site="a.com", **options)
     for name, rows in splits(tmp_path / "r.jsonl").items():
@@ -50,9 +50,9 @@ def test_a_hash_of_the_question_decides(jobs: int, tmp_path: Path) -> None:
 def test_splits_of_another_dump_and_of_a_sample(tmp_path: Path) -> None:
     dump = dump_of(tmp_path / "Posts.xml", 200, 900)
     so2docs.convert(dump, tmp_path / "q.jsonl", split_share=SHARES, sample="40%")
-    found = splits(tmp_path / "q.jsonl")
-    assert all(expected(row["Id"]) == name for name, rows in found.items() for row in rows)
-    assert min(map(len, found.values())) > 0
+    actual = splits(tmp_path / "q.jsonl")
+    assert all(expected(row["Id"]) == name for name, rows in actual.items() for row in rows)
+    assert min(map(len, actual.values())) > 0
 
 
 def test_a_split_without_questions_is_an_empty_file(tmp_path: Path) -> None:

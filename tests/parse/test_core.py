@@ -404,8 +404,8 @@ for data in (good, good + b"<row/>"):
 def test_no_buffer_is_left_in_memory() -> None:
     """Of 180 MB and more that 3,000 calls take."""
     command = [sys.executable, "-P", "-c", LOOP]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    pages = [int(line) for line in done.stdout.split()]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    pages = [int(line) for line in result.stdout.split()]
     assert (pages[-1] - pages[0]) * os.sysconf("SC_PAGE_SIZE") < 32 * 1024 * 1024
 
 
@@ -461,5 +461,5 @@ print(wheel.py_limited_api, distribution.ext_modules[0].py_limited_api)
 def test_free_threaded_python_has_no_stable_abi() -> None:
     """Where setuptools refuses to build for it."""
     command = [sys.executable, "-c", FREE_THREADED]
-    done = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True)
-    assert done.stdout.split() == ["False", "False"]
+    result = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True)
+    assert result.stdout.split() == ["False", "False"]

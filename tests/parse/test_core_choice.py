@@ -55,8 +55,8 @@ def test_the_report_says_which_core_ran(name: Core, tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     report = so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, core=name)
     assert report.core == name
-    done = run("convert", SAMPLES / "posts.xml", output, "--core", name, "--force")
-    assert f"{name} core)" in done.stderr
+    result = run("convert", SAMPLES / "posts.xml", output, "--core", name, "--force")
+    assert f"{name} core)" in result.stderr
 
 
 def test_the_command_says_which_core_it_has() -> None:

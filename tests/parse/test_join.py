@@ -150,8 +150,8 @@ def test_posts_as_the_reference(
 ) -> None:
     options: Any = {"extra": extra, "limit": limit, "with_answers": with_answers}
     blocks = [as_block(block) for block in records]
-    expected, found = outcomes(blocks, WHOLE, (), answers_by, first, **options)
-    assert found == expected
+    expected, actual = outcomes(blocks, WHOLE, (), answers_by, first, **options)
+    assert actual == expected
 
 
 @pytest.mark.long
@@ -231,8 +231,8 @@ def test_tables_as_the_reference(
     kinds = {TABLES[name].kind for name in tables} | {*KINDS}
     blocks = [as_block([record for record in block if record[3] in kinds]) for block in records]
     for ids in (range(3), range(3, 7)) if in_parts else (WHOLE,):
-        expected, found = outcomes(blocks, ids, tables, answers_by, limit=limit)
-        assert found == expected
+        expected, actual = outcomes(blocks, ids, tables, answers_by, limit=limit)
+        assert actual == expected
 
 
 def test_nested_rows_are_joined_by_the_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,9 +251,9 @@ def test_nested_rows_are_joined_by_the_compiled_core(monkeypatch: pytest.MonkeyP
         (1, 2, 7, LINK, b'{"Id":7,"LinkType":"linked"}'),
     ]
     blocks = [as_block(rows[:3]), as_block(posts), as_block(rows[3:])]
-    expected, found = outcomes(blocks, WHOLE, NAMES, "votes")
-    assert found == expected
-    [(_, document, _)], strays, tally = found
+    expected, actual = outcomes(blocks, WHOLE, NAMES, "votes")
+    assert actual == expected
+    [(_, document, _)], strays, tally = actual
     assert b'"Comments":[{"Id":8,"UserId":-1,"Text":"x","User":{"Id":-1}},{"Id":9,' in document
     assert b'"Votes":{},"Owner":{"Id":2},"LastEditor":{"Id":-1},"Answers":[{"Com' in document
     assert b'"Votes":{"UpMod":7,"63":1}}' in document
@@ -281,8 +281,8 @@ ODD = {
 def test_odd_groups_are_left_to_the_reference(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [(1, 1, 0, QUESTION, b'{"Id":1}'), (1, 2, 0, ANSWER, b'{"Id":2,"OwnerUserId":2}')]
     blocks = [as_block(plain), as_block([ODD[odd]]), as_block([(3, 3, 0, QUESTION, b'{"Id":3}')])]
-    expected, found = outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
-    assert found == expected
+    expected, actual = outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
+    assert actual == expected
     monkeypatch.setattr(
         joined.JoinedRecords, "_by_reference", lambda *given: left.append(given[-1])
     )
@@ -409,8 +409,8 @@ def history(draw: Any, kind: int) -> list[Record]:
 @given(st.data(), st.sampled_from(HISTORY), st.sampled_from([(), ("users",)]))
 def test_history_as_the_reference(data: Any, level: str, users: Any) -> None:
     records = data.draw(history(TABLES[level].kind))
-    expected, found = outcomes([as_block(records)], WHOLE, (level, *users))
-    assert found == expected
+    expected, actual = outcomes([as_block(records)], WHOLE, (level, *users))
+    assert actual == expected
 
 
 @pytest.mark.parametrize("level", HISTORY)
@@ -442,8 +442,8 @@ def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.Mo
     expected, _ = outcomes([as_block(posts)], WHOLE, (level, "users"))
     monkeypatch.setattr(joined.JoinedRecords, "_by_reference", None)
     monkeypatch.setattr(merge, "gather", lambda *_: merge.GatheredRecords())
-    _, found = outcomes([as_block(posts)], WHOLE, (level, "users"))
-    assert found == expected
+    _, actual = outcomes([as_block(posts)], WHOLE, (level, "users"))
+    assert actual == expected
 
 
 def test_events_that_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -510,9 +510,9 @@ def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> N
     blocks = [
         as_block([(n, m, 0, kinds[n == m], b'{"Id":%d}' % m) for n in range(9) for m in range(9)])
     ]
-    expected, found = outcomes(blocks, WHOLE, ())
-    assert found == expected
-    assert found[2].questions == 9
+    expected, actual = outcomes(blocks, WHOLE, ())
+    assert actual == expected
+    assert actual[2].questions == 9
 
 
 @given(

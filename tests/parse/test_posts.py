@@ -28,17 +28,17 @@ def test_any_row(row: dict[str, str]) -> None:
     escaped = {n: v.replace("&", "&amp;").replace("<", "&lt;") for n, v in row.items()}
     attributes = " ".join(f'{name}="{value}"' for name, value in escaped.items())
     oracle = nest(START + f"<row {attributes} />".encode() + b"</posts>")
-    found = posts.Posts()
-    posts.add(found, [dict(row)])
-    strays = [json.loads(line) for line in found.strays.splitlines()]
-    made = [(bytes(b.keys), json.loads(bytes(b.json))) for b in found.buckets.values()]
+    actual = posts.Posts()
+    posts.add(actual, [dict(row)])
+    strays = [json.loads(line) for line in actual.strays.splitlines()]
+    made = [(bytes(b.keys), json.loads(bytes(b.json))) for b in actual.buckets.values()]
     orphans = [stray for stray in oracle.strays if stray["reason"] == "question_not_in_dump"]
     assert strays == [stray for stray in oracle.strays if stray not in orphans]
     expected = [{**one} for one in oracle.documents] + [stray["row"] for stray in orphans]
     for one in expected:
         one.pop("Answers", None)
     assert [json_row for _, json_row in made] == expected
-    assert found.other_types.total() == sum(oracle.other_types.values())
+    assert actual.other_types.total() == sum(oracle.other_types.values())
     for keys, json_row in made:
         question_id, post_id, rank, size_and_kind = KEY.unpack(keys)
         is_question = json_row["PostTypeId"] == 1

@@ -145,9 +145,9 @@ def outcome(found: Iterable[rows.Rows | rows.Malformed]) -> list[object]:
 def test_each_row_is_a_row_or_malformed(parts: list[bytes]) -> None:
     """Whatever is between rows is white space, a comment or an instruction, or it is refused."""
     data = b"".join(parts)
-    found = list(rows.parse(data))
-    malformed = [part for part in found if isinstance(part, rows.Malformed)]
-    good = [row for part in found if isinstance(part, rows.Rows) for row in part.rows]
+    actual = list(rows.parse(data))
+    malformed = [part for part in actual if isinstance(part, rows.Malformed)]
+    good = [row for part in actual if isinstance(part, rows.Rows) for row in part.rows]
     refused = sum(1 for part in malformed if rows.ROW_START.match(part.raw))
     assert len(good) + refused == len(rows.ROW_START.findall(data))
     expected = whole(_repair(data)[0].encode())

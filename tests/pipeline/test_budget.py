@@ -68,8 +68,8 @@ def test_the_room_that_an_uncompressed_spill_needs(tmp_path: Path) -> None:
         free - check_room(1_000_000_000, tmp_path, "-", "gzip", **more)  # type: ignore[arg-type]
         for more in ({}, {"budget": 500_000_000}, {"budget": 5_000_000_000})
     ]
-    for found, expected in zip(lack, (0.38e9, 0.69e9, 1e9), strict=True):
-        assert abs(found - expected) < 50e6
+    for actual, expected in zip(lack, (0.38e9, 0.69e9, 1e9), strict=True):
+        assert abs(actual - expected) < 50e6
     check_room(2 * free, tmp_path, "-", "gzip")
     with pytest.raises(so2docs.DiskFullError, match="are needed for the spill"):
         check_room(2 * free, tmp_path, "-", "gzip", budget=10 * free)

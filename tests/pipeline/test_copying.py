@@ -59,8 +59,8 @@ def test_a_checkpoint_counts_when_all_before_it_was_copied(tmp_path: Path) -> No
         assert saved == [1]
         assert not source.exists()
         part.close()
-        wanted = b"<" + b"0123456789" * 800 + b">"
-        assert (tmp_path / "x.part").read_bytes() == wanted
+        expected = b"<" + b"0123456789" * 800 + b">"
+        assert (tmp_path / "x.part").read_bytes() == expected
         copies.add(part.place(stored(source, 0, 10)))
         part.close()
         copies.send([], 2)

@@ -41,10 +41,10 @@ def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
         options = f"size={size}" + (",remount" if folder.exists() else "")
         folder.mkdir(exist_ok=True)
         command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        if done.returncode:
+        result = subprocess.run(command, check=False, capture_output=True, text=True)
+        if result.returncode:
             folder.rmdir()
-            pytest.skip(f"cannot mount a small file system: {done.stderr.strip()}")
+            pytest.skip(f"cannot mount a small file system: {result.stderr.strip()}")
         return folder
 
     if not shutil.which("mount") or not hasattr(os, "geteuid") or os.geteuid():
@@ -137,10 +137,10 @@ def test_full_while_a_map_is_made(tmp_path: Path, tmpfs: Callable[[int], Path]) 
 
     # The users' lines fit, and the map does not.
     full = tmpfs(1_300_000)
-    done = run()
-    assert done.returncode == 1
-    assert "users.map" in done.stderr
-    assert "the disk is full; free some room, then run the same command again" in done.stderr
+    result = run()
+    assert result.returncode == 1
+    assert "users.map" in result.stderr
+    assert "the disk is full; free some room, then run the same command again" in result.stderr
     tmpfs(8_000_000)
     assert run().returncode == 0
     assert left_by(output) == left_by(expected)
@@ -167,17 +167,17 @@ def test_files_that_may_not_grow(dump: Path, tmp_path: Path) -> None:
     convert(dump, tmp_path / "expected" / "questions.jsonl.gz")
     failed = set()
     for limit in (1, 50_000, 300_000, 900_000, 2**30):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", LIMITED, dump, output, str(limit)],
             check=False,
             capture_output=True,
             text=True,
             env=unmeasured(),
         )
-        assert "Traceback" not in done.stderr
-        if done.returncode:
-            assert "again" in done.stderr or "starts over" in done.stderr
-            failed.add(done.stderr.split(": ")[0].rpartition(".")[2])
+        assert "Traceback" not in result.stderr
+        if result.returncode:
+            assert "again" in result.stderr or "starts over" in result.stderr
+            failed.add(result.stderr.split(": ")[0].rpartition(".")[2])
         else:
             break
     assert failed >= {"spill", "blocks", "part"}
@@ -196,9 +196,9 @@ def test_a_full_device_as_output(dump: Path) -> None:
 
 def test_a_reader_that_has_enough(dump: Path) -> None:
     words = f"{sys.executable} -m so2docs convert {dump} - | head -1"
-    done = subprocess.run(words, shell=True, check=True, capture_output=True)
-    assert done.stdout.count(b"\n") == 1
-    assert done.stderr == b""
+    result = subprocess.run(words, shell=True, check=True, capture_output=True)
+    assert result.stdout.count(b"\n") == 1
+    assert result.stderr == b""
 
 
 def test_an_excerpt_that_cannot_be_saved_does_not_hide_the_error(
@@ -258,11 +258,11 @@ def _check_closed_folders(small: Path, tmp_path: Path) -> None:
     }
     for words, arguments in commands.items():
         command = [sys.executable, "-c", AS_NOBODY, "convert", dump, *arguments]
-        done = subprocess.run(
+        result = subprocess.run(
             command, check=False, capture_output=True, text=True, env=unmeasured()
         )
-        assert (done.returncode, words in done.stderr) == (1, True), done.stderr
-        assert "Traceback" not in done.stderr
+        assert (result.returncode, words in result.stderr) == (1, True), result.stderr
+        assert "Traceback" not in result.stderr
     assert not (tmp_path / "q.jsonl.gz").exists()
 
 
@@ -288,18 +288,18 @@ def test_a_report_is_checked_before_the_conversion(small: Path, tmp_path: Path) 
         tmp_path / "link.json": "small.xml; choose another --report",
         output: "questions.jsonl.gz; choose another --report",
     }.items():
-        done = run("convert", small, output, "--report", report)
-        assert (done.returncode, output.exists()) == (1, False)
-        assert words in done.stderr
+        result = run("convert", small, output, "--report", report)
+        assert (result.returncode, output.exists()) == (1, False)
+        assert words in result.stderr
     assert small.read_bytes() == before
     assert run("convert", small, output, "--report", tmp_path / "r.json").returncode == 0
     if os.path.exists("/dev/full"):
-        done = run("convert", small, output, "--force", "--report", "/dev/full")
-        assert done.returncode == 1
-        assert "/dev/full: the disk is full; free some room, then run the same" in done.stderr
+        result = run("convert", small, output, "--force", "--report", "/dev/full")
+        assert result.returncode == 1
+        assert "/dev/full: the disk is full; free some room, then run the same" in result.stderr
         assert output.exists()
-        done = run("convert", small, output, "--report", tmp_path / "r.json")
-        assert (done.returncode, done.stderr.splitlines()[0]) == (
+        result = run("convert", small, output, "--report", tmp_path / "r.json")
+        assert (result.returncode, result.stderr.splitlines()[0]) == (
             0,
             "so2docs: resuming: all documents are written",
         )
@@ -430,18 +430,18 @@ def test_reports_and_pages_replace_only_their_own_kind(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     for report in (folder / "Votes.xml", folder / "Posts.xml", folder / "questions.jsonl"):
         before = report.read_bytes()
-        done = run("convert", folder, output, "--report", report)
-        assert "exists and is not a report; choose another --report" in done.stderr
-        assert (done.returncode, report.read_bytes(), output.exists()) == (1, before, False)
+        result = run("convert", folder, output, "--report", report)
+        assert "exists and is not a report; choose another --report" in result.stderr
+        assert (result.returncode, report.read_bytes(), output.exists()) == (1, before, False)
     table = tmp_path / "v.json"
     shutil.move(folder / "Votes.xml", table)
-    done = run("convert", folder, output, "--votes", table, "--report", table)
-    assert "v.json: is " in done.stderr
+    result = run("convert", folder, output, "--votes", table, "--report", table)
+    assert "v.json: is " in result.stderr
     report = tmp_path / "r.json"
     for force in ([], ["--force"]):
         assert run("convert", folder, output, "--report", report, *force).returncode == 0
     before = output.read_bytes()
     for page in (output, folder / "Posts.xml"):
-        done = run("stats", output, "--html", page)
-        assert (done.returncode, "choose another --html" in done.stderr) == (1, True)
+        result = run("stats", output, "--html", page)
+        assert (result.returncode, "choose another --html" in result.stderr) == (1, True)
     assert output.read_bytes() == before

@@ -217,7 +217,7 @@ def test_stopped_at_every_step_on_the_file_system(
     write_dump(tmp_path / "PostLinks.xml", *links)
     stride = 3 if keywords and not LONG else 1
     words = [small, tmp_path / "out", kind, dumps(keywords), str(stride)]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "support.steps", *words],
         check=False,
         cwd=tmp_path,
@@ -226,5 +226,5 @@ def test_stopped_at_every_step_on_the_file_system(
         text=True,
         timeout=600,
     )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 20
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) > 20

@@ -32,10 +32,10 @@ def peak_memory(dump: Path, jobs: int, nest: tuple[str, ...] = ()) -> int:
         "import sys, so2docs; print(so2docs.convert(sys.argv[1], sys.argv[1] + '.jsonl.gz', "
         f"jobs={jobs}, nest={nest}, chunk_bytes=4_000_000, force=True).peak_memory_bytes)"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script, dump], capture_output=True, text=True, check=True
     )
-    return int(done.stdout)
+    return int(result.stdout)
 
 
 @pytest.fixture(scope="module")

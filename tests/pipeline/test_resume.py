@@ -185,9 +185,9 @@ def test_a_sealed_file_with_a_changed_byte_is_written_again(
 def test_the_command_says_it(monkeypatch: pytest.MonkeyPatch, dump: Path, output: Path) -> None:
     for quiet in ([], ["--quiet"]):
         stop_in(monkeypatch, dump, output, bucket=1)
-        done = run_process("convert", dump, output, *quiet)
-        assert done.returncode == 0
-        assert ("so2docs: resuming: all of the dump is already" in done.stderr) == (not quiet)
+        result = run_process("convert", dump, output, *quiet)
+        assert result.returncode == 0
+        assert ("so2docs: resuming: all of the dump is already" in result.stderr) == (not quiet)
         output.unlink()
         output.with_name(".questions.jsonl.gz.strays").unlink()
 

@@ -179,10 +179,10 @@ print("run", seen == {main})
 def test_threads_share_the_interpreter_untouched(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(THREADS)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, script], capture_output=True, check=True, text=True, timeout=120
     )
-    assert (done.stdout, done.stderr) == ("run True\n", "")
+    assert (result.stdout, result.stderr) == ("run True\n", "")
 
 
 def test_a_worker_that_cannot_be_started_is_an_error_with_advice(
@@ -226,11 +226,11 @@ except ModuleNotFoundError as error:
 
 def test_a_task_that_cannot_be_imported_is_an_error() -> None:
     """As when the package is replaced while it works; and nobody waits for an answer."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", THAT_WORKERS_CANNOT_IMPORT],
         capture_output=True,
         check=True,
         text=True,
         timeout=60,
     )
-    assert (done.stdout, done.stderr) == ("No module named 'only_here'\n", "")
+    assert (result.stdout, result.stderr) == ("No module named 'only_here'\n", "")

@@ -91,9 +91,9 @@ def test_commands(command: str, output: Path, tmp_path: Path) -> None:
     codes = set()
     for _ in range(10):
         damaged.write_bytes(flipped(whole, rng))
-        done = run(*(word.format_map(words) for word in COMMANDS[command]))
-        codes.add(done.returncode)
-        assert done.returncode == 0 or str(tmp_path) in done.stderr
+        result = run(*(word.format_map(words) for word in COMMANDS[command]))
+        codes.add(result.returncode)
+        assert result.returncode == 0 or str(tmp_path) in result.stderr
     assert codes <= EXIT_CODES
     if output.suffix != ".jsonl" and not command.startswith("show"):
         assert codes != {0}

@@ -71,13 +71,13 @@ def test_every_row_and_value(name: str, source: str, output: Path) -> None:
     expected = flat(list(so2docs.read(output, dict)))[name]
     if source == "output":
         with so2docs.open(output) as docs:
-            found = getattr(docs, name).to_arrow()
+            actual = getattr(docs, name).to_arrow()
     else:
         given: dict[str, Any] = {"nest": "all", "attribution": True}
         with so2docs.documents(SITE, **given, site="tea.stackexchange.com") as made:
-            found = getattr(made, name).to_arrow()
+            actual = getattr(made, name).to_arrow()
     assert expected
-    assert list(map(as_read, found.to_pylist())) == list(map(without_nested, expected))
+    assert list(map(as_read, actual.to_pylist())) == list(map(without_nested, expected))
 
 
 def test_types(output: Path) -> None:
@@ -191,5 +191,5 @@ def test_published_dumps(name: str, real_dump: Path, tmp_path: Path) -> None:
     so2docs.convert(real_dump, output)
     expected = flat(list(so2docs.read(output, dict)))[name]
     with so2docs.open(output) as docs:
-        found = getattr(docs, name).to_arrow().to_pylist()
-    assert list(map(as_read, found)) == list(map(without_nested, expected))
+        actual = getattr(docs, name).to_arrow().to_pylist()
+    assert list(map(as_read, actual)) == list(map(without_nested, expected))

@@ -375,13 +375,13 @@ def test_copy_in_another_process(output: Path) -> None:
         with pickle.loads(pickle.dumps(docs)) as copy:
             assert copy.line(4) == docs.line(4)
         script = "import pickle, sys; print(len(pickle.loads(sys.stdin.buffer.read())))"
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", script],
             input=pickle.dumps(docs),
             capture_output=True,
             check=True,
         )
-        assert int(done.stdout) == len(docs)
+        assert int(result.stdout) == len(docs)
 
 
 def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: Path) -> None:
@@ -460,8 +460,8 @@ def test_an_index_without_its_output_is_replaced_but_nothing_else(tmp_path: Path
 
 
 def test_standard_output_and_strays_have_no_index(tmp_path: Path) -> None:
-    done = run("convert", SAMPLES / "strays.xml", "-", cwd=tmp_path)
-    assert done.stdout.encode() == (SAMPLES / "strays.jsonl").read_bytes()
+    result = run("convert", SAMPLES / "strays.xml", "-", cwd=tmp_path)
+    assert result.stdout.encode() == (SAMPLES / "strays.jsonl").read_bytes()
     assert not list(tmp_path.glob("*.index*"))
     so2docs.convert(SAMPLES / "strays.xml", tmp_path / NAMES[0], jobs=1, force=True)
     assert [path.name for path in tmp_path.glob("*.index*")] == [f".{NAMES[0]}.index"]
@@ -473,8 +473,8 @@ def test_conversion_does_not_load_what_reads_outputs() -> None:
         f"so2docs.convert({str(SAMPLES / 'posts.xml')!r}, '-', jobs=1)\n"
         "print(*sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    loaded = set(done.stderr.decode().split())
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    loaded = set(result.stderr.decode().split())
     assert "so2docs.output.file" in loaded
     others = {
         "so2docs.reader.collection",

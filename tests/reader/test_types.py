@@ -57,10 +57,10 @@ MISTAKES = [
 
 def checked(command: list[str], source: str, folder: Path) -> tuple[int, str]:
     (folder / "snippet.py").write_text(source)
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, "snippet.py"], cwd=folder, capture_output=True, text=True, check=False
     )
-    return done.returncode, done.stdout + done.stderr
+    return result.returncode, result.stdout + result.stderr
 
 
 @pytest.fixture(params=["mypy", "pyright"])

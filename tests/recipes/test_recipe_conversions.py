@@ -171,9 +171,9 @@ def test_attribution(site: Site, tmp_path: Path) -> None:
     nest = ["users"] if (site.folder / "Users.xml").exists() else []
     expected = [oracle_recipes.attributed(question, site.host) for question in site.questions]
     site.convert(tmp_path / "q.jsonl", attribution=True, nest=nest, jobs=2, chunk_bytes=300_000)
-    found = jsonl(tmp_path / "q.jsonl")
-    assert found == expected
-    assert all(list(question)[-1] == "Answers" for question in found)
+    actual = jsonl(tmp_path / "q.jsonl")
+    assert actual == expected
+    assert all(list(question)[-1] == "Answers" for question in actual)
     site.convert(tmp_path / "q.parquet", attribution=True, nest=nest)
     for row, question in zip(parquet(tmp_path / "q.parquet"), expected, strict=True):
         for key in ("Url", "Licenses", "Authors", "ContentLicense"):
@@ -278,7 +278,7 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
     so2docs_command = str(Path(sys.executable).with_name("so2docs"))
     command = [so2docs_command, "convert", str(SAMPLES / "posts.xml"), "t.jsonl"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, "--recipe", "mine:titles", "-j", "2"],
         cwd=tmp_path,
         env=environment,
@@ -288,7 +288,7 @@ def test_ones_own_recipe_on_the_command_line(tmp_path: Path) -> None:
     )
     titles = [{"title": q["Title"]} for q in so2docs.documents(SAMPLES / "posts.xml")]
     assert jsonl(tmp_path / "t.jsonl") == titles
-    assert f"records (mine:titles) {len(titles)}" in done.stderr
+    assert f"records (mine:titles) {len(titles)}" in result.stderr
 
 
 @pytest.mark.parametrize(

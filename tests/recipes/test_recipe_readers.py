@@ -63,8 +63,8 @@ def test_hugging_face_loads_each_folder(
     recipe: str, name: str, dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
     records = converted(dump, tmp_path / "set", name, recipe=recipe, body="html")
-    found = load_dataset(str(tmp_path / "set"), split="train")
-    assert without_nulls(found.to_list()) == without_nulls(records)
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert without_nulls(dataset.to_list()) == without_nulls(records)
 
 
 def test_hugging_face_loads_what_goes_by_date(
@@ -72,9 +72,9 @@ def test_hugging_face_loads_what_goes_by_date(
 ) -> None:
     options = {"recipe": "qa", "body": "html", "split_by": "year"}
     records = converted(dump, tmp_path / "set", "jsonl.gz", **options)
-    found = load_dataset(str(tmp_path / "set"), split="train").to_list()
-    assert len(found) == len(records)
-    assert sorted(map(str, without_nulls(found))) == sorted(map(str, without_nulls(records)))
+    dataset = load_dataset(str(tmp_path / "set"), split="train").to_list()
+    assert len(dataset) == len(records)
+    assert sorted(map(str, without_nulls(dataset))) == sorted(map(str, without_nulls(records)))
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -129,11 +129,11 @@ def test_hugging_face_loads_documents(
     load_dataset: Any,
 ) -> None:
     documents = converted(dump, tmp_path / "set", name, nest=nest, **options)
-    found = load_dataset(str(tmp_path / "set"), split="train")
-    assert found["Id"][:] == [document["Id"] for document in documents]
-    assert found["Title"][:] == [document["Title"] for document in documents]
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert dataset["Id"][:] == [document["Id"] for document in documents]
+    assert dataset["Title"][:] == [document["Title"] for document in documents]
     answers = [[answer["Id"] for answer in document["Answers"]] for document in documents]
-    assert [[answer["Id"] for answer in row] for row in found["Answers"]] == answers
+    assert [[answer["Id"] for answer in row] for row in dataset["Answers"]] == answers
 
 
 @pytest.mark.parametrize(("name", "options"), CARDS)
@@ -174,14 +174,16 @@ def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
     """Its standard preference form: `unpair_preference_dataset` is what trainers run on it."""
     trl = _reader("trl")
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="pairs", body="html")
-    found = load_dataset(str(tmp_path / "set"), split="train")
-    assert not trl.is_conversational(found[0])
-    assert all(isinstance(found[0][name], str) for name in ("prompt", "chosen", "rejected"))
-    assert trl.maybe_extract_prompt(found[0])["prompt"] == records[0]["prompt"]
-    single = trl.unpair_preference_dataset(found.select_columns(["prompt", "chosen", "rejected"]))
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert not trl.is_conversational(dataset[0])
+    assert all(isinstance(dataset[0][name], str) for name in ("prompt", "chosen", "rejected"))
+    assert trl.maybe_extract_prompt(dataset[0])["prompt"] == records[0]["prompt"]
+    single = trl.unpair_preference_dataset(dataset.select_columns(["prompt", "chosen", "rejected"]))
     assert sorted(single.column_names) == ["completion", "label", "prompt"]
-    wanted = [record[name] for name in ("chosen", "rejected") for record in records]
-    assert sorted(single["completion"]) == sorted(wanted)  # Of each thousand, one after the other.
+    expected = [record[name] for name in ("chosen", "rejected") for record in records]
+    assert sorted(single["completion"]) == sorted(
+        expected
+    )  # Of each thousand, one after the other.
     assert sum(single["label"]) == len(records)
 
 
@@ -189,9 +191,9 @@ def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_datas
     """Its standard prompt-completion form: two texts, and no messages."""
     trl = _reader("trl")
     converted(dump, tmp_path / "set", "parquet", recipe="qa", body="html")
-    found = load_dataset(str(tmp_path / "set"), split="train")
-    assert not trl.is_conversational(found[0])
-    for row in found:
+    dataset = load_dataset(str(tmp_path / "set"), split="train")
+    assert not trl.is_conversational(dataset[0])
+    for row in dataset:
         assert row["prompt"]
         assert isinstance(row["prompt"], str)
         assert isinstance(row["completion"], str)
@@ -202,15 +204,15 @@ def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) 
     trl = _reader("trl")
     options = {"recipe": "pairs", "conversational": True}
     converted(dump, tmp_path / "pairs", "jsonl.gz", body="html", **options)
-    found = load_dataset(str(tmp_path / "pairs"), split="train")
-    assert trl.is_conversational(found[0])
-    single = trl.unpair_preference_dataset(found.select_columns(["prompt", "chosen", "rejected"]))
+    dataset = load_dataset(str(tmp_path / "pairs"), split="train")
+    assert trl.is_conversational(dataset[0])
+    single = trl.unpair_preference_dataset(dataset.select_columns(["prompt", "chosen", "rejected"]))
     assert {message["role"] for row in single["completion"] for message in row} == {"assistant"}
     options = {"recipe": "messages", "system": "Be brief."}
     converted(dump, tmp_path / "messages", "parquet", body="html", **options)
-    found = load_dataset(str(tmp_path / "messages"), split="train")
-    assert trl.is_conversational(found[0])
-    roles = [message["role"] for message in found[0]["messages"]]
+    dataset = load_dataset(str(tmp_path / "messages"), split="train")
+    assert trl.is_conversational(dataset[0])
+    roles = [message["role"] for message in dataset[0]["messages"]]
     assert roles == ["system", "user", "assistant"]
 
 

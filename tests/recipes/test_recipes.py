@@ -51,10 +51,10 @@ def test_records(name: str, options: dict[str, Any], questions: list[dict[str, A
     maker = RecordMaker(choose_recipe(name.partition("_")[0], **options).recipe, HOST)
     expected = getattr(oracle_recipes, name)(questions, HOST, lambda body: body)
     assert expected
-    found = made(maker, questions)
-    assert found == expected
+    actual = made(maker, questions)
+    assert actual == expected
     if name == "hub":
-        assert json.dumps(found) == json.dumps(expected)  # In the same order of keys.
+        assert json.dumps(actual) == json.dumps(expected)  # In the same order of keys.
 
 
 FENCE = re.compile(r"^(`{3,})[^`\n]*\n(?:.*\n)*?\1$", re.MULTILINE)
@@ -131,9 +131,9 @@ def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
 )
 def test_code_blocks(body: str, expected: list[tuple[str, str, str]]) -> None:
     question = {"Id": 7, "Body": body, "Answers": []}
-    found = made(RecordMaker(choose_recipe("blocks").recipe, HOST), [question])
-    assert [(row["text_before"], row["language"], row["code"]) for row in found] == expected
-    assert [row["id"] for row in found] == [f"7-{number}" for number in range(len(expected))]
+    actual = made(RecordMaker(choose_recipe("blocks").recipe, HOST), [question])
+    assert [(row["text_before"], row["language"], row["code"]) for row in actual] == expected
+    assert [row["id"] for row in actual] == [f"7-{number}" for number in range(len(expected))]
 
 
 def test_attribution(questions: list[dict[str, Any]]) -> None:

@@ -75,10 +75,10 @@ def test_descriptions_are_of_one_site(site: Path, tmp_path: Path) -> None:
     so2docs.convert(site, output, jobs=1)
     with pytest.raises(so2docs.OptionError, match="of one site"):
         so2docs.to_sqlite(output, tmp_path / "a.db", tags=so2docs.tags(site), site_field="Site")
-    done = run("sqlite", output, tmp_path / "a.db", "--tags", tmp_path / "nosuch.jsonl")
-    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    result = run("sqlite", output, tmp_path / "a.db", "--tags", tmp_path / "nosuch.jsonl")
+    assert (result.returncode, "Traceback" in result.stderr) == (1, False)
     assert not (tmp_path / "a.db").exists()
     damaged = tmp_path / "odd.jsonl"
     damaged.write_text('{"Wiki": "no name"}\n')
-    done = run("sqlite", output, tmp_path / "a.db", "--tags", damaged)
-    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    result = run("sqlite", output, tmp_path / "a.db", "--tags", damaged)
+    assert (result.returncode, "Traceback" in result.stderr) == (1, False), result.stderr

@@ -180,10 +180,10 @@ def test_lists(sort: str, tag: str | None, unanswered: bool, store: Store) -> No
     expected = [q for q in site() if (tag is None or tag in q["Tags"])
                 and not (unanswered and q["Answers"])]  # fmt: skip
     expected.sort(key=keys[sort])
-    found = store.questions(sort=sort, tag=tag, unanswered=unanswered, page=2)
-    assert [row["Id"] for row in found.rows] == [q["Id"] for q in expected[20:40]]
-    assert found.count == len(expected)
-    assert found.has_more is (len(expected) > 40)
+    actual = store.questions(sort=sort, tag=tag, unanswered=unanswered, page=2)
+    assert [row["Id"] for row in actual.rows] == [q["Id"] for q in expected[20:40]]
+    assert actual.count == len(expected)
+    assert actual.has_more is (len(expected) > 40)
 
 
 @pytest.mark.parametrize(
@@ -256,14 +256,14 @@ def test_all_sites_at_once(tmp_path: Path) -> None:
     with served(*(tmp_path / f"{name}.db" for name in names)) as address:
         for query in ("fruit", "[t]"):
             for sort in ("score", "newest"):
-                found: list[Any] = []
+                actual: list[Any] = []
                 for page in (1, 2, 3, 4, 5):
                     asked = {"q": query, "sort": sort, "page": page}
                     answer = httpx.get(f"{address}/search.json", params=asked, timeout=60).json()
                     assert answer["count"] == 78
-                    found += [(post["Site"], post["Id"]) for post in answer["posts"]]
+                    actual += [(post["Site"], post["Id"]) for post in answer["posts"]]
                 expected = [(names[n % 2], n // 2) for n in range(79, 1, -1)]
-                assert found == expected
+                assert actual == expected
         answer = httpx.get(f"{address}/search.json?q=fruit", timeout=60).json()
         assert {post["Site"] for post in answer["posts"][:2]} == set(names)
         page = httpx.get(f"{address}/search?q=fruit", timeout=60).text
@@ -330,8 +330,8 @@ def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
             for page in (1, 2, 3):
                 text = client.get(f"/questions/1?sort={sort}&page={page}").text
                 assert f'120 answers <span class="when">page {page} of 3' in text
-                found = [part.split('"')[0] for part in text.split('id="answer-')[1:]]
-                shown += map(int, found)
+                actual = [part.split('"')[0] for part in text.split('id="answer-')[1:]]
+                shown += map(int, actual)
             assert shown == expected
         for number, answer_id in enumerate(orders["votes"]):
             to = client.get(f"/a/{answer_id}").headers["location"]

@@ -339,8 +339,8 @@ def test_finds_posts(client: Any, query: str, ids: set[int]) -> None:
     ],
 )  # fmt: skip
 def test_the_part_with_most_of_the_words(text: str, words: list[str], expected: str) -> None:
-    found = snippet(text, split_terms(words))
-    assert found.replace("\x02", "<").replace("\x03", ">") == expected
+    actual = snippet(text, split_terms(words))
+    assert actual.replace("\x02", "<").replace("\x03", ">") == expected
 
 
 def test_no_text_breaks_the_search(client: Any) -> None:
@@ -421,9 +421,9 @@ def test_several_sites(tmp_path: Path) -> None:
             assert f'href="{base}/"' in front
             expected = list(so2docs.read(tmp_path / f"{name}.stackexchange.com.jsonl.gz"))
             for document in expected:
-                found = client.get(f"{base}/questions/{document['Id']}.json").json()
-                assert found.pop("Site") == f"{name}.stackexchange.com"
-                assert found == document
+                actual = client.get(f"{base}/questions/{document['Id']}.json").json()
+                assert actual.pop("Site") == f"{name}.stackexchange.com"
+                assert actual == document
             listed = client.get(f"{base}/questions.json").json()["questions"]
             assert len(listed) == len(expected)
             assert client.get(f"{base}/").status_code == 200
@@ -472,8 +472,8 @@ def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
     with client_of(output) as client:
         assert "making it again" in said[0]
         expected = [document["Id"] for document in so2docs.read(output)]
-        found = client.get("/questions.json?sort=oldest").json()["questions"]
-        assert [row["Id"] for row in found] == expected
+        actual = client.get("/questions.json?sort=oldest").json()["questions"]
+        assert [row["Id"] for row in actual] == expected
 
 
 @pytest.mark.long

@@ -28,7 +28,7 @@ def test_several_sites_whose_documents_would_replace_each_other(form: Any, tmp_p
 def test_a_report_in_the_place_of_something_else(tmp_path: Path) -> None:
     precious = tmp_path / "thesis.txt"
     precious.write_text("precious")
-    done = run("spark", SAMPLES / "posts.xml", tmp_path / "out", "--report", precious)
-    assert done.returncode == 1
-    assert "thesis.txt: exists and is not a report; choose another --report" in done.stderr
+    result = run("spark", SAMPLES / "posts.xml", tmp_path / "out", "--report", precious)
+    assert result.returncode == 1
+    assert "thesis.txt: exists and is not a report; choose another --report" in result.stderr
     assert precious.read_text() == "precious"

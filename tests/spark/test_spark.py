@@ -84,11 +84,11 @@ def test_same_files_for_any_chunks_and_many_parts_in_order(
 def test_site_field_is_before_the_answers(session: Any, tmp_path: Path) -> None:
     on_spark.convert(session, [SAMPLES / "votes.xml"], tmp_path, site_field="Site")
     expected = (SAMPLES / "votes.jsonl").read_bytes().splitlines(keepends=True)
-    found = lines_of(tmp_path / "votes")
+    actual = lines_of(tmp_path / "votes")
     assert [
-        line.replace(b',"Site":"votes","Answers":', b',"Answers":') for line in found
+        line.replace(b',"Site":"votes","Answers":', b',"Answers":') for line in actual
     ] == expected
-    assert all(json.loads(line)["Site"] == "votes" for line in found)
+    assert all(json.loads(line)["Site"] == "votes" for line in actual)
 
 
 @pytest.mark.spark
@@ -247,13 +247,13 @@ def test_empty_dumps(session: Any, tmp_path: Path) -> None:
 def test_documents(session: Any) -> None:
     frame = on_spark.documents(session, [SAMPLES / "posts.xml", SAMPLES / "strays.xml"])
     assert frame.columns == ["Site", "Id", "Document"]
-    found = frame.orderBy("Site", "Id").collect()
+    actual = frame.orderBy("Site", "Id").collect()
     expected = [
         (name, json.loads(line)["Id"], line.decode())
         for name in ("posts", "strays")
         for line in (SAMPLES / f"{name}.jsonl").read_bytes().splitlines()
     ]
-    assert [tuple(row) for row in found] == expected
+    assert [tuple(row) for row in actual] == expected
 
 
 @pytest.mark.spark
@@ -268,8 +268,8 @@ def test_documents_with_typed_columns(session: Any, tmp_path: Path) -> None:
         "array<string>",
     )
     first = frame.orderBy("Id").selectExpr("unix_millis(CreationDate) AS Created", "Site").first()
-    wanted = json.loads((SAMPLES / "posts.jsonl").read_bytes().splitlines()[0])["CreationDate"]
-    created = datetime.fromisoformat(wanted).replace(tzinfo=UTC)
+    expected = json.loads((SAMPLES / "posts.jsonl").read_bytes().splitlines()[0])["CreationDate"]
+    created = datetime.fromisoformat(expected).replace(tzinfo=UTC)
     assert (first.Created, first.Site) == (round(created.timestamp() * 1000), "posts")
 
 
@@ -415,10 +415,10 @@ def test_command_that_is_interrupted_says_what_is_next(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is missing")
 def test_command_without_java_says_so(tmp_path: Path) -> None:
-    done = run_process("spark", SAMPLES / "posts.xml", tmp_path, env={"JAVA_HOME": str(tmp_path)})
-    assert done.returncode == 1
-    assert done.stderr.startswith("so2docs: Spark needs Java 17 or later")
-    assert done.stderr.count("\n") == 1
+    result = run_process("spark", SAMPLES / "posts.xml", tmp_path, env={"JAVA_HOME": str(tmp_path)})
+    assert result.returncode == 1
+    assert result.stderr.startswith("so2docs: Spark needs Java 17 or later")
+    assert result.stderr.count("\n") == 1
 
 
 def test_command_without_pyspark_names_the_extra(tmp_path: Path) -> None:
@@ -427,10 +427,10 @@ def test_command_without_pyspark_names_the_extra(tmp_path: Path) -> None:
         "from so2docs.__main__ import main; main(['spark', *sys.argv[1:]])"
     )
     command = [sys.executable, "-c", code, str(SAMPLES / "posts.xml"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1
-    assert "pip install pyspark" in done.stderr
-    assert done.stderr.count("\n") == 1
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 1
+    assert "pip install pyspark" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_help_does_not_import_pyspark() -> None:

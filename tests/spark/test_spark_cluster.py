@@ -38,11 +38,11 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def run(script: str, *arguments: object) -> Any:
     """The JSON that a script prints last."""
     command = [sys.executable, "-m", f"support.{script}", *map(str, arguments)]
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=CHECKOUT / "tests", capture_output=True, text=True, timeout=600, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 def test_a_killed_executor_changes_nothing_and_a_large_dump_gets_all_cores(
@@ -80,9 +80,9 @@ def test_command_over_spark_connect(connect: str, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     command = ["spark", SAMPLES / "posts.xml", tmp_path, "--master", connect, *options]
     settings: dict[str, Any] = {"env": {"JAVA_HOME": str(tmp_path)}, "timeout": 600}
-    done = run_process(*command, "--report", report, **settings)
-    assert done.returncode == 0, done.stderr
-    assert "filtered" in done.stderr
+    result = run_process(*command, "--report", report, **settings)
+    assert result.returncode == 0, result.stderr
+    assert "filtered" in result.stderr
     plain = tmp_path / "q.json"
     so2docs.convert(
         SAMPLES / "posts.xml", plain, jobs=1, min_score=2, fields="Id,Title,Score", limit=2
@@ -95,9 +95,9 @@ def test_a_task_has_as_many_processes_as_spark_gives_it_cores(tmp_path: Path) ->
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(1, 800_000, 21))  # Two chunks.
     votes, report, out = SAMPLES / "votes.xml", tmp_path / "report.json", tmp_path / "out"
     options = ["--master", "local[2]", "--conf", "spark.task.cpus=2"]
-    done = run_process("spark", dump, votes, out, *options, "--report", report, timeout=600)
-    assert done.returncode == 0, done.stderr
-    assert "in all" in done.stderr
+    result = run_process("spark", dump, votes, out, *options, "--report", report, timeout=600)
+    assert result.returncode == 0, result.stderr
+    assert "in all" in result.stderr
     jobs = {name: one["jobs"] for name, one in json.loads(report.read_text())["sites"].items()}
     assert jobs == {"votes": 1, "wide": 2}
     assert b"".join(lines_of(out / "votes")) == (SAMPLES / "votes.jsonl").read_bytes()

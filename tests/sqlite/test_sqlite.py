@@ -140,9 +140,9 @@ def test_every_sample_comes_back(name: str, tmp_path: Path) -> None:
 
 def test_tables_come_back_in_the_order_of_their_keys(tmp_path: Path) -> None:
     so2docs.to_sqlite(SITE, tmp_path / "q.db")
-    found = "".join(json.dumps(document) + "\n" for document in rebuilt(tmp_path / "q.db"))
+    actual = "".join(json.dumps(document) + "\n" for document in rebuilt(tmp_path / "q.db"))
     expected = "".join(json.dumps(document) + "\n" for document in so2docs.read(SITE))
-    assert found == expected
+    assert actual == expected
     assert rows_of(tmp_path / "q.db") == counted(list(so2docs.read(SITE)))
 
 
@@ -313,9 +313,9 @@ def test_look_ups_that_people_make_use_an_index(sql: str, name: str, tmp_path: P
 
 
 def test_the_command(tmp_path: Path) -> None:
-    done = run("sqlite", SITE, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "questions            3\nanswers              3\n" in done.stderr
+    result = run("sqlite", SITE, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "")
+    assert "questions            3\nanswers              3\n" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "questions.db",
         "questions.metadata.json",
@@ -357,10 +357,10 @@ def test_refuses_unsupported_inputs(
     (tmp_path / "twice.jsonl").write_text('{"Id": 1}\n{"Id": 1}\n')
     (tmp_path / "rows.xml").write_bytes((SAMPLES / "posts.xml").read_bytes()[:5000])
     before = {path.name for path in tmp_path.iterdir()}
-    done = run("sqlite", *arguments, cwd=tmp_path)
-    assert done.returncode == code, done.stderr
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    result = run("sqlite", *arguments, cwd=tmp_path)
+    assert result.returncode == code, result.stderr
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
@@ -378,9 +378,9 @@ except so2docs.So2docsError as error:
     print(error)
 """
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.startswith("q.db: ")
-    assert "disk" in done.stdout
+    result = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert result.stdout.startswith("q.db: ")
+    assert "disk" in result.stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -431,8 +431,8 @@ def documents():
 so2docs.to_sqlite(documents(), sys.argv[1])
 """
     path = tmp_path / "q.db"
-    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
-    assert done.returncode == -signal.SIGKILL
+    result = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert result.returncode == -signal.SIGKILL
     names = {entry.name for entry in tmp_path.iterdir()}
     assert not any(name.endswith((".db", ".json")) for name in names)
     assert {"q.db.part", ".q.db.lock"} < names  # And the folder where the search index was made.
@@ -460,8 +460,8 @@ print(peak_memory())
     peaks = []
     for number in (10_000, 30_000):
         command = [sys.executable, "-c", script, str(number), str(tmp_path / f"{number}.db")]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        peaks.append(int(done.stdout))
+        result = subprocess.run(command, check=True, capture_output=True, text=True)
+        peaks.append(int(result.stdout))
     # The first fills SQLite's cache of 32 MiB; the second is three times as large.
     assert peaks[1] < peaks[0] * 1.15
     assert peaks[1] < 256 * 1024 * 1024

@@ -111,17 +111,17 @@ def scores(posts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def assert_right(output: Path, documents: list[dict[str, Any]], jobs: int = 1) -> so2docs.Stats:
-    found = so2docs.stats(output, jobs=jobs)
-    fields = found.as_dict()
+    actual = so2docs.stats(output, jobs=jobs)
+    fields = actual.as_dict()
     assert fields.pop("path") == str(output)
     assert fields.pop("file_bytes") == output.stat().st_size
     lines = [json.dumps(d, ensure_ascii=False, separators=(",", ":")).encode() for d in documents]
     assert fields.pop("json_bytes") == sum(map(len, lines)) + len(lines)
-    wanted = counted(documents)
+    expected = counted(documents)
     if documents and "Votes" in documents[0]:
-        wanted |= counted_nested(documents)
-    assert fields == wanted
-    return found
+        expected |= counted_nested(documents)
+    assert fields == expected
+    return actual
 
 
 @pytest.fixture(scope="module")
@@ -330,24 +330,24 @@ def test_page_escapes_what_documents_hold(tmp_path: Path) -> None:
 
 def test_command(output: Path, tmp_path: Path) -> None:
     found = so2docs.stats(output)
-    done = run("stats", output)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{found}\n"
-    assert "█" in done.stdout
-    done = run("stats", output, "--json")
-    assert json.loads(done.stdout) == found.as_dict()
+    result = run("stats", output)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"{found}\n"
+    assert "█" in result.stdout
+    result = run("stats", output, "--json")
+    assert json.loads(result.stdout) == found.as_dict()
     page = tmp_path / "page.html"
     page.write_text("<!DOCTYPE html>an earlier one")
-    done = run("stats", output, "--html", page)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    result = run("stats", output, "--html", page)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     assert page.read_text(encoding="utf-8") == as_page(found)
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_command_on_a_terminal_with_few_characters(output: Path) -> None:
-    done = run_process("stats", output, env={"PYTHONIOENCODING": "ascii"})
-    assert done.returncode == 0
-    assert "####" in done.stdout
+    result = run_process("stats", output, env={"PYTHONIOENCODING": "ascii"})
+    assert result.returncode == 0
+    assert "####" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -361,8 +361,8 @@ def test_command_on_a_terminal_with_few_characters(output: Path) -> None:
     ],
 )
 def test_errors_of_the_command(arguments: list[str], message: str, output: Path) -> None:
-    done = run("stats", *[argument.format(output=output) for argument in arguments])
-    assert done.returncode == 1
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stdout == ""
+    result = run("stats", *[argument.format(output=output) for argument in arguments])
+    assert result.returncode == 1
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""

@@ -49,12 +49,12 @@ def test_first_value_stays(
             repeated.append(value)
         first.setdefault(key, value)
     assert known == sorted(repeated)
-    with IdMap(str(path)) as found:
-        assert found.find({*first, *others}) == first
-        assert {key: found.get(key) for key in first} == first
-        assert all(found.get(key) is None for key in others - first.keys())
-        wanted = array("q", [*others, *first, *others])
-        assert replaced(found, wanted) == [first.get(key, -(2**63)) for key in wanted]
+    with IdMap(str(path)) as actual:
+        assert actual.find({*first, *others}) == first
+        assert {key: actual.get(key) for key in first} == first
+        assert all(actual.get(key) is None for key in others - first.keys())
+        expected = array("q", [*others, *first, *others])
+        assert replaced(actual, expected) == [first.get(key, -(2**63)) for key in expected]
 
 
 def test_dense_ids_over_many_pages(tmp_path: Path) -> None:
@@ -62,12 +62,12 @@ def test_dense_ids_over_many_pages(tmp_path: Path) -> None:
     path = tmp_path / "ids.map"
     assert write(path, ids, array("q", (key // 2 for key in ids))) == []
     assert path.stat().st_size < 16 * len(ids) * 1.01 + 40
-    with IdMap(str(path)) as found:
-        wanted = range(100_000, 120_000)
-        assert found.find(wanted) == {key: key // 2 for key in wanted if key % 3 == 1}
-        assert found.find([899_998, 4_000_000]) == {899_998: 449_999}
+    with IdMap(str(path)) as actual:
+        expected = range(100_000, 120_000)
+        assert actual.find(expected) == {key: key // 2 for key in expected if key % 3 == 1}
+        assert actual.find([899_998, 4_000_000]) == {899_998: 449_999}
         all_values = [key // 2 if key % 3 == 1 else -(2**63) for key in range(900_000)]
-        assert replaced(found, array("q", range(900_000))) == all_values
+        assert replaced(actual, array("q", range(900_000))) == all_values
 
 
 def test_ids_of_ten_digits_cost_no_more(tmp_path: Path) -> None:
@@ -93,11 +93,11 @@ def test_runs_in_any_order(order: str, tmp_path: Path, monkeypatch: pytest.Monke
     path = tmp_path / "ids.map"
     again = [*ids, *ids[:300]]
     assert write(path, again, range(len(again))) == list(range(5000, 5300))
-    with IdMap(str(path)) as found:
+    with IdMap(str(path)) as actual:
         expected = {key: place for place, key in enumerate(ids)}
-        assert found.find(expected) == expected
-        assert [found.get(key) for key in ids[:600]] == list(range(600))
-        assert found.find([-1, 2**62 + 1]) == {}
+        assert actual.find(expected) == expected
+        assert [actual.get(key) for key in ids[:600]] == list(range(600))
+        assert actual.find([-1, 2**62 + 1]) == {}
     assert [left.name for left in tmp_path.iterdir()] == ["ids.map"]
 
 
@@ -144,13 +144,13 @@ def test_unfinished_map_is_an_error(tmp_path: Path) -> None:
 def test_refuses_invalid_maps(tmp_path: Path) -> None:
     path = tmp_path / "ids.map"
     write(path, [1], [2])
-    with IdMap(str(path)) as found, pytest.raises(ValueError, match="as many values as ids"):
-        found.replace(array("q", [1]), array("q"))
-    for block, wanted in ([], [0, 0]), ([5], [0, 0]), ([6, 1], [0, 0]), ([5, 8], [8, 0]):
+    with IdMap(str(path)) as actual, pytest.raises(ValueError, match="as many values as ids"):
+        actual.replace(array("q", [1]), array("q"))
+    for block, expected in ([], [0, 0]), ([5], [0, 0]), ([6, 1], [0, 0]), ([5, 8], [8, 0]):
         values = array("q", [0, 0])
         words = array("q", block)
         core.find_values(array("q", [5]), array("q", [5, 7]), values, lambda _, words=words: words)
-        assert values.tolist() == wanted
+        assert values.tolist() == expected
     with pytest.raises(TypeError, match="bytes-like"):
         core.find_values(values, values, values, lambda _: None)  # type: ignore[arg-type]
     with pytest.raises(KeyError):

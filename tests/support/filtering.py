@@ -32,12 +32,13 @@ EDITOR = ("LastEditorUserId", "LastEditorDisplayName", "LastEditor")
 
 def _passes(document: Document, options: dict[str, Any]) -> bool:
     tags = {tag.lower() for tag in document.get("Tags", [])}
-    wanted = {tag.lower() for tag in options.get("tags", ())}
+    expected = {tag.lower() for tag in options.get("tags", ())}
     date = document.get("CreationDate")
     share = options.get("sample")
     return all(
         [
-            not wanted or (wanted <= tags if options.get("all_tags") else bool(wanted & tags)),
+            not expected
+            or (expected <= tags if options.get("all_tags") else bool(expected & tags)),
             _is_at_least(document.get("Score"), options.get("min_score")),
             _is_at_least(document.get("AnswerCount"), 1 if options.get("answered") else None),
             _is_at_least(document.get("AnswerCount"), options.get("min_answers")),

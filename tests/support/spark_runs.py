@@ -149,11 +149,11 @@ def assert_same_as_parquet(
     parquet = session.read.parquet(str(file))
     assert frame.schema == parquet.schema
     # Sorted by Spark, a frame would be computed twice.
-    rows, wanted = (
+    rows, expected = (
         sorted((row.asDict(recursive=True) for row in one.collect()), key=itemgetter("Id"))
         for one in (frame, parquet)
     )
-    assert rows == wanted
+    assert rows == expected
     assert rows
 
 
