@@ -74,7 +74,7 @@ def serve(
     missing = [package for name, package in _NEEDED.items() if find_spec(name) is None]
     if missing:
         raise OptionError(f"serve needs {', '.join(missing)}: pip install {' '.join(missing)}")
-    from so2docs.serve.server import bind, is_loopback, open_sites, run
+    from so2docs.serve.app import bind, is_loopback, make_server, open_sites
 
     app = open_sites(
         list(paths),
@@ -92,7 +92,7 @@ def serve(
         if opens:
             click.launch(address)
         try:
-            run(app, bound)
+            make_server(app).run(sockets=[bound])
         except BaseException as end:
             if isinstance(end, Exception):
                 raise

@@ -1,160 +1,213 @@
-"""The web application: addresses -> pages or JSON, with headers that let nothing else in.
-
-Where there are several sites, a page lists them, and a search covers all of them.
-"""
+"""The server: outputs and databases -> addresses, with headers that let nothing else in."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import logging
+import os
+import re
+import socket
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import orjson
+import uvicorn
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from so2docs.errors import So2docsError
+from so2docs.dump.kinds import SQLITE
+from so2docs.dump.storage import unreadable_output
+from so2docs.errors import OptionError, OutputError, So2docsError, flag
 from so2docs.escape import for_terminal
-from so2docs.serve.pages import Pages, Values, answer, choice, page_number, plain, wants_json
-from so2docs.serve.query import Query, parse
+from so2docs.options.choices import DATABASE_ENDINGS
+from so2docs.output.paths import OutputPaths
+from so2docs.progress import log
+from so2docs.reader.folder import check_holds_outputs, is_folder_of_outputs, outputs_in, readable
+from so2docs.serve.pages import AllSites, Pages, wants_json
 from so2docs.serve.rendering import Renderings
-from so2docs.serve.store import PAGE, SEARCH_SORTS, Hit, ResultPage, Store
+from so2docs.serve.store import Store
+from so2docs.sqlite.about import read_about
+from so2docs.sqlite.build import to_sqlite
+from so2docs.sqlite.sources import open_source
 
-_MOST_PAGES = 25
-
-
-class Across:
-    """Handles the requests for all sites."""
-
-    def __init__(self, sites: list[Pages], environment: Environment) -> None:
-        self._sites, self._environment = sites, environment
-
-    def routes(self) -> list[Route]:
-        """The addresses."""
-        return [
-            Route("/", self.front),
-            Route("/index.json", self.front),
-            Route("/search", self.search),
-            Route("/search.json", self.search),
-        ]
-
-    def _answer(self, request: Request, template: str, values: Values, data: Any) -> Response:
-        common = {"q": "", "base": "", "site": None, "several": True, "path": request.url.path}
-        return answer(request, self._environment, template, common | values, data)
-
-    def front(self, request: Request) -> Response:
-        """The sites."""
-        listed = [(pages.base, pages.store.site) for pages in self._sites]
-        sites = [{"base": base, "site": site} for base, site in listed]
-        data = [{"path": f"{base}/", "overview": site.overview} for base, site in listed]
-        return self._answer(request, "sites.html", {"title": "Sites", "sites": sites}, data)
-
-    def search(self, request: Request) -> Response:
-        """Posts of all sites that hold words and pass filters."""
-        text = request.query_params.get("q", "").strip()[:500]
-        sort = choice(request, "sort", SEARCH_SORTS)
-        query, page = parse(text), min(page_number(request), _MOST_PAGES)
-        if sort == "relevance" and not query.match:
-            sort = "newest"
-        results = ResultPage([]) if query.is_empty else self._found(query, sort, page)
-        filters = [(part, self._address(text.replace(part, " ", 1))) for part in query.filters]
-        values = {
-            "title": f"Search: {text}" if text else "Search",
-            "q": text,
-            "query": query,
-            "found": results,
-            "sort": sort,
-            "sorts": [name for name in SEARCH_SORTS if query.match or name != "relevance"],
-            "filters": filters,
-            "rows": results.rows,
-            "page": page,
-            "pages": None,
-            "previous": self._address(text, sort, page - 1) if page > 1 else None,
-            "next": self._address(text, sort, page + 1) if results.has_more else None,
-        }
-        names = ("title", "snippet", "tags", "base")
-        posts = [{n: v for n, v in row.items() if n not in names} for row in results.rows]
-        data = {"query": text, "page": page, "problems": query.problems, "count": results.count}
-        return self._answer(request, "search.html", values, data | {"posts": plain(posts)})
-
-    def _found(self, query: Query, sort: str, page: int) -> ResultPage:
-        """A page of results: the first ones of each site, put together."""
-        merged: list[tuple[Any, Pages, Hit]] = []
-        count, is_cut = 0, False
-        for pages in self._sites:
-            store = pages.store
-            if query.match and store.about.search == "none":
-                continue
-            hits, is_part = store.hits(query, sort)
-            count, is_cut = count + len(hits), is_cut or is_part
-            first = hits[: PAGE * page]
-            # How well a post matches depends on how rare a word is on its site, so that the best
-            # of one site says little about those of another: they take turns.
-            keys: list[Any] = list(range(len(first)))
-            if sort == "newest":
-                keys = store.dates(first)
-            elif sort == "score":
-                keys = [-score for _, _, score in first]
-            merged += [(key, pages, hit) for key, hit in zip(keys, first, strict=True)]
-        merged.sort(key=lambda entry: entry[0], reverse=sort == "newest")
-        rows = []
-        for _, pages, hit in merged[PAGE * (page - 1) : PAGE * page]:
-            for row in pages.with_titles(pages.store.with_excerpts(query, [hit])):
-                rows.append(row | {"base": pages.base, "Site": pages.store.site.title})
-        return ResultPage(rows, count, count > PAGE * page and page < _MOST_PAGES, is_cut)
-
-    @staticmethod
-    def _address(text: str, sort: str = "", page: int = 1) -> str:
-        values: dict[str, str | int] = {"q": " ".join(text.split())}
-        values |= {"sort": sort} if sort else {}
-        values |= {"page": page} if page > 1 else {}
-        return f"/search?{urlencode(values, quote_via=quote)}"
-
-
+_TAKEN = {"static", "search", "search.json", "index.json"}
+_GRACE_SECONDS = 1
+"""For requests under way when the server is told to end; then they are stopped."""
 _STATIC = Path(__file__).parent / "static"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_HOST = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::\d*)?")
 _LOG = logging.getLogger("so2docs.serve")
 
 Send = Callable[[Any], Awaitable[None]]
 
 
-class _PostId(Convertor[int]):
-    """The id of a post in an address: one that fits into 63 bits."""
+def open_sites(
+    paths: list[str],
+    *,
+    progress: bool = False,
+    site: str | None = None,
+    local: bool = True,
+    formulas: bool | None = None,
+) -> Guard:
+    """The application for some outputs and databases.
 
-    regex = "[0-9]{1,18}"
+    A database of an output is made next to it, once. Of a folder, what cannot be served is logged.
 
-    def convert(self, value: str) -> int:
-        return int(value)
+    Args:
+        paths: Outputs of `convert` in JSON lines, dumps, databases, or folders of these.
+        progress: Show progress bars meanwhile.
+        site: Address of the site, where the names do not tell.
+        local: Answer only where this machine is asked under its own name.
+        formulas: Whether posts hold formulas in TeX; by the site, or its posts, if None.
 
-    def to_string(self, value: int) -> str:
-        return str(value)
+    Raises:
+        So2docsError: One cannot be read, or its database cannot be made.
+    """
+    stores: dict[str, Store] = {}
+    for path in paths:
+        is_folder = is_folder_of_outputs(path)
+        for database in _inside(path) if is_folder else [path]:
+            try:
+                about = read_about(_find_database(database, progress=progress, site=site))
+            except So2docsError as error:
+                if not is_folder:
+                    raise
+                log.warning("%s; the other sites of the folder are served", error)
+                continue
+            for site_about in about.sites:
+                slug = re.sub(r"[^a-z0-9.-]+", "-", site_about.title.lower()).strip("-") or "site"
+                while slug in stores or slug in _TAKEN:
+                    slug += "-"
+                stores[slug] = Store(about, site_about, formulas=formulas)
+    if not stores:
+        raise OptionError("there is nothing to serve: the databases have no questions")
+    return application(stores, local=local)
 
 
-class _UserId(_PostId):
-    """The id of a user, which may be -1."""
+def _inside(folder: str) -> list[str]:
+    """The outputs in a folder, and the databases of others.
 
-    regex = "-?[0-9]{1,18}"
+    Raises:
+        OutputNotFoundError: The folder has no database.
+    """
+    outputs = outputs_in(folder)
+    databases, own = [], set()
+    for site, paths in outputs.items():
+        try:
+            path = readable(paths)
+        except OutputError as error:
+            log.warning("%s: %s; the other sites of the folder are served", site, error)
+            continue
+        databases.append(path)
+        own.add(f"{OutputPaths(path, None).stem}.db")
+    names = sorted(os.path.join(folder, name) for name in os.listdir(folder))
+    databases += [name for name in names if name.endswith(DATABASE_ENDINGS) and name not in own]
+    if not databases:
+        check_holds_outputs(folder, outputs)
+    return databases
 
 
-register_url_convertor("post", _PostId())
-register_url_convertor("user", _UserId())
+def _find_database(path: str, *, progress: bool, site: str | None) -> str:
+    """The database of an output: itself, the one next to it, or a new one."""
+    is_folder = os.path.isdir(path)
+    if not is_folder:
+        try:
+            with open(path, "rb") as file:
+                if file.read(len(SQLITE)) == SQLITE:
+                    return path
+        except OSError as error:
+            raise unreadable_output(path, error) from error
+    source = open_source(path)
+    database = str(Path(os.path.dirname(path) or ".", f"{source.stem}.db"))
+    exists = os.path.exists(database)
+    if exists:
+        try:
+            sources = read_about(database).sources
+        except OutputError as error:
+            raise OutputError(
+                f"{error}; that name is needed for the database of the output: move the file away"
+            ) from None
+        if source.identity() in sources:
+            return database
+        log.info(f"{database}: was made from an earlier version of {path}; making it again")
+    else:
+        log.info(f"{path}: making a database of it, once: {database}")
+    # Of a site's archive or folder, every table.
+    nest = ("all",) if is_folder or path.endswith(".7z") else ()
+    to_sqlite(path, database, site=site, force=exists, progress=progress, nest=nest)
+    return database
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket to serve from.
+
+    Args:
+        host: An address; of this machine alone, unless somebody asked for another.
+        port: The port; 0 for any that is free.
+
+    Raises:
+        So2docsError: It cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Of no named protocol, asyncio would leave Nagle's algorithm on: 40 ms more for every page.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen()  # Whoever comes before all is ready waits for it.
+    except OSError as error:
+        bound.close()
+        raise So2docsError(
+            f"{host}:{port}: cannot listen there ({error.strerror or error}); choose another "
+            f"{flag('port' if error.errno in (errno.EADDRINUSE, errno.EACCES) else 'host')}"
+        ) from error
+    return bound
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") == "localhost"
+
+
+def is_own_name(host: str) -> bool:
+    """Whether the `Host` of a request is this machine's name for itself, with a port or without.
+
+    Args:
+        host: Such as `localhost:8765`, `127.0.0.1`, `[::1]:8765`.
+    """
+    match = _HOST.fullmatch(host)
+    return match is not None and is_loopback(match[1] or match[2])
+
+
+def make_server(app: Guard) -> uvicorn.Server:
+    """A server of the application; what goes wrong in a request is told by the application."""
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    return uvicorn.Server(config)
 
 
 class Guard:
@@ -181,58 +234,36 @@ class Guard:
             if message["type"] == "http.response.start":
                 is_begun = True
                 images = state.get("images", "'self'")
-                more = {
-                    "content-security-policy": _POLICY.format(images=images),
-                    "x-content-type-options": "nosniff",
-                    "referrer-policy": "no-referrer",
-                    "cross-origin-opener-policy": "same-origin",
-                }
-                pairs = [(name.encode(), value.encode()) for name, value in more.items()]
-                message = {**message, "headers": [*message["headers"], *pairs]}
+                MutableHeaders(scope=message).update(
+                    {
+                        "content-security-policy": _POLICY.format(images=images),
+                        "x-content-type-options": "nosniff",
+                        "referrer-policy": "no-referrer",
+                        "cross-origin-opener-policy": "same-origin",
+                    }
+                )
             await send(message)
 
-        if self.local and not is_own_name(
-            dict(scope["headers"]).get(b"host", b"").decode("latin-1")
-        ):
-            answer = Response("Asked under a foreign name.", 400, media_type="text/plain")
-            await answer(scope, receive, send_with_headers)
+        async def refuse(status: int, text: str) -> None:
+            if not is_begun:
+                answer = Response(text, status, media_type="text/plain")
+                await answer(scope, receive, send_with_headers)
+
+        host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+        if self.local and not is_own_name(host):
+            await refuse(400, "Asked under a foreign name.")
             return
         try:
             await self.app(scope, receive, send_with_headers)
         except asyncio.CancelledError:
             # The server ends, and somebody was still waiting.
-            if not is_begun:
-                answer = Response("The server ends.", 503, media_type="text/plain")
-                await answer(scope, receive, send_with_headers)
+            await refuse(503, "The server ends.")
         except Exception as error:
             _LOG.error("%s: %s: %s", for_terminal(scope["path"]), type(error).__name__, error)
-            if not is_begun:
-                answer = Response("That did not work.", 500, media_type="text/plain")
-                await answer(scope, receive, send_with_headers)
+            await refuse(500, "That did not work.")
 
 
-def is_own_name(host: str) -> bool:
-    """Whether the `Host` of a request is this machine's name for itself, with a port or without.
-
-    Args:
-        host: Such as `localhost:8765`, `127.0.0.1`, `[::1]:8765`.
-    """
-    name, _, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
-    if not name and port:
-        name = port
-    elif port and not port.isdigit():
-        name = host
-    if name.startswith("[") and name.endswith("]"):
-        name = name[1:-1]
-    if name.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
-def application(stores: dict[str, Store], *, local: bool = True) -> Guard:
+def application(stores: dict[str, Store], *, local: bool) -> Guard:
     """The application.
 
     Args:
@@ -241,19 +272,16 @@ def application(stores: dict[str, Store], *, local: bool = True) -> Guard:
     """
     environment = _environment()
     renderings = Renderings()
-    single = len(stores) == 1
+    several = len(stores) > 1
     sites = {
-        base: Pages(store, base, environment, renderings, several=not single)
-        for slug, store in stores.items()
-        for base in ["" if single else f"/{slug}"]
+        base: Pages(store, base, environment, renderings, several=several)
+        for base, store in ((f"/{slug}" if several else "", stores[slug]) for slug in stores)
     }
-    routes: list[Any] = [
-        Mount("/static", StaticFiles(directory=_STATIC), name="static"),
-    ]
+    routes: list[Any] = [Mount("/static", StaticFiles(directory=_STATIC), name="static")]
     for base, pages in sites.items():
         routes += [Mount(base, routes=pages.routes())] if base else pages.routes()
-    if not single:
-        routes += Across(list(sites.values()), environment).routes()
+    if several:
+        routes += AllSites(list(sites.values()), environment).routes()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -262,17 +290,27 @@ def application(stores: dict[str, Store], *, local: bool = True) -> Guard:
         for store in stores.values():
             store.close()
 
-    handle = _error_page(environment, sites)
-    app = Starlette(
-        routes=routes,
-        exception_handlers={
-            HTTPException: handle,
-            sqlite3.Error: handle,
-            So2docsError: handle,
-            Exception: handle,
-        },
-        lifespan=lifespan,
-    )
+    def handle_error(request: Request, error: Exception) -> Response:
+        is_http = isinstance(error, HTTPException)
+        status, text = _describe_error(error)
+        headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        if is_http and status in (301, 302, 307, 308):
+            return RedirectResponse(headers["location"], status)
+        if wants_json(request):
+            content = orjson.dumps({"status": status, "error": text})
+            return Response(content, status, headers, media_type="application/json")
+        values = {"title": text, "status": status, "site": None, "base": "", "q": ""}
+        pages = sites.get("/" + request.url.path.split("/")[1] if several else "")
+        # The page of a database that is broken has no navigation to go on with.
+        if pages is not None and is_http:
+            with contextlib.suppress(So2docsError, sqlite3.Error):
+                values = pages.common(request) | {"title": text, "status": status}
+        page = environment.get_template("error.html")
+        return HTMLResponse(page.render(values), status, headers)
+
+    handled = (HTTPException, sqlite3.Error, So2docsError, Exception)
+    handlers: Any = dict.fromkeys(handled, handle_error)
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
     return Guard(app, local=local)
 
 
@@ -312,27 +350,6 @@ def _breakable(name: str) -> Markup:
     return Markup("<wbr>").join(
         Markup.escape(part + "." * (n < name.count("."))) for n, part in enumerate(name.split("."))
     )
-
-
-def _error_page(environment: Environment, sites: dict[str, Pages]) -> Any:
-    def handle(request: Request, error: Exception) -> Response:
-        status, text = _describe_error(error)
-        if isinstance(error, HTTPException) and status in (301, 302, 307, 308):
-            return RedirectResponse((error.headers or {})["location"], status)
-        headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-        if wants_json(request):
-            content = orjson.dumps({"status": status, "error": text})
-            return Response(content, status, headers, media_type="application/json")
-        values = {"title": text, "status": status, "site": None, "base": "", "q": ""}
-        pages = sites.get("" if "" in sites else "/" + request.url.path.split("/")[1])
-        # The page of a database that is broken has no navigation to go on with.
-        if pages is not None and isinstance(error, HTTPException):
-            with contextlib.suppress(So2docsError, sqlite3.Error):
-                values = pages.common(request) | {"title": text, "status": status}
-        page = environment.get_template("error.html")
-        return HTMLResponse(page.render(values), status, headers)
-
-    return handle
 
 
 def _describe_error(error: Exception) -> tuple[int, str]:

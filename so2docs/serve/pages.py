@@ -1,15 +1,15 @@
-"""The pages of one site: a request -> what to show -> HTML, or the same as JSON."""
+"""The pages of a site, or of several: a request -> what to show -> HTML, or the same as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
 from jinja2 import Environment
 from markupsafe import Markup
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -17,43 +17,39 @@ from starlette.routing import Route
 
 from so2docs.domain import licenses
 from so2docs.escape import remove_bidi_controls
-from so2docs.serve import history
+from so2docs.serve import thread
 from so2docs.serve.bodies import Renderer, linked_ids, mark_words, remove_marks
 from so2docs.serve.formulas import without_cut_formula
-from so2docs.serve.query import parse
+from so2docs.serve.query import Query, parse
 from so2docs.serve.rendering import Renderings, Text
 from so2docs.serve.store import (
     ANSWER_SORTS,
     ANSWERS_PAGE,
     PAGE,
-    REVISIONS_PAGE,
     SEARCH_SORTS,
     SORTS,
-    TAGS_PAGE,
     USER_SORTS,
-    USERS_PAGE,
+    Hit,
     ResultPage,
     Store,
 )
-from so2docs.serve.thread import question_title, texts, thread
 from so2docs.statistics import svg
-
-# The plots of the front page, drawn as those of `so2docs stats`.
 
 _BOTH = ("questions", "answers")
 _TAGS = 12
 
 
 def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
-    """Title, plot and legend of each plot; of what there is."""
+    """Title, plot and legend of each plot of a front page, drawn as those of `so2docs stats`."""
     charts = []
     years = sorted({*overview["questions_by_year"], *overview["answers_by_year"]})[-24:]
     if len(years) > 1:
+        by_year = [overview[f"{kind}_by_year"] for kind in _BOTH]
         labels = [f"'{year[2:]}" for year in years]
-        charts.append(_columns("Questions and answers by year", labels, overview, "by_year", years))
-    bins = list(overview["question_scores"])
-    labels = [label.replace("below ", "<") for label in bins]
-    charts.append(_columns("Scores", labels, overview, "scores", bins))
+        charts.append(_columns("Questions and answers by year", labels, by_year, years))
+    scores = [overview["question_scores"], overview["answer_scores"]]
+    labels = [label.replace("below ", "<") for label in scores[0]]
+    charts.append(_columns("Scores", labels, scores, list(scores[0])))
     tags = [(name, count) for name, count in overview["top_tags"][:_TAGS]]
     if tags:
         plot = Markup(svg.rows(tags, tags[0][1], svg.widest(name for name, _ in tags)))
@@ -62,17 +58,15 @@ def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _columns(
-    title: str, labels: list[str], overview: dict[str, Any], what: str, names: list[str]
+    title: str, labels: list[str], counts: list[dict[str, int]], names: list[str]
 ) -> dict[str, Any]:
-    keys = [f"questions_{what}", f"answers_{what}"]
-    if what == "scores":
-        keys = ["question_scores", "answer_scores"]
-    values = [[overview[key].get(name, 0) for name in names] for key in keys]
+    values = [[by_name.get(name, 0) for name in names] for by_name in counts]
     plot = Markup(svg.columns(labels, values, _BOTH))
     return {"title": title, "plot": plot, "legend": list(zip(_BOTH, svg.COLOURS, strict=True))}
 
 
 MOST_PAGES = 500
+_MOST_PAGES_OF_ALL_SITES = 25
 _ON_FRONT = 6
 _ON_QUESTION = 5
 _ON_PROFILE = 10
@@ -83,8 +77,53 @@ _LINKED = {
     (True, True): "duplicates",
 }
 """How a question is linked: by whether one is a duplicate, and whether the link leads here."""
+_MADE = ("title", "excerpt", "snippet", "tags", "base")
+"""What rows have for templates alone."""
+_NOT_INCLUDED = {
+    "Comments": "comments",
+    "Links": "links between questions",
+    "Votes": "votes",
+    "Owner": "users",
+    "Answers": "answers",
+    "History": "reasons of closing and revisions",
+}
+"""What a page says is missing where documents do not hold these."""
 
 Values = dict[str, Any]
+
+
+class _PostId(Convertor[int]):
+    """The id of a post in an address: one that fits into 63 bits."""
+
+    regex = "[0-9]{1,18}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+class _UserId(_PostId):
+    """The id of a user, which may be -1."""
+
+    regex = "-?[0-9]{1,18}"
+
+
+class _Json(Convertor[str]):
+    """The end of an address that is also that of a page as JSON."""
+
+    regex = r"(?:\.json)?"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    to_string = convert
+
+
+register_url_convertor("post", _PostId())
+register_url_convertor("user", _UserId())
+register_url_convertor("json", _Json())
 
 
 class Pages:
@@ -113,37 +152,55 @@ class Pages:
         self._renderings = renderings
 
     def routes(self) -> list[Route]:
-        """The addresses of this site; each list also ends in `.json`."""
-        lists = {
-            "/questions": self.questions,
-            "/tags": self.tags,
-            "/users": self.users,
-            "/search": self.search,
-            "/about": self.about,
+        """The addresses of this site."""
+        table = {
+            "/": self.front,
+            "/index.json": self.front,
+            "/questions{end:json}": self.questions,
+            "/questions/tagged/{tag}": self.questions,
+            "/questions/{id:post}{end:json}": self.question,
+            "/questions/{id:post}/{title}": self.question,
+            "/q/{id:post}": self.post,
+            "/a/{id:post}": self.post,
+            "/posts/{id:post}/revisions{end:json}": self.revisions,
+            "/tags{end:json}": self.tags,
+            "/users{end:json}": self.users,
+            "/users/{id:user}{end:json}": self.user,
+            "/users/{id:user}/{name}": self.user,
+            "/search{end:json}": self.search,
+            "/about{end:json}": self.about,
         }
-        return [
-            Route("/", self.front),
-            Route("/index.json", self.front),
-            *(
-                Route(path + end, handler)
-                for path, handler in lists.items()
-                for end in ("", ".json")
-            ),
-            Route("/questions/tagged/{tag}", self.questions),
-            Route("/questions/{id:post}.json", partial(self.question, as_json=True)),
-            Route("/questions/{id:post}", self.question),
-            Route("/questions/{id:post}/{title}", self.question),
-            Route("/users/{id:user}.json", self.user),
-            Route("/users/{id:user}", self.user),
-            Route("/users/{id:user}/{name}", self.user),
-            Route("/posts/{id:post}/revisions.json", self.revisions),
-            Route("/posts/{id:post}/revisions", self.revisions),
-            Route("/q/{id:post}", self.post),
-            Route("/a/{id:post}", self.post),
-        ]
+        return [Route(path, handler) for path, handler in table.items()]
 
     def _answer(self, request: Request, template: str, values: Values, data: Values) -> Response:
-        return answer(request, self._environment, template, self.common(request) | values, data)
+        return _answer(request, self._environment, template, self.common(request) | values, data)
+
+    def _list(
+        self,
+        request: Request,
+        name: str,
+        results: ResultPage,
+        query: Values,
+        values: Values,
+        *,
+        path: str = "",
+    ) -> Response:
+        """A page of a list.
+
+        Args:
+            request: For it.
+            name: What the list is of.
+            results: What is on the page.
+            query: What the addresses of other pages ask for.
+            values: What the template shows besides.
+            path: Of the list; `/{name}` if empty.
+        """
+        given = {key: value or None for key, value in query.items()}
+        links = _page_links(f"{self.base}{path or f'/{name}'}", given, results)
+        values = {"rows": results.rows, "count": results.count, **query, **values, **links}
+        rows = [{n: v for n, v in row.items() if not n.startswith("Old")} for row in results.rows]
+        data = {name: rows, "page": results.page, "more": results.has_more, "count": results.count}
+        return self._answer(request, f"{name}.html", values, data)
 
     def common(self, request: Request) -> Values:
         """The values that every page of the site shows."""
@@ -157,40 +214,46 @@ class Pages:
             "path": request.url.path,
         }
 
-    def with_titles(self, rows: Sequence[Values]) -> list[Values]:
+    def with_titles(self, rows: Iterable[Values]) -> list[Values]:
         """Rows with their titles and excerpts as HTML, and their tags as a list."""
-        names = ("Title", "Excerpt", "Snippet")
-        if sign := self.store.sign:
-            rows = [
-                {**row, **{n: without_cut_formula(row[n], sign) for n in names[1:] if row.get(n)}}
-                for row in rows
-            ]
-        texts = dict.fromkeys(row[name] for row in rows for name in names if row.get(name))
-        titles = self._titles(list(texts))
-        results = []
+        sign = self.store.sign
+        texts_by_row = []
         for row in rows:
-            replaced = {name.lower(): titles.get(row.get(name) or "") for name in names}
-            tags = orjson.loads(row["Tags"] or "[]") if "Tags" in row else []
-            results.append({**row, **replaced, "tags": tags})
-        return results
+            texts = {name: row.get(name.title()) or "" for name in ("title", "excerpt", "snippet")}
+            if sign:
+                texts |= {n: without_cut_formula(t, sign) for n, t in texts.items() if n != "title"}
+            texts_by_row.append((row, texts))
+        titles = self._titles(text for _, texts in texts_by_row for text in texts.values() if text)
+        return [
+            {
+                **row,
+                **{name: titles.get(text) for name, text in texts.items()},
+                "tags": orjson.loads(row["Tags"] or "[]") if "Tags" in row else [],
+            }
+            for row, texts in texts_by_row
+        ]
 
-    def _titles(self, texts: list[str]) -> dict[str, Markup]:
+    def _titles(self, texts: Iterable[str]) -> dict[str, Markup]:
         """Titles as HTML, in which marked words are marked."""
         sign = self.store.sign
         titles = {text: Markup(mark_words(remove_bidi_controls(text))) for text in texts}
         formulas: list[Text] = [
-            ("title", text) for text in texts if sign and ("$" in text or "\\" in text)
+            ("title", text) for text in titles if sign and ("$" in text or "\\" in text)
         ]
-        if formulas:
-            rendered = self._renderings.render(Renderer(sign=sign), formulas)
-            titles |= {text: title for (_, text), title in zip(formulas, rendered, strict=True)}
-        return titles
+        rendered = self._render(Renderer(sign=sign), formulas)
+        return titles | {text: title for (_, text), title in rendered.items()}
+
+    def _render(self, renderer: Renderer, texts: Iterable[Text]) -> dict[Text, Markup]:
+        """The HTML of texts, by the texts."""
+        some = list(dict.fromkeys(texts))
+        return dict(zip(some, self._renderings.render(renderer, some), strict=True))
 
     def front(self, request: Request) -> Response:
         """Counts, plots, and the latest and the best questions."""
         overview = self.store.site.overview
         latest = self.store.questions(sort="newest").rows[:_ON_FRONT]
         best = self.store.questions(sort="score").rows[:_ON_FRONT]
+        data = {"overview": overview, "latest": latest, "best": best}
         values = {
             "title": self.store.site.title,
             "overview": overview,
@@ -198,77 +261,56 @@ class Pages:
             "latest": self.with_titles(latest),
             "best": self.with_titles(best),
         }
-        data = {"overview": overview, "latest": latest, "best": best}
         return self._answer(request, "front.html", values, data)
 
     def questions(self, request: Request) -> Response:
         """A list of questions."""
-        values = request.query_params
-        tag = request.path_params.get("tag") or values.get("tag") or None
+        tag = request.path_params.get("tag") or request.query_params.get("tag") or None
         tag = None if tag is None else self.store.tag_name(tag)
-        sort = choice(request, "sort", tuple(SORTS))
-        unanswered = values.get("unanswered", "") not in ("", "0")
-        page = page_number(request)
-        results = self.store.questions(sort=sort, tag=tag, unanswered=unanswered, page=page)
-        query = {"tag": tag, "sort": sort, "unanswered": "1" if unanswered else None}
+        sort = _choice(request, "sort", SORTS)
+        unanswered = _is_set(request, "unanswered")
+        results = self.store.questions(
+            sort=sort, tag=tag, unanswered=unanswered, page=page_number(request)
+        )
         title = "Unanswered questions" if unanswered else "Questions"
-        template_values = {
+        values = {
             "title": title if tag is None else f"{title} tagged {tag}",
             "rows": self.with_titles(results.rows),
-            "count": results.count,
             "sorts": list(SORTS),
             "related": self.store.related_tags(tag) if tag else [],
             **self._described(tag),
-            **query,
-            **self.page_links("/questions", query, page, results, PAGE),
         }
-        data = _page_as_json("questions", results.rows, page, results)
-        return self._answer(request, "questions.html", template_values, data)
+        query = {"tag": tag, "sort": sort, "unanswered": "1" if unanswered else None}
+        return self._list(request, "questions", results, query, values)
 
     def _described(self, tag: str | None) -> Values:
         """The description of a tag, as HTML that is safe to show."""
         described = {} if tag is None else self.store.tag_texts(tag)
         excerpt, wiki = described.get("Excerpt"), described.get("Wiki")
-        if not wiki:
-            return {"excerpt": excerpt, "wiki": None}
-        host = self.store.site.host
-        questions = self.store.find_questions(linked_ids([wiki]))
-        renderer = Renderer(host, self.base, questions, sign=self.store.sign)
-        [html] = self._renderings.render(renderer, [("body", wiki)])
-        return {"excerpt": excerpt, "wiki": html}
+        if wiki:
+            questions = self.store.find_questions(linked_ids([wiki]))
+            renderer = Renderer(self.store.site.host, self.base, questions, sign=self.store.sign)
+            wiki = self._render(renderer, [("body", wiki)])["body", wiki]
+        return {"excerpt": excerpt, "wiki": wiki}
 
     def tags(self, request: Request) -> Response:
         """All tags, or those with some letters."""
-        like, page = request.query_params.get("like", "").strip(), page_number(request)
-        results = self.store.tags(like, page)
-        values = {"title": "Tags", "rows": results.rows, "like": like, "count": results.count}
-        values |= self.page_links("/tags", {"like": like or None}, page, results, TAGS_PAGE)
-        data = _page_as_json("tags", results.rows, page, results)
-        return self._answer(request, "tags.html", values, data)
+        like = request.query_params.get("like", "").strip()
+        results = self.store.tags(like, page_number(request))
+        return self._list(request, "tags", results, {"like": like}, {"title": "Tags"})
 
     def users(self, request: Request) -> Response:
         """All users, or those with some letters in their names."""
-        self._require_users()
-        like, page = request.query_params.get("like", "").strip(), page_number(request)
-        sort = choice(request, "sort", tuple(USER_SORTS))
-        results = self.store.users(like, sort, page)
-        query = {"like": like or None, "sort": sort}
-        values: Values = {
-            "title": "Users",
-            "rows": results.rows,
-            "like": like,
-            "count": results.count,
-        }
-        values |= {"sort": sort, "sorts": list(USER_SORTS)}
-        values |= self.page_links("/users", query, page, results, USERS_PAGE)
-        data = _page_as_json("users", results.rows, page, results)
-        return self._answer(request, "users.html", values, data)
-
-    def _require_users(self) -> None:
         if not self.store.has_users:
             raise HTTPException(
                 404, "This database has no users; make it of documents with users: --with users."
             )
+        like = request.query_params.get("like", "").strip()
+        sort = _choice(request, "sort", USER_SORTS)
+        results = self.store.users(like, sort, page_number(request))
+        values = {"title": "Users", "sorts": list(USER_SORTS)}
+        query = {"like": like, "sort": sort}
+        return self._list(request, "users", results, query, values)
 
     def user(self, request: Request) -> Response:
         """A user: who it is, and their best or latest questions and answers."""
@@ -276,7 +318,7 @@ class Pages:
         user = self.store.user(user_id)
         if user is None:
             raise HTTPException(404, f"There is no user {user_id} here.")
-        sort = choice(request, "sort", ("score", "newest"))
+        sort = _choice(request, "sort", ("score", "newest"))
         posts: dict[str, list[Values]] = {}
         for kind in ("question", "answer"):
             query = parse(f"user:{user_id} is:{kind}")
@@ -296,26 +338,13 @@ class Pages:
     def about(self, request: Request) -> Response:
         """The page about the site: content, source and licences."""
         about, site = self.store.about, self.store.site
-        shape = site.shape
-        missing = [
-            name
-            for name, path in (
-                ("comments", "Comments"),
-                ("links between questions", "Links"),
-                ("votes", "Votes"),
-                ("users", "Owner"),
-                ("answers", "Answers"),
-                ("reasons of closing and revisions", "History"),
-            )
-            if path not in shape
-        ]
         data = {
             "site": site.title,
             "host": site.host,
             "sources": [source for source in about.sources if source.get("name")],
             "overview": site.overview,
             "rows": about.rows,
-            "missing": missing,
+            "missing": [name for path, name in _NOT_INCLUDED.items() if path not in site.shape],
             "search": about.search,
             "stemming": about.stemming,
             "so2docs": about.version,
@@ -325,39 +354,22 @@ class Pages:
 
     def search(self, request: Request) -> Response:
         """Posts that hold words and pass filters."""
-        text = request.query_params.get("q", "").strip()[:500]
-        sort = choice(request, "sort", SEARCH_SORTS)
-        query, page = parse(text), page_number(request)
+        return self._answer(request, "search.html", *_search(request, self._found, self.base))
+
+    def _found(self, query: Query, sort: str, page: int) -> ResultPage:
         if query.match and self.store.about.search == "none":
             raise HTTPException(
                 404, "This database has no full text; make it again with --search all or titles."
             )
-        if sort == "relevance" and not query.match:
-            sort = "newest"
-        results = ResultPage([]) if query.is_empty else self.store.search(query, page, sort)
-        values = {
-            "title": f"Search: {text}" if text else "Search",
-            "q": text,
-            "query": query,
-            "found": results,
-            "sort": sort,
-            "sorts": [name for name in SEARCH_SORTS if query.match or name != "relevance"],
-            "filters": [(part, self._without(text, part)) for part in query.filters],
-            "rows": self.with_titles(results.rows),
-            **self.page_links("/search", {"q": text, "sort": sort}, page, results, PAGE),
-        }
-        data = {"query": text, "page": page, "problems": query.problems, "count": results.count}
-        return self._answer(request, "search.html", values, data | {"posts": plain(results.rows)})
+        results = self.store.search(query, page, sort)
+        results.rows = self.with_titles(results.rows)
+        return results
 
-    def _without(self, text: str, part: str) -> str:
-        rest = " ".join(text.replace(part, " ", 1).split())
-        return f"{self.base}/search?{urlencode({'q': rest}, quote_via=quote)}"
-
-    def question(self, request: Request, *, as_json: bool = False) -> Response:
+    def question(self, request: Request) -> Response:
         """A question with a page of its answers."""
         question_id = request.path_params["id"]
-        sort = choice(request, "sort", ANSWER_SORTS)
-        if as_json or wants_json(request):
+        sort = _choice(request, "sort", ANSWER_SORTS)
+        if wants_json(request):
             document = self.store.document(question_id)
             if document is None:
                 raise HTTPException(404, f"There is no question {question_id} here.")
@@ -368,43 +380,40 @@ class Pages:
         document = self.store.document(question_id, some)
         if document is None:
             return self.post(request)
-        images = request.query_params.get("images", "") not in ("", "0")
+        images = _is_set(request, "images")
         if images:
             request.state.images = "'self' https: http:"
-        page_of_answers = ResultPage([], len(answer_ids), len(answer_ids) > ANSWERS_PAGE * page)
+        count = len(answer_ids)
+        results = ResultPage([], count, count > ANSWERS_PAGE * page, page=page, size=ANSWERS_PAGE)
         query = {"sort": None if sort == "votes" else sort, "images": "1" if images else None}
-        address = f"/questions/{question_id}"
+        path = f"{self.base}/questions/{question_id}"
         links = self._links(question_id)
-        post_ids = [question_id, *some]
         values = {
             **self._thread(document, images=images),
-            **self._states(document, post_ids, [link["Id"] for link in links["duplicate of"]]),
+            **self._states(document, [question_id, *some], links["duplicate of"]),
             "images": images,
-            "count": len(answer_ids),
+            "count": count,
             "sort": sort,
             "sorts": ANSWER_SORTS,
             "links": links,
             "related": self._related(document, links),
-            **self.page_links(address, query, page, page_of_answers, ANSWERS_PAGE),
+            **_page_links(path, query, results),
         }
         return self._answer(request, "question.html", values, document)
 
     def _thread(self, document: Values, *, images: bool) -> Values:
-        texts_to_render = texts(document)
+        texts = list(thread.document_texts(document))
         renderer = Renderer(
             self.store.site.host,
             self.base,
-            self.store.find_questions(linked_ids(text for _, text in texts_to_render)),
+            self.store.find_questions(linked_ids(text for _, text in texts)),
             images,
-            tuple(tag for tag in document.get("Tags", ()) if isinstance(tag, str)),
+            tuple(thread.tags(document)),
             self.store.sign,
         )
-        rendered = dict(
-            zip(texts_to_render, self._renderings.render(renderer, texts_to_render), strict=True)
-        )
-        return thread(document, rendered, self.store.site.host)
+        return thread.thread(document, self._render(renderer, texts), self.store.site.host)
 
-    def _states(self, document: Values, post_ids: list[int], originals: list[int]) -> Values:
+    def _states(self, document: Values, post_ids: list[int], originals: list[Values]) -> Values:
         """The states of posts that readers are told, and how long their histories are.
 
         Args:
@@ -413,12 +422,13 @@ class Pages:
             originals: Questions that links call the originals of this one.
         """
         events = self.store.events(post_ids)
-        states_by_post = {post_id: history.states(events.get(post_id, ())) for post_id in post_ids}
+        states_by_post = {post_id: thread.states(events.get(post_id, ())) for post_id in post_ids}
         of_question = states_by_post[post_ids[0]]
-        closed = of_question.get("PostClosed", history.closing(document))
+        closed = of_question.get("PostClosed", thread.closing(document))
         if closed is not None or originals:
             # What links say may be newer than the closing, or all that is known.
-            ids = dict.fromkeys([*history.original_ids([closed or {}]), *originals])
+            linked = (row["Id"] for row in originals)
+            ids = dict.fromkeys([*thread.original_ids([closed or {}]), *linked])
             closed = {"Events": [], **(closed or {}), "OriginalQuestionIds": list(ids)}
             of_question = {"PostClosed": closed} | of_question | {"PostClosed": closed}
             states_by_post[post_ids[0]] = of_question
@@ -427,23 +437,23 @@ class Pages:
         )
         return {
             "states": {
-                post_id: [history.state(event, entry, known) for event, entry in states.items()]
+                post_id: [known.state(event, entry) for event, entry in states.items()]
                 for post_id, states in states_by_post.items()
             },
             "revisions": {post_id: len(entries) for post_id, entries in events.items()},
         }
 
-    def _known(self, entries: list[Values], numbers: dict[str, int] | None = None) -> history.Known:
+    def _known(self, entries: list[Values], numbers: dict[str, int] | None = None) -> thread.Known:
         """Look up what entries of the history refer to."""
-        titles = self.store.titles(history.original_ids(entries))
-        html_titles = self._titles([title for title in titles.values() if title])
+        titles = self.store.titles(thread.original_ids(entries))
+        html_titles = self._titles(title for title in titles.values() if title)
         urls = [entry["Url"] for entry in entries if isinstance(entry.get("Url"), str)]
         host = self.store.site.host
         questions = self.store.find_questions(linked_ids(urls))
-        return history.Known(
+        return thread.Known(
             self.base,
             host,
-            self.store.user_names(history.user_ids(entries)),
+            self.store.user_names(thread.user_ids(entries)),
             {number: html_titles.get(title or "") for number, title in titles.items()},
             numbers or {},
             Renderer(host, self.base, questions).address,
@@ -451,34 +461,25 @@ class Pages:
 
     def revisions(self, request: Request) -> Response:
         """The history of a post: what was changed, by whom, and what became of it."""
-        post_id = request.path_params["id"]
-        question_id = self.store.find_question(post_id)
-        if question_id is None:
-            raise HTTPException(404, f"There is no post {post_id} here.")
+        post_id, question_id = self._find_post(request)
         if not self.store.has_history:
             raise HTTPException(
                 404, "This database has no history; make it of documents with it: --with history."
             )
-        page = page_number(request)
-        results = self.store.revisions(post_id, page)
+        results = self.store.revisions(post_id, page_number(request))
         is_back = any(row.get("RollbackTo") for row in results.rows)
         known = self._known(results.rows, self.store.revision_numbers(post_id) if is_back else None)
-        versions = list(dict.fromkeys(text for row in results.rows for text in history.texts(row)))
-        rendered = dict(zip(versions, self._renderings.render(Renderer(), versions), strict=True))
+        texts = (text for row in results.rows for text in thread.entry_texts(row))
+        rendered = self._render(Renderer(), texts)
         title = self.store.titles([question_id]).get(question_id) or f"Question {question_id}"
         values = {
             "title": f"Revisions: {title}",
             "heading": self._titles([title])[title],
             "post": {"id": post_id, "is_answer": post_id != question_id},
-            "count": results.count,
-            "rows": [
-                history.shown(row, known) | history.changes(row, rendered) for row in results.rows
-            ],
-            **self.page_links(f"/posts/{post_id}/revisions", {}, page, results, REVISIONS_PAGE),
+            "rows": [known.entry(row) | thread.changes(row, rendered) for row in results.rows],
         }
-        rows = [{n: v for n, v in row.items() if not n.startswith("Old")} for row in results.rows]
-        data = _page_as_json("revisions", rows, page, results)
-        return self._answer(request, "revisions.html", values, data)
+        path = f"/posts/{post_id}/revisions"
+        return self._list(request, "revisions", results, {}, values, path=path)
 
     def _links(self, question_id: int) -> dict[str, list[Values]]:
         """Questions that are linked with this one, by how."""
@@ -490,48 +491,158 @@ class Pages:
     def _related(self, document: Values, links: dict[str, list[Values]]) -> list[Values]:
         """Questions with the same tags that are not linked with this one."""
         linked = {row["Id"] for rows in links.values() for row in rows}
-        tags = [tag for tag in document.get("Tags") or () if isinstance(tag, str)]
-        rows = self.store.related_questions(document["Id"], tags)
+        rows = self.store.related_questions(document["Id"], thread.tags(document))
         return self._named([row for row in rows if row["Id"] not in linked][:_ON_QUESTION])
 
     def _named(self, rows: Sequence[Values]) -> list[Values]:
         """Rows of questions with titles, also where the dump has none."""
         return [
-            {**row, "title": row["title"] or question_title(row)} for row in self.with_titles(rows)
+            {**row, "title": row["title"] or thread.question_title(row)}
+            for row in self.with_titles(rows)
         ]
 
     def post(self, request: Request) -> Response:
         """Lead to where a post is shown."""
-        post_id = request.path_params["id"]
-        question_id = self.store.find_question(post_id)
-        if question_id is None:
-            raise HTTPException(404, f"There is no post {post_id} here.")
+        post_id, question_id = self._find_post(request)
         address = f"{self.base}/questions/{question_id}"
         if question_id != post_id:
             place = self.store.answer_ids(question_id).index(post_id) // ANSWERS_PAGE
             address += f"?page={place + 1}" * bool(place) + f"#answer-{post_id}"
         return RedirectResponse(address, 302)
 
-    def page_links(
-        self, path: str, query: Values, page: int, results: ResultPage, size: int
-    ) -> Values:
-        """Addresses of the pages before and after, and how many there are if that is known."""
+    def _find_post(self, request: Request) -> tuple[int, int]:
+        """The id of the post that is asked for, and of its question."""
+        post_id = request.path_params["id"]
+        question_id = self.store.find_question(post_id)
+        if question_id is None:
+            raise HTTPException(404, f"There is no post {post_id} here.")
+        return post_id, question_id
 
-        def address(number: int) -> str:
-            values = {name: value for name, value in query.items() if value is not None}
-            pairs = urlencode(values | ({"page": number} if number > 1 else {}), quote_via=quote)
-            return f"{self.base}{path}" + (f"?{pairs}" if pairs else "")
 
-        pages = None if results.count is None else max(1, -(-results.count // size))
-        return {
-            "page": page,
-            "pages": pages if pages is None or pages <= MOST_PAGES else None,
-            "previous": address(page - 1) if page > 1 else None,
-            "next": address(page + 1) if results.has_more and page < MOST_PAGES else None,
+class AllSites:
+    """Handles the requests for all of several sites: a list of them, and one search."""
+
+    def __init__(self, sites: list[Pages], environment: Environment) -> None:
+        self._sites, self._environment = sites, environment
+
+    def routes(self) -> list[Route]:
+        """The addresses."""
+        table = {"/": self.front, "/index.json": self.front, "/search{end:json}": self.search}
+        return [Route(path, handler) for path, handler in table.items()]
+
+    def _answer(self, request: Request, template: str, values: Values, data: Any) -> Response:
+        common = {"q": "", "base": "", "site": None, "several": True, "path": request.url.path}
+        return _answer(request, self._environment, template, common | values, data)
+
+    def front(self, request: Request) -> Response:
+        """The sites."""
+        listed = [(pages.base, pages.store.site) for pages in self._sites]
+        sites = [{"base": base, "site": site} for base, site in listed]
+        data = [{"path": f"{base}/", "overview": site.overview} for base, site in listed]
+        return self._answer(request, "sites.html", {"title": "Sites", "sites": sites}, data)
+
+    def search(self, request: Request) -> Response:
+        """Posts of all sites that hold words and pass filters."""
+        values, data = _search(request, self._found, "", _MOST_PAGES_OF_ALL_SITES)
+        return self._answer(request, "search.html", values, data)
+
+    def _found(self, query: Query, sort: str, page: int) -> ResultPage:
+        """A page of results: the first ones of each site, put together."""
+        merged: list[tuple[Any, Pages, Hit]] = []
+        count, is_cut = 0, False
+        for pages in self._sites:
+            store = pages.store
+            if query.match and store.about.search == "none":
+                continue
+            hits, is_part = store.hits(query, sort)
+            count, is_cut = count + len(hits), is_cut or is_part
+            first = hits[: PAGE * page]
+            # How well a post matches depends on how rare a word is on its site, so that the best
+            # of one site says little about those of another: they take turns.
+            keys: list[Any] = list(range(len(first)))
+            if sort == "newest":
+                keys = store.dates(first)
+            elif sort == "score":
+                keys = [-score for _, _, score in first]
+            merged += [(key, pages, hit) for key, hit in zip(keys, first, strict=True)]
+        merged.sort(key=lambda entry: entry[0], reverse=sort == "newest")
+        rows = []
+        for _, pages, hit in merged[PAGE * (page - 1) : PAGE * page]:
+            for row in pages.with_titles(pages.store.with_excerpts(query, [hit])):
+                rows.append(row | {"base": pages.base, "Site": pages.store.site.title})
+        return ResultPage(rows, count, count > PAGE * page, is_cut, page)
+
+
+def _search(
+    request: Request,
+    find: Callable[[Query, str, int], ResultPage],
+    base: str,
+    most_pages: int = MOST_PAGES,
+) -> tuple[Values, Values]:
+    """What a page of results shows, and the same for JSON.
+
+    Args:
+        request: For it.
+        find: Finds a page of posts, in an order, with titles for the template.
+        base: What the path starts with.
+        most_pages: Pages that can be asked for.
+    """
+    text = request.query_params.get("q", "").strip()[:500]
+    sort = _choice(request, "sort", SEARCH_SORTS)
+    query, page = parse(text), min(page_number(request), most_pages)
+    if sort == "relevance" and not query.match:
+        sort = "newest"
+    results = ResultPage([], page=page) if query.is_empty else find(query, sort, page)
+    path = f"{base}/search"
+    values = {
+        "title": f"Search: {text}" if text else "Search",
+        "q": text,
+        "query": query,
+        "found": results,
+        "sort": sort,
+        "sorts": [name for name in SEARCH_SORTS if query.match or name != "relevance"],
+        "filters": [
+            (part, _address(path, {"q": " ".join(text.replace(part, " ", 1).split())}))
+            for part in query.filters
+        ],
+        "rows": results.rows,
+        **_page_links(path, {"q": text, "sort": sort}, results, most_pages),
+    }
+    posts = [
+        {
+            name: remove_marks(value) if isinstance(value, str) else value
+            for name, value in row.items()
+            if name not in _MADE
         }
+        for row in results.rows
+    ]
+    data = {"query": text, "page": page, "problems": query.problems, "count": results.count}
+    return values, data | {"posts": posts}
 
 
-def answer(
+def _address(path: str, query: Values) -> str:
+    """An address that asks for what is in a query."""
+    values = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(values, quote_via=quote)}" if values else path
+
+
+def _page_links(path: str, query: Values, results: ResultPage, most: int = MOST_PAGES) -> Values:
+    """Addresses of the pages before and after, and how many there are if that is known."""
+
+    def address(number: int) -> str:
+        return _address(path, query | {"page": number if number > 1 else None})
+
+    page = results.page
+    pages = None if results.count is None else max(1, -(-results.count // results.size))
+    return {
+        "page": page,
+        "pages": pages if pages is None or pages <= most else None,
+        "previous": address(page - 1) if page > 1 else None,
+        "next": address(page + 1) if results.has_more and page < most else None,
+    }
+
+
+def _answer(
     request: Request, environment: Environment, template: str, values: Values, data: Any
 ) -> Response:
     """A page of a template, or JSON where that is asked for."""
@@ -554,31 +665,20 @@ def page_number(request: Request) -> int:
     return min(max(number, 1), MOST_PAGES)
 
 
-def choice(request: Request, name: str, choices: Sequence[str]) -> str:
+def _is_set(request: Request, name: str) -> bool:
+    return request.query_params.get(name, "") not in ("", "0")
+
+
+def _choice(request: Request, name: str, choices: Sequence[str] | Mapping[str, Any]) -> str:
     """One of some choices; the first if none is asked for.
 
     Raises:
         HTTPException: Something else is asked for.
     """
-    chosen_name = request.query_params.get(name) or choices[0]
-    if chosen_name not in choices:
+    names = tuple(choices)
+    chosen_name = request.query_params.get(name) or names[0]
+    if chosen_name not in names:
         raise HTTPException(
-            400, f"There is no order {chosen_name!r}; choose of {', '.join(choices)}."
+            400, f"There is no order {chosen_name!r}; choose of {', '.join(names)}."
         )
     return chosen_name
-
-
-def _page_as_json(name: str, rows: Sequence[Values], page: int, results: ResultPage) -> Values:
-    """A page of a list as JSON: its rows under a name, and whether there are more."""
-    return {name: rows, "page": page, "more": results.has_more, "count": results.count}
-
-
-def plain(rows: list[Values]) -> list[Values]:
-    """Rows for JSON: without the marks of words that were found."""
-    return [
-        {
-            name: remove_marks(value) if isinstance(value, str) else value
-            for name, value in row.items()
-        }
-        for row in rows
-    ]

@@ -90,12 +90,16 @@ class ResultPage:
         count: How many there are; None if that was not counted.
         has_more: Whether there is another page.
         is_cut: Whether more posts match than were looked at.
+        page: Its number.
+        size: Results of a page.
     """
 
     rows: list[Row]
     count: int | None = None
     has_more: bool = False
     is_cut: bool = False
+    page: int = 1
+    size: int = PAGE
 
 
 @dataclass(slots=True)
@@ -226,6 +230,11 @@ class Store:
         with self._connection() as connection:
             return [dict(row) for row in connection.execute(sql, values)]
 
+    def _page(self, sql: str, page: int, size: int, **values: Any) -> ResultPage:
+        """A page of the rows of a statement, which is not counted."""
+        rows = self._rows(f"{sql} LIMIT {size + 1} OFFSET {size * (page - 1)}", **values)
+        return ResultPage(rows[:size], has_more=len(rows) > size, page=page, size=size)
+
     def _value(self, sql: str, **values: Any) -> Any:
         with self._connection() as connection:
             row = connection.execute(sql, values).fetchone()
@@ -338,17 +347,16 @@ class Store:
 
         An entry with a text of the post also has the text that was there before, such as `OldBody`.
         """
-        if not self.has_history:
-            return ResultPage([], 0)
-        count = self._value("SELECT count(*) FROM history WHERE PostId = :id", id=post_id)
-        rows = self._rows(
-            f"SELECT {_EVENT}, {', '.join(_TEXTS)} FROM history WHERE PostId = :id ORDER BY "
-            f"CreationDate DESC, Id DESC LIMIT {REVISIONS_PAGE} "
-            f"OFFSET {REVISIONS_PAGE * (page - 1)}",
+        results = self._page(
+            f"SELECT {_EVENT}, {', '.join(_TEXTS)} FROM history WHERE PostId = :id "
+            "ORDER BY CreationDate DESC, Id DESC",
+            page,
+            REVISIONS_PAGE,
             id=post_id,
         )
-        number = count - REVISIONS_PAGE * (page - 1)
-        revisions = [_event(row) | {"Number": number - place} for place, row in enumerate(rows)]
+        count = self._value("SELECT count(*) FROM history WHERE PostId = :id", id=post_id)
+        first = count - REVISIONS_PAGE * (page - 1)
+        revisions = [_event(row) | {"Number": first - n} for n, row in enumerate(results.rows)]
         for name in _TEXTS if revisions else ():
             old = self._value(
                 f"SELECT {name} FROM history WHERE PostId = :id AND {name} IS NOT NULL AND "
@@ -362,7 +370,8 @@ class Store:
             for row in reversed(revisions):
                 if row[name] is not None:
                     row[f"Old{name}"], old = old, row[name]
-        return ResultPage(revisions, count, count > REVISIONS_PAGE * page)
+        results.rows, results.count = revisions, count
+        return results
 
     def revision_numbers(self, post_id: int) -> dict[str, int]:
         """The numbers of the entries of the history of a post, by their GUIDs."""
@@ -406,14 +415,11 @@ class Store:
             source, order, condition = self._of_tag(tag, sort, source, order)
             conditions.append(condition)
         where = " AND ".join(conditions)
-        rows = self._rows(
-            f"SELECT q.Id FROM {source} WHERE {where} ORDER BY {order} "
-            f"LIMIT {PAGE + 1} OFFSET {PAGE * (page - 1)}",
-            tag=tag,
-        )
-        count = self._count(tag, unanswered=unanswered)
-        ids = [row["Id"] for row in rows]
-        return ResultPage(self.summaries(ids[:PAGE]), count, has_more=len(ids) > PAGE)
+        sql = f"SELECT q.Id FROM {source} WHERE {where} ORDER BY {order}"
+        results = self._page(sql, page, PAGE, tag=tag)
+        results.count = self._count(tag, unanswered=unanswered)
+        results.rows = self._summaries([row["Id"] for row in results.rows])
+        return results
 
     def _of_tag(self, tag: str, sort: str, source: str, order: str) -> tuple[str, str, str]:
         """Source, order and condition of the questions of a tag.
@@ -449,7 +455,7 @@ class Store:
             )
         )
 
-    def summaries(self, question_ids: list[int]) -> list[Row]:
+    def _summaries(self, question_ids: list[int]) -> list[Row]:
         """Questions as lists show them, in the order of their ids."""
         name, join = self._owner("q")
         rows = self._rows(
@@ -487,13 +493,10 @@ class Store:
     def tags(self, like: str, page: int) -> ResultPage:
         """A page of the tags whose names hold some letters, the most frequent first."""
         where = "instr(lower(Name), lower(:like))"
-        rows = self._rows(
-            f"SELECT Name, Questions FROM tags WHERE {where} ORDER BY Questions DESC, Name "
-            f"LIMIT {TAGS_PAGE + 1} OFFSET {TAGS_PAGE * (page - 1)}",
-            like=like,
-        )
-        count = self._value(f"SELECT count(*) FROM tags WHERE {where}", like=like)
-        return ResultPage(rows[:TAGS_PAGE], count, has_more=len(rows) > TAGS_PAGE)
+        sql = f"SELECT Name, Questions FROM tags WHERE {where} ORDER BY Questions DESC, Name"
+        results = self._page(sql, page, TAGS_PAGE, like=like)
+        results.count = self._value(f"SELECT count(*) FROM tags WHERE {where}", like=like)
+        return results
 
     def related_tags(self, tag: str) -> list[Row]:
         """Tags that the latest questions of a tag have most often, too."""
@@ -513,14 +516,15 @@ class Store:
         where = "DisplayName IS NOT NULL" + " AND instr(lower(DisplayName), lower(:like))" * bool(
             like
         )
-        rows = self._rows(
+        results = self._page(
             f"SELECT Id, DisplayName, Reputation, CreationDate FROM users WHERE {where} "
-            f"ORDER BY {USER_SORTS[sort]} LIMIT {USERS_PAGE + 1} "
-            f"OFFSET {USERS_PAGE * (page - 1)}",
+            f"ORDER BY {USER_SORTS[sort]}",
+            page,
+            USERS_PAGE,
             like=like,
         )
-        count = self._value(f"SELECT count(*) FROM users WHERE {where}", like=like)
-        return ResultPage(rows[:USERS_PAGE], count, has_more=len(rows) > USERS_PAGE)
+        results.count = self._value(f"SELECT count(*) FROM users WHERE {where}", like=like)
+        return results
 
     def user(self, user_id: int) -> Row | None:
         """A user with the number of their posts; None if nothing here is theirs."""
@@ -546,10 +550,8 @@ class Store:
     def search(self, query: Query, page: int = 1, sort: str = "relevance") -> ResultPage:
         """A page of posts, the best first."""
         hits, is_cut = self.hits(query, sort)
-        some = hits[PAGE * (page - 1) : PAGE * page]
-        return ResultPage(
-            self.with_excerpts(query, some), len(hits), len(hits) > PAGE * page, is_cut
-        )
+        rows = self.with_excerpts(query, hits[PAGE * (page - 1) : PAGE * page])
+        return ResultPage(rows, len(hits), len(hits) > PAGE * page, is_cut, page)
 
     def hits(self, query: Query, sort: str) -> tuple[list[Hit], bool]:
         """All posts that a search finds, and whether more match; kept for their other pages."""

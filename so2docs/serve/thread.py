@@ -1,8 +1,13 @@
-"""A document -> what the page of a question shows of it. Pure."""
+"""Documents, and the history of their posts -> what templates show of them. Pure.
+
+Documents may be of another make: what is not of its type is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -13,12 +18,8 @@ from so2docs.serve.rendering import Text
 Values = dict[str, Any]
 
 
-def texts(document: Values) -> list[Text]:
-    """The texts of a document that are to be rendered, each once."""
-    return list(dict.fromkeys(_texts(document)))
-
-
-def _texts(document: Values) -> Iterator[Text]:
+def document_texts(document: Values) -> Iterator[Text]:
+    """The texts of a document that are to be rendered."""
     yield "title", question_title(document)
     for post in _posts(document):
         yield "body", _text(post, "Body")
@@ -46,10 +47,15 @@ def thread(document: Values, rendered: Mapping[Text, Markup], host: str | None) 
         "heading": rendered["title", question_title(document)],
         "question": question,
         "answers": [answer | {"accepted": answer["id"] == accepted} for answer in answers],
-        "tags": [tag for tag in document.get("Tags", ()) if isinstance(tag, str)],
+        "tags": tags(document),
         "views": document.get("ViewCount"),
         "has_images": any("<img" in _text(post, "Body") for post in _posts(document)),
     }
+
+
+def tags(document: Values) -> list[str]:
+    """The tags of a question."""
+    return [tag for tag in document.get("Tags") or () if isinstance(tag, str)]
 
 
 def _posts(document: Values) -> list[Values]:
@@ -57,61 +63,233 @@ def _posts(document: Values) -> list[Values]:
 
 
 def _post(post: Values, rendered: Mapping[Text, Markup], host: str | None) -> Values:
-    post_id = post["Id"]
     kind = "a" if "ParentId" in post else "q"
+    name = _text(post, "ContentLicense") or license_at(post.get("CreationDate"))
     return {
-        "id": post_id,
+        "id": post["Id"],
         "score": post.get("Score"),
         "body": rendered["body", _text(post, "Body")],
         "created": _text(post, "CreationDate"),
         "edited": _text(post, "LastEditDate"),
         "is_wiki": bool(post.get("CommunityOwnedDate")),
-        "owner": _person(post, "Owner"),
-        "editor": _person(post, "LastEditor"),
-        "license": _license(post),
-        "source": f"https://{host}/{kind}/{post_id}" if host else None,
-        "comments": [_comment(comment, rendered) for comment in post.get("Comments", ())],
-        "bounties": [_bounty(bounty) for bounty in post.get("Bounties") or ()],
+        "owner": _user(post, "Owner"),
+        "editor": _user(post, "LastEditor"),
+        "license": None if name is None else {"name": name, "address": license_url(name)},
+        "source": f"https://{host}/{kind}/{post['Id']}" if host else None,
+        "comments": [
+            {
+                "id": comment.get("Id"),
+                "score": comment.get("Score") or 0,
+                "text": rendered["comment", _text(comment, "Text")],
+                "created": _text(comment, "CreationDate"),
+                "owner": _user(comment, "User"),
+            }
+            for comment in post.get("Comments", ())
+        ],
+        "bounties": [
+            {
+                "amount": bounty.get("Amount"),
+                "date": _text(bounty, "CreationDate"),
+                "owner": _user(bounty, "User"),
+            }
+            for bounty in post.get("Bounties") or ()
+        ],
         "bounty_votes": (post.get("Votes") or {}).get("BountyStart", 0),
         "accepted": False,
     }
 
 
-def _comment(comment: Values, rendered: Mapping[Text, Markup]) -> Values:
-    return {
-        "id": comment.get("Id"),
-        "score": comment.get("Score") or 0,
-        "text": rendered["comment", _text(comment, "Text")],
-        "created": _text(comment, "CreationDate"),
-        "owner": _person(comment, "User"),
-    }
-
-
-def _bounty(bounty: Values) -> Values:
-    return {
-        "amount": bounty.get("Amount"),
-        "date": _text(bounty, "CreationDate"),
-        "owner": _person(bounty, "User"),
-    }
-
-
-def _person(record: Values, key: str) -> Values | None:
+def _user(record: Values, key: str) -> Values | None:
     """Name, id and reputation of a user; None if the record names nobody."""
     user = record.get(key) or {}
     user_id = record.get("UserId" if key == "User" else f"{key}UserId")
     name = user.get("DisplayName") or record.get(f"{key}DisplayName")
     if user_id is None and not name:
         return None
-    return {
-        "id": user_id if isinstance(user_id, int) else None,
-        "name": str(name or f"user {user_id}"),
-        "reputation": user.get("Reputation"),
+    is_known = isinstance(user_id, int)
+    return _person(user_id if is_known else None, name or f"user {user_id}") | {
+        "reputation": user.get("Reputation")
     }
 
 
-def _license(post: Values) -> Values | None:
-    name = _text(post, "ContentLicense") or license_at(post.get("CreationDate"))
-    return None if name is None else {"name": name, "address": license_url(name)}
+def _person(user_id: int | None, name: Any) -> Values:
+    return {"id": user_id, "name": str(name), "reputation": None}
+
+
+_TEXTS = ("Title", "Body")
+_MOST_NAMED = 50
+_MOST_TEXT = 500
+_UNDOES = {
+    "PostReopened": "PostClosed",
+    "PostUnlocked": "PostLocked",
+    "QuestionUnprotected": "QuestionProtected",
+    "QuestionUnmerged": "QuestionMerged",
+}
+_STATES = {
+    "PostClosed": "Closed",
+    "PostLocked": "Locked",
+    "QuestionProtected": "Protected",
+    "QuestionMerged": "Merged",
+    "PostMigrated": "Migrated",
+    "PostMigratedAway": "Migrated to",
+    "PostMigratedHere": "Migrated from",
+    "PostMergeSource": "Merged into",
+    "PostMergeDestination": "Merged with",
+}
+"""Events after which a post is in a state that readers are told, and what that is called."""
+_OF_TEXT = re.compile(r"(Initial|Edit|Rollback)(Title|Body|Tags)")
+_VERBS = {"Initial": "written", "Edit": "edited", "Rollback": "rolled back"}
+_IN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def user_ids(entries: Iterable[Values]) -> set[int]:
+    """Ids of the users that entries of the history name."""
+    ids: list[Any] = []
+    for entry in entries:
+        ids += (entry.get("UserId"), entry.get("ProposedBy"), *_list(entry, "ApprovedBy"))
+        ids += (voter.get("Id") for voter in _voters(entry))
+    return {user_id for user_id in ids if type(user_id) is int}
+
+
+def original_ids(entries: Iterable[Values]) -> list[int]:
+    """Ids of the questions that entries call the originals of duplicates."""
+    numbers = [number for entry in entries for number in _list(entry, "OriginalQuestionIds")]
+    return [number for number in dict.fromkeys(numbers) if type(number) is int]
+
+
+def states(entries: Iterable[Values]) -> dict[str, Values]:
+    """The entries that tell the state of a post now, by the event, of entries in time order."""
+    current: dict[str, Values] = {}
+    for entry in entries:
+        for event in _list(entry, "Events"):
+            current.pop(_UNDOES.get(event, ""), None)
+            if event in _STATES:
+                current[event] = entry
+    return current
+
+
+def closing(question: Values) -> Values | None:
+    """Closing of a question by its own attributes, without its history."""
+    closed = question.get("Closed")
+    closed = closed if isinstance(closed, dict) else {}
+    date = closed.get("Date") or question.get("ClosedDate")
+    if not closed and not date:
+        return None
+    fields = {"CreationDate": date, "CloseReason": closed.get("Reason")}
+    return fields | {"OriginalQuestionIds": closed.get("OriginalQuestionIds")}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What entries of the history refer to, and what templates show of entries with it.
+
+    Attributes:
+        base: What the paths of the site start with.
+        host: The site's address; None if nobody knows it.
+        names: Names of users by their ids.
+        titles: Titles of questions by their ids.
+        numbers: Numbers of revisions by their GUIDs.
+        address: The address of a link, or None for one that leads nowhere.
+    """
+
+    base: str
+    host: str | None
+    names: Mapping[int, str]
+    titles: Mapping[int, Markup | None]
+    numbers: Mapping[str, int]
+    address: Callable[[str], str | None]
+
+    def state(self, event: str, entry: Values) -> Values:
+        """The values to show for an entry that sets a state."""
+        is_known = event != "PostClosed" or entry.get("CreationDate")  # Or only links tell it.
+        return self.entry(entry) | {"what": [_STATES[event]] if is_known else []}
+
+    def entry(self, entry: Values) -> Values:
+        """The values to show for an entry."""
+        url, rolled_to = entry.get("Url"), entry.get("RollbackTo")
+        proposed = entry.get("ProposedBy")
+        reason = entry.get("CloseReason")
+        return {
+            "what": _what(_list(entry, "Events")),
+            "date": _text(entry, "CreationDate"),
+            "by": self._person(entry.get("UserId"), _text(entry, "UserDisplayName")),
+            "voters": [
+                self._person(voter.get("Id"), _text(voter, "DisplayName"))
+                for voter in _voters(entry)
+            ],
+            "reason": str(reason) if reason is not None else "",
+            "originals": [self._original(number) for number in original_ids([entry])],
+            "url": {"text": url, "address": self.address(url)} if isinstance(url, str) else None,
+            "rolled_to": self.numbers.get(rolled_to) if isinstance(rolled_to, str) else None,
+            "proposed": None if proposed is None else self._person(proposed),
+            "approved": [self._person(user_id) for user_id in _list(entry, "ApprovedBy")],
+            "comment": _text(entry, "Comment"),
+            "text": _text(entry, "Text")[:_MOST_TEXT],
+        }
+
+    def _original(self, question_id: int) -> Values:
+        """The question that another one is a duplicate of: here, or where it comes from."""
+        if question_id in self.titles:
+            address: str | None = f"{self.base}/questions/{question_id}"
+        else:
+            address = f"https://{self.host}/q/{question_id}" if self.host else None
+        title: str = self.titles.get(question_id) or f"Question {question_id}"
+        return {"id": question_id, "title": title, "address": address}
+
+    def _person(self, user_id: Any, name: str = "") -> Values | None:
+        if type(user_id) is not int:
+            return _person(None, name) if name else None
+        known_name = self.names.get(user_id)
+        is_here = user_id in self.names
+        return _person(user_id if is_here else None, known_name or name or f"user {user_id}")
+
+
+def entry_texts(entry: Values) -> list[Text]:
+    """The texts of an entry of which the changes are to be rendered."""
+    return [text for name in _TEXTS if (text := _change(entry, name)) is not None]
+
+
+def changes(entry: Values, rendered: Mapping[Text, Markup]) -> Values:
+    """The changes of an entry in the texts of its post, or the first version of a text."""
+    texts = {name: _change(entry, name) for name in _TEXTS if isinstance(entry.get(name), str)}
+    return {
+        "number": entry["Number"],
+        "changed": [
+            (name.lower(), rendered[text]) for name, text in texts.items() if text is not None
+        ],
+        "first": [(name.lower(), entry[name]) for name, text in texts.items() if text is None],
+        "tags": [str(tag) for tag in _list(entry, "Tags")],
+        "tags_before": [str(tag) for tag in _list(entry, "OldTags")],
+    }
+
+
+def _change(entry: Values, name: str) -> Text | None:
+    """The text of an entry and the one before; None if there are not both."""
+    new, old = entry.get(name), entry.get(f"Old{name}")
+    return ("diff", f"{old}\0{new}") if isinstance(new, str) and isinstance(old, str) else None
+
+
+def _what(events: list[Any]) -> list[str]:
+    """Describe events in words."""
+    phrases: list[str] = []
+    parts: dict[str, list[str]] = {}
+    for event in map(str, events):
+        if match := _OF_TEXT.fullmatch(event):
+            parts.setdefault(match[1], []).append(match[2].lower())
+        else:
+            phrases.append(_IN_WORDS.sub(" ", event).capitalize())
+    edits = [f"{', '.join(names).capitalize()} {_VERBS[verb]}" for verb, names in parts.items()]
+    return edits + phrases
+
+
+def _voters(entry: Values) -> list[Values]:
+    voters = _list(entry, "Voters")[:_MOST_NAMED]
+    return [voter for voter in voters if isinstance(voter, dict)]
+
+
+def _list(entry: Values, name: str) -> list[Any]:
+    value = entry.get(name)
+    return value if isinstance(value, list) else []
 
 
 def _text(record: Values, name: str) -> str:

@@ -451,7 +451,7 @@ def test_a_folder_of_outputs_and_databases(tmp_path: Path) -> None:
         (broken,) = [line for line in said if "are served" in line]
         assert "broken.jsonl.gz" in broken
     (tmp_path / "empty").mkdir()
-    from so2docs.serve.server import open_sites
+    from so2docs.serve.app import open_sites
 
     with pytest.raises(so2docs.OutputNotFoundError, match="a folder without outputs"):
         open_sites([str(tmp_path / "empty")])
@@ -460,7 +460,7 @@ def test_a_folder_of_outputs_and_databases(tmp_path: Path) -> None:
 def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
     output = tmp_path / "posts.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output)
-    from so2docs.serve.server import open_sites
+    from so2docs.serve.app import open_sites
 
     with heard() as said:
         for _ in range(2):

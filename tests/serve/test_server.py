@@ -22,8 +22,7 @@ for _name in ("starlette", "uvicorn", "jinja2", "nh3", "pygments", "math_core"):
     pytest.importorskip(_name, reason=f"{_name} is not installed")
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 
-from so2docs.serve.app import is_own_name  # noqa: E402
-from so2docs.serve.server import bind, is_loopback  # noqa: E402
+from so2docs.serve.app import bind, is_loopback, is_own_name  # noqa: E402
 from so2docs.serve.store import Store  # noqa: E402
 from so2docs.sqlite.about import read_about  # noqa: E402
 

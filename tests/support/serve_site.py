@@ -50,7 +50,7 @@ FORMULAS_BODY = (
 @contextmanager
 def served(*paths: Path, formulas: bool | None = None) -> Iterator[str]:
     """The address of a real server of some outputs or databases."""
-    from so2docs.serve.server import bind, make_server, open_sites
+    from so2docs.serve.app import bind, make_server, open_sites
 
     app = open_sites([str(path) for path in paths], formulas=formulas)
     server = make_server(app)
