@@ -76,10 +76,10 @@ def test_there_and_back(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) 
     """The changes of each site, applied, give the new folder byte for byte, indexes included."""
     old, new = quarters
     changes, copy = tmp_path / "changes", tmp_path / "copy"
-    done = so2docs.diff_all(old, new, changes, jobs=jobs)
+    results = so2docs.diff_all(old, new, changes, jobs=jobs)
     expected = {"beer": "changed", "coffee": "unchanged", "gone": "gone", "new": "new"}
-    assert states(done) == expected
-    beer, _, gone, added = (result.result for result in done)
+    assert states(results) == expected
+    beer, _, gone, added = (result.result for result in results)
     assert isinstance(beer, so2docs.Summary)
     assert (beer.questions.added, beer.questions.changed, beer.unchanged) == (2, 1, 3)
     assert gone is None
@@ -232,15 +232,15 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
     _, new = quarters
     empty = tmp_path / "empty"
     empty.mkdir()
-    done = so2docs.diff_all(empty, new, tmp_path / "changes")
-    assert set(states(done).values()) == {"new"}
+    results = so2docs.diff_all(empty, new, tmp_path / "changes")
+    assert set(states(results).values()) == {"new"}
     so2docs.patch_all(empty, tmp_path / "changes", tmp_path / "copy")
     assert contents(tmp_path / "copy") == contents(new)
     # Changes between two outputs are not those of a new site.
     so2docs.diff_all(new, new, tmp_path / "others")
-    done = so2docs.patch_all(empty, tmp_path / "others", tmp_path / "nothing")
-    assert set(states(done).values()) == {"failed"}
-    assert "no output that these changes could be applied to" in str(done[0].error)
+    results = so2docs.patch_all(empty, tmp_path / "others", tmp_path / "nothing")
+    assert set(states(results).values()) == {"failed"}
+    assert "no output that these changes could be applied to" in str(results[0].error)
 
 
 @pytest.mark.long
@@ -267,9 +267,14 @@ def test_other_options_fail_their_site_only(quarters: tuple[Path, Path], tmp_pat
     old, new = quarters
     dump = tmp_path / "2024-07.dumps" / "beer" / "Posts.xml"
     so2docs.convert(dump, new / "beer.jsonl.gz", min_score=3, force=True)
-    done = so2docs.diff_all(old, new)
-    assert states(done) == {"beer": "failed", "coffee": "unchanged", "gone": "gone", "new": "new"}
-    assert "converted with other options (min_score)" in str(done[0].error)
+    results = so2docs.diff_all(old, new)
+    assert states(results) == {
+        "beer": "failed",
+        "coffee": "unchanged",
+        "gone": "gone",
+        "new": "new",
+    }
+    assert "converted with other options (min_score)" in str(results[0].error)
 
 
 @pytest.fixture
@@ -409,16 +414,16 @@ def test_stopped(number: int, tmp_path: Path) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.send_signal(number)
-    _, told = process.communicate()
-    assert b"Traceback" not in told
+    _, stderr = process.communicate()
+    assert b"Traceback" not in stderr
     if len(list(changes.glob("*.gz"))) == 8:
         pytest.skip("all was done before the signal came")
     if number == signal.SIGINT:
         assert process.returncode == 130
-        assert told.splitlines()[-1].endswith(b"; run the same command again to resume")
+        assert stderr.splitlines()[-1].endswith(b"; run the same command again to resume")
         assert [path.name for path in changes.iterdir() if not path.name.endswith(".gz")] == []
-    done = so2docs.diff_all(old, new, changes, jobs=2)
-    assert "up to date" in states(done).values()
+    results = so2docs.diff_all(old, new, changes, jobs=2)
+    assert "up to date" in states(results).values()
     so2docs.patch_all(old, changes, tmp_path / "copy")
     assert contents(tmp_path / "copy") == contents(new)
 

@@ -31,10 +31,10 @@ ROWS = st.lists(
 
 def as_posts(rows: list[bytes]) -> posts.Posts:
     """The posts of a chunk that has these rows."""
-    found = posts.Posts()
+    parsed = posts.Posts()
     attributes = [dict(re.findall(r'(\w+)="([^"]*)"', row.decode())) for row in rows]
-    posts.add(found, attributes)
-    return found
+    posts.add(parsed, attributes)
+    return parsed
 
 
 def nested(

@@ -96,8 +96,8 @@ def test_a_format(jobs: int, options: list[str], theirs: Path, tmp_path: Path) -
     dump = SAMPLES / "posts.xml"
     if "-o" not in options:
         options = [*options, "-o", "q.numbered.gz"]
-    done = command(theirs, tmp_path, "convert", dump, *options, "-q", "-j", jobs)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = command(theirs, tmp_path, "convert", dump, *options, "-q", "-j", jobs)
+    assert (result.returncode, result.stderr) == (0, "")
     lines = gzip.decompress((tmp_path / "q.numbered.gz").read_bytes()).splitlines()
     expected = (SAMPLES / "posts.jsonl").read_bytes().splitlines()
     assert lines == [b"%d %b" % (len(line), line) for line in expected]
@@ -107,8 +107,8 @@ def test_a_format(jobs: int, options: list[str], theirs: Path, tmp_path: Path) -
 
 def test_a_recipe(theirs: Path, tmp_path: Path) -> None:
     dump = SAMPLES / "posts.xml"
-    done = command(theirs, tmp_path, "convert", dump, "t.jsonl", "--recipe", "titles", "-q")
-    assert (done.returncode, done.stderr) == (0, "")
+    result = command(theirs, tmp_path, "convert", dump, "t.jsonl", "--recipe", "titles", "-q")
+    assert (result.returncode, result.stderr) == (0, "")
     titles = [record["title"] for record in so2docs.read(tmp_path / "t.jsonl")]
     assert titles == [question["Title"] for question in so2docs.documents(dump)]
 
@@ -125,16 +125,16 @@ def test_a_recipe(theirs: Path, tmp_path: Path) -> None:
     ],
 )
 def test_refuses_invalid_plugins(name: str, words: str, theirs: Path, tmp_path: Path) -> None:
-    done = command(theirs, tmp_path, "convert", SAMPLES / "posts.xml", "--recipe", name)
-    assert done.returncode == 2
-    assert words in done.stderr
+    result = command(theirs, tmp_path, "convert", SAMPLES / "posts.xml", "--recipe", name)
+    assert result.returncode == 2
+    assert words in result.stderr
 
 
 def test_a_name_of_ours_cannot_be_taken_over(theirs: Path, tmp_path: Path) -> None:
     dump = SAMPLES / "posts.xml"
     options = ("--recipe", "qa", "--site", "a.com", "-q")
-    done = command(theirs, tmp_path, "convert", dump, "q.jsonl", *options)
-    assert done.returncode == 0
+    result = command(theirs, tmp_path, "convert", dump, "q.jsonl", *options)
+    assert result.returncode == 0
 
     so2docs.convert(dump, tmp_path / "ours.jsonl", recipe="qa", site="a.com", jobs=1)
     assert (tmp_path / "q.jsonl").read_bytes() == (tmp_path / "ours.jsonl").read_bytes()
@@ -143,8 +143,8 @@ def test_a_name_of_ours_cannot_be_taken_over(theirs: Path, tmp_path: Path) -> No
 def test_a_source(theirs: Path, tmp_path: Path) -> None:
     dump = (SAMPLES / "posts.xml").read_bytes()
     (tmp_path / "posts.turned").write_bytes(b"TURN" + bytes(byte ^ 255 for byte in dump))
-    done = command(theirs, tmp_path, "convert", "posts.turned", "q.jsonl", "-q")
-    assert (done.returncode, done.stderr) == (0, "")
+    result = command(theirs, tmp_path, "convert", "posts.turned", "q.jsonl", "-q")
+    assert (result.returncode, result.stderr) == (0, "")
     assert (tmp_path / "q.jsonl").read_bytes() == (SAMPLES / "posts.jsonl").read_bytes()
     with pytest.raises(so2docs.DumpError):  # Without that package.
         so2docs.convert(tmp_path / "posts.turned", tmp_path / "other.jsonl")

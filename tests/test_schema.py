@@ -129,8 +129,8 @@ def test_a_new_table_is_nested(place: Path, way: str, jobs: int) -> None:
     if way == "compiled" and core.built() == "python":
         pytest.skip("no compiled core")
     options = ("--core", way, "--jobs", jobs, "--force")
-    found = documents(place, "--with", "comments,flags,users", *options)
-    question, other = found
+    rows = documents(place, "--with", "comments,flags,users", *options)
+    question, other = rows
     assert list(question)[-3:] == ["Comments", "Flags", "Answers"]
     assert (question["Flags"], question["Answers"][0]["Flags"]) == (OF_QUESTION, OF_ANSWER)
     assert (question["Comments"], other["Flags"]) == ([], [])
@@ -140,10 +140,10 @@ def test_a_new_table_is_nested(place: Path, way: str, jobs: int) -> None:
 
 
 def test_fields_know_it(place: Path) -> None:
-    found = documents(
+    rows = documents(
         place, "--with", "flags", "--fields", "Id,Flags.Weight,Answers.Id,Answers.Flags.Id"
     )
-    assert found == [
+    assert rows == [
         {
             "Id": 1,
             "Flags": [{"Weight": -1}],

@@ -177,9 +177,9 @@ def test_a_kill_before_the_spill_is_removed(dumps: Path, monkeypatch: pytest.Mon
 
 def test_site_field(dumps: Path) -> None:
     results = so2docs.convert_all([dumps / "coffee"], dumps / "out", site_field="Site", jobs=1)
-    found = list(so2docs.read(results[0].output))
+    documents = list(so2docs.read(results[0].output))
     plain = list(so2docs.documents(SAMPLES / "posts.xml", jobs=1))
-    for with_site, without in zip(found, plain, strict=True):
+    for with_site, without in zip(documents, plain, strict=True):
         assert list(with_site)[-2:] == ["Site", "Answers"]
         assert with_site.pop("Site") == "coffee"
         assert with_site == without
@@ -324,13 +324,13 @@ def test_stopped_side_by_side(
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(number)
-    _, told = process.communicate()  # Workers hold the pipe, too: none of them is left.
+    _, stderr = process.communicate()  # Workers hold the pipe, too: none of them is left.
     if len(list(out.glob("*.jsonl.gz"))) == len(sites):
         pytest.skip("all was done before the signal came")
-    assert process.returncode == code, told
-    assert b"Traceback" not in told
+    assert process.returncode == code, stderr
+    assert b"Traceback" not in stderr
     if number == signal.SIGINT:
-        assert told.splitlines()[-1].endswith(b"; run the same command again to resume")
+        assert stderr.splitlines()[-1].endswith(b"; run the same command again to resume")
     results = so2docs.convert_all(sites, out, nest="all", jobs=2)
     states = Counter(conversion.state for conversion in results)
     # What a worker was ending when the command was killed may have come to its end.

@@ -191,14 +191,14 @@ def test_changes_are_those_found_in_memory_and_give_the_new_output(
     )
     written = tmp_path / f"changes{extension}"
     so2docs.diff(old, new).write(written)
-    made = tmp_path / f"made{extension}"
-    done = so2docs.patch(old, written, made)
-    assert made.read_bytes() == new.read_bytes()
-    side_files = (path.with_name(f".{path.name}.index") for path in (made, new))
+    result_path = tmp_path / f"made{extension}"
+    done = so2docs.patch(old, written, result_path)
+    assert result_path.read_bytes() == new.read_bytes()
+    side_files = (path.with_name(f".{path.name}.index") for path in (result_path, new))
     assert next(side_files).read_bytes() == next(side_files).read_bytes()
     assert done.is_verified
     assert done.documents == len(documents(new))
-    with so2docs.open(made) as opened:
+    with so2docs.open(result_path) as opened:
         assert len(opened) == len(documents(new))
 
 
@@ -404,12 +404,12 @@ def test_another_site_is_refused(tmp_path: Path) -> None:
 
 def test_a_message_says_that_provenance_cannot_be_checked(pair: tuple[Path, Path]) -> None:
     old, new = pair
-    with heard() as said:
+    with heard() as messages:
         changes = list(so2docs.diff(old, new))
-        assert said == []
+        assert messages == []
         old.with_name(f".{old.name}.index").unlink()
         assert list(so2docs.diff(old, new)) == changes
-    assert said[-1].startswith(f"{old}: no record of how it was made")
+    assert messages[-1].startswith(f"{old}: no record of how it was made")
 
 
 def test_dumps_are_converted_on_the_way(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -493,33 +493,33 @@ def test_damaged_changes_never_give_another_output(tmp_path: Path, extension: st
     new = output(tmp_path / "new.jsonl.gz", later(site(60), 2, 0.2))
     plain = tmp_path / "plain.jsonl"
     so2docs.diff(old, new).write(plain)
-    whole, made = plain.read_bytes().splitlines(keepends=True), tmp_path / "made.jsonl.gz"
+    whole, path = plain.read_bytes().splitlines(keepends=True), tmp_path / "made.jsonl.gz"
     written = tmp_path / f"changes{extension}"
     every = list(damages(whole))
     if extension == "-":  # A process each.
         every = every[::40]
     for lines in every:
-        made.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         if extension == "-":
-            is_done = run("patch", old, "-", made, stdin=b"".join(lines)).returncode == 0
+            is_done = run("patch", old, "-", path, stdin=b"".join(lines)).returncode == 0
         else:
             written.write_bytes(packed(lines, extension))
             try:
-                is_done = so2docs.patch(old, written, made).is_verified
+                is_done = so2docs.patch(old, written, path).is_verified
             except So2docsError:
                 is_done = False
         # What was changed without an effect, such as a space, is whole.
-        assert made.read_bytes() == new.read_bytes() if is_done else not made.exists()
+        assert path.read_bytes() == new.read_bytes() if is_done else not path.exists()
         assert not is_done or json.loads(lines[-1]) == json.loads(whole[-1])
-    assert run("patch", old, "-", made, stdin=b"".join(whole)).returncode == 0
-    assert made.read_bytes() == new.read_bytes()
+    assert run("patch", old, "-", path, stdin=b"".join(whole)).returncode == 0
+    assert path.read_bytes() == new.read_bytes()
 
 
 @pytest.mark.parametrize("extension", [".jsonl.gz", ".jsonl.zst"])
 def test_flipped_bits_of_compressed_changes_are_errors(tmp_path: Path, extension: str) -> None:
     old = output(tmp_path / "old.jsonl.gz", site(60))
     new = output(tmp_path / "new.jsonl.gz", later(site(60), 2, 0.2))
-    written, made = tmp_path / f"changes{extension}", tmp_path / "made.jsonl.gz"
+    written, path = tmp_path / f"changes{extension}", tmp_path / "made.jsonl.gz"
     so2docs.diff(old, new).write(written)
     whole = written.read_bytes()
     chance = random.Random(11)
@@ -527,13 +527,13 @@ def test_flipped_bits_of_compressed_changes_are_errors(tmp_path: Path, extension
         damaged = bytearray(whole)
         damaged[at] ^= 1 << chance.randrange(8)
         written.write_bytes(damaged)
-        made.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         try:
-            so2docs.patch(old, written, made)
+            so2docs.patch(old, written, path)
         except So2docsError:
-            assert not made.exists()
+            assert not path.exists()
         else:  # Time and system in the header of gzip.
-            assert made.read_bytes() == new.read_bytes()
+            assert path.read_bytes() == new.read_bytes()
 
 
 BAD_LINES = {

@@ -190,8 +190,8 @@ def test_no_advice_to_resume_where_a_command_starts_again(
         check=False,
     )
     assert result.returncode == code, result.stderr
-    said = result.stderr.splitlines()[-1]
-    assert said in (f"so2docs: {word}", f"so2docs: {word}; the same command starts over")
+    message = result.stderr.splitlines()[-1]
+    assert message in (f"so2docs: {word}", f"so2docs: {word}; the same command starts over")
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -207,8 +207,8 @@ def test_a_full_disk_where_nothing_resumes(command: str, tmp_path: Path) -> None
             words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert result.returncode == 1
-    said = "so2docs: -: the disk is full; free some room; the same command starts over\n"
-    assert result.stderr == said
+    message = "so2docs: -: the disk is full; free some room; the same command starts over\n"
+    assert result.stderr == message
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
@@ -221,8 +221,8 @@ def test_a_full_disk_of_what_only_prints(command: str, tmp_path: Path) -> None:
             words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert result.returncode == 1
-    said = "No space left on device; free some room, then run the same command again\n"
-    assert result.stderr.endswith(f"so2docs: standard output, or a temporary file: {said}")
+    message = "No space left on device; free some room, then run the same command again\n"
+    assert result.stderr.endswith(f"so2docs: standard output, or a temporary file: {message}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

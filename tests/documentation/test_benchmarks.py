@@ -43,8 +43,8 @@ def test_one_job_and_the_unavoidable_are_measured_in_pairs(tmp_path: Path) -> No
     pairs = json.loads(figures.read_text())["pairs"]
     found = sorted(one["job"]["cpu"] / (one["converting"] + one["packing"]) for one in pairs)
     each = ", ".join(f"{ratio:.2f}" for ratio in found)
-    said = f"CPU of 1 job / the unavoidable: {found[1]:.2f} (of 3 pairs: {each})"
-    assert core.built() == "python" or last == said
+    message = f"CPU of 1 job / the unavoidable: {found[1]:.2f} (of 3 pairs: {each})"
+    assert core.built() == "python" or last == message
 
 
 @pytest.mark.long

@@ -192,8 +192,8 @@ def test_open_file_stays_open(form: str, output: Path, expected: dict[str, bytes
 
 
 def test_documents_from_an_archive(given: Callable[[bytes], Path]) -> None:
-    found = list(so2docs.documents(given(FORMS["7z-bzip2"](PLAIN)), jobs=1))
-    assert found == list(so2docs.documents(SAMPLES / "posts.xml", jobs=1))
+    documents = list(so2docs.documents(given(FORMS["7z-bzip2"](PLAIN)), jobs=1))
+    assert documents == list(so2docs.documents(SAMPLES / "posts.xml", jobs=1))
 
 
 def utf_16(data: bytes) -> bytes:

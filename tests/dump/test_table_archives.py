@@ -160,8 +160,8 @@ def test_same_bytes_from_anywhere(
     before = {path.name for path in folder.iterdir()}
     assert converted(source, output, ["all"], jobs=1, chunk_bytes=chunk_bytes) == WANTED
     assert {path.name for path in folder.iterdir()} == before
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {folder.name, output.name, strays_of(output).name, f".{output.name}.index"}
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {folder.name, output.name, strays_of(output).name, f".{output.name}.index"}
 
 
 @pytest.mark.parametrize("core", ["python", "compiled"])
@@ -227,8 +227,8 @@ def test_report_is_that_of_the_plain_folder(folder: Path, tmp_path: Path) -> Non
 
 
 def test_documents_from_an_archive(folder: Path) -> None:
-    found = list(so2docs.documents(in_one_7z(folder), jobs=1, nest=["comments", "users"]))
-    assert found == list(so2docs.documents(SITE, jobs=1, nest=["comments", "users"]))
+    documents = list(so2docs.documents(in_one_7z(folder), jobs=1, nest=["comments", "users"]))
+    assert documents == list(so2docs.documents(SITE, jobs=1, nest=["comments", "users"]))
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, utf_16])
@@ -476,9 +476,9 @@ def test_published_archives_killed_at_any_moment(
         packed = tmp_path / archive.stem / "packed" / "questions.jsonl.gz"
         for output in (plain, packed):
             output.parent.mkdir(parents=True)
-        begun = time.monotonic()
+        start = time.monotonic()
         so2docs.convert(unpacked_dumps / archive.stem, plain, jobs=2, nest="all")
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - start
         kills = 0
         for _ in range(12):
             process = subprocess.Popen([sys.executable, "-c", CONVERT, str(archive), str(packed)])

@@ -136,8 +136,8 @@ def test_formats_and_databases_hold_badges(site: Path, tmp_path: Path) -> None:
     so2docs.convert(site, tmp_path / "q.jsonl", format="mongodb", **nested)
     assert mongodb(tmp_path / "q.jsonl") == wanted
     so2docs.convert(site, tmp_path / "plain.jsonl", **nested)
-    made = so2docs.to_sqlite(tmp_path / "plain.jsonl", tmp_path / "q.db")
-    assert not any("users" in line for line in made.lost)
+    database = so2docs.to_sqlite(tmp_path / "plain.jsonl", tmp_path / "q.db")
+    assert not any("users" in line for line in database.lost)
     [known] = read_about(str(tmp_path / "q.db")).sites
     connection = connect_to_site(str(tmp_path / "q.db"), None, known.name)
     try:

@@ -179,10 +179,10 @@ def test_forbidden_character(form: bytes, tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", question(1, Title="\u00e9"), bad, question(3))
     output = tmp_path / "questions.jsonl.gz"
     report = so2docs.convert(dump, output, jobs=1)
-    found = list(so2docs.read(output))
-    assert found[1]["Title"] == "a\ufffdz"
-    assert found[1]["Body"] == "<\u00e9&#0;"
-    assert (found[0]["Title"], len(found), report.repaired_characters) == ("\u00e9", 3, 1)
+    documents = list(so2docs.read(output))
+    assert documents[1]["Title"] == "a\ufffdz"
+    assert documents[1]["Body"] == "<\u00e9&#0;"
+    assert (documents[0]["Title"], len(documents), report.repaired_characters) == ("\u00e9", 3, 1)
     error = failure(dump, tmp_path, strict=True)
     assert isinstance(error, so2docs.StrictError)
     at = dump.read_bytes().index(bad) + 2

@@ -171,8 +171,8 @@ def test_fields_of_the_history(site: Path) -> None:
     assert question["Closed"] == {"Reason": "Opinion-based"}
     assert list(question["History"][0].items()) == [("Id", 20)]
     assert {"Id": 40, "Voters": [{"DisplayName": "x"}, {}]} in question["History"]
-    found = so2docs.documents(site, nest=["history"], without="History,Editors", jobs=1)
-    [question, *_] = found
+    documents = so2docs.documents(site, nest=["history"], without="History,Editors", jobs=1)
+    [question, *_] = documents
     assert "History" not in question
     assert question["Revisions"] == 4
     with pytest.raises(so2docs.OptionError, match=r"BodyMarkdown.*needs"):
@@ -185,9 +185,9 @@ def test_a_database_gives_the_history_back(site: Path, tmp_path: Path) -> None:
 
     output, database = tmp_path / "q.jsonl.gz", tmp_path / "q.db"
     so2docs.convert(site, output, nest=["history-text", "users"], jobs=1)
-    made = so2docs.to_sqlite(output, database)
-    assert made.lost == []
-    assert made.rows["history"] == sum(
+    result = so2docs.to_sqlite(output, database)
+    assert result.lost == []
+    assert result.rows["history"] == sum(
         len(post["History"]) for q in so2docs.read(output) for post in (q, *q["Answers"])
     )
     [known] = read_about(str(database)).sites

@@ -59,8 +59,8 @@ def pipe(tmp_path: Path) -> str:
 def test_nothing_is_fetched_expanded_or_made_up(prolog: str, tmp_path: Path, pipe: str) -> None:
     dump = tmp_path / "Posts.xml"
     dump.write_bytes(with_prolog(prolog.replace("PIPE", pipe)))
-    _, found = convert(dump)
-    assert found == [{"Id": 1, "PostTypeId": 1, "Title": "t", "Answers": []}]
+    _, documents = convert(dump)
+    assert documents == [{"Id": 1, "PostTypeId": 1, "Title": "t", "Answers": []}]
     for entity in ("a11", "outside"):
         bad = b'<row Id="1" PostTypeId="1" Body="&%b;" />' % entity.encode()
         dump.write_bytes(with_prolog(prolog.replace("PIPE", pipe), bad))
@@ -175,9 +175,9 @@ def test_ids_as_no_dump_has_them(value: str, chunk_bytes: int | None, tmp_path: 
         answer(5, 1, Score=value),
     )  # type: ignore[arg-type]
     dump = write_dump(tmp_path / "Posts.xml", question(1), *rows)
-    report, found = convert(dump, chunk_bytes=chunk_bytes)
+    report, documents = convert(dump, chunk_bytes=chunk_bytes)
     oracle = nest(dump)
-    assert found == oracle.documents
+    assert documents == oracle.documents
     assert report.strays == dict(sorted(oracle.strays_by_reason.items()))
 
 
@@ -188,8 +188,8 @@ def test_only_an_accepted_answer_comes_first(accepted: object, core: str, tmp_pa
     named = {} if accepted is None else {"AcceptedAnswerId": accepted}
     answers = (answer(post_id, 1, Score=5 - post_id % 7) for post_id in (0, 4, 3, -(2**63), 2))
     dump = write_dump(tmp_path / "Posts.xml", question(1, **named), *answers)
-    _, found = convert(dump, core=core, answers_by="votes")
-    assert found == nest(dump, "votes").documents
+    _, documents = convert(dump, core=core, answers_by="votes")
+    assert documents == nest(dump, "votes").documents
 
 
 @pytest.mark.long
@@ -198,9 +198,9 @@ def test_ids_scattered_over_64_bits(tmp_path: Path) -> None:
     ids = [rng.randrange(-(2**63), 2**63) for _ in range(3000)]
     rows = [question(post_id) for post_id in ids] + [answer(n, ids[n]) for n in range(1, 3000)]
     dump = write_dump(tmp_path / "Posts.xml", *rows)
-    report, found = convert(dump, chunk_bytes=20_000)
+    report, documents = convert(dump, chunk_bytes=20_000)
     assert (report.questions, report.answers) == (3000, 2999)
-    assert [one["Id"] for one in found] == sorted(ids)
+    assert [one["Id"] for one in documents] == sorted(ids)
 
 
 def test_a_question_with_very_many_answers(tmp_path: Path) -> None:
@@ -220,8 +220,8 @@ def test_very_many_attributes(tmp_path: Path) -> None:
     count = 1_000_000 if LONG else 20_000
     wide = b"<row " + b"".join(b'A%d="" ' % n for n in range(count)) + b'Id="2" PostTypeId="1"/>'
     dump = write_dump(tmp_path / "Posts.xml", question(1), wide, question(3))
-    _, found = convert(dump)
-    assert [len(one) for one in found] == [3, count + 3, 3]
+    _, documents = convert(dump)
+    assert [len(one) for one in documents] == [3, count + 3, 3]
 
 
 MEASURED = """

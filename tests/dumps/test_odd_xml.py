@@ -53,9 +53,9 @@ def test_nothing_after_an_error_of_namespaces_is_lost(
     dump = write_dump(tmp_path / "Posts.xml", WARTS[wart], between, *more)
     for options in ({}, {"strict": True}):
         assert "content after its closing </posts>" in str(refused(dump, core=core, **options))
-    found, report = documents(dump, core=core, skip_malformed=True)
+    questions, report = documents(dump, core=core, skip_malformed=True)
     assert (report.rows, report.strays) == (29, {"malformed_row": 1})
-    assert [document["Id"] for document in found] == list(range(2, 30))
+    assert [document["Id"] for document in questions] == list(range(2, 30))
 
 
 @pytest.mark.parametrize("table", ["Comments", "PostLinks", "Votes", "Users"])
@@ -85,9 +85,9 @@ def test_attributes_have_the_names_of_the_dump(core: str, tmp_path: Path) -> Non
         tmp_path / "Comments.xml",
         b'<row Id="3" PostId="1" a:PostId="2" Text="t" xml:lang="en" b:Text="x" xmlns:b="v" />',
     )
-    found, report = documents(dump, core=core, nest="comments")
+    questions, report = documents(dump, core=core, nest="comments")
     assert report.strays == {}
-    assert list(found[0].items()) == [
+    assert list(questions[0].items()) == [
         ("Id", 1),
         ("PostTypeId", 1),
         ("a:Id", "9"),
@@ -122,8 +122,8 @@ def test_attributes_of_the_root_are_of_no_row(core: str, tmp_path: Path) -> None
     root = b'<posts xmlns="u" xmlns:a="v" a:b="&e;" c="&e;">'
     prolog = b'<!DOCTYPE posts [<!ENTITY e "x">]>'
     dump.write_bytes(prolog + root + b'<row Id="1" PostTypeId="1" a:x="y" />' + END)
-    found, _ = documents(dump, core=core)
-    assert found == [{"Id": 1, "PostTypeId": 1, "a:x": "y", "Answers": []}]
+    questions, _ = documents(dump, core=core)
+    assert questions == [{"Id": 1, "PostTypeId": 1, "a:x": "y", "Answers": []}]
 
 
 @pytest.mark.parametrize("chunk_bytes", [None, 40, 150])
@@ -162,15 +162,18 @@ def test_other_comments_and_instructions_are_ignored(
         question(2),
         b"<!---->",
     )
-    found, report = documents(dump, chunk_bytes=chunk_bytes)
-    assert ([document["Id"] for document in found], report.rows) == ([1, 2], 2)
+    questions, report = documents(dump, chunk_bytes=chunk_bytes)
+    assert ([document["Id"] for document in questions], report.rows) == ([1, 2], 2)
 
 
 def test_skips_a_broken_row_with_the_start_of_a_comment(tmp_path: Path) -> None:
     bad = b'  <row Id="3" PostTypeId="1" Body="<p>a <!-- b</p> <?php " />\r\n'
     dump = write_dump(tmp_path / "Posts.xml", question(1), bad, question(2))
-    found, report = documents(dump, skip_malformed=True)
-    assert ([document["Id"] for document in found], report.strays) == ([1, 2], {"malformed_row": 1})
+    questions, report = documents(dump, skip_malformed=True)
+    assert ([document["Id"] for document in questions], report.strays) == (
+        [1, 2],
+        {"malformed_row": 1},
+    )
 
 
 ODD = [

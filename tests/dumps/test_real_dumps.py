@@ -69,7 +69,7 @@ def test_every_count(converted: Converted) -> None:
 
 
 def test_same_bytes_for_any_jobs_chunks_and_core(real_dump: Path, tmp_path: Path) -> None:
-    found = set()
+    contents = set()
     fastest = built()
     ways: list[tuple[int, int | None, Core]] = [
         (1, None, "python"),
@@ -83,5 +83,7 @@ def test_same_bytes_for_any_jobs_chunks_and_core(real_dump: Path, tmp_path: Path
         output = tmp_path / str(number) / "questions.jsonl.gz"
         output.parent.mkdir()
         so2docs.convert(real_dump, output, jobs=jobs, chunk_bytes=chunk_bytes, core=core)
-        found.add(tuple((path.name, path.read_bytes()) for path in sorted(output.parent.iterdir())))
-    assert len(found) == 1
+        contents.add(
+            tuple((path.name, path.read_bytes()) for path in sorted(output.parent.iterdir()))
+        )
+    assert len(contents) == 1

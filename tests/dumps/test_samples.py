@@ -178,13 +178,15 @@ def test_report_counts_every_row(name: str, chunk_bytes: int | None, tmp_path: P
 
 @pytest.mark.parametrize("name", SAMPLE_NAMES)
 def test_same_compressed_bytes_whichever_way(name: str, tmp_path: Path) -> None:
-    found = set()
+    contents = set()
     for way in (WAYS[0], WAYS[1], WAYS[4]):  # The others differ in nothing but the door.
         output = tmp_path / str(way) / "questions.jsonl.gz"
         output.parent.mkdir()
         way.convert(SAMPLES / name, output)
-        found.add(tuple((path.name, path.read_bytes()) for path in sorted(output.parent.iterdir())))
-    assert len(found) == 1
+        contents.add(
+            tuple((path.name, path.read_bytes()) for path in sorted(output.parent.iterdir()))
+        )
+    assert len(contents) == 1
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -85,8 +85,10 @@ def test_report_counts_every_row(chunk_bytes: int | None, tmp_path: Path) -> Non
     for name, counts in report.tables.items():
         assert (counts.rows, counts.nested) == (oracle.rows[name], oracle.nested[name])
         assert counts.strays == oracle.reasons[name]
-    said = "comments nested      7 of 14, 3 of 14 rows have no post, strays 4 (comment_invalid_id 1"
-    assert said in str(report)
+    message = (
+        "comments nested      7 of 14, 3 of 14 rows have no post, strays 4 (comment_invalid_id 1"
+    )
+    assert message in str(report)
     assert "users read           8, strays 2 (user_missing_id 1" in str(report)
 
 
@@ -111,15 +113,15 @@ def test_a_table_of_another_site(site: Path, tmp_path: Path) -> None:
     """Where ids overlap its rows are nested; a third without a post is more than any dump has."""
     rows = [row(Id=n, PostId=n + 1, Text="x") for n in range(1, 40)]
     write_dump(site / "Comments.xml", *rows)
-    with heard() as said:
+    with heard() as messages:
         so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1, nest="all")
-    (warning,) = (text for text in said if "have no post" in text)
+    (warning,) = (text for text in messages if "have no post" in text)
     assert warning.startswith("comments: 36 of 39 rows have no post; is the table of the same site")
-    said.clear()
+    messages.clear()
     write_dump(site / "Comments.xml", *rows[:3], rows[-1])
-    with heard() as said:
+    with heard() as messages:
         so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1, nest="all", force=True)
-    assert said == []
+    assert messages == []
 
 
 def test_without_tables_nothing_changes(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ SIZES = {"small": (400, 200), "large": (2500, 1200)}
 @cache
 def site(folder: Path, size: str, seed: int = 1) -> Path:
     """A folder with a site: posts over several buckets, tables about them, strays of both."""
-    made = folder / f"{size}-{seed}"
-    made.mkdir()
+    path = folder / f"{size}-{seed}"
+    path.mkdir()
     count, body_bytes = SIZES[size]
     rng = random.Random(seed)
     ids = rng.sample(range(1, 80_000), count)
@@ -50,8 +50,8 @@ def site(folder: Path, size: str, seed: int = 1) -> Path:
         [row(Id=i, DisplayName=f"user {i}", Reputation=i % 99) for i in users],
     )
     for name, rows in zip(FILES, tables, strict=True):
-        write_dump(made / name, *rows)
-    return made
+        write_dump(path / name, *rows)
+    return path
 
 
 @cache
@@ -67,11 +67,11 @@ def packed(folder: Path, size: str, how: str) -> Path:
                 members.write(unpacked / name, name)
         return archive
     if how == "gz":
-        made = folder / f"{size}.gz"
-        made.mkdir()
+        path = folder / f"{size}.gz"
+        path.mkdir()
         for name in FILES:
-            (made / f"{name}.gz").write_bytes(gzip.compress((unpacked / name).read_bytes(), 1))
-        return made / "Posts.xml.gz"
+            (path / f"{name}.gz").write_bytes(gzip.compress((unpacked / name).read_bytes(), 1))
+        return path / "Posts.xml.gz"
     return unpacked / "Posts.xml"
 
 

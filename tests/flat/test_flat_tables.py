@@ -88,11 +88,11 @@ def test_every_value_in_every_format(
 
 def test_columns_that_no_row_has(site: Path, tmp_path: Path) -> None:
     so2docs.tables(site, tmp_path / "out", only="badges")
-    found = pq.read_table(tmp_path / "out" / "Badges.parquet")
-    assert found.num_rows == 0
-    assert found.column_names == [*DUMP["badges"].attributes, "Other"]
-    assert str(found.schema.field("Date").type) == "timestamp[ms, tz=UTC]"
-    assert str(found.schema.field("TagBased").type) == "bool"
+    table = pq.read_table(tmp_path / "out" / "Badges.parquet")
+    assert table.num_rows == 0
+    assert table.column_names == [*DUMP["badges"].attributes, "Other"]
+    assert str(table.schema.field("Date").type) == "timestamp[ms, tz=UTC]"
+    assert str(table.schema.field("TagBased").type) == "bool"
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_same_bytes_for_any_jobs_core_and_source(
     with py7zr.SevenZipFile(archive, "w") as packed:
         for table in DUMP.values():
             packed.write(site / table.file, table.file)
-    found = []
+    outputs = []
     ways: list[tuple[Path, int, Core]] = [
         (site, 1, "auto"),
         (site, 2, "auto"),
@@ -122,10 +122,10 @@ def test_same_bytes_for_any_jobs_core_and_source(
     for number, (source, jobs, core) in enumerate(ways):
         folder = tmp_path / str(number)
         so2docs.tables(source, folder, format=form, jobs=jobs, core=core)
-        found.append(contents(folder))
+        outputs.append(contents(folder))
     # A database has its tables in the order in which they are read, which an archive decides.
-    comparable = found[:3] if form == "sqlite" else found
-    assert all(one == found[0] for one in comparable)
+    comparable = outputs[:3] if form == "sqlite" else outputs
+    assert all(one == outputs[0] for one in comparable)
     if form == "parquet":
         assert pq.ParquetFile(tmp_path / "0" / "Posts.parquet").metadata.num_row_groups > 3
 
@@ -177,8 +177,8 @@ def test_split_by_date(split_by: str, site: Path, tmp_path: Path) -> None:
     assert report["posts"].files == 3
     assert (out / "Tags.parquet").exists()
     end = "month=3/Posts.parquet" if split_by == "month" else "Posts.parquet"
-    found = pq.read_table(out / "Posts" / "year=2019" / end, partitioning=None)
-    assert found.column("Id").to_pylist() == [1, 3]
+    table = pq.read_table(out / "Posts" / "year=2019" / end, partitioning=None)
+    assert table.column("Id").to_pylist() == [1, 3]
     whole = ds.dataset(out / "Posts", partitioning="hive").to_table()
     years = dict(zip(whole.column("Id").to_pylist(), whole.column("year").to_pylist(), strict=True))
     assert years == {1: 2019, 2: 2020, 3: 2019, 4: None}

@@ -82,13 +82,13 @@ def write(folder: Path, file: str = "", change: Change = str) -> Path:
 
 
 def test_all_that_holds(tmp_path: Path) -> None:
-    found = so2docs.inspect(write(tmp_path / "tea"), jobs=1)
-    assert {check.name: check.checked for check in found.checks} == CHECKS
-    assert [check.differ for check in found.checks] == [0] * len(CHECKS)
-    assert found.is_sound
-    assert not found.remarks
-    assert (found.last_date[:10], found.release) == ("2020-07-01", "2020-07")
-    posts = found.tables["Posts.xml"]
+    inspection = so2docs.inspect(write(tmp_path / "tea"), jobs=1)
+    assert {check.name: check.checked for check in inspection.checks} == CHECKS
+    assert [check.differ for check in inspection.checks] == [0] * len(CHECKS)
+    assert inspection.is_sound
+    assert not inspection.remarks
+    assert (inspection.last_date[:10], inspection.release) == ("2020-07-01", "2020-07")
+    posts = inspection.tables["Posts.xml"]
     assert (posts.rows, posts.with_licence, posts.is_ordered) == (2, 2, True)
     assert (posts.first_date[:10], posts.last_date[:10]) == ("2020-01-01", "2020-05-01")
     assert posts.comments == ("CC BY-SA",)
@@ -141,9 +141,9 @@ def test_the_same_from_an_archive(tmp_path: Path) -> None:
         for name in FILES:
             packed.write(site / name, f"tea/{name}")
     for path, codecs in ((seven_zip, {"bzip2": 1}), (zipped, {"deflate": 5})):
-        found = so2docs.inspect(path, jobs=2, sha256=True)
-        assert (found.tables, found.checks) == (folder.tables, folder.checks)
-        (file,) = found.files
+        inspection = so2docs.inspect(path, jobs=2, sha256=True)
+        assert (inspection.tables, inspection.checks) == (folder.tables, folder.checks)
+        (file,) = inspection.files
         assert file.codecs == codecs
         assert set(map(len, file.members)) <= {8, 9, 10, 12, 13, 14, 15, 16, 19}
         assert file.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -158,11 +158,11 @@ def test_remarks_on_contradictions(tmp_path: Path) -> None:
     (tmp_path / "20251231").mkdir()
     path = tmp_path / "20251231" / "Posts.xml"
     path.write_bytes(text.encode("utf-16"))
-    found = so2docs.inspect(path, jobs=1)
-    posts = found.tables["Posts.xml"]
+    inspection = so2docs.inspect(path, jobs=1)
+    posts = inspection.tables["Posts.xml"]
     assert (posts.encoding, posts.made_up, posts.last_date[:10]) == ("utf-16", 1, "2024-03-01")
     assert (posts.is_ordered, posts.descents, posts.first_descent) == (False, 2, 3)
-    assert [remark[:30] for remark in found.remarks] == [
+    assert [remark[:30] for remark in inspection.remarks] == [
         "its name says 2025-12, and its",
         "1 rows are made up by the publ",
         "posts are not in the order of ",
@@ -216,12 +216,12 @@ def test_published_dumps(dumps: Path) -> None:
     Words of a body can be such that its Markdown has others: tags of a site by their name alone.
     """
     for path in sorted([*(dumps / "archives").glob("*.7z"), *dumps.glob("*-20*")]):
-        found = so2docs.inspect(path, jobs=2)
-        assert found.is_sound
-        assert len(found.tables) == sum(len(file.members) or 1 for file in found.files)
-        assert "2013" <= found.release < "2025"
-        assert (len(found.checks) == len(CHECKS)) == ("PostHistory.xml" in found.tables)
-        differ = {check.name: check.differ for check in found.checks if check.differ}
+        inspection = so2docs.inspect(path, jobs=2)
+        assert inspection.is_sound
+        assert len(inspection.tables) == sum(len(file.members) or 1 for file in inspection.files)
+        assert "2013" <= inspection.release < "2025"
+        assert (len(inspection.checks) == len(CHECKS)) == ("PostHistory.xml" in inspection.tables)
+        differ = {check.name: check.differ for check in inspection.checks if check.differ}
         words = differ.pop("the words of Body are those of the last revision", 0)
-        assert words < 0.05 * found.tables["Posts.xml"].rows
+        assert words < 0.05 * inspection.tables["Posts.xml"].rows
         assert bool(differ) == ("first620" in path.name), (path, differ)

@@ -47,9 +47,9 @@ def sha256(path: Path) -> str:
 
 def front_matter(card: Path) -> tuple[list[str], str]:
     """As Hugging Face finds it: between two lines of hyphens at the very start."""
-    found = re.match(r"---\n(.*?)\n---\n(.*)", card.read_text(encoding="utf-8"), re.DOTALL)
-    assert found
-    return found[1].split("\n"), found[2]
+    match = re.match(r"---\n(.*?)\n---\n(.*)", card.read_text(encoding="utf-8"), re.DOTALL)
+    assert match
+    return match[1].split("\n"), match[2]
 
 
 def test_the_card(tmp_path: Path) -> None:
@@ -96,9 +96,9 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
     """Every file with its hash, and every member of a document; mlcroissant checks the rest."""
     output = tmp_path / name
     so2docs.convert(SITE, output, card=True, **keywords)
-    said = json.loads((tmp_path / "croissant.json").read_text())
-    assert said["conformsTo"] == "http://mlcommons.org/croissant/1.1"
-    *objects, last = said["distribution"]
+    manifest = json.loads((tmp_path / "croissant.json").read_text())
+    assert manifest["conformsTo"] == "http://mlcommons.org/croissant/1.1"
+    *objects, last = manifest["distribution"]
     objects = objects if last["@type"] == "cr:FileSet" else [*objects, last]
     assert (last["@type"] == "cr:FileSet") is ("split_files" in keywords)
     for one in objects:
@@ -106,7 +106,7 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
         assert one["sha256"] == sha256(path)
         assert one["contentSize"] == f"{path.stat().st_size} B"
         assert one["encodingFormat"] == kind
-    (records,) = said["recordSet"]
+    (records,) = manifest["recordSet"]
     fields = {field["name"].partition("/")[2]: field for field in records["field"]}
     assert fields["Answers"]["repeated"] is True
     inside = {field["name"].rpartition("/")[2]: field for field in fields["Answers"]["subField"]}
@@ -219,9 +219,9 @@ def test_the_command_of_the_card_makes_the_same(tmp_path: Path, keywords: dict[s
 def test_verifies_complete_outputs(
     tmp_path: Path, name: str, keywords: dict[str, Any], documents: bool
 ) -> None:
-    found = so2docs.verify(convert(tmp_path, name, **keywords))
-    assert (found.documents is not None) == found.validated == documents
-    assert found.files == keywords.get("split_files", 1)
+    verified = so2docs.verify(convert(tmp_path, name, **keywords))
+    assert (verified.documents is not None) == verified.validated == documents
+    assert verified.files == keywords.get("split_files", 1)
 
 
 def test_a_site_with_tables(tmp_path: Path) -> None:
@@ -257,8 +257,8 @@ def test_a_missing_document_and_answer(tmp_path: Path) -> None:
     output = convert(tmp_path)
     lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
     replace_lines(output, lines[:-1])
-    said = f"has {len(lines) - 1} questions, its manifest says {len(lines)}"
-    with pytest.raises(so2docs.OutputError, match=said):
+    message = f"has {len(lines) - 1} questions, its manifest says {len(lines)}"
+    with pytest.raises(so2docs.OutputError, match=message):
         so2docs.verify(output)
     document = json.loads(lines[0])
     document["Answers"].pop()
@@ -330,25 +330,25 @@ def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     output = tmp_path / "q.jsonl"
     assert run("convert", SAMPLES / "posts.xml", output, "-q", "--card").returncode == 0
-    ran = run("verify", output)
-    assert ran.returncode == 0
-    assert "valid by its schema" in ran.stderr
+    result = run("verify", output)
+    assert result.returncode == 0
+    assert "valid by its schema" in result.stderr
     with output.open("ab") as file:
         file.write(b"\n")
-    ran = run("verify", output)
-    assert ran.returncode == 1
-    assert ran.stderr.startswith(f"so2docs: {output}: has bytes")
-    assert ran.stderr.count("\n") == 1
+    result = run("verify", output)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"so2docs: {output}: has bytes")
+    assert result.stderr.count("\n") == 1
 
 
 def test_without_the_validator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = convert(tmp_path)
     monkeypatch.setattr(verifying, "find_spec", lambda name: None)
-    with heard() as said:
-        found = so2docs.verify(output)
-    assert not found.validated
-    assert found.documents
-    assert "pip install jsonschema-rs" in said[0]
+    with heard() as messages:
+        verified = so2docs.verify(output)
+    assert not verified.validated
+    assert verified.documents
+    assert "pip install jsonschema-rs" in messages[0]
 
 
 def test_another_readme_is_not_replaced(tmp_path: Path) -> None:
@@ -514,18 +514,18 @@ def test_other_filters_are_not_compared(tmp_path: Path) -> None:
 
 def test_an_output_and_a_manifest_that_say_different_things(tmp_path: Path) -> None:
     output = convert(tmp_path, min_score=-3)
-    said = json.loads(manifest_of(output).read_text())
+    manifest = json.loads(manifest_of(output).read_text())
     with so2docs.open(output) as docs:
         assert docs.provenance is not None
-        assert (said["contract"], said["options"]) == (
+        assert (manifest["contract"], manifest["options"]) == (
             docs.provenance.contract,
             docs.provenance.options,
         )
-        assert said["site"] == docs.provenance.site
-    edit(output, options={**said["options"], "min_score": 7})
+        assert manifest["site"] == docs.provenance.site
+    edit(output, options={**manifest["options"], "min_score": 7})
     with pytest.raises(so2docs.OutputError, match=r"made with other options \(min_score\) than"):
         so2docs.verify(output)
-    edit(output, options=said["options"])
+    edit(output, options=manifest["options"])
     output.with_name(f".{output.name}.index").unlink()
     with heard() as messages:
         assert so2docs.verify(output).validated

@@ -57,15 +57,15 @@ def test_verifies_complete_outputs(
     tmp_path: Path, name: str, keywords: dict[str, Any], is_read: bool
 ) -> None:
     output, report = convert(tmp_path, name, **keywords)
-    said = json.loads(report.read_text())
-    found = so2docs.verify(output, report=report)
-    documents = said["questions"] if said["records"] is None else said["records"]
+    manifest = json.loads(report.read_text())
+    verified = so2docs.verify(output, report=report)
+    documents = manifest["questions"] if manifest["records"] is None else manifest["records"]
     assert documents
-    assert found == so2docs.Verified(
-        str(output), said["files"], documents if is_read else None, validated=is_read
+    assert verified == so2docs.Verified(
+        str(output), manifest["files"], documents if is_read else None, validated=is_read
     )
     written = sorted(path for path in tmp_path.glob("q*") if path.is_file())
-    assert said["manifest"]["files"] == list(map(of_file, written))
+    assert manifest["manifest"]["files"] == list(map(of_file, written))
     assert not list(tmp_path.glob(".*.manifest")) + list(tmp_path.glob("README.md"))
 
 
@@ -91,8 +91,8 @@ def test_another_document_and_another_schema_are_noticed(tmp_path: Path) -> None
     lines = gzip.decompress(output.read_bytes()).splitlines(keepends=True)
     output.write_bytes(gzip.compress(b"".join(lines[:-1])))
     edit(report, files=[of_file(output)])
-    said = f"has {len(lines) - 1} questions, its manifest says {len(lines)}"
-    with pytest.raises(so2docs.OutputError, match=said):
+    message = f"has {len(lines) - 1} questions, its manifest says {len(lines)}"
+    with pytest.raises(so2docs.OutputError, match=message):
         so2docs.verify(output, report=report)
     output, report = convert(tmp_path, force=True)
     schema = json.loads(report.read_text())["manifest"]["schema"]
@@ -147,19 +147,19 @@ def test_reports_that_cannot_tell(tmp_path: Path) -> None:
 
 def test_standard_output_by_size_counts_and_schema(tmp_path: Path) -> None:
     command = ("convert", POSTS, "-", "-q", "--report", "r.json")
-    ran = run(*command, cwd=tmp_path)
+    result = run(*command, cwd=tmp_path)
     saved = tmp_path / "saved.jsonl"
-    saved.write_text(ran.stdout, encoding="utf-8")
-    assert ran.returncode == 0
+    saved.write_text(result.stdout, encoding="utf-8")
+    assert result.returncode == 0
     verified = run("verify", saved, "--report", tmp_path / "r.json")
     assert "1 file with the size of the manifest, 8 documents, valid" in verified.stderr
-    saved.write_text(ran.stdout.replace('"Id":', '"id":', 1), encoding="utf-8")
+    saved.write_text(result.stdout.replace('"Id":', '"id":', 1), encoding="utf-8")
     verified = run("verify", saved, "--report", tmp_path / "r.json")
     assert verified.returncode == 1
     assert "line 1, the document: does not match the schema" in verified.stderr
-    saved.write_text(ran.stdout[:-1], encoding="utf-8")
+    saved.write_text(result.stdout[:-1], encoding="utf-8")
     verified = run("verify", saved, "--report", tmp_path / "r.json")
-    assert f"saved.jsonl: has bytes {len(ran.stdout.encode()) - 1}, its" in verified.stderr
+    assert f"saved.jsonl: has bytes {len(result.stdout.encode()) - 1}, its" in verified.stderr
 
 
 def test_the_report_of_several_dumps_and_what_was_read_once(tmp_path: Path) -> None:

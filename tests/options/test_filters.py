@@ -92,10 +92,10 @@ def test_sample(sample: str, tmp_path: Path) -> None:
     everything = so2docs.convert(SAMPLES / sample, tmp_path / "complete.jsonl", jobs=1)
     for number, options in enumerate(COMBINATIONS):
         output = tmp_path / f"{number}.jsonl"
-        found, report = convert(SAMPLES / sample, output, chunk_bytes=700, **options)
-        assert_same(found, filtered(complete, **options))
+        documents, report = convert(SAMPLES / sample, output, chunk_bytes=700, **options)
+        assert_same(documents, filtered(complete, **options))
         assert sum(report.strays.values()) <= sum(everything.strays.values())
-        assert_same(list(so2docs.documents(SAMPLES / sample, **options)), found)
+        assert_same(list(so2docs.documents(SAMPLES / sample, **options)), documents)
 
 
 MADE_UP = "1000000007"
@@ -217,16 +217,16 @@ def test_limit_within_and_between_buckets(tmp_path: Path) -> None:
     for limit in (1, 2, 3, 5, 8, 11, 12, 13):
         for jobs in (1, 2) if limit == 5 else (1,):
             output = tmp_path / f"{limit}-{jobs}.jsonl"
-            found, report = convert(dump, output, limit=limit, jobs=jobs, chunk_bytes=500)
-            assert [document["Id"] for document in found] == [
+            documents, report = convert(dump, output, limit=limit, jobs=jobs, chunk_bytes=500)
+            assert [document["Id"] for document in documents] == [
                 i * 6000 for i in range(1, 1 + min(limit, 12))
             ]
-            assert report.filtered == 24 - 2 * len(found)
+            assert report.filtered == 24 - 2 * len(documents)
 
 
 def test_same_bytes_for_any_jobs_and_chunks(dumps: Path, tmp_path: Path) -> None:
     dump = real_dump(dumps, "datascience.meta-2024-04", tmp_path)
-    found = set()
+    contents = set()
     for number, (jobs, chunk_bytes) in enumerate([(1, None), (1, 10_007), (3, 100_003)]):
         output = tmp_path / f"{number}.jsonl.gz"
         so2docs.convert(
@@ -240,8 +240,8 @@ def test_same_bytes_for_any_jobs_and_chunks(dumps: Path, tmp_path: Path) -> None
             body="markdown",
             limit=100,
         )
-        found.add(output.read_bytes())
-    assert len(found) == 1
+        contents.add(output.read_bytes())
+    assert len(contents) == 1
 
 
 def test_fields_of_parquet_are_its_columns(tmp_path: Path) -> None:
@@ -301,8 +301,8 @@ def test_bodies(body: Any, expected: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("body", ["text", "markdown"])
 def test_real_bodies(body: Any, dumps: Path, tmp_path: Path) -> None:
     dump = real_dump(dumps, "stackoverflow-first620-2019-06", tmp_path)
-    found, _ = convert(dump, tmp_path / "q.jsonl", body=body)
-    for document, complete in zip(found, so2docs.documents(dump), strict=True):
+    documents, _ = convert(dump, tmp_path / "q.jsonl", body=body)
+    for document, complete in zip(documents, so2docs.documents(dump), strict=True):
         assert document["Body"]
         assert len(document["Body"]) < len(complete["Body"]) * 1.2
         assert "<p>" not in document["Body"].replace("`<p>`", "") or "&lt;p&gt;" in complete["Body"]
@@ -414,13 +414,13 @@ def test_room_is_asked_for_what_is_kept() -> None:
 
 
 def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:
-    found, report = convert(SAMPLES / "strays.xml", tmp_path / "kept.jsonl")
+    documents, report = convert(SAMPLES / "strays.xml", tmp_path / "kept.jsonl")
     assert report.strays["answer_without_parent_id"] == report.fabricated == 1
     assert "made up              1 (ids above 1,000,000,000; drop_fabricated=True" in str(report)
     dropped, left = convert(
         SAMPLES / "strays.xml", tmp_path / "dropped.jsonl", drop_fabricated=True
     )
-    assert dropped == found
+    assert dropped == documents
     assert not left.strays.get("answer_without_parent_id")
     assert (left.filtered, left.fabricated) == (1, 0)
     assert "made up" not in str(left)

@@ -100,7 +100,7 @@ def test_same_bytes_for_any_jobs_and_chunks(
     name: FormatName, split: str | int | None, tmp_path: Path
 ) -> None:
     dump = wide_dump(tmp_path / "Posts.xml")
-    found = set()
+    contents = set()
     # Workers take seconds to start, so that not every combination has some.
     jobs_too = (name, split) in {("json", None), ("parquet", 3), ("jsonl", "100kB")}
     for number, (jobs, chunk_bytes) in enumerate([(1, None), (1, 10_007), (3, 100_003)]):
@@ -111,8 +111,10 @@ def test_same_bytes_for_any_jobs_and_chunks(
         so2docs.convert(
             dump, output, format=name, **split_option(split), jobs=jobs, chunk_bytes=chunk_bytes
         )
-        found.add(tuple((path.name, path.read_bytes()) for path in sorted(output.parent.iterdir())))
-    assert len(found) == 1
+        contents.add(
+            tuple((path.name, path.read_bytes()) for path in sorted(output.parent.iterdir()))
+        )
+    assert len(contents) == 1
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -59,8 +59,8 @@ def test_a_temporary_folder_of_a_killed_command_goes_with_the_next(name: str, fo
     ours = folder / "work" / "so2docs-data"
     ours.mkdir()
     killed("open", at, command, folder)
-    left = {path.name for path in (folder / "work").iterdir()} - {ours.name}
-    assert len(left) == 2  # The folder and its lock.
+    names = {path.name for path in (folder / "work").iterdir()} - {ours.name}
+    assert len(names) == 2  # The folder and its lock.
     with temporary_folder(str(folder / "work")) as made:
         assert {path.name for path in (folder / "work").iterdir()} == {
             ours.name,
@@ -102,8 +102,8 @@ def test_the_same_command_leaves_nothing_of_one_that_was_killed(
     result = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     assert (folder / name).exists()
-    left = {path.name for path in folder.iterdir() if path.suffix in (".part", ".lock", ".spill")}
-    assert left == set()
+    names = {path.name for path in folder.iterdir() if path.suffix in (".part", ".lock", ".spill")}
+    assert names == set()
 
 
 def test_a_shortage_before_the_start_leaves_nothing(

@@ -104,12 +104,12 @@ def test_parquet_keeps_what_fits_no_column(tmp_path: Path) -> None:
         '<users><row Id="7" Reputation="high" CreationDate="2020-01-01" /></users>'
     )
     output = written(tmp_path / "all.parquet", tmp_path, ["all"], jobs=1)
-    found = parquet(output)
+    rows = parquet(output)
     documents = nest(tmp_path, FILES).documents
     documents[0]["Answers"][0]["Votes"] = {"privateAiAnswerPartiallyCorrect": 1}
     for user in (documents[0]["Owner"], documents[0]["Answers"][0]["Comments"][0]["User"]):
         user["CreationDate"] = "2020-01-01T00:00:00.000"
-    assert found == documents
+    assert rows == documents
 
 
 @pytest.mark.long

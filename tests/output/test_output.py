@@ -149,8 +149,8 @@ def test_publishing_over_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").touch()
     path = str(tmp_path / "folder")
-    said = "Access is denied|Access denied" if os.name == "nt" else "Is a directory"
-    with pytest.raises(OutputError, match=f"folder: cannot be written: ({said})\\.?; fix this"):
+    message = "Access is denied|Access denied" if os.name == "nt" else "Is a directory"
+    with pytest.raises(OutputError, match=f"folder: cannot be written: ({message})\\.?; fix this"):
         publish([(path, write_part(path, b""))])
 
 

@@ -58,19 +58,19 @@ def test_every_file_says_how_it_was_made(
     size = (site / "Posts.xml").stat().st_size
     documents = 0
     for path in files_of(folder):
-        made = read_provenance(str(path))
-        assert made is not None
-        assert made.version == so2docs.__version__
-        assert made.site == "beer.stackexchange.com"
-        assert made.options["min_score"] == -5
-        assert made.options["format"] == options.get("format", made.options["format"])
-        assert [tuple(file)[:3] for file in made.input] == [("posts", "Posts.xml", size)]
-        assert made.input[0].content
-        if "documents" in made.counts:
-            documents += made.counts["documents"]
+        provenance = read_provenance(str(path))
+        assert provenance is not None
+        assert provenance.version == so2docs.__version__
+        assert provenance.site == "beer.stackexchange.com"
+        assert provenance.options["min_score"] == -5
+        assert provenance.options["format"] == options.get("format", provenance.options["format"])
+        assert [tuple(file)[:3] for file in provenance.input] == [("posts", "Posts.xml", size)]
+        assert provenance.input[0].content
+        if "documents" in provenance.counts:
+            documents += provenance.counts["documents"]
         else:
-            documents = made.counts["questions"]
-            assert made.counts["rows"] == report.rows
+            documents = provenance.counts["questions"]
+            assert provenance.counts["rows"] == report.rows
     assert documents == report.questions
     with pytest.raises(ExistingOutputError, match="exists and is up to date") as refused:
         convert(site, folder / name, min_score=-5, **options)
@@ -87,13 +87,13 @@ def test_every_file_says_how_it_was_made(
 def test_the_same_conversion_makes_the_same_bytes(
     name: str, options: dict[str, Any], site: Path, tmp_path: Path
 ) -> None:
-    found = []
+    contents = []
     for jobs, chunk_bytes in ((1, None), (2, 5000)):
         folder = tmp_path / f"jobs{jobs}"
         folder.mkdir()
         so2docs.convert(site, folder / name, jobs=jobs, chunk_bytes=chunk_bytes, **options)
-        found.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert found[0] == found[1]
+        contents.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert contents[0] == contents[1]
 
 
 def test_a_renamed_dump_is_the_same_dump(site: Path, tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_standard_input_is_compared_with_nothing(site: Path, tmp_path: Path) -> 
     result = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
     assert result.returncode == 0
     with so2docs.open(tmp_path / "q.jsonl") as docs:
-        made = docs.provenance
-        assert made is not None
-        assert tuple(made.input[0]) == ("posts", "standard input", len(data), None)
+        provenance = docs.provenance
+        assert provenance is not None
+        assert tuple(provenance.input[0]) == ("posts", "standard input", len(data), None)
     again = run("convert", "-", "q.jsonl", "-q", stdin=data, cwd=tmp_path)
     assert again.returncode == 1
     assert "cannot be compared, since it is read once" in again.stderr
@@ -142,9 +142,9 @@ def test_parquet_readers_find_it_among_the_metadata(site: Path, tmp_path: Path) 
     parquet = pytest.importorskip("pyarrow.parquet")
     convert(site, tmp_path / "q.parquet")
     metadata = parquet.read_schema(tmp_path / "q.parquet").metadata
-    made = read_provenance(str(tmp_path / "q.parquet"))
-    assert made is not None
-    assert json.loads(metadata[b"so2docs"]) == made.as_dict()
+    provenance = read_provenance(str(tmp_path / "q.parquet"))
+    assert provenance is not None
+    assert json.loads(metadata[b"so2docs"]) == provenance.as_dict()
 
 
 def test_a_damaged_parquet_file_does_not_say_it(site: Path, tmp_path: Path) -> None:

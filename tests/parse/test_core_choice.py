@@ -66,9 +66,9 @@ def test_the_command_says_which_core_it_has() -> None:
 
 @either
 def test_documents_from_either_core(name: Core) -> None:
-    found = so2docs.documents(SAMPLES / "posts.xml", jobs=1, core=name)
-    assert list(found) == list(so2docs.read(SAMPLES / "posts.jsonl"))
-    assert found.report.core == name
+    documents = so2docs.documents(SAMPLES / "posts.xml", jobs=1, core=name)
+    assert list(documents) == list(so2docs.read(SAMPLES / "posts.jsonl"))
+    assert documents.report.core == name
 
 
 @needs_compiled

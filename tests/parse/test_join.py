@@ -284,11 +284,11 @@ def test_odd_groups_are_left_to_the_reference(odd: str, monkeypatch: pytest.Monk
     expected, actual = outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
     assert actual == expected
     monkeypatch.setattr(
-        joined.JoinedRecords, "_by_reference", lambda *given: left.append(given[-1])
+        joined.JoinedRecords, "_by_reference", lambda *given: fallbacks.append(given[-1])
     )
-    left: list[range] = []
+    fallbacks: list[range] = []
     outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
-    assert left == [range(3)]
+    assert fallbacks == [range(3)]
 
 
 HISTORY = [name for name, table in TABLES.items() if table.stem == "PostHistory"]
@@ -448,9 +448,9 @@ def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.Mo
 
 def test_events_that_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing beyond the end of a row is read, whatever the row is."""
-    left: list[range] = []
+    fallbacks: list[range] = []
     monkeypatch.setattr(
-        joined.JoinedRecords, "_by_reference", lambda *given: left.append(given[-1])
+        joined.JoinedRecords, "_by_reference", lambda *given: fallbacks.append(given[-1])
     )
     voters = '{"OriginalQuestionIds":[2,-4],"Voters":[{"Id":3,"DisplayName":"x"}]}'
     first = {"Id": 7, "PostHistoryTypeId": 10, "RevisionGUID": "a", "CreationDate": "2020"}
@@ -462,12 +462,12 @@ def test_events_that_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in cut + inside:
         blocks = [as_block([(1, 1, 0, QUESTION, b"{}"), (1, 1, 7, TABLES["closings"].kind, row)])]
         list(merge.DocumentBuilder(joined.JoinedRecords(blocks, WHOLE), nest=Nest(["closings"])))
-    assert len(left) == len(cut + inside)
+    assert len(fallbacks) == len(cut + inside)
 
 
 def test_long_histories_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some steps take the square of the rows of a post."""
-    left: list[range] = []
+    fallbacks: list[range] = []
     row = {"PostHistoryTypeId": 5, "RevisionGUID": "a", "CreationDate": "2020"}
     posts = [(n, n, 0, QUESTION, b"{}") for n in (1, 2)]
     rows = [
@@ -482,10 +482,10 @@ def test_long_histories_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatc
         for number in range(count)
     ]
     monkeypatch.setattr(
-        joined.JoinedRecords, "_by_reference", lambda *given: left.append(given[-1])
+        joined.JoinedRecords, "_by_reference", lambda *given: fallbacks.append(given[-1])
     )
     outcomes([as_block([*posts, *rows])], WHOLE, ("history",))
-    assert left == [range(1025, 1025 + 1026)]
+    assert fallbacks == [range(1025, 1025 + 1026)]
 
 
 @pytest.mark.long

@@ -47,26 +47,26 @@ def test_numbers(text: str, value: int | str) -> None:
 
 
 def test_comments_are_filed_under_the_question_of_their_post() -> None:
-    found = Posts()
+    parsed = Posts()
     far = 5 << BUCKET_BITS
     comments: list[Row] = [
         {"Id": "31", "PostId": "7", "Text": "a"},
         {"Id": "30", "PostId": str(far), "Text": "b"},
     ]
-    add_rows(found, TABLES["comments"], comments, questions)
+    add_rows(parsed, TABLES["comments"], comments, questions)
     first, second = b'{"Id":31,"PostId":7,"Text":"a"}', b'{"Id":30,"PostId":%d,"Text":"b"}' % far
-    assert records(found) == [
+    assert records(parsed) == [
         (1, 7, 31, len(first) << 4 | COMMENT),
         (far, far, 30, len(second) << 4 | COMMENT),
     ]
-    assert [bytes(bucket.json) for bucket in found.buckets.values()] == [first, second]
+    assert [bytes(bucket.json) for bucket in parsed.buckets.values()] == [first, second]
 
 
 def test_votes_are_counted_by_post_and_type() -> None:
-    found = Posts()
+    parsed = Posts()
     pairs = [("7", "2"), ("8", "2"), ("7", "2"), ("7", "10"), ("200", "3")]
-    add_votes(found, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
-    counted = [(key[:2], unpack_votes(key[2]), key[3]) for key in records(found)]
+    add_votes(parsed, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
+    counted = [(key[:2], unpack_votes(key[2]), key[3]) for key in records(parsed)]
     assert counted == [
         ((1, 7), (2, 2), VOTE),
         ((1, 7), (10, 1), VOTE),
@@ -76,13 +76,13 @@ def test_votes_are_counted_by_post_and_type() -> None:
 
 
 def test_votes_out_of_the_ordinary_are_counted_as_well() -> None:
-    found = Posts()
+    parsed = Posts()
     pairs = [("-7", "-2"), ("0000000000000000000000008", "2"), ("8", "2147483647"), ("x", "2")]
-    add_votes(found, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
-    add_votes(found, [{"PostId": "8", "VoteTypeId": "2147483648"}, {"PostId": "8"}], questions)
-    counted = [(key[1], unpack_votes(key[2])) for key in records(found)]
+    add_votes(parsed, [{"PostId": post, "VoteTypeId": kind} for post, kind in pairs], questions)
+    add_votes(parsed, [{"PostId": "8", "VoteTypeId": "2147483648"}, {"PostId": "8"}], questions)
+    counted = [(key[1], unpack_votes(key[2])) for key in records(parsed)]
     assert counted == [(-7, (-2, 1)), (8, (2, 1)), (8, (2147483647, 1))]
-    assert found.stray_reasons == {
+    assert parsed.stray_reasons == {
         "vote_invalid_post_id": 1,
         "vote_invalid_vote_type_id": 1,
         "vote_missing_vote_type_id": 1,

@@ -117,11 +117,11 @@ def test_same_bytes_where_ids_cluster(
         {"jobs": 2, "chunk_bytes": 30_000, "spill_budget": 0},
         {"jobs": 1, "chunk_bytes": 100_000},
     ]
-    found = []
+    contents = []
     for number, options in enumerate(ways):
         folder = tmp_path / str(number)
         folder.mkdir()
         so2docs.convert(clustered, folder / "q.jsonl.gz", nest=nest, split_files=3, **options)
-        found.append(left_by(folder / "q.jsonl.gz"))
+        contents.append(left_by(folder / "q.jsonl.gz"))
     assert len(tasks) > 10
-    assert found[0] == found[1] == found[2]
+    assert contents[0] == contents[1] == contents[2]

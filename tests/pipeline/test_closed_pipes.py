@@ -42,10 +42,10 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def seconds(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
     """How long an undisturbed conversion takes."""
-    begun = time.monotonic()
+    started = time.monotonic()
     folder = tmp_path_factory.mktemp("undisturbed")
     converting(dump, ["-"], folder).communicate(timeout=SECONDS)
-    return time.monotonic() - begun
+    return time.monotonic() - started
 
 
 def converting(

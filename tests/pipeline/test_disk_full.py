@@ -189,9 +189,11 @@ def test_a_full_device_as_output(dump: Path) -> None:
         pytest.skip("this system has no /dev/full")
     with open("/dev/full", "w") as full:
         done = start("convert", dump, "-", "-q", stdout=full, stderr=subprocess.PIPE, text=True)
-        said = done.communicate(timeout=60)[1]
+        stderr = done.communicate(timeout=60)[1]
     assert done.returncode == 1
-    assert said == ("so2docs: -: the disk is full; free some room; the same command starts over\n")
+    assert stderr == (
+        "so2docs: -: the disk is full; free some room; the same command starts over\n"
+    )
 
 
 def test_a_reader_that_has_enough(dump: Path) -> None:

@@ -48,11 +48,11 @@ def undisturbed(
     dump: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, bytes], float]:
     output = tmp_path_factory.mktemp("undisturbed") / "questions.jsonl.gz"
-    begun = time.monotonic()
+    started = time.monotonic()
     running = start(dump, output)
     _, messages = running.communicate(timeout=300)
     assert (running.returncode, messages) == (0, "")
-    return left_by(output), time.monotonic() - begun
+    return left_by(output), time.monotonic() - started
 
 
 @pytest.fixture(autouse=True)

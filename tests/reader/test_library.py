@@ -228,37 +228,37 @@ def test_unusable_index_is_made_again(way: str, output: Path) -> None:
     kept, good = output.read_bytes(), places(output)
     spoil(index_of(output))
     output.write_bytes(kept)
-    with heard() as said, so2docs.open(output) as docs:
+    with heard() as messages, so2docs.open(output) as docs:
         assert len(docs) == len(scanned(output))
-    assert len(said) == 1
-    assert str(output) in said[0]
-    assert reason in said[0]
+    assert len(messages) == 1
+    assert str(output) in messages[0]
+    assert reason in messages[0]
     if output.suffix == ".gz":
         assert places(output) == good
     assert sorted(os.listdir(output.parent)) == sorted([output.name, index_of(output).name])
-    with heard() as said:
+    with heard() as messages:
         so2docs.open(output).close()
-    assert said == []
+    assert messages == []
 
 
 def test_changed_output_is_noticed(output: Path) -> None:
     with output.open("ab") as file:
         file.write(b'{"Id":3000000000,"Answers":[]}\n')
     if output.suffix != ".jsonl":
-        with heard() as said, pytest.raises(so2docs.OutputError, match="damaged or cut off"):
+        with heard() as messages, pytest.raises(so2docs.OutputError, match="damaged or cut off"):
             so2docs.open(output)
     else:
-        with heard() as said, so2docs.open(output) as docs:
+        with heard() as messages, so2docs.open(output) as docs:
             assert docs[3_000_000_000] == {"Id": 3_000_000_000, "Answers": []}
-    assert "an earlier version" in said[0]
+    assert "an earlier version" in messages[0]
 
 
 def test_index_that_cannot_be_saved(output: Path) -> None:
     index_of(output).unlink()
     index_of(output).mkdir()
-    with heard() as said, so2docs.open(output) as docs:
+    with heard() as messages, so2docs.open(output) as docs:
         assert len(list(docs)) == len(docs)
-    assert "kept in memory" in said[1]
+    assert "kept in memory" in messages[1]
     assert sorted(os.listdir(output.parent)) == sorted([output.name, index_of(output).name])
 
 

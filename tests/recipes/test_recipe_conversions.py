@@ -231,15 +231,15 @@ def read(path: Path) -> list[Row]:
 
 
 def test_same_bytes_for_any_jobs_and_chunks(unpacked_dumps: Path, tmp_path: Path) -> None:
-    found = set()
+    contents = set()
     for number, (jobs, chunk_bytes) in enumerate([(1, None), (2, 100_000), (3, 20_000)]):
         output = tmp_path / f"{number}.jsonl.gz"
         dump = unpacked_dumps / "beer.stackexchange.com"
         so2docs.convert(
             dump, output, recipe="pairs", body="html", jobs=jobs, chunk_bytes=chunk_bytes
         )
-        found.add(output.read_bytes())
-    assert len(found) == 1
+        contents.add(output.read_bytes())
+    assert len(contents) == 1
 
 
 def test_split(unpacked_dumps: Path, tmp_path: Path) -> None:
@@ -344,9 +344,9 @@ def test_a_recipe_that_fails_in_a_worker(tmp_path: Path) -> None:
 
 
 def test_a_message_names_a_missing_optional_table(tmp_path: Path) -> None:
-    with heard() as said:
+    with heard() as messages:
         so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl", recipe="qa", site="a.com")
-    assert said == ["recipe qa: records do not contain the users, which were not found"]
+    assert messages == ["recipe qa: records do not contain the users, which were not found"]
 
 
 def test_every_record_is_json(tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def test_names_of_uses(alias: str, name: str) -> None:
 
 
 def test_messages_of_accepted_answers(questions: list[dict[str, Any]]) -> None:
-    found = made(RecordMaker(choose_recipe("messages", accepted=True).recipe, HOST), questions)
+    records = made(RecordMaker(choose_recipe("messages", accepted=True).recipe, HOST), questions)
     every = oracle_recipes.messages(questions, HOST, lambda body: body)
-    assert found == [record for record in every if record["metadata"]["accepted"]]
-    assert 0 < len(found) < len(every)
+    assert records == [record for record in every if record["metadata"]["accepted"]]
+    assert 0 < len(records) < len(every)

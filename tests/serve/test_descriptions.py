@@ -44,8 +44,8 @@ def test_a_database_describes_tags_and_shows_them(site: Path, tmp_path: Path) ->
     database, tags = tmp_path / "site.db", tmp_path / "tags.jsonl.gz"
     output = tmp_path / "q.jsonl.gz"
     so2docs.convert(site, output, nest="badges", jobs=1)
-    made = so2docs.to_sqlite(output, database, tags=so2docs.tags(site), jobs=1)
-    assert made.lost == []
+    result = so2docs.to_sqlite(output, database, tags=so2docs.tags(site), jobs=1)
+    assert result.lost == []
     assert run("tags", site, tags).returncode == 0
     again = tmp_path / "again.db"
     assert run("sqlite", output, again, "--tags", tags).returncode == 0

@@ -155,9 +155,9 @@ def test_hostile_formulas_cost_little(part: str) -> None:
     tex = (part * MOST_CHARACTERS)[:MOST_CHARACTERS]
     times = []
     for end in ("", "x"):  # Two that no cache knows.
-        begun = time.thread_time()
+        start = time.thread_time()
         mathml(tex[: len(tex) - len(end)] + end, is_block=True)
-        times.append(time.thread_time() - begun)
+        times.append(time.thread_time() - start)
     # A hundred times what they take: a parser that takes squares needs seconds.
     assert min(times) < 1
 

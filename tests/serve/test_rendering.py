@@ -110,9 +110,9 @@ def _seconds(kind: Kind, part: str, count: int) -> float:
     text = part.replace("@", "a" * count) if "@" in part else part * count
     times = []
     for _ in range(3):
-        begun = time.thread_time()
+        start = time.thread_time()
         SITE.render(kind, text)
-        times.append(time.thread_time() - begun)
+        times.append(time.thread_time() - start)
     return min(times) + 0.002
 
 

@@ -321,8 +321,8 @@ def test_parses_queries(text: str, expected: Query) -> None:
     ],
 )
 def test_finds_posts(client: Any, query: str, ids: set[int]) -> None:
-    found = client.get("/search.json", params={"q": query}).json()["posts"]
-    assert {post["Id"] for post in found} == ids
+    posts = client.get("/search.json", params={"q": query}).json()["posts"]
+    assert {post["Id"] for post in posts} == ids
 
 
 @pytest.mark.parametrize(
@@ -362,8 +362,8 @@ def test_no_text_breaks_the_search(client: Any) -> None:
 
 
 def test_a_word_in_a_title_says_more(client: Any) -> None:
-    found = client.get("/search.json", params={"q": "sourdough"}).json()["posts"]
-    assert found[0]["Id"] == 1
+    posts = client.get("/search.json", params={"q": "sourdough"}).json()["posts"]
+    assert posts[0]["Id"] == 1
 
 
 def test_pages_of_a_list_hold_every_question_once(tmp_path: Path) -> None:
@@ -387,8 +387,8 @@ def test_lists_of_a_tag_are_the_same_however_frequent_it_is(count: int, tmp_path
     so2docs.to_sqlite(made, tmp_path / "q.db", search="none")
     best = sorted((d for d in made if d["Tags"] == ["a"]), key=lambda d: (-d["Score"], -d["Id"]))  # type: ignore[operator]
     with client_of(tmp_path / "q.db") as client:
-        found = client.get("/questions.json?tag=a&sort=score").json()["questions"]
-        assert [row["Id"] for row in found] == [document["Id"] for document in best[:20]]
+        questions = client.get("/questions.json?tag=a&sort=score").json()["questions"]
+        assert [row["Id"] for row in questions] == [document["Id"] for document in best[:20]]
         assert client.get("/search?q=word").status_code == 404
         assert client.get("/search?q=[a]").status_code == 200
 
@@ -402,8 +402,8 @@ def test_very_many_matches(tmp_path: Path) -> None:
         made.append({"Id": number, **title, "Body": "<p>x</p>", "Answers": []})
     so2docs.to_sqlite(made, tmp_path / "q.db")
     with client_of(tmp_path / "q.db") as client:
-        found = client.get("/search.json?q=common").json()["posts"]
-        assert [post["Id"] for post in found] == [6000, 6001]
+        posts = client.get("/search.json?q=common").json()["posts"]
+        assert [post["Id"] for post in posts] == [6000, 6001]
         assert "Very many posts match" in client.get("/search?q=common").text
 
 
@@ -443,12 +443,12 @@ def test_a_folder_of_outputs_and_databases(tmp_path: Path) -> None:
     (tmp_path / "broken.jsonl.gz").write_bytes(b"\x1f\x8b")
     (tmp_path / "notes.txt").write_text("nothing to serve")
     for _ in range(2):
-        with heard() as said, client_of(tmp_path) as client:
+        with heard() as messages, client_of(tmp_path) as client:
             sites = client.get("/index.json").json()
             assert [site["path"] for site in sites] == [
                 *("/grouped.stackexchange.com/", "/posts.stackexchange.com/", f"/{HOST}/")
             ]
-        (broken,) = [line for line in said if "are served" in line]
+        (broken,) = [line for line in messages if "are served" in line]
         assert "broken.jsonl.gz" in broken
     (tmp_path / "empty").mkdir()
     from so2docs.serve.app import open_sites
@@ -462,15 +462,15 @@ def test_the_database_of_an_output_is_made_once(tmp_path: Path) -> None:
     so2docs.convert(SAMPLES / "posts.xml", output)
     from so2docs.serve.app import open_sites
 
-    with heard() as said:
+    with heard() as messages:
         for _ in range(2):
             open_sites([str(output)])
-    assert len(said) == 1
+    assert len(messages) == 1
     so2docs.convert(SAMPLES / "grouped.xml", output, force=True)
-    with heard() as said:
+    with heard() as messages:
         open_sites([str(output)])
     with client_of(output) as client:
-        assert "making it again" in said[0]
+        assert "making it again" in messages[0]
         expected = [document["Id"] for document in so2docs.read(output)]
         actual = client.get("/questions.json?sort=oldest").json()["questions"]
         assert [row["Id"] for row in actual] == expected
@@ -482,19 +482,19 @@ def test_the_command_serves_this_machine_alone_and_ends_with_ctrl_c(tmp_path: Pa
     assert process.stderr is not None
     try:
         line = process.stderr.readline()
-        found = re.search(r"serving (http://127\.0\.0\.1:(\d+)/)", line)
-        assert found, line
+        match = re.search(r"serving (http://127\.0\.0\.1:(\d+)/)", line)
+        assert match, line
         deadline = time.monotonic() + 30
         while True:
             try:
-                with urllib.request.urlopen(found[1], timeout=10) as answer:
+                with urllib.request.urlopen(match[1], timeout=10) as answer:
                     assert b"sourdough" in answer.read()
                 break
             except ConnectionError:
                 assert time.monotonic() < deadline
         listening = Path("/proc/net/tcp").read_text() if Path("/proc/net/tcp").exists() else ""
         if listening:
-            assert f"0100007F:{int(found[2]):04X} 00000000:0000 0A" in listening
+            assert f"0100007F:{int(match[2]):04X} 00000000:0000 0A" in listening
     finally:
         process.send_signal(signal.SIGINT)
         rest = process.communicate(timeout=30)[1]
@@ -517,18 +517,18 @@ def test_refuses_files_that_are_not_databases(
     if content is not None:
         (tmp_path / "x.db").write_bytes(content)
     process = start("serve", tmp_path / "x.db", "--port", 0, stderr=subprocess.PIPE, text=True)
-    said = process.communicate(timeout=60)[1]
+    stderr = process.communicate(timeout=60)[1]
     assert process.returncode == 1
-    assert message in said
-    assert "Traceback" not in said
+    assert message in stderr
+    assert "Traceback" not in stderr
 
 
 def test_no_name_leads_to_a_page_that_is_not_there(tmp_path: Path) -> None:
     """Who only commented has no page in a database without users."""
     path = tmp_path / "q.jsonl.gz"
     so2docs.convert(SAMPLES / "site", path, nest="comments", jobs=1)
-    with so2docs.open(path) as found, client_of(path) as client:
-        pages = [client.get(f"/questions/{number}").text for number in found]
+    with so2docs.open(path) as output, client_of(path) as client:
+        pages = [client.get(f"/questions/{number}").text for number in output]
         people = {address for page in pages for address in re.findall(r'"(/users/-?\d+)"', page)}
         assert "user 8" in "".join(pages)
         assert people

@@ -174,11 +174,11 @@ def test_the_server_ends_during_a_request(number: signal.Signals, tmp_path: Path
         # Another page meanwhile.
         assert httpx.get(f"http://127.0.0.1:{port}/about", timeout=60).status_code == 200
         process.send_signal(number)
-        said = process.communicate(timeout=120)[1]
+        stderr = process.communicate(timeout=120)[1]
     assert process.returncode == 128 + number
-    assert "Traceback" not in said
-    assert said.strip().endswith("no longer serving")
-    assert len(said.strip().splitlines()) == 1
+    assert "Traceback" not in stderr
+    assert stderr.strip().endswith("no longer serving")
+    assert len(stderr.strip().splitlines()) == 1
 
 
 def test_a_question_to_the_database_has_an_end(

@@ -68,13 +68,13 @@ def test_same_files_for_any_chunks_and_many_parts_in_order(
 ) -> None:
     dump = noisy_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 800_000, 9_001))
     monkeypatch.setattr(api, "PART_BYTES", "100kB")
-    found = []
+    contents = []
     for chunk_bytes in (None, 200_011):
         out = tmp_path / str(chunk_bytes)
         on_spark.convert(session, dump, out, chunk_bytes=chunk_bytes)
-        found.append(files_of(out))
-    assert found[0] == found[1]
-    assert len([name for name in found[0] if "part-" in name]) > 5
+        contents.append(files_of(out))
+    assert contents[0] == contents[1]
+    assert len([name for name in contents[0] if "part-" in name]) > 5
     assert_same_as_plain(dump, tmp_path / "None" / "wide", tmp_path / "plain")
     ids = [json.loads(line)["Id"] for line in lines_of(tmp_path / "None" / "wide")]
     assert ids == sorted(ids)
@@ -405,9 +405,9 @@ def test_command_that_is_interrupted_says_what_is_next(tmp_path: Path) -> None:
         while process.poll() is None and not (tmp_path / "out" / "wide" / "_temporary").exists():
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
-    assert process.returncode == 130, said
-    assert said.splitlines()[-1] == (
+        stderr = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, stderr
+    assert stderr.splitlines()[-1] == (
         "so2docs: interrupted; the same command converts the sites whose folders have no _SUCCESS"
     )
     assert not (tmp_path / "out" / "wide" / "_SUCCESS").exists()
@@ -468,9 +468,9 @@ def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
 
 
 def test_nesting_puts_the_site_before_the_answers() -> None:
-    found = posts.Posts()
-    posts.add(found, [{"Id": "1", "PostTypeId": "1"}])
-    block = (bytes(found.buckets[0].keys), bytes(found.buckets[0].json))
+    parsed = posts.Posts()
+    posts.add(parsed, [{"Id": "1", "PostTypeId": "1"}])
+    block = (bytes(parsed.buckets[0].keys), bytes(parsed.buckets[0].json))
     nesting = merge.DocumentBuilder(merge.gather([block], range(10)), extra=b'"Site":"a \\"b\\""')
     lines = [b"".join(document.parts) for document in nesting]
     assert lines == [b'{"Id":1,"PostTypeId":1,"Site":"a \\"b\\"","Answers":[]']

@@ -180,9 +180,9 @@ LOST: dict[str, tuple[list[Document], str]] = {
 @pytest.mark.parametrize("documents", KEPT.values(), ids=KEPT)
 def test_stored_documents_are_rebuilt(documents: list[Document], tmp_path: Path) -> None:
     source = lines(tmp_path / "q.jsonl", documents)
-    made = so2docs.to_sqlite(source, tmp_path / "q.db")
+    database = so2docs.to_sqlite(source, tmp_path / "q.db")
     assert rebuilt(tmp_path / "q.db") == documents
-    assert made.lost == []
+    assert database.lost == []
     with closing(sqlite3.connect(tmp_path / "q.db")) as connection:
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
@@ -213,10 +213,10 @@ def test_reports_values_that_are_not_kept(
     documents: list[Document], message: str, tmp_path: Path
 ) -> None:
     source = lines(tmp_path / "q.jsonl", documents)
-    made = so2docs.to_sqlite(source, tmp_path / "q.db")
+    database = so2docs.to_sqlite(source, tmp_path / "q.db")
     assert rebuilt(tmp_path / "q.db") != documents
-    assert any(message in line for line in made.lost)
-    assert f"not kept: {made.lost[0]}" in str(made)
+    assert any(message in line for line in database.lost)
+    assert f"not kept: {database.lost[0]}" in str(database)
     quiet = run("sqlite", "--quiet", "--force", source, tmp_path / "q.db")
     assert quiet.returncode == 0
     assert message in quiet.stderr
@@ -239,8 +239,8 @@ def test_a_database_is_the_same_for_any_number_of_jobs(
     for jobs in (1, 3):
         (tmp_path / str(jobs)).mkdir()
         path = tmp_path / str(jobs) / "q.db"
-        found = so2docs.to_sqlite(source, path, jobs=jobs, site_field=site_field)
-        assert found.rows["answers"] == 800
+        database = so2docs.to_sqlite(source, path, jobs=jobs, site_field=site_field)
+        assert database.rows["answers"] == 800
         made.append(path.read_bytes())
     assert made[0] == made[1]
     extra = {} if site_field is None else {site_field: "q"}
@@ -274,9 +274,11 @@ def test_errors_of_later_batches_name_the_line(last: str, message: str, tmp_path
 
 def test_losses_of_later_batches_name_the_line(tmp_path: Path) -> None:
     source = lines(tmp_path / "q.jsonl", [*MANY, question(Id=5, Answers=None), {"Id": 6}])
-    made = so2docs.to_sqlite(source, tmp_path / "q.db", jobs=2)
-    assert made.lost[0].endswith("as if it were missing (1 times, first in line 1,201)")
-    assert made.lost[1].endswith("Answers: in 1,200 of 1,202; comes back empty where it is missing")
+    database = so2docs.to_sqlite(source, tmp_path / "q.db", jobs=2)
+    assert database.lost[0].endswith("as if it were missing (1 times, first in line 1,201)")
+    assert database.lost[1].endswith(
+        "Answers: in 1,200 of 1,202; comes back empty where it is missing"
+    )
 
 
 def test_refuses_a_site_that_is_not_a_string(tmp_path: Path) -> None:

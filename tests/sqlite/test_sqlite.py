@@ -132,10 +132,10 @@ SITE = SAMPLES / "site" / "questions.jsonl"
 
 @pytest.mark.parametrize("name", ["posts", "grouped", "old-tags", "values", "repaired", "empty"])
 def test_every_sample_comes_back(name: str, tmp_path: Path) -> None:
-    made = so2docs.to_sqlite(SAMPLES / f"{name}.jsonl", tmp_path / "q.db")
+    database = so2docs.to_sqlite(SAMPLES / f"{name}.jsonl", tmp_path / "q.db")
     expected = list(so2docs.read(SAMPLES / f"{name}.jsonl"))
     assert list(rebuilt(tmp_path / "q.db")) == expected
-    assert made.rows["questions"] == len(expected)
+    assert database.rows["questions"] == len(expected)
 
 
 def test_tables_come_back_in_the_order_of_their_keys(tmp_path: Path) -> None:
@@ -410,9 +410,9 @@ def test_stopped_midway_it_leaves_nothing(
         assert process.poll() is None
         time.sleep(0.005)
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1]
-    assert process.returncode == code, said
-    assert "; the same command starts over\n" in said
+    stderr = process.communicate(timeout=60)[1]
+    assert process.returncode == code, stderr
+    assert "; the same command starts over\n" in stderr
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
@@ -473,16 +473,16 @@ def test_a_database_says_how_its_documents_were_made(tmp_path: Path) -> None:
     shutil.copyfile(SAMPLES / "posts.xml", site / "Posts.xml")
     so2docs.convert(site, tmp_path / "q.jsonl.gz", jobs=1)
     with so2docs.open(tmp_path / "q.jsonl.gz") as docs:
-        made = docs.provenance
-    assert made is not None
+        provenance = docs.provenance
+    assert provenance is not None
     so2docs.to_sqlite(tmp_path / "q.jsonl.gz", tmp_path / "output.db")
     so2docs.to_sqlite(site, tmp_path / "dump.db")
     for name in ("output.db", "dump.db"):
         about = read_about(str(tmp_path / name))
-        (found,) = about.provenance
-        assert found is not None
-        assert found["input"] == made.as_dict()["input"]
-        assert found["counts"] == made.counts
+        (record,) = about.provenance
+        assert record is not None
+        assert record["input"] == provenance.as_dict()["input"]
+        assert record["counts"] == provenance.counts
         # The name of the output does not tell.
         assert about.sites[0].host == "beer.stackexchange.com"
     (tmp_path / ".q.jsonl.gz.index").unlink()

@@ -169,12 +169,12 @@ def test_published_comments_links_and_votes(dumps: Path, tmp_path: Path) -> None
 def test_one_table_only(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     so2docs.convert(SITE, output, jobs=1, nest=["links"])
-    found = so2docs.stats(output)
-    assert found.links == counted_nested(nest_tables(SITE, FILES).documents)["links"]
-    assert (found.comments, found.comments_per_post, found.votes) == (None, None, None)
-    assert "links" in found.as_dict()
-    assert not {"comments", "comments_per_post", "votes"} & found.as_dict().keys()
-    check_views(found, sections=1)
+    stats = so2docs.stats(output)
+    assert stats.links == counted_nested(nest_tables(SITE, FILES).documents)["links"]
+    assert (stats.comments, stats.comments_per_post, stats.votes) == (None, None, None)
+    assert "links" in stats.as_dict()
+    assert not {"comments", "comments_per_post", "votes"} & stats.as_dict().keys()
+    check_views(stats, sections=1)
 
 
 def test_nested_parts_that_are_strange(tmp_path: Path) -> None:
@@ -186,13 +186,13 @@ def test_nested_parts_that_are_strange(tmp_path: Path) -> None:
         {"Id": 3, "Votes": kinds},
     ]
     output.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = so2docs.stats(output)
-    assert (found.comments, found.comments_per_post) == (1500, {surveying.MOST_COMMENTS: 1})
-    assert found.links == {"": 1, "7": 1}
-    assert found.votes is not None
-    assert len(found.votes) == surveying.MOST_KINDS + 1
-    assert found.votes["others"] == 5
-    check_views(found, sections=3)
+    stats = so2docs.stats(output)
+    assert (stats.comments, stats.comments_per_post) == (1500, {surveying.MOST_COMMENTS: 1})
+    assert stats.links == {"": 1, "7": 1}
+    assert stats.votes is not None
+    assert len(stats.votes) == surveying.MOST_KINDS + 1
+    assert stats.votes["others"] == 5
+    check_views(stats, sections=3)
 
 
 @pytest.mark.long
@@ -219,30 +219,30 @@ def test_fields_that_are_missing_or_strange(tmp_path: Path) -> None:
         {"Id": 4, "Score": 10**12, "Answers": [{"Id": 5, "Score": -(10**12)}]},
     ]
     output.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = so2docs.stats(output)
-    assert (found.questions, found.answers, found.unanswered) == (4, 2, 2)
-    assert found.question_scores.max == 10**12
-    assert found.question_scores.median == surveying.LARGEST_SCORE
-    assert found.answer_scores.min == -(10**12)
-    assert found.questions_by_year == {}
-    check_views(found)
+    stats = so2docs.stats(output)
+    assert (stats.questions, stats.answers, stats.unanswered) == (4, 2, 2)
+    assert stats.question_scores.max == 10**12
+    assert stats.question_scores.median == surveying.LARGEST_SCORE
+    assert stats.answer_scores.min == -(10**12)
+    assert stats.questions_by_year == {}
+    check_views(stats)
 
 
 def test_fields_left_out_are_not_counted(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output, fields="Id,Title", jobs=1)
-    found = so2docs.stats(output)
-    assert found.questions == 8
-    assert (found.answers, found.accepted, found.unanswered) == (None, None, None)
-    assert (found.accepted_share, found.unanswered_share, found.distinct_tags) == (None, None, None)
-    for words in (as_text(found), re.sub(r"<[^>]*>", " ", as_page(found).partition("<main>")[2])):
+    stats = so2docs.stats(output)
+    assert stats.questions == 8
+    assert (stats.answers, stats.accepted, stats.unanswered) == (None, None, None)
+    assert (stats.accepted_share, stats.unanswered_share, stats.distinct_tags) == (None, None, None)
+    for words in (as_text(stats), re.sub(r"<[^>]*>", " ", as_page(stats).partition("<main>")[2])):
         assert not re.search(r"answer|tag|score|%|0001| to |bodies", words), words
-    check_views(found)
+    check_views(stats)
     so2docs.convert(SAMPLES / "posts.xml", output, without="AcceptedAnswerId", jobs=1, force=True)
-    found = so2docs.stats(output)
-    assert found.accepted is None
-    assert found.unanswered == 1
-    assert "accepted" not in as_text(found)
+    stats = so2docs.stats(output)
+    assert stats.accepted is None
+    assert stats.unanswered == 1
+    assert "accepted" not in as_text(stats)
 
 
 def test_many_tags_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,25 +322,25 @@ def test_page_escapes_what_documents_hold(tmp_path: Path) -> None:
     output = tmp_path / "a&b<i>.jsonl"
     tag = "<script>alert('&')</script>\x1b[2J"
     output.write_text(json.dumps({"Id": 1, "Tags": [tag], "Answers": []}) + "\n")
-    found = so2docs.stats(output)
-    check_views(found)
-    assert "<script" not in as_page(found)
-    assert "\x1b" not in as_text(found)
+    stats = so2docs.stats(output)
+    check_views(stats)
+    assert "<script" not in as_page(stats)
+    assert "\x1b" not in as_text(stats)
 
 
 def test_command(output: Path, tmp_path: Path) -> None:
-    found = so2docs.stats(output)
+    stats = so2docs.stats(output)
     result = run("stats", output)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == f"{found}\n"
+    assert result.stdout == f"{stats}\n"
     assert "█" in result.stdout
     result = run("stats", output, "--json")
-    assert json.loads(result.stdout) == found.as_dict()
+    assert json.loads(result.stdout) == stats.as_dict()
     page = tmp_path / "page.html"
     page.write_text("<!DOCTYPE html>an earlier one")
     result = run("stats", output, "--html", page)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-    assert page.read_text(encoding="utf-8") == as_page(found)
+    assert page.read_text(encoding="utf-8") == as_page(stats)
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 

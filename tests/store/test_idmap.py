@@ -74,8 +74,8 @@ def test_ids_of_ten_digits_cost_no_more(tmp_path: Path) -> None:
     path = tmp_path / "ids.map"
     write(path, [1, 1_000_000_001, -1, 2**62], [0, 7, 8, 9])
     assert path.stat().st_size < 100 + 4 * 16
-    with IdMap(str(path)) as found:
-        assert found.find([1, 2, 1_000_000_001, -1, 2**62]) == {
+    with IdMap(str(path)) as ids_map:
+        assert ids_map.find([1, 2, 1_000_000_001, -1, 2**62]) == {
             1: 0,
             1_000_000_001: 7,
             -1: 8,
@@ -110,8 +110,8 @@ def test_every_byte_is_checked(count: int, tmp_path: Path, monkeypatch: pytest.M
     data = path.read_bytes()
 
     def read() -> None:
-        with IdMap(str(path)) as found:
-            assert found.find(range(count)) == {key: key for key in range(count)}
+        with IdMap(str(path)) as ids_map:
+            assert ids_map.find(range(count)) == {key: key for key in range(count)}
 
     read()
     for at in range(len(data)):

@@ -66,21 +66,21 @@ def served(*paths: Path, formulas: bool | None = None) -> Iterator[str]:
 
 def documents() -> list[dict[str, Any]]:
     """The sample of eight questions, with more in it."""
-    found = list(so2docs.read(SAMPLES / "posts.jsonl"))
-    for question in found:
+    questions = list(so2docs.read(SAMPLES / "posts.jsonl"))
+    for question in questions:
         for post in (question, *question["Answers"]):
             post["Comments"], post["Links"], post["Votes"] = [], [], {}
             for key in ("Owner", "LastEditor"):
                 if post.get(f"{key}UserId") in USERS:
                     post[key] = USERS[post[f"{key}UserId"]]
-    first = found[0]
+    first = questions[0]
     comment = {"Id": 90, "PostId": 1, "Score": 3, "CreationDate": "2024-01-08T08:00:00.000"}
     text = f"Have you tried `autolyse`? See [this](https://{HOST}/a/5) & <b>that</b>."
     first["Comments"] = [comment | {"Text": text, "UserId": 14, "User": LEO}]
     first["Links"] = [
         {"Id": 7, "PostId": 1, "RelatedPostId": 3, "LinkTypeId": 1, "LinkType": "linked"}
     ]
-    found.append(
+    questions.append(
         {
             "Id": 900,
             "PostTypeId": 1,
@@ -98,7 +98,7 @@ def documents() -> list[dict[str, Any]]:
         }
     )
     comment = {"Id": 91, "PostId": 901, "CreationDate": "2024-05-03T08:00:00.000", "UserId": 11}
-    found.append(
+    questions.append(
         {
             "Id": 901,
             "PostTypeId": 1,
@@ -117,8 +117,8 @@ def documents() -> list[dict[str, Any]]:
             "Answers": [],
         }
     )  # fmt: skip
-    _add_history(found)
-    return found
+    _add_history(questions)
+    return questions
 
 
 GUIDS = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(1, 20)]
