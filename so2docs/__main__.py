@@ -27,7 +27,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _interrupted(how: str, code: int, end: BaseException) -> int:
     from so2docs.commands.terminal import say
+    from so2docs.errors import ALL_IS_DONE
 
+    if str(end) == ALL_IS_DONE:
+        return 0
     say(f"{how}; {end}" if str(end) else how)
     return code
 

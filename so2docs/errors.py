@@ -16,6 +16,7 @@ from typing import Any
 
 RESUMES = "run the same command again to resume"
 STARTS_OVER = "the same command starts over"
+ALL_IS_DONE = "all is done"
 
 _BEGIN, _BETWEEN, _END = "\ue000", "\ue001", "\ue002"
 _NAMED = re.compile(f"{_BEGIN}([^{_BETWEEN}]*){_BETWEEN}([^{_END}]*){_END}")
@@ -57,10 +58,14 @@ def spell_options(text: str) -> str:
 
 
 @contextmanager
-def resumable(resumes: bool) -> Iterator[None]:
+def resumable(resumes: bool, *, is_done: bool = False) -> Iterator[None]:
     """Let what ends this block say whether the same call resumes what was begun, or starts over.
 
     Of blocks in each other the outer one decides: it knows what is left at the end.
+
+    Args:
+        resumes: Whether it resumes.
+        is_done: Whether nothing is left to do, so that an interruption comes too late.
     """
     try:
         yield
@@ -69,7 +74,7 @@ def resumable(resumes: bool) -> Iterator[None]:
         raise
     except BaseException as end:
         if not isinstance(end, Exception):  # Such as Ctrl-C.
-            end.args = (RESUMES if resumes else STARTS_OVER,)
+            end.args = (ALL_IS_DONE if is_done else RESUMES if resumes else STARTS_OVER,)
         raise
 
 

@@ -259,6 +259,7 @@ class Spill:
         """
         self.folder = Path(folder)
         self._sequences = "0"
+        self._is_leaving = False
         self.budget = Budget()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -297,8 +298,19 @@ class Spill:
         except SpillError:  # It is damaged, or being removed.
             return True
 
+    def is_done(self, *, is_once: bool) -> bool:
+        """Whether nothing is left to resume since all was done.
+
+        Args:
+            is_once: Whether nothing can be resumed, since the dump can be read only once.
+        """
+        if self._is_leaving:
+            return is_once or not (self.folder / INDEX).exists()
+        return bool(self.get("finished"))
+
     def remove(self) -> None:
         """Close and delete it: the index last, so that what a kill leaves is still a spill."""
+        self._is_leaving = True
         for path in self.block_files():
             path.unlink(missing_ok=True)
         self.close()

@@ -101,11 +101,12 @@ def opened_spill(
     try:
         yield spill
     except BaseException:
-        resumes = not is_once and spill.is_begun()
+        is_done = spill.is_done(is_once=is_once)
+        resumes = not is_once and not is_done and spill.is_begun()
         if not resumes:
             with suppress(OSError):
                 spill.remove()
-        with resumable(resumes):
+        with resumable(resumes, is_done=is_done):
             raise
     finally:
         spill.close()

@@ -46,11 +46,12 @@ def open_input(
             yield collection
         return
     # The converted output is temporary: no state to resume from, no excerpt to look at.
-    with resumable(False), temporary_folder(work_dir) as folder:
+    with temporary_folder(work_dir) as folder:
         converted = os.path.join(folder, "questions.jsonl.gz")
         log.info("%s: is a dump; converting it first", path)
         try:
-            convert_validated(path, converted, {**options, "progress": progress, "level": 1})
+            with resumable(False):
+                convert_validated(path, converted, {**options, "progress": progress, "level": 1})
         except DumpError as error:
             error.excerpt_path = None
             raise

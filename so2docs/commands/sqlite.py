@@ -11,7 +11,7 @@ import click
 
 from so2docs.commands.options import GroupedCommand, debug, quiet, table_option, update
 from so2docs.commands.terminal import refuse_update, say, show_sites, shows_progress, tell
-from so2docs.errors import OptionError, flag, resumable
+from so2docs.errors import OptionError, flag
 from so2docs.options.choices import DATABASE_ENDINGS, split_compression
 
 _EPILOG = """\b
@@ -123,20 +123,19 @@ def sqlite(
                 f"{' or '.join(DATABASE_ENDINGS)}"
             )
         sources, database = list(paths), None
-    with resumable(False):
-        result = to_sqlite(
-            sources,
-            database,
-            search=search,  # type: ignore[arg-type]
-            stemming=stemming,
-            site_field=site_field,
-            site=site,
-            nest=nest,
-            tags=() if tags is None else _read_tags(tags, jobs),
-            jobs=jobs,
-            force=force,
-            progress=shows_progress(quiet),
-        )
+    result = to_sqlite(
+        sources,
+        database,
+        search=search,  # type: ignore[arg-type]
+        stemming=stemming,
+        site_field=site_field,
+        site=site,
+        nest=nest,
+        tags=() if tags is None else _read_tags(tags, jobs),
+        jobs=jobs,
+        force=force,
+        progress=shows_progress(quiet),
+    )
     if quiet:  # A loss is told all the same.
         for line in result.lost:
             say(line)

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from so2docs.errors import OutputError, So2docsError, flag
+from so2docs.errors import OutputError, So2docsError, flag, resumable
 from so2docs.output.file import write_part
 from so2docs.output.part_files import (
     FileState,
@@ -214,13 +214,16 @@ class NewFiles:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        is_done = False
         try:
             if kind is None:
                 self._publish()
+                is_done = True
             else:
                 self._discard()
         finally:
-            with suppress(OSError):  # Whoever comes next takes a lock that cannot be removed.
+            # Whoever comes next takes a lock that cannot be removed.
+            with suppress(OSError), resumable(False, is_done=is_done):
                 self._locks.close()
 
     def _publish(self) -> None:

@@ -26,7 +26,7 @@ from isal import isal_zlib
 from so2docs.dump.compressed import is_damage
 from so2docs.dump.kinds import ZSTD, detect_kind
 from so2docs.dump.storage import unreadable_output
-from so2docs.errors import DocumentNotFoundError, OutputError, So2docsError, flag
+from so2docs.errors import DocumentNotFoundError, OutputError, So2docsError, flag, resumable
 from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.compression import (
@@ -278,7 +278,8 @@ def _entries(name: str, file: BinaryIO, reason: str, progress: bool) -> Iterator
 def _save_index(output: str, data: bytes) -> bool:
     """Put an index next to its output, unless that is being replaced; whether it is there."""
     try:
-        with output_lock(output, seconds=0), NewFiles() as files:
+        # Who saves an index is not done with it.
+        with resumable(False), output_lock(output, seconds=0), NewFiles() as files:
             with Path(output).open("rb") as file:
                 Index(data).check(file)
             files.write(index.index_path(output), data)

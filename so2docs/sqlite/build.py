@@ -23,7 +23,7 @@ import orjson
 
 from so2docs._version import __version__
 from so2docs.domain import SCORE_BINS
-from so2docs.errors import OptionError, OutputError, flag
+from so2docs.errors import OptionError, OutputError, flag, resumable
 from so2docs.options.sites import checked_host, published_host
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import finish_file, part_path
@@ -279,7 +279,7 @@ def to_sqlite(
             f"{flag('site_field')}"
         )
     path = os.fspath(database) if database is not None else f"{sources[0].stem}.db"
-    with NewFiles() as files:
+    with NewFiles() as files, resumable(False):
         read = [source.name for source in sources]
         files.claim(path, read, force=force, advice="choose another database")
         with (

@@ -84,6 +84,24 @@ main()
 """
 """The command, which gets a signal when it opens a file."""
 
+AT_A_REMOVAL = """
+import os, signal, sys
+
+number, name = int(sys.argv.pop(1)), sys.argv.pop(1)
+
+def stopping(usual):
+    def remove(path, *more, **others):
+        usual(path, *more, **others)
+        if str(path).endswith(name):
+            signal.raise_signal(number)
+    return remove
+
+os.rmdir, os.unlink = stopping(os.rmdir), stopping(os.unlink)
+from so2docs.__main__ import main
+main()
+"""
+"""The command, which gets a signal when it has removed something."""
+
 WHEN_ALL_IS_DONE = """
 import atexit, builtins, os, signal, sys
 
@@ -193,6 +211,36 @@ def test_no_advice_to_resume_where_a_command_starts_again(
     message = result.stderr.splitlines()[-1]
     assert message in (f"so2docs: {word}", f"so2docs: {word}; the same command starts over")
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "last", "number"),
+    [
+        ("convert Posts.xml new.jsonl", "new.jsonl.spill", signal.SIGINT),
+        ("convert - new.jsonl", "index.sqlite", signal.SIGTERM),
+        ("sqlite q.jsonl new.db", ".new.db.lock", signal.SIGINT),
+        ("diff q.jsonl q.jsonl new.jsonl", ".new.jsonl.lock", signal.SIGTERM),
+        ("patch q.jsonl changes.jsonl new.jsonl", ".new.jsonl.lock", signal.SIGINT),
+        ("tags . new.jsonl", ".new.jsonl.lock", signal.SIGTERM),
+    ],
+)
+def test_a_signal_after_the_last_step(command: str, last: str, number: int, tmp_path: Path) -> None:
+    so2docs.convert(SAMPLES / "posts.xml", tmp_path / "q.jsonl")
+    so2docs.diff(tmp_path / "q.jsonl", tmp_path / "q.jsonl").write(tmp_path / "changes.jsonl")
+    shutil.copy(SAMPLES / "posts.xml", tmp_path / "Posts.xml")
+    (tmp_path / "Tags.xml").write_text('<tags><row Id="1" TagName="a" Count="1" /></tags>')
+    before = {*os.listdir(tmp_path), ".new.jsonl.index", "new.metadata.json"}
+    with open(tmp_path / "Posts.xml") as dump:
+        done = subprocess.run(
+            [sys.executable, "-c", AT_A_REMOVAL, str(number), last, *command.split(), "--quiet"],
+            cwd=tmp_path,
+            stdin=dump,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+    assert {*os.listdir(tmp_path)} - before == {command.rsplit(maxsplit=1)[-1]}
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")

@@ -148,13 +148,18 @@ class CallRounds:
         self._was_killed = result.code == -signal.SIGKILL
         actual = files_in(self._place)
         self._check(writer, result, actual, expected)
-        if result.code == 0 and plan.what not in (SIGNAL_BEFORE, SIGNAL_AFTER):
+        if result.code == 0:
             return
         again = self._command(writer)
         self.happened[f"again: exit {again.code}"] += 1
-        whole = {name: data for name, data in actual.items() if not TEMPORARY.search(name)}
-        if again.code == 1 and "exists" in again.messages and whole == expected:
-            return  # The signal came when all was done.
+        whole = {name for name in expected if name in writer.ignored}
+        whole |= {
+            name for name in expected.keys() & actual.keys() if actual[name] == expected[name]
+        }
+        if again.code == 1 and "exists" in again.messages and whole == expected.keys():
+            if self._was_killed:
+                return  # When all was done.
+            raise BrokenPromiseError(f"end: {result.messages} when all was done")
         if writer.has_two_files and self._was_killed and "--force" in again.messages:
             again = self._command(replace(writer, words=f"{writer.words} --force"))
         self._check_done(writer, again, files_in(self._place), expected)
