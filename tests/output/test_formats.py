@@ -386,7 +386,7 @@ def check_pages(data: bytes, column: dict[int, Any], rows: int) -> None:
 
 
 def by_id(fields: footers.Struct) -> dict[int, Any]:
-    return {field.id: field.value for field in fields}
+    return {field_id: field.value for field_id, field in fields.items()}
 
 
 def test_thrift_writes_what_it_read() -> None:

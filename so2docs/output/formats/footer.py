@@ -10,25 +10,26 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from so2docs.dump.kinds import PARQUET
 
 # The compact protocol of Apache Thrift, as far as the footer of a Parquet file needs it.
 
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, STRUCT = range(1, 13)
-LIST = _LIST
-I64 = _I64
-
-Struct = list["Field"]
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
 
-class Field(NamedTuple):
+@dataclass(slots=True)
+class Field:
     """A field of a structure."""
 
-    id: int
     type: int
     value: Any
+
+
+Struct = dict[int, Field]
+"""The fields of a structure by their ids."""
 
 
 class Sequence(NamedTuple):
@@ -47,12 +48,12 @@ class ThriftReader:
 
     def struct(self) -> Struct:
         """A structure."""
-        fields: Struct = []
+        fields: Struct = {}
         field_id = 0
         while header := self._byte():
             kind = header & 15
             field_id = field_id + (header >> 4) if header >> 4 else self._integer()
-            fields.append(Field(field_id, kind, self._value(kind)))
+            fields[field_id] = Field(kind, self._value(kind))
         return fields
 
     def _byte(self) -> int:
@@ -91,7 +92,7 @@ class ThriftReader:
             header = self._byte()
             size = header >> 4 if header >> 4 < 15 else self._unsigned()
             return Sequence(header & 15, [self._value(header & 15, True) for _ in range(size)])
-        if kind == STRUCT:
+        if kind == _STRUCT:
             return self.struct()
         raise ValueError(f"type {kind} does not occur in a Parquet footer")
 
@@ -100,25 +101,16 @@ def write_struct(fields: Struct) -> bytearray:
     """The bytes of a structure."""
     out = bytearray()
     last = 0
-    for field in fields:
-        if 0 < field.id - last < 16:
-            out.append((field.id - last) << 4 | field.type)
+    for field_id, field in sorted(fields.items()):
+        if field_id - last < 16:
+            out.append((field_id - last) << 4 | field.type)
         else:
             out.append(field.type)
-            _write_integer(out, field.id)
-        last = field.id
+            _write_unsigned(out, field_id << 1)
+        last = field_id
         _write(out, field.type, field.value)
     out.append(0)
     return out
-
-
-def write_list_header(out: bytearray, kind: int, size: int) -> None:
-    """Append the header of a list: the number and the type of its elements."""
-    if size < 15:
-        out.append(size << 4 | kind)
-    else:
-        out.append(0xF0 | kind)
-        _write_unsigned(out, size)
 
 
 def _write_unsigned(out: bytearray, value: int) -> None:
@@ -128,24 +120,23 @@ def _write_unsigned(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def _write_integer(out: bytearray, value: int) -> None:
-    _write_unsigned(out, value << 1 if value >= 0 else ~(value << 1))
-
-
 def _write(out: bytearray, kind: int, value: Any) -> None:
     if value is None:
         return
     if kind in (_TRUE, _FALSE, _BYTE):
         out.append(value)
     elif kind in (_I16, _I32, _I64):
-        _write_integer(out, value)
+        _write_unsigned(out, value << 1 if value >= 0 else ~(value << 1))
     elif kind == _DOUBLE:
         out += value
     elif kind == _BINARY:
         _write_unsigned(out, len(value))
         out += value
     elif kind in (_LIST, _SET):
-        write_list_header(out, value.type, len(value.values))
+        size = len(value.values)
+        out.append(min(size, 15) << 4 | value.type)
+        if size >= 15:
+            _write_unsigned(out, size)
         for element in value.values:
             _write(out, value.type, element)
     else:
@@ -159,6 +150,7 @@ _COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7
 _CHUNK_OFFSET, _CHUNK_METADATA, _PAGES_OFFSET, _PAGES_LENGTH, _COLUMN_INDEX = 2, 3, 4, 5, 6
 _COLUMN_OFFSETS = {9, 10, 11, 14}  # data, index and dictionary page, bloom filter
 _PAGES, _PAGE_OFFSET = 1, 1
+_KEY, _VALUE = 1, 2
 
 
 def split_row_group(file: bytes) -> tuple[bytes, bytes]:
@@ -168,12 +160,9 @@ def split_row_group(file: bytes) -> tuple[bytes, bytes]:
     order of the columns: they are offsets in the whole file, so that only its end can have them.
     """
     metadata, size = _metadata(file)
-    (group,) = next(field.value for field in metadata if field.id == _ROW_GROUPS).values
+    (group,) = metadata[_ROW_GROUPS].value.values
     end = len(file) - len(PARQUET) - _LENGTH.size - size
-    places = [
-        next(field.value for field in column if field.id == _PAGES_OFFSET)
-        for column in next(field.value for field in group if field.id == _COLUMNS).values
-    ]
+    places = [column[_PAGES_OFFSET].value for column in group[_COLUMNS].value.values]
     pages = b"".join(write_struct(ThriftReader(file, place).struct()) for place in places)
     return file[len(PARQUET) : min(places, default=end)], bytes(write_struct(group)) + pages
 
@@ -186,18 +175,17 @@ def join_footers(empty: bytes, groups: Iterable[tuple[int, bytes]], start: int) 
         groups: Where the data of each row group starts, and what `split_row_group` said of it.
         start: Where the data of the last row group ends.
     """
-    moved: list[Struct] = []
+    row_groups: list[Struct] = []
     pages = bytearray()
-    rows = 0
     for offset, description in groups:
         reader = ThriftReader(description)
-        group = _move(reader, offset - len(PARQUET), pages, start)
-        rows += next(field.value for field in group if field.id == _GROUP_ROWS)
-        moved.append(group)
-    metadata = [field for field in _metadata(empty)[0] if field.id not in (_NUM_ROWS, _ROW_GROUPS)]
-    metadata.append(Field(_NUM_ROWS, I64, rows))
-    metadata.append(Field(_ROW_GROUPS, LIST, Sequence(STRUCT, moved)))
-    footer = write_struct(sorted(metadata, key=lambda field: field.id))
+        group = reader.struct()
+        _move(group, reader, offset - len(PARQUET), pages, start)
+        row_groups.append(group)
+    metadata, _ = _metadata(empty)
+    metadata[_NUM_ROWS] = Field(_I64, sum(group[_GROUP_ROWS].value for group in row_groups))
+    metadata[_ROW_GROUPS] = Field(_LIST, Sequence(_STRUCT, row_groups))
+    footer = write_struct(metadata)
     return bytes(pages + footer) + _LENGTH.pack(len(footer)) + PARQUET
 
 
@@ -222,16 +210,11 @@ def read_value(path: str, key: bytes) -> bytes:
         metadata, _ = _metadata(tail)
     except (IndexError, ValueError):
         return b""
-    found_pairs = (field.value.values for field in metadata if field.id == _KEY_VALUES)
-    pairs: list[Struct] = next(found_pairs, [])
-    texts = (_text(pair) for pair in pairs)
-    return next((value for name, value in texts if name == key), b"")
-
-
-def _text(pair: Struct) -> tuple[bytes, bytes]:
-    """Key and value of an entry of the metadata."""
-    values = {field.id: field.value for field in pair}
-    return values.get(1, b""), values.get(2, b"")
+    pairs = metadata[_KEY_VALUES].value.values if _KEY_VALUES in metadata else []
+    for pair in pairs:
+        if pair.keys() >= {_KEY, _VALUE} and pair[_KEY].value == key:
+            return bytes(pair[_VALUE].value)
+    return b""
 
 
 def _metadata(file: bytes) -> tuple[Struct, int]:
@@ -239,68 +222,31 @@ def _metadata(file: bytes) -> tuple[Struct, int]:
     return ThriftReader(file, len(file) - len(PARQUET) - _LENGTH.size - size).struct(), size
 
 
-def _move(reader: ThriftReader, distance: int, pages: bytearray, start: int) -> Struct:
+def _move(group: Struct, reader: ThriftReader, distance: int, pages: bytearray, start: int) -> None:
     """Shift the offsets in the description of a row group.
 
     Args:
-        reader: What `split_row_group` said of it.
+        group: The row group.
+        reader: What follows it: the places of its pages.
         distance: The bytes.
         pages: Where the places of its pages are appended.
         start: Where `pages` starts in the file.
     """
-    moved: Struct = []
-    for field in reader.struct():
-        if field.id == _COLUMNS:
-            columns = [
-                _move_column(column, reader, distance, pages, start)
-                for column in field.value.values
-            ]
-            moved.append(field._replace(value=Sequence(field.value.type, columns)))
-        elif field.id == _GROUP_OFFSET:
-            moved.append(field._replace(value=field.value + distance))
-        elif field.id != _ORDINAL:  # Sixteen bits, and no reader needs it.
-            moved.append(field)
-    return moved
+    group.pop(_ORDINAL, None)  # Sixteen bits, and no reader needs it.
+    _shift(group, {_GROUP_OFFSET}, distance)
+    for column in group[_COLUMNS].value.values:
+        index = reader.struct()
+        for page in index[_PAGES].value.values:
+            _shift(page, {_PAGE_OFFSET}, distance)
+        column[_PAGES_OFFSET].value = start + len(pages)
+        pages += (places := write_struct(index))
+        column[_PAGES_LENGTH].value = len(places)
+        _shift(column[_CHUNK_METADATA].value, _COLUMN_OFFSETS, distance)
+        _shift(column, {_CHUNK_OFFSET, _COLUMN_INDEX}, distance)
 
 
-def _move_column(
-    column: Struct, reader: ThriftReader, distance: int, pages: bytearray, start: int
-) -> Struct:
-    place = start + len(pages)
-    pages += write_struct(_move_pages(reader.struct(), distance))
-    moved: Struct = []
-    for field in column:
-        value = field.value
-        if field.id == _CHUNK_METADATA:
-            value = _add(value, _COLUMN_OFFSETS, distance)
-        elif field.id in (_CHUNK_OFFSET, _COLUMN_INDEX) and value:
-            value += distance
-        elif field.id == _PAGES_OFFSET:
-            value = place
-        elif field.id == _PAGES_LENGTH:
-            value = start + len(pages) - place
-        moved.append(field._replace(value=value))
-    return moved
-
-
-def _move_pages(index: Struct, distance: int) -> Struct:
-    """Shift the offsets of the pages of a column."""
-    return [
-        field._replace(
-            value=Sequence(
-                field.value.type,
-                [_add(page, {_PAGE_OFFSET}, distance) for page in field.value.values],
-            )
-        )
-        if field.id == _PAGES
-        else field
-        for field in index
-    ]
-
-
-def _add(fields: Struct, ids: set[int], distance: int) -> Struct:
-    """A structure with so much added to some of its fields."""
-    return [
-        field._replace(value=field.value + distance) if field.id in ids else field
-        for field in fields
-    ]
+def _shift(fields: Struct, ids: set[int], distance: int) -> None:
+    """Add to those offsets that a structure has; zero says that there is none."""
+    for field_id in ids & fields.keys():
+        if fields[field_id].value:
+            fields[field_id].value += distance
