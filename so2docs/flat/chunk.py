@@ -15,7 +15,6 @@ from so2docs.dump.dump import Chunk, slices
 from so2docs.flat.columns import RowSelection, TableColumns, periods, why_stray
 from so2docs.flat.writing import ENCODERS, TableFormat
 from so2docs.options.choices import Core, SplitBy
-from so2docs.output.formats.parquet import system_memory
 from so2docs.output.segments import Segment, store
 from so2docs.parse import core, rows
 from so2docs.parse.posts import malformed_line, stray_line
@@ -82,6 +81,8 @@ def read_chunk(task: TableTask) -> TableResult:
         OutputError: The file cannot be written.
     """
     import pyarrow as pa
+
+    from so2docs.output.formats.parquet import system_memory
 
     result, columns = TableResult(task), TableColumns(task.table)
     with system_memory():

@@ -19,7 +19,6 @@ from so2docs.options.choices import Compression
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.formats import footer
-from so2docs.output.formats.parquet import encode_parquet, no_rows
 from so2docs.output.part_files import FileState, explain_errors, finish_file, part_path
 from so2docs.output.segments import Journal, Segment
 from so2docs.output.targets import check_replaceable
@@ -72,11 +71,15 @@ class ParquetEncoder(Encoder):
 
     def segment(self, table: Any, label: str) -> Segment:
         """A row group."""
+        from so2docs.output.formats.parquet import encode_parquet
+
         data, note = footer.split_row_group(encode_parquet(table, LEVEL))
         return Segment(data, table.nbytes, 0, 0, table.num_rows, note, period=label)
 
     def footer(self, journal: Journal) -> bytes:
         """The footer."""
+        from so2docs.output.formats.parquet import encode_parquet, no_rows
+
         groups = [(entry.offset, entry.note) for entry in journal if entry.note]
         return footer.join_footers(
             encode_parquet(no_rows(self.schema), LEVEL), groups, journal.size

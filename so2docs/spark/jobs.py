@@ -12,10 +12,11 @@ import orjson
 
 from so2docs.errors import ChangedDumpError, ClusterError, DiskFullError, OptionError, So2docsError
 from so2docs.options.table import Options
-from so2docs.output.formats.parquet import Parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from so2docs.output.formats.parquet import Parquet
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -155,6 +156,8 @@ def columns(options: Options, *, typed: bool) -> StructType:
 
 
 def _parquet(options: Options, site: str) -> Parquet:
+    from so2docs.output.formats.parquet import Parquet
+
     fields = options.filters.fields
     return Parquet(options.form, fields=fields, tables=options.nest, site=("Site", site))
 

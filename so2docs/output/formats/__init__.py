@@ -1,9 +1,8 @@
-"""The forms that documents can be written in: one small class each.
+"""The formats that documents can be written in: one small class each.
 
 A new one is a class with the few members of `Format` and a line here; what is known of it without
-writing it is in `options.choices`. A package of somebody else's offers its own as an entry point of
-the group `so2docs.formats`: a subclass of `Format` with a `FormatTraits` as `traits`. The passes do
-not know which one they write.
+writing it is in `options.choices`. Another package offers its own as an entry point of the group
+`so2docs.formats`: a subclass of `Format` with a `FormatTraits` as `traits`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from so2docs.output.formats.base import (
     MongoDB,
     RavenDB,
 )
-from so2docs.output.formats.parquet import Parquet, RecordParquet
 from so2docs.registry import Registry
 
 
@@ -35,7 +33,6 @@ _OWN: dict[str, type[Format]] = {
     "elasticsearch": Elasticsearch,
     "mongodb": MongoDB,
     "ravendb": RavenDB,
-    "parquet": Parquet,
 }
 _CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _OWN, _class)
 
@@ -43,12 +40,18 @@ _CLASSES: Registry[type[Format]] = Registry("so2docs.formats", _OWN, _class)
 def of(options: Options) -> Format:
     """The format that the options ask for."""
     recipe = None if options.recipe is None else options.recipe.recipe
-    if recipe is not None and recipe.schema is not None and options.form.format == "parquet":
-        form = RecordParquet(options.form, level=options.level)
-        form.record_schema = recipe.schema
-        form.is_one_a_question = recipe.is_by_site
-        return form
-    return _CLASSES[options.form.format](
+    if options.form.format == "parquet":
+        from so2docs.output.formats.parquet import Parquet, RecordParquet  # PyArrow loads slowly.
+
+        if recipe is not None and recipe.schema is not None:
+            form = RecordParquet(options.form, level=options.level)
+            form.record_schema = recipe.schema
+            form.is_one_a_question = recipe.is_by_site
+            return form
+        format_class: type[Format] = Parquet
+    else:
+        format_class = _CLASSES[options.form.format]
+    return format_class(
         options.form,
         level=options.level,
         fields=options.filters.fields,

@@ -16,6 +16,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import OptionError, RecipeError, flag
@@ -69,8 +72,6 @@ class ObjectColumns:
     @cached_property
     def fields(self) -> list[Any]:
         """The Arrow fields."""
-        import pyarrow as pa
-
         always = {"Id", "Answers"} if self.is_post else set()
         types = [(name, _type(kind)) for name, kind in self.attributes.items()]
         types.append((OTHER, _type("text")))
@@ -101,8 +102,6 @@ class PartColumns:
     @cached_property
     def type(self) -> Any:
         """The Arrow type."""
-        import pyarrow as pa
-
         inside = pa.struct(self.record.fields)
         return pa.list_(pa.field("element", inside)) if self.shape == "list" else inside
 
@@ -110,8 +109,6 @@ class PartColumns:
         """The values of this part in a record each."""
         if self.shape == "list":
             return self._lists(values)
-        import pyarrow as pa
-
         if self.shape == "counts":
             none = dict.fromkeys(self.record.attributes, 0)
             return self._structs([none | (value or {}) for value in values])
@@ -119,8 +116,6 @@ class PartColumns:
         return self._structs([value or {} for value in values], missing)
 
     def _lists(self, values: list[Any]) -> Any:
-        import pyarrow as pa
-
         offsets = [0]
         for some in values:
             offsets.append(offsets[-1] + len(some or ()))
@@ -128,16 +123,12 @@ class PartColumns:
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=self.type)
 
     def _structs(self, rows: list[Row], missing: Any = None) -> Any:
-        import pyarrow as pa
-
         columns = self.record.columns(rows)
         return pa.StructArray.from_arrays(columns, fields=self.record.fields, mask=missing)
 
 
 def ordered(fields: list[Any], path: str = "") -> list[str]:
     """Paths of the columns with an order, of which statistics are worth their room."""
-    import pyarrow as pa
-
     names: list[str] = []
     for field in fields:
         kind, name = field.type, path + field.name
@@ -177,8 +168,6 @@ def _part_columns(part: Part, added: Attributes) -> ObjectColumns:
 
 
 def _type(kind: Type) -> Any:
-    import pyarrow as pa
-
     match kind:
         case "integer":
             return pa.int64()
@@ -196,8 +185,6 @@ def _type(kind: Type) -> Any:
 
 def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
     """A column for each attribute, and one for what is left."""
-    import pyarrow as pa
-
     misfits: dict[int, set[str]] = {}
     columns = [_column(name, kind, rows, misfits) for name, kind in attributes.items()]
     names = attributes.keys()
@@ -213,8 +200,6 @@ def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
 
 def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]) -> Any:
     """The values of an attribute; those that are not of its type are left for `OTHER`."""
-    import pyarrow as pa
-
     values = [row.get(name) for row in rows]
     try:
         return _array(kind, values)
@@ -230,9 +215,6 @@ def _column(name: str, kind: Type, rows: list[Row], misfits: dict[int, set[str]]
 
 
 def _array(kind: Type, values: list[Any]) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if kind == "date":
         texts = pa.array(values, pa.string())
         return pc.assume_timezone(texts.cast(pa.timestamp("ms")), "UTC")
@@ -272,8 +254,6 @@ class Parquet(Format):
         """A row group of some documents."""
         if not documents:
             return super().segment(raw)
-        import pyarrow as pa
-
         with system_memory():
             tables = [self.table(rows) for rows in _batches(raw)]
             data, note = footer.split_row_group(self._file(pa.concat_tables(tables)))
@@ -294,8 +274,6 @@ class Parquet(Format):
     @cached_property
     def schema(self) -> Any:
         """The Arrow schema."""
-        import pyarrow as pa
-
         return pa.schema(self.record.fields)
 
     @cached_property
@@ -305,8 +283,6 @@ class Parquet(Format):
         Pages end where the content says, so that the output of the next quarter has most pages in
         common with this one, and a hub stores and transfers only the others.
         """
-        import pyarrow.parquet as pq
-
         parameters = inspect.signature(pq.ParquetWriter.__init__).parameters
         more: dict[str, Any] = {}
         if "use_content_defined_chunking" in parameters:
@@ -326,8 +302,6 @@ class Parquet(Format):
 
     def table(self, rows: list[Row]) -> Any:
         """The Arrow table of some documents, which are taken apart."""
-        import pyarrow as pa
-
         return pa.Table.from_arrays(self.record.columns(rows), schema=self.schema)
 
 
@@ -365,8 +339,6 @@ def _post(
 @contextmanager
 def system_memory() -> Iterator[None]:
     """Arrow's own allocators keep what was freed: 50 MiB more a worker."""
-    import pyarrow as pa
-
     usual = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:
@@ -390,8 +362,6 @@ def encode_parquet(table: Any, level: int | None, **more: Any) -> bytes:
         level: Of zstd; that of the library if None.
         more: Other options of `pyarrow.parquet.write_table`.
     """
-    import pyarrow.parquet as pq
-
     sink = io.BytesIO()
     pq.write_table(
         table,
@@ -409,8 +379,6 @@ def encode_parquet(table: Any, level: int | None, **more: Any) -> bytes:
 
 def no_rows(schema: Any) -> Any:
     """An Arrow table without rows; `empty_table` would import pandas, where that is installed."""
-    import pyarrow as pa
-
     return pa.Table.from_batches([], schema)
 
 
@@ -433,14 +401,10 @@ class RecordParquet(Parquet):
     @cached_property
     def schema(self) -> Any:
         """The Arrow schema."""
-        import pyarrow as pa
-
         return pa.schema(_fields(self.record_schema))
 
     def table(self, rows: list[Row]) -> Any:
         """The Arrow table of some records."""
-        import pyarrow as pa
-
         try:
             return pa.Table.from_pylist(rows, schema=self.schema)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -448,8 +412,6 @@ class RecordParquet(Parquet):
 
 
 def _fields(schema: Mapping[str, Any]) -> list[Any]:
-    import pyarrow as pa
-
     required = schema.get("required", ())
     return [
         pa.field(name, _record_type(kind), nullable=name not in required)
@@ -458,8 +420,6 @@ def _fields(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _record_type(schema: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
     kind = schema.get("type")
     if kind == "object" and "properties" in schema:
         return pa.struct(_fields(schema))
