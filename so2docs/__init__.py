@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from so2docs.changes.compare import Summary
     from so2docs.changes.diff import Changes, diff
     from so2docs.changes.patch import Patched, patch
-    from so2docs.counts import TableCounts
+    from so2docs.counts import RowCounts, TableCounts
     from so2docs.errors import (
         ArchiveError,
         ChangedDumpError,
@@ -65,8 +65,7 @@ if TYPE_CHECKING:
     from so2docs.recipes.recipe import Recipe
     from so2docs.report import Report
     from so2docs.sqlite.build import Database, to_sqlite
-    from so2docs.statistics.stats import Stats, stats
-    from so2docs.statistics.survey import Scores
+    from so2docs.statistics.stats import Scores, Stats, stats
 
 # `open` is left out, so that `from so2docs import *` does not hide the builtin.
 __all__ = [
@@ -96,6 +95,7 @@ __all__ = [
     "Recipe",
     "RecipeError",
     "Report",
+    "RowCounts",
     "Scores",
     "Selection",
     "SiteResult",
@@ -153,12 +153,11 @@ _MODULES = {
     "reader.frames": ("Frame", "Selection"),
     "reader.reading": ("read",),
     "recipes.recipe": ("Recipe",),
-    "counts": ("TableCounts",),
+    "counts": ("RowCounts", "TableCounts"),
     "report": ("Report",),
     "api.batch": ("Conversion", "convert_all"),
     "sqlite.build": ("Database", "to_sqlite"),
-    "statistics.survey": ("Scores",),
-    "statistics.stats": ("Stats", "stats"),
+    "statistics.stats": ("Scores", "Stats", "stats"),
 }
 """Where names are, but for the errors."""
 

@@ -17,7 +17,7 @@ class Counts:
 
     Numbers, dictionaries of numbers or counts, and sets add up; None is that nothing was counted,
     which is not 0. Whatever else stays as it is, such as names. A field whose sum is another thing
-    has a function for it: `field(metadata=added_by(max))`.
+    has a function for it: `field(metadata=MOST)`.
     """
 
     __slots__ = ()
@@ -54,6 +54,20 @@ class Counts:
 def added_by(function: Any) -> dict[str, Any]:
     """Metadata of a field whose values `function` adds up; it must not change the second."""
     return {_ADD: function}
+
+
+def _least(one: Any, more: Any) -> Any:
+    return min((value for value in (one, more) if value not in _UNKNOWN), default=one)
+
+
+def _most(one: Any, more: Any) -> Any:
+    return max((value for value in (one, more) if value not in _UNKNOWN), default=one)
+
+
+_UNKNOWN = (None, "")
+
+LEAST, MOST = added_by(_least), added_by(_most)
+"""Of fields whose sum is the least or the greatest value that is known."""
 
 
 def _sum(one: Any, more: Any) -> Any:
@@ -124,7 +138,7 @@ class TableCounts(Counts):
     strays: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
     spill_bytes: int = 0
-    seconds: float = field(default=0.0, metadata=added_by(max))
+    seconds: float = field(default=0.0, metadata=MOST)
 
     @property
     def without_post(self) -> int:

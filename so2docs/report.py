@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from so2docs.counts import RowCounts, added_by, list_by_name
+from so2docs.counts import MOST, RowCounts, added_by, list_by_name
 from so2docs.errors import InternalError, flag, spell_options
 from so2docs.escape import for_html
 
@@ -37,7 +37,6 @@ class Printed:
         return f"<table>{cells}</table>"
 
 
-_MOST = added_by(max)
 _OF_ONE = added_by(lambda one, _: one)
 
 
@@ -84,11 +83,11 @@ class Report(Printed, RowCounts):
     last_file: str | None = None
     spill_bytes: int = 0
     spill_compressed_bytes: int = 0
-    seconds: float = field(default=0.0, metadata=_MOST)
-    first_pass_seconds: float = field(default=0.0, metadata=_MOST)
-    second_pass_seconds: float = field(default=0.0, metadata=_MOST)
-    peak_memory_bytes: int = field(default=0, metadata=_MOST)
-    jobs: int = field(default=1, metadata=_MOST)
+    seconds: float = field(default=0.0, metadata=MOST)
+    first_pass_seconds: float = field(default=0.0, metadata=MOST)
+    second_pass_seconds: float = field(default=0.0, metadata=MOST)
+    peak_memory_bytes: int = field(default=0, metadata=MOST)
+    jobs: int = field(default=1, metadata=MOST)
     resumed: bool = False
     core: str = "python"
     manifest: dict[str, Any] | None = field(default=None, metadata=_OF_ONE)

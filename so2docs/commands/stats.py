@@ -51,17 +51,15 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
         return show_sites(run, jobs=jobs, quiet=quiet, as_json=as_json, is_asked=True)
     from so2docs.output.new_files import write_file
     from so2docs.output.targets import PAGE, check_own
-    from so2docs.statistics.html import as_page
     from so2docs.statistics.stats import stats as count
-    from so2docs.statistics.text import as_text
 
     if html_file is not None:
         check_own(html_file, PAGE, [output])
     figures = count(output, jobs=options["jobs"], progress=shows_progress(options["quiet"]))
     if html_file is not None:
-        write_file(html_file, as_page(figures).encode())
+        write_file(html_file, figures.as_page().encode())
     if as_json:
         click.echo(json.dumps(figures.as_dict(), indent=2, ensure_ascii=False))
     elif html_file is None:
-        click.echo(as_text(figures, ascii_only=not draws_blocks()))
+        click.echo(figures.as_text(ascii_only=not draws_blocks()))
     return 0

@@ -33,7 +33,7 @@ from so2docs.serve.store import (
     ResultPage,
     Store,
 )
-from so2docs.statistics import svg
+from so2docs.statistics import html
 
 _BOTH = ("questions", "answers")
 _TAGS = 12
@@ -52,7 +52,7 @@ def plots(overview: dict[str, Any]) -> list[dict[str, Any]]:
     charts.append(_columns("Scores", labels, scores, list(scores[0])))
     tags = [(name, count) for name, count in overview["top_tags"][:_TAGS]]
     if tags:
-        plot = Markup(svg.rows(tags, tags[0][1], svg.widest(name for name, _ in tags)))
+        plot = Markup(html.bars(tags))
         charts.append({"title": "Most frequent tags", "plot": plot, "legend": ()})
     return charts
 
@@ -61,8 +61,8 @@ def _columns(
     title: str, labels: list[str], counts: list[dict[str, int]], names: list[str]
 ) -> dict[str, Any]:
     values = [[by_name.get(name, 0) for name in names] for by_name in counts]
-    plot = Markup(svg.columns(labels, values, _BOTH))
-    return {"title": title, "plot": plot, "legend": list(zip(_BOTH, svg.COLOURS, strict=True))}
+    plot = Markup(html.columns(labels, values, _BOTH))
+    return {"title": title, "plot": plot, "legend": list(zip(_BOTH, html.COLOURS, strict=True))}
 
 
 MOST_PAGES = 500

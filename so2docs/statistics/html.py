@@ -1,28 +1,15 @@
 """Statistics as HTML: one page that needs nothing else, and the same as part of a notebook.
 
-The plots are inline SVG, drawn for 340 pixels and shown side by side where there is room, so that
-their text has the same size on a phone and on a desktop. Colours follow the reader's scheme.
+The plots, columns and bars, are inline SVG, drawn for 340 pixels and shown side by side where there
+is room, so that their text has the same size on a phone and on a desktop. Colours follow the
+reader's scheme. Pure functions.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 
 from so2docs.escape import for_html
-from so2docs.report import as_size
-from so2docs.statistics import svg
-from so2docs.statistics.survey import Figures, Scores
-from so2docs.statistics.text import (
-    answers,
-    answers_per_question,
-    comments_per_post,
-    nested_counts,
-)
-
-_TAGS = 30
-_YEARS = 24
-_KINDS = 20
 
 _STYLE = """
 .so2docs-stats { --page: #f4f6f9; --card: #fff; --line: #dde2e9; --text: #1b2027; --muted: #5c6672;
@@ -68,138 +55,184 @@ _STYLE = """
 """
 
 
-def as_page(stats: Figures) -> str:
+def as_page(title: str, fragment: str) -> str:
     """A whole page."""
-    title = for_html(os.path.basename(stats.path))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8" />\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1" />\n'
         '<meta name="color-scheme" content="light dark" />\n'
-        f"<title>{title}</title>\n"
+        f"<title>{for_html(title)}</title>\n"
         "<style>body { margin: 0; } .so2docs-stats { min-height: 100vh; }</style>\n"
-        f"</head>\n<body>\n{as_fragment(stats)}\n</body>\n</html>\n"
+        f"</head>\n<body>\n{fragment}\n</body>\n</html>\n"
     )
 
 
-def as_fragment(stats: Figures) -> str:
-    """The body of the page, with its style: for a notebook."""
-    dates = f"{stats.first_date[:10]} to {stats.last_date[:10]}" if stats.first_date else "no dates"
-    size = f"{as_size(stats.file_bytes)}, {as_size(stats.json_bytes)} of JSON"
-    return (
-        f'<div class="so2docs-stats"><style>{_STYLE}</style><main>\n'
-        f"<h1>{for_html(os.path.basename(stats.path))}</h1>\n<p>{for_html(dates)} · {size}</p>\n"
-        f"{_tiles(stats)}\n"
-        f'<div class="plots">\n{"".join(_plots(stats))}</div>\n</main></div>'
-    )
+def as_fragment(
+    title: str, about: str, tiles: Iterable[tuple[str, str, str]], cards: Iterable[str]
+) -> str:
+    """The body of the page, with its style: for a notebook.
 
-
-def _tiles(stats: Figures) -> str:
-    tiles = [
-        ("questions", f"{stats.questions:,}", "documents"),
-        ("answers", *_parts(answers(stats))),
-        ("accepted answer", *_share(stats.accepted, stats.accepted_share, stats.questions)),
-        ("no answer", *_share(stats.unanswered, stats.unanswered_share, stats.questions)),
-        ("mean question score", *_score_texts(stats.question_scores)),
-        ("mean answer score", *_score_texts(stats.answer_scores)),
-        ("most answers", _most(stats.answers_per_question), "to one question"),
-        ("tags", "" if stats.distinct_tags is None else f"{stats.distinct_tags:,}", "different"),
-        *((label, *_parts(text)) for label, text in nested_counts(stats)),
-    ]
-    inside = "".join(
+    Args:
+        title: The heading.
+        about: A line below it.
+        tiles: Label, value and a detail of each number at the top.
+        cards: The plots, as `card` makes them.
+    """
+    top = "".join(
         f'<div class="tile"><span>{for_html(label)}</span><strong>{for_html(value)}</strong>'
         f"<span>{for_html(more)}</span></div>"
         for label, value, more in tiles
-        if value
     )
-    return f'<div class="tiles">{inside}</div>'
-
-
-def _parts(text: str) -> tuple[str, str]:
-    """Both parts of a fact, such as of `1,052, 2.10 a question`."""
-    value, _, more = text.rpartition(", ")
-    return value, more
-
-
-def _share(count: int | None, share: float | None, questions: int) -> tuple[str, str]:
-    if share is None:
-        return "", ""
-    return f"{share:.1%}", f"{count:,} of {questions:,}"
-
-
-def _most(answers_per_question: Mapping[int, int]) -> str:
-    return f"{max(answers_per_question):,}" if answers_per_question else ""
-
-
-def _score_texts(scores: Scores) -> tuple[str, str]:
-    if scores.min is None:
-        return "", ""
-    return f"{scores.mean:.2f}", f"median {scores.median:,}, {scores.min:,} to {scores.max:,}"
-
-
-def _plots(stats: Figures) -> Iterable[str]:
-    both = ("questions", "answers")
-    years = sorted({*stats.questions_by_year, *stats.answers_by_year})[-_YEARS:]
-    if years:
-        by_year = [stats.questions_by_year, stats.answers_by_year]
-        labels = [f"'{year[2:]}" for year in years]
-        plot = svg.columns(labels, [_values(counts, years) for counts in by_year], both)
-        yield _card("Questions and answers by year", plot, both)
-    if stats.answers_per_question:
-        yield _card("Questions by number of answers", _numbers(answers_per_question(stats)))
-    histograms = [stats.question_scores.histogram, stats.answer_scores.histogram]
-    if any(count for histogram in histograms for count in histogram.values()):
-        bins = list(histograms[0])
-        labels = [label.replace("below 0", "<0") for label in bins]
-        plot = svg.columns(labels, [_values(counts, bins) for counts in histograms], both)
-        yield _card("Scores", plot, both)
-    if stats.tags:
-        yield _card("Most frequent tags, in questions", _tags(stats.tags), kind="wide")
-    if stats.longest:
-        yield _card("Longest bodies", _longest(stats))
-    if stats.comments is not None:
-        plot = _numbers(comments_per_post(stats), "posts")
-        yield _card("Posts by number of comments", plot)
-    for title, kinds in (("Links by type", stats.links), ("Votes by type", stats.votes)):
-        if kinds:
-            yield _card(title, _bars(list(kinds.items())[:_KINDS]))
-
-
-def _numbers(rows: list[tuple[str, int]], name: str = "questions") -> str:
-    return svg.columns([label for label, _ in rows], [[count for _, count in rows]], (name,))
-
-
-def _tags(tags: Mapping[str, int]) -> str:
-    rows = list(tags.items())[:_TAGS]
-    width = svg.widest(tag for tag, _ in rows)
-    half = -(-len(rows) // 2)
-    halves = [svg.rows(part, rows[0][1], width) for part in (rows[:half], rows[half:]) if part]
-    return f'<div class="beside">{"".join(halves)}</div>'
-
-
-def _bars(rows: list[tuple[str, int]]) -> str:
-    return svg.rows(rows, max(1, *(n for _, n in rows)), svg.widest(label for label, _ in rows))
-
-
-def _longest(stats: Figures) -> str:
-    rows = "".join(
-        f"<tr><td>{'question' if post['id'] == post['question_id'] else 'answer'}</td>"
-        f"<td>{for_html(post['id'])}</td><td>{for_html(post['question_id'])}</td>"
-        f"<td>{post['characters']:,}</td></tr>"
-        for post in stats.longest
+    return (
+        f'<div class="so2docs-stats"><style>{_STYLE}</style><main>\n'
+        f"<h1>{for_html(title)}</h1>\n<p>{for_html(about)}</p>\n"
+        f'<div class="tiles">{top}</div>\n'
+        f'<div class="plots">\n{"".join(cards)}</div>\n</main></div>'
     )
-    names = "".join(f"<th>{name}</th>" for name in ("post", "id", "of question", "characters"))
-    return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _values(counts: Mapping[str, int], names: Iterable[str]) -> list[int]:
-    return [counts.get(name, 0) for name in names]
-
-
-def _card(title: str, plot: str, series: tuple[str, ...] = (), kind: str = "") -> str:
+def card(title: str, plot: str, series: tuple[str, ...] = (), kind: str = "") -> str:
+    """A plot or table with its title, and a legend where it has several series."""
     legend = "".join(
         f'<span><svg viewBox="0 0 10 10"><rect width="10" height="10" rx="2" class="{colour}" />'
         f"</svg>{name}</span>"
-        for name, colour in zip(series, svg.COLOURS, strict=False)
+        for name, colour in zip(series, COLOURS, strict=False)
     )
     legend = f'<div class="legend">{legend}</div>' if legend else ""
     return f'<section class="{kind}"><h2>{title}</h2>{legend}{plot}</section>\n'
+
+
+def table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table."""
+    cells = ["".join(f"<td>{for_html(cell)}</td>" for cell in row) for row in rows]
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+COLOURS = ("first", "second")
+
+_WIDTH = 340
+_HEIGHT = 190
+_LEFT, _TOP, _BOTTOM = 38, 8, 20
+_ROW = 21
+_LABEL_CHARACTERS = 20
+_CHARACTER = 7.0
+_WIDE = frozenset("mwMW@%")
+_TICK_CHARACTER = 5.8
+
+
+def columns(labels: Sequence[str], series: Sequence[Sequence[int]], names: Sequence[str]) -> str:
+    """Columns side by side for each label, above a scale.
+
+    Args:
+        labels: One for each group of columns.
+        series: The values of each kind of column, one for each label.
+        names: What each kind is, for the tooltip.
+    """
+    largest = max((value for values in series for value in values), default=0)
+    step = _step(largest)
+    most = step * max(1, -(-largest // step))
+    height = _HEIGHT - _TOP - _BOTTOM
+    parts = []
+    for value in range(0, most + 1, step):
+        y = _TOP + height * (1 - value / most)
+        parts.append(
+            f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}" />'
+            f'<text class="muted" x="{_LEFT - 5}" y="{y + 4:.1f}" text-anchor="end">'
+            f"{_short(value)}</text>"
+        )
+    group = (_WIDTH - _LEFT) / max(1, len(labels))
+    width = group * 0.8 / len(series)
+    widest = max((len(label) for label in labels), default=1) * _TICK_CHARACTER + 1
+    every = max(1, -(-int(widest) // max(1, int(group))))
+    for place, label in enumerate(labels):
+        x = _LEFT + group * place
+        for number, values in enumerate(series):
+            bar = height * values[place] / most
+            left = x + group * 0.1 + width * number
+            parts.append(
+                f'<rect class="{COLOURS[number]}" x="{left:.1f}" y="{_TOP + height - bar:.1f}" '
+                f'width="{max(width - 0.5, 0.5):.1f}" height="{bar:.1f}">'
+                f"<title>{for_html(label)}: {values[place]:,} {names[number]}</title></rect>"
+            )
+        if place % every == 0:
+            parts.append(
+                f'<text class="muted tick" x="{x + group / 2:.1f}" y="{_HEIGHT - 5}" '
+                f'text-anchor="middle">{for_html(label)}</text>'
+            )
+    return _svg(_HEIGHT, " and ".join(names), parts)
+
+
+def bars(values: Sequence[tuple[str, int]]) -> str:
+    """A bar for each label and value."""
+    return _rows(values, max(1, *(value for _, value in values)), _widest(values))
+
+
+def two_bars(values: Sequence[tuple[str, int]]) -> str:
+    """The same in two plots side by side, the largest value first."""
+    half = -(-len(values) // 2)
+    halves = [
+        _rows(part, values[0][1], _widest(values))
+        for part in (values[:half], values[half:])
+        if part
+    ]
+    return f'<div class="beside">{"".join(halves)}</div>'
+
+
+def _widest(values: Iterable[tuple[str, int]]) -> float:
+    """Width of the widest label, as far as letters tell: capitals and m are wider than others."""
+    return max((_width(_shorten(label)) for label, _ in values), default=0.0)
+
+
+def _width(label: str) -> float:
+    return _CHARACTER * sum(
+        1.5 if letter in _WIDE else 1.25 if letter.isupper() else 1.0 for letter in label
+    )
+
+
+def _shorten(label: str) -> str:
+    return label if len(label) <= _LABEL_CHARACTERS else label[: _LABEL_CHARACTERS - 1] + "…"
+
+
+def _rows(values: Sequence[tuple[str, int]], most: int, label_width: float) -> str:
+    """Bars with their labels before them; `most` is the value of one of full length."""
+    left = label_width + 8
+    right = len(f"{most:,}") * _CHARACTER + 10
+    parts = []
+    for place, (label, value) in enumerate(values):
+        y = _ROW * place
+        width = (_WIDTH - left - right) * value / most
+        parts.append(
+            f'<text x="{left - 6:.1f}" y="{y + 14}" text-anchor="end">'
+            f"{for_html(_shorten(label))}</text>"
+            f'<rect class="first" x="{left:.1f}" y="{y + 3}" width="{max(width, 1):.1f}" '
+            f'height="{_ROW - 7}" rx="2"><title>{for_html(label)}: {value:,}</title></rect>'
+            f'<text class="muted" x="{left + width + 5:.1f}" y="{y + 14}">{value:,}</text>'
+        )
+    return _svg(max(_ROW, _ROW * len(values)), "bars", parts)
+
+
+def _short(value: int) -> str:
+    """A number of a scale: 0, 500, 20k, 1.5M."""
+    for factor, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if value >= factor:
+            return f"{value / factor:g}{unit}"
+    return str(value)
+
+
+def _step(most: int) -> int:
+    """A round number that fits into the largest value four times, or a little less."""
+    step = 1
+    while True:
+        for factor in (1, 2, 5):
+            if step * factor * 4 >= most:
+                return step * factor
+        step *= 10
+
+
+def _svg(height: int, name: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{for_html(name)}" '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+    )

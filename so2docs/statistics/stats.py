@@ -1,49 +1,224 @@
-"""What an output holds as a whole: one object, and its views as text, JSON and HTML."""
+"""What an output holds as a whole: counts that add up, and their views as text, JSON and HTML.
+
+Memory is bounded whatever the output holds: a task is some segments, histograms have a limited
+number of values, and of tags the rare ones are given up where there are very many.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
+from so2docs.counts import LEAST, MOST, Counts, added_by
 from so2docs.domain import SCORE_BINS
+from so2docs.dump.storage import FileIdentity
+from so2docs.errors import OutputError
+from so2docs.escape import for_terminal
 from so2docs.output.segments import Entry
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import bar
 from so2docs.reader.collection import Collection
 from so2docs.reader.collection import open as open_output
-from so2docs.statistics.html import as_fragment
-from so2docs.statistics.survey import (
-    Figures,
-    NestedCounts,
-    ScoreCounts,
-    Scores,
-    Survey,
-    SurveyTask,
-    survey,
-)
-from so2docs.statistics.text import as_text
+from so2docs.reader.reading import SegmentReader
+from so2docs.report import as_size
+from so2docs.statistics import html
+
+LONGEST = 10
+MOST_ANSWERS = 1000
+"""Questions with more answers than this are counted as having this number."""
+LARGEST_SCORE = 100_000
+"""Scores beyond this, either way, are counted as this, except in their sum and extremes."""
+MOST_TAGS = 1_000_000
+"""Of more different tags than this, the rarer half is given up; Stack Overflow has 65,000."""
+MOST_COMMENTS = 1000
+"""Posts with more comments than this are counted as having this number."""
+MOST_KINDS = 1000
+"""Types of links or votes after this number are counted together, as `others`."""
 
 _TASK_BYTES = 16 * 1024 * 1024
 _WORTH_A_PROCESS = 64 * 1024 * 1024
 _MOST_FREQUENT = 100
 
 
-class Stats(Figures):
-    """An output at a glance; `print` it, or let a notebook show it."""
+@dataclass(slots=True)
+class Scores(Counts):
+    """The scores of questions or answers.
 
-    __slots__ = ()
+    Attributes:
+        min: The lowest score; None, as the others, if there are no scores.
+        max: The highest score.
+        sum: The sum of all scores.
+        posts: Number of posts by score.
+    """
+
+    min: int | None = field(default=None, metadata=LEAST)
+    max: int | None = field(default=None, metadata=MOST)
+    sum: int = 0
+    posts: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def median(self) -> int | None:
+        """The middle one; the lower of two."""
+        remaining = (self.posts.total() + 1) // 2
+        for score in sorted(self.posts):
+            remaining -= self.posts[score]
+            if remaining <= 0:
+                return score
+        return None
+
+    @property
+    def mean(self) -> float | None:
+        """Their mean, rounded to three digits."""
+        return round(self.sum / self.posts.total(), 3) if self.posts else None
+
+    @property
+    def histogram(self) -> dict[str, int]:
+        """Number of posts by range of scores, such as `5-9`."""
+        return {
+            label: sum(
+                count
+                for score, count in self.posts.items()
+                if (low is None or score >= low) and (high is None or score <= high)
+            )
+            for label, low, high in SCORE_BINS
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """The views of the scores in JSON types."""
+        return {name: getattr(self, name) for name in ("min", "median", "mean", "max", "histogram")}
+
+
+def _keep_longest(one: list[dict[str, int]], more: list[dict[str, int]]) -> list[dict[str, int]]:
+    posts = sorted(one + more, key=lambda p: (-p["characters"], p["id"], p["question_id"]))
+    return posts[:LONGEST]
+
+
+def _add_tags(one: dict[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    one = Counter(one)
+    one.update(more)
+    return one if len(one) <= MOST_TAGS else Counter(_take_largest(one, MOST_TAGS // 2))
+
+
+def _add_kinds(one: dict[str, int] | None, more: Mapping[str, int] | None) -> dict[str, int] | None:
+    if more is None:
+        return one
+    total = Counter(one or {})
+    for kind, number in more.items():
+        total[kind if kind in total or len(total) < MOST_KINDS else "others"] += number
+    return total
+
+
+def _take_largest(counts: Mapping[str, int], most: int | None = None) -> dict[str, int]:
+    """The largest counts, the largest one first."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
+
+
+@dataclass(slots=True, repr=False)
+class Stats(Counts):
+    """An output at a glance; `print` it, or let a notebook show it.
+
+    Attributes:
+        path: Name of the output.
+        file_bytes: Its size.
+        json_bytes: Size of its documents before compression.
+        questions: Documents.
+        answers: Answers in them; None if the output was made without answers.
+        accepted: Questions with an accepted answer; None if no question says that it has one, as
+            where `AcceptedAnswerId` was left out.
+        first_date: Date of the earliest question or answer; empty if no post has a date.
+        last_date: Date of the latest one.
+        questions_by_year: Questions by year of `CreationDate`.
+        answers_by_year: Answers by year.
+        answers_per_question: Questions by number of answers; empty without answers.
+        question_scores: Scores of the questions.
+        answer_scores: Scores of the answers.
+        distinct_tags: Number of different tags, a lower bound above a million; None if no
+            question has tags.
+        tags: Questions by tag, of the 100 most frequent ones.
+        longest: The ten posts with the longest bodies: id, question id, characters of HTML.
+        comments: Comments; None, as the three below, if the output was made without them.
+        comments_per_post: Questions and answers by number of comments.
+        links: Links by type.
+        votes: Votes by type, the most frequent one first.
+    """
+
+    path: str
+    file_bytes: int = 0
+    json_bytes: int = 0
+    questions: int = 0
+    answers: int | None = None
+    accepted: int | None = None
+    first_date: str = field(default="", metadata=LEAST)
+    last_date: str = field(default="", metadata=MOST)
+    questions_by_year: dict[str, int] = field(default_factory=Counter)
+    answers_by_year: dict[str, int] = field(default_factory=Counter)
+    answers_per_question: dict[int, int] = field(default_factory=Counter)
+    question_scores: Scores = field(default_factory=Scores)
+    answer_scores: Scores = field(default_factory=Scores)
+    distinct_tags: int | None = None
+    tags: dict[str, int] = field(default_factory=Counter, metadata=added_by(_add_tags))
+    longest: list[dict[str, int]] = field(default_factory=list, metadata=added_by(_keep_longest))
+    comments: int | None = None
+    comments_per_post: dict[int, int] | None = None
+    links: dict[str, int] | None = field(default=None, metadata=added_by(_add_kinds))
+    votes: dict[str, int] | None = field(default=None, metadata=added_by(_add_kinds))
+
+    @property
+    def unanswered(self) -> int | None:
+        """Questions without any answer in the output; None as for `answers`."""
+        return None if self.answers is None else self.answers_per_question.get(0, 0)
+
+    @property
+    def accepted_share(self) -> float | None:
+        """Share of the questions that have an accepted answer."""
+        return self._share(self.accepted)
+
+    @property
+    def unanswered_share(self) -> float | None:
+        """Share of the questions that have no answer."""
+        return self._share(self.unanswered)
+
+    def _share(self, count: int | None) -> float | None:
+        return None if count is None or not self.questions else count / self.questions
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types; of comments, links and votes, those that there are."""
+        values = {**Counts.as_dict(self), "unanswered": self.unanswered}
+        for name in ("comments", "comments_per_post", "links", "votes"):
+            if values[name] is None:
+                del values[name]
+        for name in ("accepted_share", "unanswered_share"):
+            share: float | None = getattr(self, name)
+            values[name] = None if share is None else round(share, 6)
+        return values
+
+    def as_text(self, *, ascii_only: bool = False) -> str:
+        """Lines of text, 80 columns wide at most, but for long names.
+
+        Args:
+            ascii_only: Draw bars with `#`, for a terminal that has nothing finer.
+        """
+        return "\n".join(_lines(self, ascii_only))
+
+    def as_page(self) -> str:
+        """An HTML page with plots, which needs nothing else."""
+        return html.as_page(os.path.basename(self.path), self._repr_html_())
 
     def __str__(self) -> str:
-        return as_text(self)
+        return self.as_text()
 
     def __repr__(self) -> str:
         return f"<Stats\n{self}>"
 
     def _repr_html_(self) -> str:
-        return as_fragment(self)
+        about = f"{_period(self) or 'no dates'} · {_sizes(self)}"
+        return html.as_fragment(os.path.basename(self.path), about, _tiles(self), _plots(self))
 
 
 def stats(
@@ -66,114 +241,340 @@ def stats(
         OutputError: The file cannot be read, is damaged, or cannot be indexed.
         WorkerDiedError: A worker process was killed.
     """
-    name = os.fspath(path)
-    total = Survey()
-    with open_output(name, progress=progress) as docs:
-        size = docs.identity.size
-        processes = jobs or (os.cpu_count() or 1 if size >= _WORTH_A_PROCESS else 1)
+    total = Stats(os.fspath(path))
+    with open_output(total.path, progress=progress) as docs:
+        total.file_bytes = docs.identity.size
+        is_large = total.file_bytes >= _WORTH_A_PROCESS
+        processes = jobs or (os.cpu_count() or 1 if is_large else 1)
         json_bytes = sum(entry.raw_size for entry in docs.entries())
         with (
             Workers(processes) as workers,
             bar("counting", json_bytes, shown=progress) as progress_bar,
         ):
-            for task, part in zip(_tasks(docs), workers.run(survey, _tasks(docs)), strict=True):
-                total.merge(part)
-                progress_bar.update(sum(entry.raw_size for entry in task.entries))
-    return _stats(name, size, json_bytes, total)
+            for part in workers.run(count_segments, _tasks(docs)):
+                total += part
+                progress_bar.update(part.json_bytes)
+    _put_in_order(total)
+    return total
 
 
-def _tasks(docs: Collection) -> Iterator[SurveyTask]:
+@dataclass(frozen=True, slots=True)
+class SegmentsTask:
+    """Segments of an output to count."""
+
+    path: str
+    identity: FileIdentity
+    entries: list[Entry]
+
+
+def _tasks(docs: Collection) -> Iterator[SegmentsTask]:
     entries: list[Entry] = []
     size = 0
     for entry in docs.entries():
         entries.append(entry)
         size += entry.raw_size
         if size >= _TASK_BYTES:
-            yield SurveyTask(docs.path, docs.identity, entries)
+            yield SegmentsTask(docs.path, docs.identity, entries)
             entries, size = [], 0
     if entries:
-        yield SurveyTask(docs.path, docs.identity, entries)
+        yield SegmentsTask(docs.path, docs.identity, entries)
 
 
-def _largest_first(counts: Counter[str]) -> dict[str, int]:
-    """The largest count first."""
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+def count_segments(task: SegmentsTask) -> Stats:
+    """Count the documents of some segments.
+
+    Raises:
+        OutputError: The file is another by now, a segment is damaged, or holds something else.
+    """
+    total = Stats(task.path)
+    with closing(SegmentReader(task.path, task.identity)) as reader:
+        for entry in task.entries:
+            try:
+                total += count([orjson.loads(line) for line in reader.read(entry).splitlines()])
+            except (orjson.JSONDecodeError, AttributeError, TypeError):
+                raise OutputError(
+                    f"{task.path}: after byte {entry.offset:,}, a line is not a document; "
+                    "convert the dump again"
+                ) from None
+            total.json_bytes += entry.raw_size
+    return total
 
 
-def _in_order(counts: Counter[int]) -> dict[int, int]:
-    return dict(sorted(counts.items()))
-
-
-def _stats(path: str, size: int, json_bytes: int, total: Survey) -> Stats:
-    ranked = _largest_first(total.tags)
-    has_answers = "Answers" in total.keys_present
+def count(questions: list[dict[str, Any]]) -> Stats:
+    """Count some documents."""
+    answers = [answer for question in questions for answer in question.get("Answers", ())]
+    posts = [*questions, *answers]
+    keys = {key for question in questions for key in question}
+    dates = [_dates(questions), _dates(answers)]
+    tags = [value for question in questions if isinstance(value := question.get("Tags"), list)]
+    comments, links = (
+        [value for post in posts if isinstance(value := post.get(key), list)]
+        for key in ("Comments", "Links")
+    )
+    votes = [value for post in posts if isinstance(value := post.get("Votes"), dict)]
+    types = [str(link.get("LinkType", "")) for some in links for link in some]
     return Stats(
-        path=path,
-        file_bytes=size,
-        json_bytes=json_bytes,
-        questions=total.documents,
-        answers=total.answers if has_answers else None,
-        accepted=total.accepted if "AcceptedAnswerId" in total.keys_present else None,
-        unanswered=total.unanswered if has_answers else None,
-        first_date=total.first_date,
-        last_date=total.last_date,
-        questions_by_year=dict(sorted(total.question_years.items())),
-        answers_by_year=dict(sorted(total.answer_years.items())),
-        answers_per_question=dict(sorted(total.answers_per_question.items()))
-        if has_answers
-        else {},
-        question_scores=_scores(total.question_scores),
-        answer_scores=_scores(total.answer_scores),
-        distinct_tags=len(ranked) if "Tags" in total.keys_present else None,
-        tags=dict(islice(ranked.items(), _MOST_FREQUENT)),
-        longest=[
-            {"id": post_id, "question_id": question_id, "characters": -length}
-            for length, post_id, question_id in total.longest
-        ],
-        **_count_nested(total.nested),
+        "",
+        questions=len(questions),
+        answers=len(answers) if "Answers" in keys else None,
+        accepted=sum("AcceptedAnswerId" in question for question in questions) or None,
+        first_date=min((date for some in dates for date in some), default=""),
+        last_date=max((date for some in dates for date in some), default=""),
+        questions_by_year=Counter(date[:4] for date in dates[0]),
+        answers_by_year=Counter(date[:4] for date in dates[1]),
+        answers_per_question=Counter(
+            min(len(question.get("Answers", ())), MOST_ANSWERS) for question in questions
+        ),
+        question_scores=_count_scores(questions),
+        answer_scores=_count_scores(answers),
+        distinct_tags=0 if "Tags" in keys else None,
+        tags=Counter(tag for some in tags for tag in some),
+        longest=_keep_longest(
+            [],
+            [
+                {
+                    "id": post.get("Id", 0),
+                    "question_id": question.get("Id", 0),
+                    "characters": len(post["Body"]),
+                }
+                for question in questions
+                for post in (question, *question.get("Answers", ()))
+                if "Body" in post
+            ],
+        ),
+        comments=sum(map(len, comments)) if comments else None,
+        comments_per_post=Counter(min(len(some), MOST_COMMENTS) for some in comments) or None,
+        links=Counter(types) if links else None,
+        votes=_count_votes(votes) if votes else None,
     )
 
 
-def _count_nested(nested: NestedCounts) -> dict[str, Any]:
-    """The counts of what was nested, None where nothing was."""
-    counts: dict[str, Any] = {}
-    if "Comments" in nested.keys_present:
-        counts["comments"] = nested.comments
-        counts["comments_per_post"] = _in_order(nested.comments_per_post)
-    if "Links" in nested.keys_present:
-        counts["links"] = _largest_first(nested.links)
-    if "Votes" in nested.keys_present:
-        counts["votes"] = _largest_first(nested.votes)
+def _dates(posts: list[dict[str, Any]]) -> list[str]:
+    dates = [str(post["CreationDate"]) for post in posts if post.get("CreationDate")]
+    return [date for date in dates if date[:4].isdecimal() and date[:4].isascii()]
+
+
+def _count_scores(posts: list[dict[str, Any]]) -> Scores:
+    scores = [score for post in posts if type(score := post.get("Score")) is int]
+    if not scores:
+        return Scores()
+    capped = Counter(max(-LARGEST_SCORE, min(LARGEST_SCORE, score)) for score in scores)
+    return Scores(min(scores), max(scores), sum(scores), capped)
+
+
+def _count_votes(votes: list[dict[str, Any]]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for some in votes:
+        counts.update({kind: n for kind, n in some.items() if type(n) is int})
     return counts
 
 
-def _scores(counts: ScoreCounts) -> Scores:
-    number = counts.histogram.total()
-    return Scores(
-        min=counts.least,
-        median=_median(counts.histogram),
-        mean=round(counts.total / number, 3) if number else None,
-        max=counts.most,
-        histogram=_bin_scores(counts.histogram),
+def _put_in_order(total: Stats) -> None:
+    """Bring the sum of all documents into the order in which it is shown."""
+    if total.answers is None:
+        total.answers_per_question.clear()
+    total.questions_by_year = dict(sorted(total.questions_by_year.items()))
+    total.answers_by_year = dict(sorted(total.answers_by_year.items()))
+    total.answers_per_question = dict(sorted(total.answers_per_question.items()))
+    if total.comments_per_post is not None:
+        total.comments_per_post = dict(sorted(total.comments_per_post.items()))
+    if total.distinct_tags is not None:
+        total.distinct_tags = len(total.tags)
+    total.tags = _take_largest(total.tags, _MOST_FREQUENT)
+    total.links = None if total.links is None else _take_largest(total.links)
+    total.votes = None if total.votes is None else _take_largest(total.votes)
+
+
+_BAR = 32
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_TEXT_TAGS = 20
+_LARGE_NUMBER = 10
+_KINDS = 20
+_SHARES = "questions with"
+
+
+def _lines(stats: Stats, ascii_only: bool) -> Iterator[str]:
+    facts = (
+        ("file", stats.path),
+        ("size", _sizes(stats)),
+        ("questions", f"{stats.questions:,}"),
+        ("answers", ", ".join(filter(None, _answers(stats)))),
+        ("dates", _period(stats)),
+        ("question scores", _scores(stats.question_scores)),
+        ("answer scores", _scores(stats.answer_scores)),
+        ("tags", "" if stats.distinct_tags is None else f"{stats.distinct_tags:,}"),
+        *((label, f"{number}, {per_post}") for label, number, per_post in _nested(stats)),
     )
+    yield from (f"{label:<17} {for_terminal(value)}" for label, value in facts if value)
+    shares = [("an accepted answer", stats.accepted), ("no answer", stats.unanswered)]
+    sections: list[tuple[str, Iterable[tuple[str, int]]]] = [
+        (_SHARES, [(label, count) for label, count in shares if count is not None]),
+        ("questions by year", stats.questions_by_year.items()),
+        ("answers by year", stats.answers_by_year.items()),
+        ("questions by number of answers", _by_number(stats.answers_per_question)),
+        ("questions by score", stats.question_scores.histogram.items()),
+        ("answers by score", stats.answer_scores.histogram.items()),
+        ("most frequent tags", list(stats.tags.items())[:_TEXT_TAGS]),
+        ("longest bodies, in characters", _longest(stats)),
+        ("posts by number of comments", _by_number(stats.comments_per_post or {})),
+        ("links by type", (stats.links or {}).items()),
+        ("votes by type", list((stats.votes or {}).items())[:_KINDS]),
+    ]
+    for title, rows in sections:
+        yield from _bars(title, list(rows), stats.questions, ascii_only)
 
 
-def _median(histogram: Counter[int]) -> int | None:
-    remaining = (histogram.total() + 1) // 2
-    for score in sorted(histogram):
-        remaining -= histogram[score]
-        if remaining <= 0:
-            return score
-    return None
+def _period(stats: Stats) -> str:
+    return stats.first_date and f"{stats.first_date[:10]} to {stats.last_date[:10]}"
 
 
-def _bin_scores(histogram: Counter[int]) -> dict[str, int]:
-    """Posts by range of scores."""
-    return {
-        label: sum(
-            count
-            for score, count in histogram.items()
-            if (low is None or score >= low) and (high is None or score <= high)
+def _sizes(stats: Stats) -> str:
+    return f"{as_size(stats.file_bytes)}, {as_size(stats.json_bytes)} of JSON"
+
+
+def _answers(stats: Stats) -> tuple[str, str]:
+    """How many answers there are, and how many a question has; empty if that is not known."""
+    if stats.answers is None:
+        return "", ""
+    per_question = stats.answers / stats.questions if stats.questions else 0.0
+    return f"{stats.answers:,}", f"{per_question:.2f} a question"
+
+
+def _nested(stats: Stats) -> list[tuple[str, str, str]]:
+    """Of comments, links and votes: label, number, and how many a post has."""
+    posts = stats.questions + (stats.answers or 0) or 1
+    links, votes = (
+        None if kinds is None else sum(kinds.values()) for kinds in (stats.links, stats.votes)
+    )
+    numbers = [("comments", stats.comments), ("links", links), ("votes", votes)]
+    return [
+        (label, f"{number:,}", f"{number / posts:.2f} a post")
+        for label, number in numbers
+        if number is not None
+    ]
+
+
+def _by_number(counts: Mapping[int, int]) -> list[tuple[str, int]]:
+    """Posts by number of answers or comments, the large numbers taken together."""
+    rows = [(str(number), counts.get(number, 0)) for number in range(_LARGE_NUMBER)]
+    more = sum(count for number, count in counts.items() if number >= _LARGE_NUMBER)
+    return [*rows, (f"{_LARGE_NUMBER}+", more)]
+
+
+def _longest(stats: Stats) -> list[tuple[str, int]]:
+    """The longest bodies under names that tell questions from answers."""
+    return [
+        (
+            f"question {post['id']}"
+            if post["id"] == post["question_id"]
+            else f"answer {post['id']} to {post['question_id']}",
+            post["characters"],
         )
-        for label, low, high in SCORE_BINS
-    }
+        for post in stats.longest
+    ]
+
+
+def _scores(scores: Scores) -> str:
+    if scores.min is None:
+        return ""
+    return f"{scores.min:,} to {scores.max:,}, median {scores.median:,}, mean {scores.mean:,.2f}"
+
+
+def _bars(
+    title: str, rows: list[tuple[str, int]], questions: int, ascii_only: bool
+) -> Iterator[str]:
+    if not any(count for _, count in rows):
+        return
+    yield ""
+    yield title
+    most = questions if title == _SHARES else max(count for _, count in rows)
+    width = max(len(for_terminal(label)) for label, _ in rows)
+    digits = max(len(f"{count:,}") for _, count in rows)
+    for label, count in rows:
+        share = f" {count / questions:6.1%}" if title.startswith("questions") else ""
+        bar = _bar(count / most, ascii_only)
+        yield f"  {for_terminal(label):<{width}}  {count:>{digits},}{share}  {bar}".rstrip()
+
+
+def _bar(share: float, ascii_only: bool) -> str:
+    if ascii_only:
+        return "#" * round(share * _BAR)
+    eighths = round(share * _BAR * 8)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+_PLOT_TAGS = 30
+_YEARS = 24
+
+
+def _tiles(stats: Stats) -> list[tuple[str, str, str]]:
+    """Label, value and a detail of each number at the top of the page."""
+    most = max(stats.answers_per_question, default=None)
+    tiles = [
+        ("questions", f"{stats.questions:,}", "documents"),
+        ("answers", *_answers(stats)),
+        ("accepted answer", *_share(stats.accepted, stats.accepted_share, stats.questions)),
+        ("no answer", *_share(stats.unanswered, stats.unanswered_share, stats.questions)),
+        ("mean question score", *_mean_score(stats.question_scores)),
+        ("mean answer score", *_mean_score(stats.answer_scores)),
+        ("most answers", "" if most is None else f"{most:,}", "to one question"),
+        ("tags", "" if stats.distinct_tags is None else f"{stats.distinct_tags:,}", "different"),
+        *_nested(stats),
+    ]
+    return [tile for tile in tiles if tile[1]]
+
+
+def _share(count: int | None, share: float | None, questions: int) -> tuple[str, str]:
+    return ("", "") if share is None else (f"{share:.1%}", f"{count:,} of {questions:,}")
+
+
+def _mean_score(scores: Scores) -> tuple[str, str]:
+    if scores.min is None:
+        return "", ""
+    return f"{scores.mean:.2f}", f"median {scores.median:,}, {scores.min:,} to {scores.max:,}"
+
+
+def _plots(stats: Stats) -> Iterator[str]:
+    both = ("questions", "answers")
+    years = sorted({*stats.questions_by_year, *stats.answers_by_year})[-_YEARS:]
+    if years:
+        by_year = [stats.questions_by_year, stats.answers_by_year]
+        plot = html.columns([f"'{year[2:]}" for year in years], _values(by_year, years), both)
+        yield html.card("Questions and answers by year", plot, both)
+    if stats.answers_per_question:
+        plot = _numbers(stats.answers_per_question, "questions")
+        yield html.card("Questions by number of answers", plot)
+    histograms = [stats.question_scores.histogram, stats.answer_scores.histogram]
+    if any(count for histogram in histograms for count in histogram.values()):
+        labels = [label.replace("below 0", "<0") for label in histograms[0]]
+        plot = html.columns(labels, _values(histograms, histograms[0]), both)
+        yield html.card("Scores", plot, both)
+    if stats.tags:
+        plot = html.two_bars(list(stats.tags.items())[:_PLOT_TAGS])
+        yield html.card("Most frequent tags, in questions", plot, kind="wide")
+    if stats.longest:
+        rows = [
+            (
+                "question" if post["id"] == post["question_id"] else "answer",
+                str(post["id"]),
+                str(post["question_id"]),
+                f"{post['characters']:,}",
+            )
+            for post in stats.longest
+        ]
+        plot = html.table(("post", "id", "of question", "characters"), rows)
+        yield html.card("Longest bodies", plot)
+    if stats.comments_per_post is not None:
+        yield html.card("Posts by number of comments", _numbers(stats.comments_per_post, "posts"))
+    for title, kinds in (("Links by type", stats.links), ("Votes by type", stats.votes)):
+        if kinds:
+            yield html.card(title, html.bars(list(kinds.items())[:_KINDS]))
+
+
+def _numbers(counts: Mapping[int, int], name: str) -> str:
+    rows = _by_number(counts)
+    return html.columns([label for label, _ in rows], [[count for _, count in rows]], (name,))
+
+
+def _values(counts: Iterable[Mapping[str, int]], names: Iterable[str]) -> list[list[int]]:
+    return [[one.get(name, 0) for name in names] for one in counts]

@@ -9,7 +9,6 @@ from support.dumps import question, row, write_dump
 
 import so2docs
 from faults import sites
-from so2docs.statistics.html import as_page
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def make_inputs(folder: Path) -> None:
             for made in (f"{output}.jsonl", f".{output}.jsonl.index"):
                 shutil.copy(folder / made, folder / name / made.replace(output, site))
     so2docs.diff_all(folder / "olds", folder / "news", folder / "changed", jobs=1)
-    page = as_page(so2docs.stats(folder / "new.jsonl", jobs=1))
+    page = so2docs.stats(folder / "new.jsonl", jobs=1).as_page()
     (folder / "former.html").write_text(page, encoding="utf-8")
 
 

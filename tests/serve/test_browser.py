@@ -14,7 +14,7 @@ from support.browser import axe, browser, chromium
 from support.serve_site import ATTACKS, HOST, documents, hostile, make, served
 
 import so2docs
-from so2docs.statistics import svg
+from so2docs.statistics import html
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore")]
 
@@ -305,7 +305,7 @@ def test_the_header_of_a_phone_is_low_and_breaks_no_word(launched: Any, address:
 
 def test_labels_of_bars_are_shown_whole(launched: Any, tmp_path: Path) -> None:
     labels = ["UpMod", "MW", "AcceptedByOriginator", "iii"]
-    bars = svg.rows([(label, 5) for label in labels], 5, svg.widest(labels))
+    bars = html.bars([(label, 5) for label in labels])
     (tmp_path / "bars.html").write_text(f"<style>text {{ font: 12px sans-serif }}</style>{bars}")
     with seen(launched) as it:
         it.page.goto((tmp_path / "bars.html").as_uri())

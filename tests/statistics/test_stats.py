@@ -19,9 +19,7 @@ from support.places import SAMPLES
 from support.table_sites import SITE
 
 import so2docs
-from so2docs.statistics import survey as surveying
-from so2docs.statistics.html import as_page
-from so2docs.statistics.text import as_text
+from so2docs.statistics import stats as counting
 
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))
 
@@ -149,7 +147,7 @@ def test_comments_links_and_votes(tmp_path: Path) -> None:
     so2docs.convert(SITE, output, jobs=1, nest="all")
     found = assert_right(output, nest_tables(SITE, FILES).documents)
     check_views(found, sections=3)
-    text, page = str(found), as_page(found)
+    text, page = str(found), found.as_page()
     assert "comments          7, 1.17 a post" in text
     assert "  duplicate  1  " in text
     assert "  AcceptedByOriginator   1  " in text
@@ -179,7 +177,7 @@ def test_one_table_only(tmp_path: Path) -> None:
 
 def test_nested_parts_that_are_strange(tmp_path: Path) -> None:
     output = tmp_path / "questions.jsonl"
-    kinds = {f"kind {number}": 1 for number in range(surveying.MOST_KINDS + 5)}
+    kinds = {f"kind {number}": 1 for number in range(counting.MOST_KINDS + 5)}
     lines: list[dict[str, Any]] = [
         {"Id": 1, "Comments": "no", "Links": {}, "Votes": []},
         {"Id": 2, "Comments": [{}] * 1500, "Links": [{}, {"LinkType": 7}], "Votes": {"a": "b"}},
@@ -187,10 +185,10 @@ def test_nested_parts_that_are_strange(tmp_path: Path) -> None:
     ]
     output.write_text("".join(json.dumps(line) + "\n" for line in lines))
     stats = so2docs.stats(output)
-    assert (stats.comments, stats.comments_per_post) == (1500, {surveying.MOST_COMMENTS: 1})
+    assert (stats.comments, stats.comments_per_post) == (1500, {counting.MOST_COMMENTS: 1})
     assert stats.links == {"": 1, "7": 1}
     assert stats.votes is not None
-    assert len(stats.votes) == surveying.MOST_KINDS + 1
+    assert len(stats.votes) == counting.MOST_KINDS + 1
     assert stats.votes["others"] == 5
     check_views(stats, sections=3)
 
@@ -222,7 +220,7 @@ def test_fields_that_are_missing_or_strange(tmp_path: Path) -> None:
     stats = so2docs.stats(output)
     assert (stats.questions, stats.answers, stats.unanswered) == (4, 2, 2)
     assert stats.question_scores.max == 10**12
-    assert stats.question_scores.median == surveying.LARGEST_SCORE
+    assert stats.question_scores.median == counting.LARGEST_SCORE
     assert stats.answer_scores.min == -(10**12)
     assert stats.questions_by_year == {}
     check_views(stats)
@@ -235,27 +233,24 @@ def test_fields_left_out_are_not_counted(tmp_path: Path) -> None:
     assert stats.questions == 8
     assert (stats.answers, stats.accepted, stats.unanswered) == (None, None, None)
     assert (stats.accepted_share, stats.unanswered_share, stats.distinct_tags) == (None, None, None)
-    for words in (as_text(stats), re.sub(r"<[^>]*>", " ", as_page(stats).partition("<main>")[2])):
+    for words in (stats.as_text(), re.sub(r"<[^>]*>", " ", stats.as_page().partition("<main>")[2])):
         assert not re.search(r"answer|tag|score|%|0001| to |bodies", words), words
     check_views(stats)
     so2docs.convert(SAMPLES / "posts.xml", output, without="AcceptedAnswerId", jobs=1, force=True)
     stats = so2docs.stats(output)
     assert stats.accepted is None
     assert stats.unanswered == 1
-    assert "accepted" not in as_text(stats)
+    assert "accepted" not in stats.as_text()
 
 
 def test_many_tags_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surveying, "MOST_TAGS", 100)
-    total = surveying.Survey()
+    monkeypatch.setattr(counting, "MOST_TAGS", 100)
+    total = so2docs.Stats("")
     for number in range(50):
-        part = surveying.Survey()
-        part.add(
+        total += counting.count(
             [{"Id": n, "Tags": ["often", f"tag-{n}"]} for n in range(number * 9, number * 9 + 9)]
         )
-        total.merge(part)
         assert len(total.tags) <= 100
-    assert total.tags_given_up
     assert total.tags["often"] == 450
 
 
@@ -290,12 +285,12 @@ class Checker(HTMLParser):
 
 def check_views(stats: so2docs.Stats, sections: int = 0) -> None:
     """Text, notebook view and page hold together, and the page needs nothing from elsewhere."""
-    text, page = as_text(stats), as_page(stats)
+    text, page = stats.as_text(), stats.as_page()
     assert str(stats) == text
     assert repr(stats) == f"<Stats\n{text}>"
     assert f"{stats.questions:,}" in text
     assert f"{stats.questions:,}" in page
-    assert as_text(stats, ascii_only=True).isascii() or not stats.path.isascii() or stats.tags
+    assert stats.as_text(ascii_only=True).isascii() or not stats.path.isascii() or stats.tags
     assert stats._repr_html_() in page
     root = ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
     assert root.tag == "html"
@@ -324,8 +319,8 @@ def test_page_escapes_what_documents_hold(tmp_path: Path) -> None:
     output.write_text(json.dumps({"Id": 1, "Tags": [tag], "Answers": []}) + "\n")
     stats = so2docs.stats(output)
     check_views(stats)
-    assert "<script" not in as_page(stats)
-    assert "\x1b" not in as_text(stats)
+    assert "<script" not in stats.as_page()
+    assert "\x1b" not in stats.as_text()
 
 
 def test_command(output: Path, tmp_path: Path) -> None:
@@ -340,7 +335,7 @@ def test_command(output: Path, tmp_path: Path) -> None:
     page.write_text("<!DOCTYPE html>an earlier one")
     result = run("stats", output, "--html", page)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-    assert page.read_text(encoding="utf-8") == as_page(stats)
+    assert page.read_text(encoding="utf-8") == stats.as_page()
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
