@@ -444,7 +444,7 @@ class _Building:
             self.connection.execute(table_sql(table, self.site_field, with_users=with_users))
         columns = [row[1] for row in self.connection.execute(f"PRAGMA table_info({table})")]
         if table in LAYOUTS:
-            row = LAYOUTS[table].row
+            row = (*LAYOUTS[table].attributes, *LAYOUTS[table].made)
             others = [name for name in columns if name not in row]  # The site, first, and `Row`.
             columns = [*others[:1], *row, *others[1:]] if self.site_field else list(row)
         marks = ",".join("?" * len(columns))

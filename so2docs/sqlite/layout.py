@@ -46,12 +46,7 @@ ADDED = {part.key: part for table in NESTED.values() for part in table.adds}
 ADDED_AS_JSON = tuple(key for key, part in ADDED.items() if part.shape != "value")
 """Those of them that are no single values."""
 
-USERS_AS_JSON = (BADGES.key,)
-"""Columns of users that hold JSON."""
-
 _LONG = ("Body", "BodyMarkdown")
-_MADE = (ANSWERS, "Position", "QuestionId", OTHER)
-"""Columns that no attribute is in; rows have them after those of the attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,49 +55,46 @@ class Layout:
 
     Attributes:
         name: Its name.
-        columns: Its columns, without that of the site.
+        attributes: The columns of attributes, in the order in which documents have them.
         key: Its primary key, without the site.
         references: Column, and the table whose key it holds.
         indexes: Columns of each index. Those that start with `Id` hold all that lists and filters
             ask of a post, so that these need not read the rows, which are long.
+        made: Columns that no attribute is in; rows have them after those of the attributes.
+        as_json: Attributes that are stored as JSON.
     """
 
     name: str
-    columns: tuple[str, ...]
+    attributes: tuple[str, ...]
     key: tuple[str, ...]
     references: tuple[tuple[str, str], ...] = ()
     indexes: tuple[tuple[str, ...], ...] = ()
+    made: tuple[str, ...] = ()
+    as_json: tuple[str, ...] = ()
 
     @property
-    def attributes(self) -> tuple[str, ...]:
-        """The columns of attributes."""
-        return tuple(name for name in self.columns if name not in _MADE)
-
-    @property
-    def row(self) -> tuple[str, ...]:
-        """The columns in the order in which rows have them."""
-        return (*self.attributes, *(name for name in self.columns if name in _MADE))
+    def columns(self) -> tuple[str, ...]:
+        """Its columns, without that of the site; those of long texts come last."""
+        short = (name for name in self.attributes if name not in _LONG)
+        return (*short, *self.made, *(name for name in self.attributes if name in _LONG))
 
 
-def _long_last(names: Iterable[str], *more: str) -> tuple[str, ...]:
-    """Columns of these attributes and more; those of long texts come last."""
-    columns = list(dict.fromkeys(names))
-    short = (name for name in columns if name not in _LONG)
-    return (*short, *more, OTHER, *(name for name in _LONG if name in columns))
-
-
-def _of_rows(table: Table) -> Layout:
+def _nested(table: Table) -> Layout:
     """The table of rows that posts hold, or of their counts."""
-    refers: tuple[tuple[str, str], ...] = (("QuestionId", "questions"),)
+    name, question = table.key.lower(), ("QuestionId", "questions")
     if table.shape == "counts":
         key = ("PostId", name_column(table))
-        return Layout(
-            table.key.lower(), (*key, "Count", "QuestionId"), key, refers, (("QuestionId",),)
-        )
-    refers += tuple((name, "users") for name in table.users)
-    columns = _long_last((*table.documented, "PostId"), "QuestionId")
-    sought = (("PostId",), ("QuestionId",), *((name,) for name in table.sought))
-    return Layout(table.key.lower(), columns, ("Id",), refers, sought)
+        of_question = (("QuestionId",),)
+        return Layout(name, (*key, "Count"), key, (question,), of_question, ("QuestionId",))
+    return Layout(
+        name,
+        tuple(dict.fromkeys((*table.documented, "PostId"))),
+        ("Id",),
+        (question, *((column, "users") for column in table.users)),
+        (("PostId",), ("QuestionId",), *((column,) for column in table.sought)),
+        ("QuestionId", OTHER),
+        table.lists,
+    )
 
 
 def name_column(table: Table) -> str:
@@ -110,14 +102,15 @@ def name_column(table: Table) -> str:
     return f"{table.row.title()}Type"
 
 
+_BY_POST = (("OwnerUserId", "users"), ("LastEditorUserId", "users"))
 LAYOUTS = {
     layout.name: layout
     for layout in (
         Layout(
             "questions",
-            _long_last((*QUESTION_ATTRIBUTES, *ADDED), ANSWERS),
+            (*QUESTION_ATTRIBUTES, *ADDED),
             ("Id",),
-            (("OwnerUserId", "users"), ("LastEditorUserId", "users")),
+            _BY_POST,
             (
                 ("Id", "Score", ANSWERS, "AcceptedAnswerId", "OwnerUserId"),
                 ("Score", "Id", ANSWERS, "AcceptedAnswerId", "OwnerUserId"),
@@ -125,12 +118,14 @@ LAYOUTS = {
                 ("OwnerUserId", "Score"),
                 ("CreationDate",),
             ),
+            (ANSWERS, OTHER),
+            ("Tags", *ADDED_AS_JSON),
         ),
         Layout(
             "answers",
-            _long_last((*ANSWER_ATTRIBUTES, *ADDED), "Position"),
+            (*ANSWER_ATTRIBUTES, *ADDED),
             ("Id",),
-            (("ParentId", "questions"), ("OwnerUserId", "users"), ("LastEditorUserId", "users")),
+            (("ParentId", "questions"), *_BY_POST),
             (
                 ("Id", "Score", "ParentId", "OwnerUserId"),
                 ("Score", "Id", "ParentId", "OwnerUserId"),
@@ -138,16 +133,24 @@ LAYOUTS = {
                 ("OwnerUserId", "Score"),
                 ("CreationDate",),
             ),
+            ("Position", OTHER),
+            ADDED_AS_JSON,
         ),
-        *map(_of_rows, NESTED.values()),
+        *map(_nested, NESTED.values()),
         Layout(
             "users",
-            (*USER_ATTRIBUTES, *USERS_AS_JSON, OTHER),
+            (*USER_ATTRIBUTES, BADGES.key),
             ("Id",),
-            (),
-            (("DisplayName",), ("Reputation",)),
+            indexes=(("DisplayName",), ("Reputation",)),
+            made=(OTHER,),
+            as_json=(BADGES.key,),
         ),
-        Layout("tags", ("Name", "Questions", "Excerpt", "Wiki"), ("Name",), (), (("Questions",),)),
+        Layout(
+            "tags",
+            ("Name", "Questions", "Excerpt", "Wiki"),
+            ("Name",),
+            indexes=(("Questions",),),
+        ),
         Layout(
             "question_tags",
             ("Tag", "QuestionId"),

@@ -16,23 +16,19 @@ from so2docs.errors import OutputError
 from so2docs.escape import strip_tags
 from so2docs.reader.reading import parse_document
 from so2docs.schema import (
-    ANSWER_ATTRIBUTES,
     ANSWERS,
     POST_PARTS,
     POSTS,
-    QUESTION_ATTRIBUTES,
-    USER_ATTRIBUTES,
     VOTE_TYPES,
     Table,
 )
 from so2docs.sqlite.layout import (
     ADDED,
-    ADDED_AS_JSON,
     INTEGERS,
     LAYOUTS,
     NESTED,
     OTHER,
-    USERS_AS_JSON,
+    Layout,
     name_column,
 )
 
@@ -151,12 +147,12 @@ class Tally:
 class _Columns:
     """The columns of one kind of object; what does not fit goes into `Other`."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = tuple(names)
-        self._known = frozenset(self.names)
+    def __init__(self, layout: Layout) -> None:
+        self.names = layout.attributes
         self._kinds = tuple(int if name in INTEGERS else str for name in self.names)
         self._integers = [place for place, kind in enumerate(self._kinds) if kind is int]
-        self._sound: set[tuple[type, ...]] = set()
+        self._as_json = [self.names.index(name) for name in layout.as_json]
+        self._fitting: set[tuple[type, ...]] = set()
 
     def values(self, record: Document, path: str) -> tuple[list[Any], str | None]:
         """The values of the columns, and `Other`.
@@ -165,9 +161,12 @@ class _Columns:
             DocumentError: An integer has more than 64 bits, or a value cannot be written as JSON.
         """
         values = list(map(record.get, self.names))
+        for place in self._as_json:
+            if (value := values[place]) is not None:
+                values[place] = _as_json(value, path + self.names[place])
         signature = tuple(map(type, values))
         is_whole = len(record) == len(values) - values.count(None)
-        if is_whole and signature in self._sound:
+        if is_whole and signature in self._fitting:
             for place in self._integers:
                 if (value := values[place]) is not None and not _LEAST <= value < _MOST:
                     raise self._too_large(path, place)
@@ -185,7 +184,7 @@ class _Columns:
             if value is not None and type(value) is not kind
         ]
         if is_whole and not misfits:
-            self._sound.add(signature)
+            self._fitting.add(signature)
             return values, None
         for place in misfits:
             values[place] = None
@@ -193,11 +192,7 @@ class _Columns:
             name for name, value in zip(self.names, values, strict=True) if value is not None
         }
         other = {name: value for name, value in record.items() if name not in stored_names}
-        try:
-            return values, orjson.dumps(other).decode()
-        except TypeError as error:
-            keys = ", ".join(path + name for name in other)
-            raise DocumentError(f"{keys}: cannot be represented as JSON ({error})") from None
+        return values, _as_json(other, ", ".join(path + name for name in other))
 
     def _too_large(self, path: str, place: int) -> DocumentError:
         return DocumentError(f"{path}{self.names[place]}: has more than 64 bits")
@@ -220,10 +215,7 @@ class TableRows:
         """
         self.tally = Tally()
         self._site_field, self._site, self._search = site_field, site, search
-        self._question = _Columns(LAYOUTS["questions"].attributes)
-        self._answer = _Columns(LAYOUTS["answers"].attributes)
-        self._nested_columns = {key: _Columns(LAYOUTS[key.lower()].attributes) for key in NESTED}
-        self._user = _Columns((*USER_ATTRIBUTES, *USERS_AS_JSON))
+        self._columns = {name: _Columns(layout) for name, layout in LAYOUTS.items()}
         self._rows: dict[str, list[Row]] = {}
         self._users: dict[Row, tuple[Document, Row]] = {}
         self._user_shapes: set[Row] = set()
@@ -254,13 +246,13 @@ class TableRows:
             site = (name,)
             self.tally.sites.add(name)
         answers = self._part(question, ANSWERS, list, "")
-        self._post(self._question, question, "", site, question_id, number=len(answers or ()))
+        self._post("questions", question, "", site, question_id, number=len(answers or ()))
         for position, answer in enumerate(answers or ()):
             path = f"{ANSWERS}."
             answer = _object(answer, ANSWERS)  # noqa: PLW2901
             _require_id(answer, path)
             self._belong(answer, path, "ParentId", question_id)
-            self._post(self._answer, answer, path, site, question_id, number=position)
+            self._post("answers", answer, path, site, question_id, number=position)
 
     def _part(self, record: Document, key: str, kind: type, prefix: str) -> Any:
         """Take a nested part out of an object; None if it is not there.
@@ -295,7 +287,7 @@ class TableRows:
 
     def _post(
         self,
-        kind: _Columns,
+        name: str,
         post: Document,
         path: str,
         site: Row,
@@ -315,20 +307,14 @@ class TableRows:
                 records = self._nested(nested, path + key, table, site, post_id)
                 rows += [(*site, *values, question_id, other) for values, other in records]
         self._take_users(post, OWNERS, path, site)
-        tags = post.get("Tags") if kind is self._question else None
-        if tags is not None:
-            if not isinstance(tags, list):
-                raise DocumentError("Tags: is not an array of strings")
-            post["Tags"] = orjson.dumps(tags).decode()
-        for key in ADDED_AS_JSON:
-            if (added := post.get(key)) is not None:
-                post[key] = _as_json(added, path + key)
-        values, other = kind.values(post, path)
+        tags = post.get("Tags") if name == "questions" else None
+        if not isinstance(tags, list | None):
+            raise DocumentError("Tags: is not an array of strings")
+        values, other = self._columns[name].values(post, path)
         row: Row = ()
         if site:
             self.tally.numbered += 1
             row = (self.tally.numbered,)
-        name = "questions" if kind is self._question else "answers"
         self._rows.setdefault(name, []).append((*site, *values, number, other, *row))
         if self._search == "all" or (self._search == "titles" and name == "questions"):
             text = None
@@ -356,7 +342,7 @@ class TableRows:
     def _nested(
         self, records: list[Document], path: str, table: Table, site: Row, post_id: int
     ) -> Iterator[tuple[list[Any], str | None]]:
-        columns, users = self._nested_columns[table.key], tuple(table.users.values())
+        columns, users = self._columns[table.key.lower()], tuple(table.users.values())
         last: list[tuple[int, Any]] = []
         for record in records:
             record = _object(record, path)  # noqa: PLW2901
@@ -367,9 +353,6 @@ class TableRows:
             last = place
             self._take_users(record, users, f"{path}.", site)
             self._belong(record, f"{path}.", "PostId", post_id)
-            for name in table.lists:
-                if (value := record.get(name)) is not None:
-                    record[name] = _as_json(value, f"{path}.{name}")
             yield columns.values(record, f"{path}.")
 
     def _take_users(self, record: Document, keys: Iterable[str], path: str, site: Row) -> None:
@@ -395,11 +378,7 @@ class TableRows:
                 if earlier[0] != user:
                     self.tally.note(USERS_DIFFER)
                 continue
-            flat = dict(user)
-            for name in USERS_AS_JSON:
-                if (value := user.get(name)) is not None:
-                    flat[name] = _as_json(value, f"{path}{key}.{name}")
-            values, other = self._user.values(flat, f"{path}{key}.")
+            values, other = self._columns["users"].values(user, f"{path}{key}.")
             # A row with only an id is a user that other rows refer to.
             other = "{}" if other is None and values.count(None) == len(values) - 1 else other
             self._users[*site, user_id, names] = (user, (*site, *values, other))
@@ -513,23 +492,6 @@ def _share(path: str, count: int, total: int) -> str:
     return f"{have:,} of {total:,}"
 
 
-_ATTRIBUTES = {
-    "questions": (*QUESTION_ATTRIBUTES, *ADDED),
-    "answers": (*ANSWER_ATTRIBUTES, *ADDED),
-    "users": (*USER_ATTRIBUTES, *USERS_AS_JSON),
-    **{
-        table.key.lower(): ("PostId", name_column(table), "Count")
-        if table.shape == "counts"
-        else tuple(dict.fromkeys((*table.documented, "PostId")))
-        for table in NESTED.values()
-    },
-}
-_AS_JSON = {
-    "questions": ("Tags", *ADDED_AS_JSON),
-    "answers": ADDED_AS_JSON,
-    "users": USERS_AS_JSON,
-    **{table.key.lower(): table.lists for table in NESTED.values()},
-}
 _KEYS = tuple(dict.fromkeys(part.key for part in POST_PARTS))
 _NUMBER_OF_VOTE = {name: number for number, name in VOTE_TYPES.items()}
 _MOST_VALUES = 500
@@ -555,7 +517,7 @@ class RebuiltDocuments:
         self._connection, self._shape, self._site = connection, frozenset(shape), site
         self._columns = {
             name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
-            for name in _ATTRIBUTES
+            for name in LAYOUTS
         }
 
     def get(
@@ -656,14 +618,12 @@ class RebuiltDocuments:
             for attribute in USERS.values()
             if attribute in record
         }
-        rows = self._select("users", "Id", sorted(user_ids))
         # Who is in the table only because somebody refers to them has nothing but an id.
-        with_values = [
-            row
-            for row in rows
-            if not row.keys().isdisjoint({*USER_ATTRIBUTES[1:], *USERS_AS_JSON, OTHER})
-        ]
-        return {row["Id"]: self._record("users", row) for row in with_values}
+        return {
+            row["Id"]: self._record("users", row)
+            for row in self._select("users", "Id", sorted(user_ids))
+            if not row.keys().isdisjoint(LAYOUTS["users"].columns[1:])
+        }
 
     def _by_post(self, table: Table, post_ids: list[int]) -> dict[int, list[Document]]:
         records: dict[int, list[Document]] = defaultdict(list)
@@ -692,9 +652,9 @@ class RebuiltDocuments:
     def _record(self, table: str, row: Document) -> Document:
         """The object that a row was made of, in the order of the dump's attributes."""
         other: Document = orjson.loads(row.get(OTHER, "{}"))
-        names = _ATTRIBUTES[table]
-        record: Document = {name: row[name] for name in names if name in row}
-        for name in _AS_JSON.get(table, ()):
+        layout = LAYOUTS[table]
+        record: Document = {name: row[name] for name in layout.attributes if name in row}
+        for name in layout.as_json:
             if name in record:
                 record[name] = orjson.loads(record[name])
         return record | other
