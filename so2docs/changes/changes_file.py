@@ -353,7 +353,7 @@ class Header:
         before = OutputIdentity.of(old)
         if not is_everything:
             return cls(before, None, ())
-        segments = (SegmentIdentity(e.first_id, e.documents, e.crc) for e in new.entries())
+        segments = (SegmentIdentity(e.first_id, e.documents, e.crc) for e in new.index)
         provenance = None if new.provenance is None else new.provenance.as_dict()
         identity = new.index.size, new.index.tail
         output = NewOutput(*identity, new.compression, compression_level(new), provenance)

@@ -249,7 +249,7 @@ class Changes:
 
     def _changes(self, old: Collection, new: Collection) -> Iterator[Change]:
         request = self._request
-        total = sum(entry.size for output in (old, new) for entry in output.entries())
+        total = sum(entry.size for output in (old, new) for entry in output.index)
         changed = 0
         with bar("comparing", total, shown=request.progress) as progress_bar:
             for question_id, before, after in iterate_differences(old, new, progress_bar.update):

@@ -98,7 +98,7 @@ def patch(
                 f"{old}: is not the output that {changes} was made from; "
                 "apply the changes to that one, or compare again"
             )
-        total = sum(entry.size for entry in source.entries())
+        total = sum(entry.size for entry in source.index)
         output = header.new if header is not None else None
         level = output.level if output is not None else compression_level(source)
         inputs = [name for name in (old, changes) if name != "-"]

@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -159,6 +159,9 @@ class Index:
         is_last = segment == self.segments - 1
         end = self._end if is_last else ENTRY.unpack_from(self._data, at + ENTRY.size)[1]
         return Entry(first_id, offset, end - offset, raw_size, documents, crc)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(self.__getitem__, range(self.segments))
 
     def find(self, question_id: int) -> int | None:
         """The segment that holds a question if any does; None if the id is before all of them."""

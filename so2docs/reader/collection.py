@@ -16,8 +16,9 @@ from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from contextlib import contextmanager, suppress
 from datetime import date
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import orjson
 import zstandard
@@ -49,7 +50,7 @@ from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
 from so2docs.output.segments import Entry
 from so2docs.progress import bar, log
-from so2docs.reader.frames import Framed, Selection, select
+from so2docs.reader.frames import Framed, Selection
 from so2docs.reader.reading import (
     BLANK,
     MOST_LINE_BYTES,
@@ -459,29 +460,23 @@ class Collection(Framed, Mapping[int, "Question"]):
         Raises:
             OptionError: A date or a tag is not one.
         """
-        return select(self, since, until, tags, all_tags=all_tags)
+        return Selection(self, since, until, tags, all_tags)
 
     def _document_batches(self) -> Iterator[list[dict[str, Any]]]:
-        for entry in self.entries():
+        for entry in self.index:
             lines = self._reader.read(entry)
             with self._bad_lines(entry):
                 yield [orjson.loads(line) for line in lines.splitlines()]
 
     def documents(self) -> Iterator[Question]:
         """All documents, in ascending question id."""
-        for entry in self.entries():
-            lines = self._reader.read(entry)
-            with self._bad_lines(entry):
-                yield from map(orjson.loads, lines.splitlines())
+        return chain.from_iterable(cast("Iterator[list[Question]]", self._document_batches()))
 
     def _numbered(self) -> Iterator[tuple[int, Question]]:
         """All documents, each with its id."""
-        for entry in self.entries():
-            lines = self._reader.read(entry)
+        for entry, documents in zip(self.index, self._document_batches(), strict=True):
             with self._bad_lines(entry):
-                for line in lines.splitlines():
-                    document = orjson.loads(line)
-                    yield document["Id"], document
+                yield from [(document["Id"], cast("Question", document)) for document in documents]
 
     def __contains__(self, question_id: object) -> bool:
         try:
@@ -517,7 +512,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         key = re.compile(rb'"Id": ?%d[,}]' % operator.index(answer_id))
         near = self.index.find(answer_id) or 0
         order = [*range(near, -1, -1), *range(near + 1, self.index.segments)]
-        total = sum(entry.raw_size for entry in self.entries())
+        total = sum(entry.raw_size for entry in self.index)
         with bar("looking through answers", total, shown=progress) as progress_bar:
             for segment in order[: self.index.segments]:
                 entry = self.index[segment]
@@ -530,10 +525,6 @@ class Collection(Framed, Mapping[int, "Question"]):
                                 return int(document["Id"])
                 progress_bar.update(entry.raw_size)
         return None
-
-    def entries(self) -> Iterator[Entry]:
-        """The segments of the file, in order."""
-        return map(self.index.__getitem__, range(self.index.segments))
 
     def read(self, entry: Entry) -> bytes:
         """The documents of a segment, as lines.

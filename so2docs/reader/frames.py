@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from itertools import islice
@@ -222,66 +221,40 @@ def in_batches(documents: Iterable[Any]) -> Iterator[list[Row]]:
         yield batch
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
-    """The condition for questions of a selection.
-
-    Attributes:
-        since: First date that is in it; empty for any.
-        until: First date after those; empty for any.
-        tags: Tags of which they have one, or all; none for all questions.
-        all_tags: Whether it is all.
-    """
-
-    since: str
-    until: str
-    tags: frozenset[str]
-    all_tags: bool
-
-    def holds(self, question: Mapping[str, Any]) -> bool:
-        """Whether a question is in the selection; those without a date pass no limit."""
-        date = question.get("CreationDate") or ""
-        if date < self.since or (self.until and not "" < date < self.until):
-            return False
-        if not self.tags:
-            return True
-        matching = self.tags.intersection(question.get("Tags") or ())
-        return len(matching) == len(self.tags) if self.all_tags else bool(matching)
-
-
 class Selection(Framed):
     """A selection of documents, filtered while they are read; made by `where` of a collection."""
 
-    def __init__(self, source: Framed, condition: _Condition) -> None:
+    def __init__(
+        self,
+        source: Framed,
+        since: str | date | None,
+        until: str | date | None,
+        tags: str | Iterable[str],
+        all_tags: bool,
+    ) -> None:
         self._source = source
-        self._condition = condition
+        self._since = point_in_time("since", since) or ""
+        self._until = point_in_time("until", until) or ""
+        if self._since and self._until and self._since >= self._until:
+            raise contradiction("since", "until")
+        self._tags = frozenset(read_tags("tags", tags)) if tags else frozenset[str]()
+        self._all_tags = all_tags
 
     def __iter__(self) -> Iterator[Question]:
         for batch in self._document_batches():
             yield from cast("list[Question]", batch)
 
     def _document_batches(self) -> Iterator[list[Row]]:
-        holds = self._condition.holds
         for batch in self._source._document_batches():
-            if questions := [question for question in batch if holds(question)]:
+            if questions := [question for question in batch if self._holds(question)]:
                 yield questions
 
-
-def select(
-    source: Framed,
-    since: str | date | None,
-    until: str | date | None,
-    tags: str | Iterable[str],
-    *,
-    all_tags: bool,
-) -> Selection:
-    """A selection by options as those of `convert`.
-
-    Raises:
-        OptionError: A date or a tag is not one.
-    """
-    tag_names = frozenset(read_tags("tags", tags)) if tags else frozenset[str]()
-    first, last = (point_in_time(n, v) or "" for n, v in (("since", since), ("until", until)))
-    if first and last and first >= last:
-        raise contradiction("since", "until")
-    return Selection(source, _Condition(first, last, tag_names, all_tags))
+    def _holds(self, question: Mapping[str, Any]) -> bool:
+        """Whether a question is in the selection; those without a date pass no limit."""
+        date = question.get("CreationDate") or ""
+        if date < self._since or (self._until and not "" < date < self._until):
+            return False
+        if not self._tags:
+            return True
+        matching = self._tags.intersection(question.get("Tags") or ())
+        return len(matching) == len(self._tags) if self._all_tags else bool(matching)

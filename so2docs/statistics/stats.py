@@ -246,7 +246,7 @@ def stats(
         total.file_bytes = docs.identity.size
         is_large = total.file_bytes >= _WORTH_A_PROCESS
         processes = jobs or (os.cpu_count() or 1 if is_large else 1)
-        json_bytes = sum(entry.raw_size for entry in docs.entries())
+        json_bytes = sum(entry.raw_size for entry in docs.index)
         with (
             Workers(processes) as workers,
             bar("counting", json_bytes, shown=progress) as progress_bar,
@@ -270,7 +270,7 @@ class SegmentsTask:
 def _tasks(docs: Collection) -> Iterator[SegmentsTask]:
     entries: list[Entry] = []
     size = 0
-    for entry in docs.entries():
+    for entry in docs.index:
         entries.append(entry)
         size += entry.raw_size
         if size >= _TASK_BYTES:

@@ -145,7 +145,7 @@ def test_large(output: Path) -> None:
 def test_only_one_piece_is_read(output: Path) -> None:
     expected = scanned(output)
     with so2docs.open(output) as docs:
-        entries = list(docs.entries())
+        entries = list(docs.index)
         spoilt = entries[2]
         with output.open("r+b") as file:
             file.seek(spoilt.offset + 5)
@@ -305,7 +305,7 @@ def test_output_of_another_program(
 def test_zstd_frames_without_their_table(large: Path, tmp_path: Path) -> None:
     path = tmp_path / NAMES[2]
     with so2docs.open(large / NAMES[2]) as docs:
-        pieces = list(docs.entries())
+        pieces = list(docs.index)
     for end in (pieces[3].offset, pieces[-1].offset + pieces[-1].size):
         path.write_bytes((large / NAMES[2]).read_bytes()[:end])
         with pytest.raises(so2docs.OutputError, match=f"damaged or cut off after byte {end:,}"):
