@@ -77,7 +77,7 @@ class Side:
         """The line that comes next; None when all were used."""
         while self.line is None and self.segment < self.output.index.segments:
             entry = self.output.index[self.segment]
-            self._lines = self._parsed(self.output.read(entry), entry)
+            self._lines = self._parsed(self.output.reader.read(entry), entry)
             self.skip()
             self.advance()
         return self.line
@@ -162,10 +162,11 @@ def _is_same_segment(left: Side, right: Side) -> bool:
         return False
     if entry._replace(offset=0, size=0) != other_entry._replace(offset=0, size=0):
         return False
+    old, new = left.output.reader, right.output.reader
     # A checksum that is the same proves nothing yet.
-    if left.output.stored(entry) == right.output.stored(other_entry):
+    if old.read_stored(entry) == new.read_stored(other_entry):
         return True
-    return left.output.read(entry) == right.output.read(other_entry)
+    return old.read(entry) == new.read(other_entry)
 
 
 _LEVEL = 2
@@ -356,7 +357,7 @@ class Header:
         segments = (SegmentIdentity(e.first_id, e.documents, e.crc) for e in new.index)
         provenance = None if new.provenance is None else new.provenance.as_dict()
         identity = new.index.size, new.index.tail
-        output = NewOutput(*identity, new.compression, compression_level(new), provenance)
+        output = NewOutput(*identity, new.reader.compression, compression_level(new), provenance)
         return cls(before, output, tuple(segments))
 
     def line(self) -> bytes:

@@ -28,7 +28,6 @@ from so2docs.dump.compressed import is_damage
 from so2docs.dump.kinds import ZSTD, detect_kind
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DocumentNotFoundError, OutputError, So2docsError, flag, resumable
-from so2docs.options.choices import Compression
 from so2docs.output import index
 from so2docs.output.compression import (
     GZIP_HEADER,
@@ -351,14 +350,13 @@ class Collection(Framed, Mapping[int, "Question"]):
     def __init__(self, path: str, *, progress: bool = False) -> None:
         """As `so2docs.open`."""
         self.path = path
-        self._reader = SegmentReader(path)
+        self.reader = SegmentReader(path)
         self._unreadable: UnreadableIndexError | None = None
         try:
             self.index = self._load(progress=progress)
         except BaseException:
             self.close()
             raise
-        self.identity = self._reader.identity
         self._cache: OrderedDict[int, bytes] = OrderedDict()
         self._cached_bytes = 0
         self._lock = threading.Lock()
@@ -371,10 +369,10 @@ class Collection(Framed, Mapping[int, "Question"]):
             if isinstance(error, UnreadableIndexError):
                 self._unreadable = error
         try:
-            data = build(self.path, self._reader.file, reason, progress=progress)
+            data = build(self.path, self.reader.file, reason, progress=progress)
         except OSError as error:
             raise unreadable_output(self.path, error) from error
-        if self._reader.is_replaced():
+        if self.reader.is_replaced():
             raise replaced_error(self.path)
         # The record of how the output was made is only in the index that cannot be read.
         if self._unreadable or not _save_index(self.path, data):
@@ -387,11 +385,11 @@ class Collection(Framed, Mapping[int, "Question"]):
         """The index next to the file, read with it again where both are just being replaced."""
         for seconds in _BEFORE_AGAIN:
             with suppress(UnfitIndexError):
-                return index.load(self.path, self._reader.file)
+                return index.load(self.path, self.reader.file)
             time.sleep(seconds)
-            self._reader.close()
-            self._reader = SegmentReader(self.path)
-        return index.load(self.path, self._reader.file)
+            self.reader.close()
+            self.reader = SegmentReader(self.path)
+        return index.load(self.path, self.reader.file)
 
     @property
     def provenance(self) -> Provenance | None:
@@ -406,7 +404,7 @@ class Collection(Framed, Mapping[int, "Question"]):
 
     def close(self) -> None:
         """Close the file."""
-        self._reader.close()
+        self.reader.close()
 
     def __enter__(self) -> Collection:
         return self
@@ -464,7 +462,7 @@ class Collection(Framed, Mapping[int, "Question"]):
 
     def _document_batches(self) -> Iterator[list[dict[str, Any]]]:
         for entry in self.index:
-            lines = self._reader.read(entry)
+            lines = self.reader.read(entry)
             with self._bad_lines(entry):
                 yield [orjson.loads(line) for line in lines.splitlines()]
 
@@ -516,7 +514,7 @@ class Collection(Framed, Mapping[int, "Question"]):
         with bar("looking through answers", total, shown=progress) as progress_bar:
             for segment in order[: self.index.segments]:
                 entry = self.index[segment]
-                lines = self._reader.read(entry)
+                lines = self.reader.read(entry)
                 if key.search(lines):
                     with self._bad_lines(entry):
                         for line in filter(key.search, lines.splitlines()):
@@ -525,23 +523,6 @@ class Collection(Framed, Mapping[int, "Question"]):
                                 return int(document["Id"])
                 progress_bar.update(entry.raw_size)
         return None
-
-    def read(self, entry: Entry) -> bytes:
-        """The documents of a segment, as lines.
-
-        Raises:
-            OutputError: It is damaged.
-        """
-        return self._reader.read(entry)
-
-    def stored(self, entry: Entry) -> bytes:
-        """The bytes of a segment as they are in the file."""
-        return self._reader.read_stored(entry)
-
-    @property
-    def compression(self) -> Compression:
-        """How the file is compressed."""
-        return self._reader.compression
 
     def _found(self, question_id: int) -> tuple[bytes, Question]:
         entry = self._find(operator.index(question_id))
@@ -577,7 +558,7 @@ class Collection(Framed, Mapping[int, "Question"]):
             if segment in self._cache:
                 self._cache.move_to_end(segment)
                 return self._cache[segment]
-        lines = self._reader.read(self.index[segment])
+        lines = self.reader.read(self.index[segment])
         with self._lock:
             if segment not in self._cache:
                 self._cache[segment] = lines

@@ -243,7 +243,7 @@ def stats(
     """
     total = Stats(os.fspath(path))
     with open_output(total.path, progress=progress) as docs:
-        total.file_bytes = docs.identity.size
+        total.file_bytes = docs.reader.identity.size
         is_large = total.file_bytes >= _WORTH_A_PROCESS
         processes = jobs or (os.cpu_count() or 1 if is_large else 1)
         json_bytes = sum(entry.raw_size for entry in docs.index)
@@ -274,10 +274,10 @@ def _tasks(docs: Collection) -> Iterator[SegmentsTask]:
         entries.append(entry)
         size += entry.raw_size
         if size >= _TASK_BYTES:
-            yield SegmentsTask(docs.path, docs.identity, entries)
+            yield SegmentsTask(docs.path, docs.reader.identity, entries)
             entries, size = [], 0
     if entries:
-        yield SegmentsTask(docs.path, docs.identity, entries)
+        yield SegmentsTask(docs.path, docs.reader.identity, entries)
 
 
 def count_segments(task: SegmentsTask) -> Stats:
