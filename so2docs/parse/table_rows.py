@@ -13,7 +13,7 @@ merge is the only one to say which rows have no post.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
@@ -210,7 +210,6 @@ def add_bounties(
     rows: list[Row],
     questions: FindQuestions,
     projection: Projection | None = None,
-    dropped: Collection[int | str] = (),
 ) -> None:
     """Turn votes into the bounties that they tell of; `add_votes` counts and rejects them.
 
@@ -222,7 +221,6 @@ def add_bounties(
         rows: Attributes of the rows that name an amount; they are changed in place.
         questions: Where the posts belong.
         projection: What to make of each before it is JSON.
-        dropped: Ids of users that are not to be named.
     """
     table = TABLES["votes"]
     usable = []
@@ -238,7 +236,7 @@ def add_bounties(
         bounty = {"Amount": row["BountyAmount"]}
         if "CreationDate" in row:
             bounty["CreationDate"] = row["CreationDate"]
-        if type(row.get("UserId")) is int and row["UserId"] not in dropped:
+        if type(row.get("UserId")) is int:
             bounty["UserId"] = row["UserId"]
         json = orjson.dumps(bounty if projection is None else projection(bounty))
         question_id = places.get(post_id, post_id)

@@ -26,7 +26,7 @@ from so2docs.parse.row_filter import RowFilter, ids_to_drop, make_projection, pr
 from so2docs.parse.rows import Malformed, parse
 from so2docs.parse.table_rows import Row
 from so2docs.pipeline import strict
-from so2docs.schema import COMMENT, POSTS, TYPE_NAMES, VOTE, Table
+from so2docs.schema import COMMENT, LINK, POSTS, TYPE_NAMES, VOTE, Table
 from so2docs.spill import REJECTED
 from so2docs.store.blocks import Block, BlockReader, BlockWriter, check_blocks_match
 from so2docs.store.id_map import IdMap
@@ -178,9 +178,8 @@ class _RowFiling(RowSink):
         self._counts = table.kind == VOTE
         self._bounties = Posts()
         self._projection = projection_of_table(options)
-        self._dropped_users = frozenset[int | str]()
-        if table.kind in (COMMENT, VOTE):
-            self._dropped_users = ids_to_drop(options.filters.drop_users)
+        names_users = table.kind != LINK
+        self._dropped_users = ids_to_drop(options.filters.drop_users if names_users else None)
         self._has_core = self._is_compiled
         if not self._counts:
             self._is_compiled &= self._projection is None and not self._dropped_users
@@ -189,18 +188,24 @@ class _RowFiling(RowSink):
 
     def add(self, rows: list[Row]) -> None:
         self.look_up()
+        if self._dropped_users:
+            rows = self._drop(rows)
         if self._counts:
             self._add_bounties(table_rows.with_bounty(rows))
             table_rows.add_votes(self.posts, rows, self._known.find)
         else:
-            if self._dropped_users:
-                rows = self._drop(rows)
             table_rows.add_rows(self.posts, self._table, rows, self._known.find, self._projection)
 
     def _drop(self, rows: list[Row]) -> list[Row]:
-        """The comments of users that no list names."""
-        dropped = self._dropped_users
-        remaining = [row for row in rows if posts.number(row.get("UserId", "")) not in dropped]
+        """Leave out comments of users whom a list names; forget who offered a bounty or edited."""
+        remaining: list[Row] = []
+        for row in rows:
+            if posts.number(row.get("UserId", "")) in self._dropped_users:
+                if self._table.kind == COMMENT:
+                    continue
+                del row["UserId"]
+                row.pop("UserDisplayName", None)
+            remaining.append(row)
         self.posts.filtered += len(rows) - len(remaining)
         self.posts.dropped += len(rows) - len(remaining)
         return remaining
@@ -213,7 +218,7 @@ class _RowFiling(RowSink):
         if self._counts:
             for part in parse(json) if json else ():
                 if not isinstance(part, Malformed):
-                    self._add_bounties(part.rows)
+                    self._add_bounties(self._drop(part.rows))
             json = b""
         else:  # A record each, but for rows that were not asked for.
             self.posts.filtered += added.rows - len(keys) // KEY.size
@@ -221,9 +226,7 @@ class _RowFiling(RowSink):
         return added
 
     def _add_bounties(self, rows: list[Row]) -> None:
-        table_rows.add_bounties(
-            self._bounties, rows, self._known.find, self._projection, self._dropped_users
-        )
+        table_rows.add_bounties(self._bounties, rows, self._known.find, self._projection)
 
     def add_records(self, keys: bytes, json: bytes) -> None:
         if self._counts and json:

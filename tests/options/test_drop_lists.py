@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from support import oracle_tables
+from support.dumps import answer, question, row, write_dump
 from support.filtering import filtered
 from support.formats_read_back import jsonl
 from support.places import SAMPLES
@@ -83,6 +84,38 @@ def test_drops_listed_users_and_posts(
         everything += Path(report.strays_path).read_text(encoding="utf-8")
     for post in map(json.loads, everything.splitlines()):
         assert post.get("OwnerUserId") not in users
+
+
+@pytest.mark.parametrize("core", ["python", "auto"])
+def test_bounties_and_edits_of_dropped_users_stay_without_them(core: Any, tmp_path: Path) -> None:
+    posts = [question(1, OwnerUserId=7), answer(2, 1, OwnerUserId=8)]
+    by = {"UserId": 5, "UserDisplayName": "Ada"}
+    votes = [
+        row(PostId=1, VoteTypeId=8, UserId=5, BountyAmount=50),
+        row(PostId=1, VoteTypeId=8, UserId=7, BountyAmount=100),
+        row(PostId="?", VoteTypeId=8, UserId=5, BountyAmount=50),
+    ]
+    edits = [
+        row(Id=n, PostId=2, PostHistoryTypeId=5, RevisionGUID=f"g{n}", Text="b", **of)
+        for n, of in enumerate([by, {"UserId": 8}])
+    ]
+    for name, rows_of_table in (("Posts", posts), ("Votes", votes), ("PostHistory", edits)):
+        write_dump(tmp_path / f"{name}.xml", *rows_of_table)
+    write_dump(tmp_path / "Users.xml", *(row(Id=n, DisplayName=f"u{n}") for n in (5, 7, 8)))
+    (tmp_path / "users.txt").write_text("5\n")
+    nest = "votes,history-text,users"
+    options: Any = {"nest": nest, "core": core, "drop_users": tmp_path / "users.txt"}
+    report = so2docs.convert(tmp_path, tmp_path / "q.jsonl", **options)
+    [document] = jsonl(tmp_path / "q.jsonl")
+    user = {"UserId": 7, "User": {"Id": 7, "DisplayName": "u7"}}
+    assert document["Bounties"] == [{"Amount": 50}, {"Amount": 100, **user}]
+    history = document["Answers"][0]["History"]
+    assert [one.get("UserId") for one in history] == [None, 8]
+    assert [one["UserId"] for one in document["Answers"][0]["Editors"]] == [8]
+    assert (report.dropped, report.tables["votes"].nested) == (0, 2)
+    everything = (tmp_path / "q.jsonl").read_text() + Path(report.strays_path or "").read_text()
+    assert "Ada" not in everything
+    assert '"UserId":5' not in everything
 
 
 def test_an_empty_list_changes_nothing(tmp_path: Path) -> None:
