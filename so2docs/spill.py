@@ -304,9 +304,7 @@ class Spill:
         Args:
             is_once: Whether nothing can be resumed, since the dump can be read only once.
         """
-        if self._is_leaving:
-            return is_once or not (self.folder / INDEX).exists()
-        return bool(self.get("finished"))
+        return self._is_leaving and (is_once or not (self.folder / INDEX).exists())
 
     def remove(self) -> None:
         """Close and delete it: the index last, so that what a kill leaves is still a spill."""
