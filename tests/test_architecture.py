@@ -92,7 +92,6 @@ ONLY_USERS = {
         "sqlite.build",
         "sqlite.file",
         "sqlite.rows",
-        "sqlite.search",
     },
     "click": {
         "cli",

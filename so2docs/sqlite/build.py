@@ -3,6 +3,11 @@
 The file is written under `DATABASE.part`, without a journal, and gets its name when it is whole.
 Memory: some batches of documents, and what `file` lets SQLite have. Rows are made, and the
 full-text index, in processes of their own; this one nests documents, and inserts.
+
+To find words in texts takes as long as everything else. The full-text index is made in a file of
+its own, and its tables are then copied into the database: they are plain tables, as
+https://sqlite.org/fts5.html documents ("FTS5 Data Structures"). Each batch of texts becomes a
+segment of the index, and all segments are merged once, at the end.
 """
 
 from __future__ import annotations
@@ -13,11 +18,11 @@ import pickle
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import orjson
 
@@ -38,14 +43,15 @@ from so2docs.sqlite.layout import (
     FORMAT,
     LAYOUTS,
     NESTED,
+    TEXTS,
     index_name,
     listed,
     quoted,
+    search_sql,
     table_sql,
     texts_sql,
 )
 from so2docs.sqlite.rows import USERS_DIFFER, Batch, Made, Row, Search, Tally, make_rows
-from so2docs.sqlite.search import Texts, copy_index, index_texts
 from so2docs.sqlite.sources import DocumentSource, PathLike, open_source
 
 _MOST_TAGS = 30
@@ -61,18 +67,31 @@ def create_indexes(
 
     site = [] if site_field is None else [site_field]
     has_users = "users" in tables
+    own_site = "".join(f"questions.{quoted(name)}, " for name in site)
+    tag = listed([*site, "Tag"])
     statements = [
         table_sql("tags", site_field, with_users=has_users),
         table_sql("question_tags", site_field, with_users=has_users),
-        _tags_of_questions(site),
-        _tags(site),
-        *(_named_users(tables, site) if has_users else ()),
+        # In the order of the key, so that the tree is written from left to right.
+        f"INSERT OR IGNORE INTO question_tags ({listed([*site, 'Tag', 'QuestionId'])}) "
+        f"SELECT {own_site}value AS Tag, questions.Id FROM questions, json_each(questions.Tags) "
+        f"ORDER BY {own_site}Tag, questions.Id",
+        f"INSERT INTO tags ({listed([*site, 'Name', 'Questions'])}) "
+        f"SELECT {tag}, count(*) FROM question_tags GROUP BY {tag}",
     ]
+    if has_users:
+        # Of users whom posts name and the dump does not know, nothing but their ids.
+        statements += [
+            f"INSERT OR IGNORE INTO users ({listed([*site, 'Id'])}) "
+            f"SELECT DISTINCT {listed([*site, column])} FROM {table} WHERE {column} IS NOT NULL"
+            for table in tables
+            for column, other in LAYOUTS[table].references
+            if other == "users"
+        ]
     indexes = [(table, columns) for table in tables for columns in LAYOUTS[table].indexes]
     database = sqlite_utils.Database(connection)
-    with bar(
-        "indexes", len(statements) + len(indexes), unit=" steps", shown=progress
-    ) as progress_bar:
+    steps = len(statements) + len(indexes)
+    with bar("indexes", steps, unit=" steps", shown=progress) as progress_bar:
         for statement in statements:
             connection.execute(statement)
             progress_bar.update(1)
@@ -82,71 +101,30 @@ def create_indexes(
     database.analyze()
 
 
-def _tags_of_questions(site: list[str]) -> str:
-    columns = "".join(f"questions.{quoted(name)}, " for name in site)
-    # In the order of the key, so that the tree is written from left to right.
-    return (
-        f"INSERT OR IGNORE INTO question_tags ({listed([*site, 'Tag', 'QuestionId'])}) "
-        f"SELECT {columns}value AS Tag, questions.Id FROM questions, json_each(questions.Tags) "
-        f"ORDER BY {columns}Tag, questions.Id"
-    )
-
-
-def _tags(site: list[str]) -> str:
-    key = listed([*site, "Tag"])
-    columns = listed([*site, "Name", "Questions"])
-    return f"INSERT INTO tags ({columns}) SELECT {key}, count(*) FROM question_tags GROUP BY {key}"
-
-
-def _named_users(tables: list[str], site: list[str]) -> list[str]:
-    """Rows for users whom posts name and the dump does not know: nothing but their ids."""
-    return [
-        f"INSERT OR IGNORE INTO users ({listed([*site, 'Id'])}) "
-        f"SELECT DISTINCT {listed([*site, column])} FROM {table} WHERE {column} IS NOT NULL"
-        for table in tables
-        for column, other in LAYOUTS[table].references
-        if other == "users"
-    ]
-
-
-def count_rows(connection: Connection, tables: list[str]) -> dict[str, int]:
-    """Rows by table."""
-    return {
-        name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables
-    }
-
-
-def create_overviews(
-    connection: Connection, site_field: str | None, sources: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """The counts of each site that a front page shows."""
-    sites = [site["name"] for source in sources for site in source["sites"]]
-    return [_overview(connection, site_field, name) for name in dict.fromkeys(sites)]
-
-
 def _overview(connection: Connection, site_field: str | None, site: str | None) -> dict[str, Any]:
+    """The counts of a site that a front page shows."""
     where = "1" if site_field is None else f"{quoted(site_field)} = :site"
 
     def rows(sql: str, **values: Any) -> list[Any]:
         return connection.execute(sql.format(where=where), values | {"site": site}).fetchall()
 
     def by_year(table: str) -> dict[str, int]:
-        years = rows(
-            f"SELECT substr(CreationDate, 1, 4), count(*) FROM {table} WHERE {{where}} "
-            "AND CreationDate IS NOT NULL GROUP BY 1 ORDER BY 1"
+        return dict(
+            rows(
+                f"SELECT substr(CreationDate, 1, 4), count(*) FROM {table} WHERE {{where}} "
+                "AND CreationDate IS NOT NULL GROUP BY 1 ORDER BY 1"
+            )
         )
-        return dict(years)
 
     def by_score(table: str) -> dict[str, int]:
-        counts = {}
-        for label, low, high in SCORE_BINS:
-            [(count,)] = rows(
-                f"SELECT count(*) FROM {table} WHERE {{where}} AND Score BETWEEN :low AND :high",
-                low=-(1 << 63) if low is None else low,
-                high=(1 << 63) - 1 if high is None else high,
-            )
-            counts[label] = count
-        return counts
+        sql = f"SELECT count(*) FROM {table} WHERE {{where}} AND Score BETWEEN :low AND :high"
+        least, most = -(1 << 63), (1 << 63) - 1
+        return {
+            label: rows(
+                sql, low=least if low is None else low, high=most if high is None else high
+            )[0][0]
+            for label, low, high in SCORE_BINS
+        }
 
     [(questions, accepted, first, last)] = rows(
         "SELECT count(*), count(AcceptedAnswerId), min(CreationDate), max(CreationDate) "
@@ -155,7 +133,6 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
     [(answers, answered)] = rows(
         "SELECT count(*), count(DISTINCT ParentId) FROM answers WHERE {where}"
     )
-    order = "ORDER BY Questions DESC, Name"
     return {
         "site": site,
         "questions": questions,
@@ -170,9 +147,104 @@ def _overview(connection: Connection, site_field: str | None, site: str | None) 
         "question_scores": by_score("questions"),
         "answer_scores": by_score("answers"),
         "top_tags": rows(
-            f"SELECT Name, Questions FROM tags WHERE {{where}} {order} LIMIT {_MOST_TAGS}"
+            "SELECT Name, Questions FROM tags WHERE {where} ORDER BY Questions DESC, Name "
+            f"LIMIT {_MOST_TAGS}"
         ),
     }
+
+
+class Texts(NamedTuple):
+    """The texts of a batch of documents.
+
+    Attributes:
+        pickled: Rows of the table `texts`, pickled; empty if there are none.
+        first_row: What is to be added to their numbers.
+    """
+
+    pickled: bytes
+    first_row: int
+
+
+_INDEX_CACHE_KIB = 16 * 1024
+_HASH_BYTES = 16 * 1024 * 1024
+_MOST_SEGMENTS = 1_000
+"""Segments of a level before they are merged; FTS5 can have twice as many in all."""
+
+_connections: dict[str, Connection] = {}
+
+
+def index_texts(
+    batches: Iterable[Texts],
+    path: str,
+    sql: str,
+    *,
+    is_apart: bool,
+    meanwhile: Callable[[], object],
+) -> None:
+    """Make the full-text index of texts, in a file of its own.
+
+    Args:
+        batches: A few thousand texts at once.
+        path: The file.
+        sql: The statement that makes the index.
+        is_apart: Whether a process of its own makes the index while `batches` goes on.
+        meanwhile: Called after the last batch, while that process merges what it has made.
+    """
+    batches = iter(batches)
+    start = list(itertools.islice(batches, 2))
+
+    def tasks() -> Iterator[Texts | None]:
+        yield from (texts for texts in itertools.chain(start, batches) if texts.pickled)
+        yield None
+        meanwhile()
+
+    try:
+        # A process costs more than it saves where there is little to do.
+        with Workers(1, is_apart=is_apart and len(start) > 1) as workers:
+            deque(workers.run(partial(_index, path, sql), tasks()), maxlen=0)
+    finally:
+        if connection := _connections.pop(path, None):
+            connection.close()
+
+
+def _index(path: str, sql: str, texts: Texts | None) -> None:
+    """Add the texts of a batch to the index; None after the last one."""
+    connection = _connections.get(path)
+    if connection is None:
+        connection = _connections[path] = connect(path, _INDEX_CACHE_KIB)
+        connection.execute(sql)
+        _configure(connection, hashsize=_HASH_BYTES, automerge=0, crisismerge=_MOST_SEGMENTS)
+        # A word in a title says more than one in a body.
+        connection.execute(
+            "INSERT INTO search(search, rank) VALUES ('rank', 'bm25(10.0, 4.0, 1.0)')"
+        )
+    if texts is not None:
+        rows: list[Row] = pickle.loads(texts.pickled)
+        words = len(rows[0]) - len(TEXTS)  # The row's number comes first.
+        connection.executemany(
+            f"INSERT INTO search (rowid, {listed(TEXTS)}) VALUES (?, ?, ?, ?)",
+            sorted((row[0] + texts.first_row, *row[words:]) for row in rows),
+        )
+        return
+    connection.execute("INSERT INTO search(search) VALUES ('optimize')")
+    _configure(connection, automerge=4, crisismerge=16)  # The defaults.
+    connection.execute("COMMIT")
+    _connections.pop(path).close()
+
+
+def _configure(connection: Connection, **values: int) -> None:
+    connection.executemany("INSERT INTO search(search, rank) VALUES (?, ?)", values.items())
+
+
+def copy_index(connection: Connection, path: str, sql: str) -> None:
+    """Copy an index into its database."""
+    connection.execute(sql)
+    connection.execute("ATTACH ? AS made", (path,))
+    for table in ("data", "idx", "docsize", "config"):
+        connection.execute(f"DELETE FROM search_{table}")
+        connection.execute(f"INSERT INTO search_{table} SELECT * FROM made.search_{table}")
+    for statement in ("COMMIT", "DETACH made", "BEGIN"):
+        connection.execute(statement)
 
 
 _BATCH = 500
@@ -300,15 +372,10 @@ def to_sqlite(
                 deque(loaded, maxlen=0)
                 make_indexes()
             else:
-                index = index_texts(
-                    loaded,
-                    folder,
-                    site_field,
-                    stemming=stemming,
-                    is_apart=jobs != 1,
-                    meanwhile=make_indexes,
-                )
-                copy_index(connection, index, site_field, stemming=stemming)
+                index = os.path.join(folder, "search.db")
+                sql = search_sql(site_field, stemming=stemming)
+                index_texts(loaded, index, sql, is_apart=jobs != 1, meanwhile=make_indexes)
+                copy_index(connection, index, sql)
             building.describe_tags(tags)
             rows = building.finish()
         files.add(path, finish_file(path))
@@ -490,7 +557,11 @@ class _Building:
 
     def finish(self) -> dict[str, int]:
         """Say in the database what is in it, and commit; returns the rows by table."""
-        rows = count_rows(self.connection, self._tables())
+        rows = {
+            name: self.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
+            for name in self._tables()
+        }
+        sites = dict.fromkeys(site["name"] for source in self._sources for site in source["sites"])
         about = {
             "format": FORMAT,
             "version": __version__,
@@ -499,7 +570,7 @@ class _Building:
             "stemming": self.stemming,
             "rows": rows,
             "sources": self._sources,
-            "overview": create_overviews(self.connection, self.site_field, self._sources),
+            "overview": [_overview(self.connection, self.site_field, name) for name in sites],
         }
         self.connection.execute(f"CREATE TABLE {ABOUT} (name TEXT PRIMARY KEY, value TEXT)")
         self.connection.executemany(
