@@ -14,7 +14,7 @@ import click
 
 import so2docs
 from so2docs.commands import EXAMPLES
-from so2docs.commands.options import DEBUG
+from so2docs.commands.options import DEBUG, examples
 from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say
 from so2docs.errors import OptionError, So2docsError, naming_flags
@@ -98,7 +98,7 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EXAMPLES,
+    epilog=examples(EXAMPLES),
     invoke_without_command=True,
     no_args_is_help=True,
 )

@@ -17,7 +17,6 @@ from so2docs.api.batch import SiteRow, side_by_side, site_table
 from so2docs.changes.changes_file import ChangeReader, Header, OutputIdentity, write_empty
 from so2docs.changes.compare import Operation, Summary
 from so2docs.changes.diff import diff
-from so2docs.changes.framing import ChangesFormat
 from so2docs.changes.patch import Patched, patch
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import (
@@ -31,6 +30,7 @@ from so2docs.errors import (
     resumable,
 )
 from so2docs.metadata.manifest import Manifest, Verified, load, manifests_of_report, verify
+from so2docs.options.choices import ChangesFormat, Search
 from so2docs.options.output_form import output_suffix
 from so2docs.options.sites import checked_host
 from so2docs.output.existing import read_provenance
@@ -41,7 +41,6 @@ from so2docs.progress import Progress, about, log
 from so2docs.reader.folder import check_holds_outputs, outputs_in, readable
 from so2docs.sqlite.about import read_about
 from so2docs.sqlite.build import Database, to_sqlite
-from so2docs.sqlite.rows import Search
 from so2docs.sqlite.sources import open_source
 from so2docs.statistics.stats import Stats, stats
 

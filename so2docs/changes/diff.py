@@ -13,8 +13,9 @@ import orjson
 from so2docs.api.convert import convert_validated
 from so2docs.changes.changes_file import Header, Target, iterate_differences
 from so2docs.changes.compare import ANSWERS, OPERATIONS, Change, Operation, Summary, compare
-from so2docs.changes.framing import FRAMINGS, ChangesFormat
+from so2docs.changes.framing import FRAMINGS
 from so2docs.errors import DumpError, OptionError, OutputError, flag, resumable
+from so2docs.options.choices import ChangesFormat
 from so2docs.options.field_paths import parse_field_names
 from so2docs.options.keywords import DocumentKeywords
 from so2docs.options.request import build_options, validate_keywords

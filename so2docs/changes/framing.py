@@ -7,7 +7,7 @@ documents and `mongoimport` cannot be: their deletions go to a file of ids.
 from __future__ import annotations
 
 from array import array
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import orjson
 
@@ -15,9 +15,8 @@ from so2docs.changes.changes_file import ChangeWriter, Header
 from so2docs.changes.compare import Change
 from so2docs.domain import is_date
 from so2docs.errors import OptionError, flag
+from so2docs.options.choices import ChangesFormat
 from so2docs.schema import DATES
-
-ChangesFormat = Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
 
 
 class Framing:
@@ -171,7 +170,7 @@ class RavenDBChanges(Framing):
         return b'\n],"Tombstones":[\n' + b",\n".join(tombstones) + b"\n]}\n"
 
 
-FRAMINGS: dict[str, type[Framing]] = {
+FRAMINGS: dict[ChangesFormat, type[Framing]] = {
     "changes": ChangeLines,
     "jsonl": DocumentLines,
     "elasticsearch": ElasticsearchActions,

@@ -1,9 +1,8 @@
 """The commands: options on the command line -> one call of the library."""
 
-EXAMPLES = """\b
-Example:
-  so2docs convert Posts.xml questions.jsonl.gz
-  so2docs show questions.jsonl.gz 1
-  so2docs convert *.7z --output-dir questions --site-field Site
-  zcat questions.jsonl.gz | head -1
+EXAMPLES = """
+so2docs convert Posts.xml questions.jsonl.gz
+so2docs show questions.jsonl.gz 1
+so2docs convert *.7z --output-dir questions --site-field Site
+zcat questions.jsonl.gz | head -1
 """

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet
+from so2docs.commands.options import command, quiet
 from so2docs.commands.terminal import shows_progress, tell
 
 
-@click.command(
-    cls=GroupedCommand,
-    epilog="""\b
-Example:
-  so2docs convert beer.stackexchange.com.7z questions.jsonl.gz
-  so2docs card questions.jsonl.gz --inspect beer.stackexchange.com.7z
-""",
+@command(
+    """
+    so2docs convert beer.stackexchange.com.7z questions.jsonl.gz
+    so2docs card questions.jsonl.gz --inspect beer.stackexchange.com.7z
+    """
 )
 @click.argument("output", type=click.Path())
 @click.option(
@@ -31,7 +29,6 @@ Example:
 )
 @click.option("--force", is_flag=True, help="Replace a README.md that is not a card of so2docs.")
 @quiet
-@debug
 def card(
     output: str, *, report: str | None, inspect_dump: str | None, force: bool, quiet: bool
 ) -> None:

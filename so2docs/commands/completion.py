@@ -5,15 +5,18 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-_EPILOG = """\b
-Example:
-  so2docs completion bash > ~/.local/share/bash-completion/completions/so2docs
-  so2docs completion zsh > "${fpath[1]}/_so2docs"
-  so2docs completion fish > ~/.config/fish/completions/so2docs.fish
-"""
+from so2docs.commands.options import examples
 
 
-@click.command(epilog=_EPILOG)
+@click.command(
+    epilog=examples(
+        """
+        so2docs completion bash > ~/.local/share/bash-completion/completions/so2docs
+        so2docs completion zsh > "${fpath[1]}/_so2docs"
+        so2docs completion fish > ~/.config/fish/completions/so2docs.fish
+        """
+    )
+)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

@@ -12,9 +12,8 @@ from so2docs.api.batch import Conversion, convert_all, summary
 from so2docs.api.convert import convert as convert_one
 from so2docs.commands import EXAMPLES
 from so2docs.commands.options import (
-    GroupedCommand,
     GroupedOption,
-    debug,
+    command,
     given_keywords,
     quiet,
     table_options,
@@ -26,7 +25,7 @@ from so2docs.options.table import OF_CONVERT
 _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
 
 
-@click.command(cls=GroupedCommand, epilog=EXAMPLES)
+@command(EXAMPLES)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="DUMP [OUTPUT]")
 @click.option(
     "--output",
@@ -52,7 +51,6 @@ _ENDS_OF_DUMPS = (".7z", ".zip", *(f".xml.{extension}" for extension in PACKED))
 )
 @table_options(*OF_CONVERT, leave_out=("progress",))
 @quiet
-@debug
 def convert(
     *,
     paths: tuple[str, ...],

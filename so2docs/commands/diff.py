@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option, update
+from so2docs.commands.options import command, quiet, table_option, update
 from so2docs.commands.terminal import refuse_update, show_sites, shows_progress, tell
 from so2docs.errors import OptionError, flag
-
-_EPILOG = """\b
-Example:
-  so2docs diff 2024-04.jsonl.gz 2024-07.jsonl.gz changes.jsonl.gz
-  so2docs diff old.jsonl.gz new.jsonl.gz --summary --ignore ViewCount
-  so2docs diff old.jsonl.gz new.jsonl.gz bulk.ndjson --format elasticsearch
-  so2docs diff questions/2024-04 questions/2024-07 changes
-"""
+from so2docs.options.choices import ChangesFormat
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@command(
+    """
+    so2docs diff 2024-04.jsonl.gz 2024-07.jsonl.gz changes.jsonl.gz
+    so2docs diff old.jsonl.gz new.jsonl.gz --summary --ignore ViewCount
+    so2docs diff old.jsonl.gz new.jsonl.gz bulk.ndjson --format elasticsearch
+    so2docs diff questions/2024-04 questions/2024-07 changes
+    """
+)
 @click.argument("old", type=click.Path())
 @click.argument("new", type=click.Path())
 @click.argument("changes", required=False, type=click.Path())
@@ -40,7 +39,7 @@ Example:
 @click.option(
     "--format",
     "-f",
-    type=click.Choice(["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]),
+    type=click.Choice(get_args(ChangesFormat)),
     default="changes",
     show_default=True,
     help="Format of CHANGES; those other than changes bring a database from OLD to NEW.",
@@ -64,7 +63,6 @@ Example:
 @update
 @table_option("force", "Overwrite existing files.")
 @quiet
-@debug
 def diff(
     old: str,
     new: str,
@@ -98,6 +96,7 @@ def diff(
     from so2docs.changes.diff import diff as compare
     from so2docs.reader.folder import is_folder_of_outputs
 
+    counts_only = changes is None and (summary or as_json)
     if is_folder_of_outputs(old) or is_folder_of_outputs(new):
         if nest or work_dir:
             raise OptionError(
@@ -107,20 +106,18 @@ def diff(
         from so2docs.folders import diff_all
 
         return show_sites(
-            partial(
-                diff_all,
-                old,
-                new,
-                None if changes is None and (summary or as_json) else changes or "-",
-                only=only,
-                ignore=ignore,
-                update=update,
-                **output_options,
-            ),
+            diff_all,
+            old,
+            new,
+            None if counts_only else changes or "-",
             jobs=jobs,
             quiet=quiet,
             as_json=as_json,
             is_asked=summary,
+            only=only,
+            ignore=ignore,
+            update=update,
+            **output_options,
         )
     refuse_update(update)
     changes_found = compare(
@@ -133,7 +130,7 @@ def diff(
         nest=nest,
         jobs=jobs,
     )
-    if changes is None and (summary or as_json):
+    if counts_only:
         result = changes_found.count()
     else:
         result = changes_found.write(changes or "-", **output_options)

@@ -6,25 +6,23 @@ import json
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import allow_any_encoding, say, shows_progress
 from so2docs.escape import for_terminal
 
-_EPILOG = """\b
-Example:
-  so2docs inspect beer.stackexchange.com.7z
-  so2docs inspect *.7z --json --sha256 > dumps.json
-"""
 
-
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@command(
+    """
+    so2docs inspect beer.stackexchange.com.7z
+    so2docs inspect *.7z --json --sha256 > dumps.json
+    """
+)
 @click.argument("dumps", nargs=-1, required=True, type=click.Path(), metavar="DUMP...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, an array, instead of text.")
 @click.option("--sha256", is_flag=True, help="Read the files once more, for their SHA-256.")
 @table_option("jobs", "Worker processes.")
 @table_option("work_dir", "Folder for temporary files, 110 bytes a post.")
 @quiet
-@debug
 def inspect(
     *,
     dumps: tuple[str, ...],

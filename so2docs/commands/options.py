@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from textwrap import dedent, indent
 from typing import Any
 
 import click
@@ -42,6 +43,30 @@ class GroupedCommand(click.Command):
             if records:
                 with formatter.section(name):
                     formatter.write_dl(records)
+
+
+def command(
+    lines: str | None = None, **settings: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of a function, with `--debug`, and examples at the end of its help.
+
+    Args:
+        lines: The examples, lines of a shell.
+        settings: Of `click.command`.
+    """
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        epilog = lines and examples(lines)
+        made = click.command(cls=GroupedCommand, epilog=epilog, **settings)(function)
+        made.params.append(_DEBUG)
+        return made
+
+    return decorate
+
+
+def examples(lines: str) -> str:
+    """Lines of a shell, as the help of a command ends with them."""
+    return f"\b\nExample:\n{indent(dedent(lines).strip(), '  ')}\n"
 
 
 class _Value(click.ParamType):  # type: ignore[type-arg]
@@ -128,9 +153,8 @@ quiet = click.option(
     callback=_be_quiet,
     help="No progress and no summary, only errors.",
 )
-debug = click.option(
-    "--debug",
-    cls=GroupedOption,
+_DEBUG = GroupedOption(
+    ["--debug"],
     group="Run",
     is_flag=True,
     expose_value=False,

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option, update
+from so2docs.commands.options import command, quiet, table_option, update
 from so2docs.commands.terminal import refuse_update, show_sites, shows_progress, tell
 
-_EPILOG = """\b
-Example:
-  so2docs patch 2024-04.jsonl.gz changes.jsonl.gz 2024-07.jsonl.gz
-  so2docs diff old.jsonl.gz new.jsonl.gz | so2docs patch old.jsonl.gz - copy.jsonl.gz
-  so2docs patch questions/2024-04 changes questions/2024-07
-"""
 
-
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@command(
+    """
+    so2docs patch 2024-04.jsonl.gz changes.jsonl.gz 2024-07.jsonl.gz
+    so2docs diff old.jsonl.gz new.jsonl.gz | so2docs patch old.jsonl.gz - copy.jsonl.gz
+    so2docs patch questions/2024-04 changes questions/2024-07
+    """
+)
 @click.argument("old", type=click.Path())
 @click.argument("changes", type=click.Path())
 @click.argument("new", type=click.Path())
@@ -26,7 +24,6 @@ Example:
 @table_option("jobs", "Worker processes, for folders.")
 @table_option("force", "Overwrite an existing NEW.")
 @quiet
-@debug
 def patch(
     old: str,
     changes: str,
@@ -51,8 +48,9 @@ def patch(
     if os.path.isdir(old) or os.path.isdir(changes):
         from so2docs.folders import patch_all
 
-        run = partial(patch_all, old, changes, new, update=update, force=force)
-        return show_sites(run, jobs=jobs, quiet=quiet)
+        return show_sites(
+            patch_all, old, changes, new, jobs=jobs, quiet=quiet, update=update, force=force
+        )
     refuse_update(update)
     from so2docs.changes.patch import patch as apply
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from so2docs.commands.options import GroupedCommand, given_keywords, table_option
+from so2docs.commands.options import GroupedCommand, examples, given_keywords, table_option
 from so2docs.metadata.document_schema import build_schema
 from so2docs.options.choices import Core
 from so2docs.options.request import build_options, validate_keywords
@@ -18,11 +18,12 @@ _CORE: Core = "python"
 
 @click.command(
     cls=GroupedCommand,
-    epilog="""\b
-Example:
-  so2docs schema --with comments > question.schema.json
-  so2docs schema --recipe preferences
-""",
+    epilog=examples(
+        """
+        so2docs schema --with comments > question.schema.json
+        so2docs schema --recipe preferences
+        """
+    ),
 )
 @table_option("nest", "Nest these tables.")
 @table_option("recipe", "Describe the records of this recipe instead of documents.")

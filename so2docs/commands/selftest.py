@@ -13,7 +13,7 @@ from importlib import metadata
 import click
 
 import so2docs
-from so2docs.commands.options import GroupedCommand, debug
+from so2docs.commands.options import command
 from so2docs.parse import core
 
 
@@ -40,8 +40,7 @@ def _requirements() -> list[str]:
         return []
 
 
-@click.command(cls=GroupedCommand)
-@debug
+@command()
 def selftest() -> None:
     """Check this installation: convert a built-in sample in every way, and compare.
 

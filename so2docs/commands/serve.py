@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import shows_progress
 from so2docs.errors import OptionError
 from so2docs.progress import log
@@ -21,16 +21,15 @@ _NEEDED = {
 }
 """Modules, and the packages that have them."""
 
-_EPILOG = """\b
-Example:
-  so2docs serve questions.db
-  so2docs serve questions.jsonl.gz --port 8080
-  so2docs serve beer.db cooking.db
-  so2docs serve questions/
-"""
 
-
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@command(
+    """
+    so2docs serve questions.db
+    so2docs serve questions.jsonl.gz --port 8080
+    so2docs serve beer.db cooking.db
+    so2docs serve questions/
+    """
+)
 @click.argument("paths", nargs=-1, required=True, metavar="OUTPUT|DATABASE...")
 @click.option(
     "--port",
@@ -54,7 +53,6 @@ Example:
 )
 @click.option("--open/--no-open", "opens", default=False, help="Open the browser.")
 @quiet
-@debug
 def serve(
     *,
     paths: tuple[str, ...],

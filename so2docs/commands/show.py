@@ -8,20 +8,18 @@ from typing import Any, cast
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug
+from so2docs.commands.options import command
 from so2docs.commands.terminal import allow_any_encoding, say, show_text, shows_progress
 from so2docs.errors import DocumentNotFoundError, So2docsError
 
-_EPILOG = """\b
-Example:
-  so2docs show questions.jsonl.gz 1
-  so2docs show questions.jsonl.gz 4 6 9 | jq -r .Title
-"""
-
 
 # Without ignore_unknown_options a negative id would be taken for an option.
-@click.command(
-    cls=GroupedCommand, epilog=_EPILOG, context_settings={"ignore_unknown_options": True}
+@command(
+    """
+    so2docs show questions.jsonl.gz 1
+    so2docs show questions.jsonl.gz 4 6 9 | jq -r .Title
+    """,
+    context_settings={"ignore_unknown_options": True},
 )
 @click.argument("output", type=click.Path())
 @click.argument("ids", type=int, nargs=-1, required=True, metavar="ID...")
@@ -31,7 +29,6 @@ Example:
     default=None,
     help="JSON lines, or text to read.  [default: text on a terminal, JSON for a pipe]",
 )
-@debug
 def show(output: str, ids: tuple[int, ...], as_json: bool | None) -> None:
     """Show the questions with these IDs, with their answers, out of OUTPUT.
 

@@ -12,8 +12,7 @@ import click
 
 from so2docs.api.convert import check_report, write_report
 from so2docs.commands.options import (
-    GroupedCommand,
-    debug,
+    command,
     given_keywords,
     quiet,
     table_option,
@@ -31,13 +30,11 @@ _REMOTE = "sc://"
 """How the address of a Spark Connect server starts."""
 
 
-@click.command(
-    cls=GroupedCommand,
-    epilog="""\b
-Example:
-  so2docs spark 'dumps/*/Posts.xml' out/ --master 'local[*]'
-  cat out/beer.stackexchange.com/part-*.jsonl.gz | zcat | head -1
-""",
+@command(
+    """
+    so2docs spark 'dumps/*/Posts.xml' out/ --master 'local[*]'
+    cat out/beer.stackexchange.com/part-*.jsonl.gz | zcat | head -1
+    """
 )
 @click.argument("dumps", nargs=-1, required=True)
 @click.argument("output")
@@ -66,7 +63,6 @@ Example:
 @table_options("documents", "files")
 @table_option("report")
 @quiet
-@debug
 def spark(
     dumps: tuple[str, ...],
     output: str,

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from functools import partial
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option, update
+from so2docs.commands.options import command, quiet, table_option, update
 from so2docs.commands.terminal import refuse_update, say, show_sites, shows_progress, tell
 from so2docs.errors import OptionError, flag
-from so2docs.options.choices import DATABASE_ENDINGS, split_compression
-
-_EPILOG = """\b
-Example:
-  so2docs sqlite questions.jsonl.gz
-  so2docs sqlite beer.stackexchange.com.7z beer.db --with all
-  so2docs sqlite questions sites.db --site-field Site
-  so2docs sqlite questions databases --update
-  datasette questions.db -m questions.metadata.json
-"""
+from so2docs.options.choices import DATABASE_ENDINGS, Search, split_compression
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@command(
+    """
+    so2docs sqlite questions.jsonl.gz
+    so2docs sqlite beer.stackexchange.com.7z beer.db --with all
+    so2docs sqlite questions sites.db --site-field Site
+    so2docs sqlite questions databases --update
+    datasette questions.db -m questions.metadata.json
+    """
+)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="OUTPUT [DATABASE]")
 @click.option(
     "--search",
-    type=click.Choice(["titles", "all", "none"]),
+    type=click.Choice(get_args(Search)),
     default="all",
     show_default=True,
     help="What can be searched: titles and tags, these and the text of bodies, or nothing.",
@@ -56,11 +54,10 @@ Example:
 @update
 @table_option("force", "Overwrite an existing database.")
 @quiet
-@debug
 def sqlite(
     *,
     paths: tuple[str, ...],
-    search: str,
+    search: Search,
     stemming: bool,
     site_field: str | None,
     site: str | None,
@@ -102,17 +99,18 @@ def sqlite(
             )
         from so2docs.folders import to_sqlite_all
 
-        run = partial(
+        return show_sites(
             to_sqlite_all,
             folder,
             databases[0],
-            search=search,  # type: ignore[arg-type]
+            jobs=jobs,
+            quiet=quiet,
+            search=search,
             stemming=stemming,
             site=site,
             update=update,
             force=force,
         )
-        return show_sites(run, jobs=jobs, quiet=quiet)
     refuse_update(update)
     *sources, last = paths
     database: str | None = last
@@ -126,7 +124,7 @@ def sqlite(
     result = to_sqlite(
         sources,
         database,
-        search=search,  # type: ignore[arg-type]
+        search=search,
         stemming=stemming,
         site_field=site_field,
         site=site,

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from functools import partial
 from typing import Any
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import allow_any_encoding, draws_blocks, show_sites, shows_progress
 from so2docs.errors import OptionError, flag
 
-_EPILOG = """\b
-Example:
-  so2docs stats questions.jsonl.gz
-  so2docs stats questions.jsonl.gz --html questions.html
-  so2docs stats questions/
-"""
 
-
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@command(
+    """
+    so2docs stats questions.jsonl.gz
+    so2docs stats questions.jsonl.gz --html questions.html
+    so2docs stats questions/
+    """
+)
 @click.argument("output", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
@@ -32,7 +30,6 @@ Example:
 )
 @table_option("jobs", "Worker processes.")
 @quiet
-@debug
 def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> int:
     """Count what OUTPUT holds: questions by year, answers, scores, tags, longest bodies.
 
@@ -46,9 +43,7 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
             raise OptionError(f"{flag('html')} applies to one output; {output} is a folder")
         from so2docs.folders import stats_all
 
-        run = partial(stats_all, output)
-        quiet, jobs = options["quiet"], options["jobs"]
-        return show_sites(run, jobs=jobs, quiet=quiet, as_json=as_json, is_asked=True)
+        return show_sites(stats_all, output, as_json=as_json, is_asked=True, **options)
     from so2docs.output.new_files import write_file
     from so2docs.output.targets import PAGE, check_own
     from so2docs.statistics.stats import stats as count

@@ -7,26 +7,24 @@ from typing import Any, get_args
 import click
 
 from so2docs.commands.options import (
-    GroupedCommand,
     GroupedOption,
-    debug,
+    command,
     given_keywords,
     quiet,
     table_option,
 )
 from so2docs.commands.terminal import shows_progress, tell
-from so2docs.flat.writing import TableFormat
+from so2docs.options.choices import TableFormat
 from so2docs.schema import DUMP
 
-_EPILOG = """\b
-Example:
-  so2docs tables beer.stackexchange.com.7z beer
-  so2docs tables stackoverflow.com-Votes.7z votes --split-by month
-  so2docs tables beer.stackexchange.com.7z beer --format duckdb
-"""
 
-
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@command(
+    """
+    so2docs tables beer.stackexchange.com.7z beer
+    so2docs tables stackoverflow.com-Votes.7z votes --split-by month
+    so2docs tables beer.stackexchange.com.7z beer --format duckdb
+    """
+)
 @click.argument("dump", type=click.Path(), metavar="DUMP")
 @click.argument("folder", type=click.Path(), metavar="DIR")
 @click.option(
@@ -64,7 +62,6 @@ Example:
 @table_option("core")
 @table_option("work_dir", "Folder for temporary files.  [default: DIR]")
 @quiet
-@debug
 def tables(*, dump: str, folder: str, quiet: bool, **options: Any) -> None:
     """Write the tables of DUMP into DIR as flat typed files, a row for each row.
 

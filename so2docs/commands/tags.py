@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import shows_progress, tell
 
 
-@click.command(
-    cls=GroupedCommand,
-    epilog="""\b
-Example:
-  so2docs tags beer.stackexchange.com.7z beer-tags.jsonl
-  so2docs tags beer.stackexchange.com.7z - | jq -r '.Name + ": " + .Excerpt'
-""",
+@command(
+    """
+    so2docs tags beer.stackexchange.com.7z beer-tags.jsonl
+    so2docs tags beer.stackexchange.com.7z - | jq -r '.Name + ": " + .Excerpt'
+    """
 )
 @click.argument("dump", type=click.Path(), metavar="DUMP")
 @click.argument("output", type=click.Path(), metavar="[OUTPUT]", default="tags.jsonl.gz")
@@ -22,7 +20,6 @@ Example:
 @table_option("jobs")
 @table_option("work_dir", "Folder for temporary files.  [default: that of the system]")
 @quiet
-@debug
 def tags(
     *, dump: str, output: str, force: bool, jobs: int | None, work_dir: str | None, quiet: bool
 ) -> None:

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -68,20 +68,23 @@ if TYPE_CHECKING:
 
 def show_sites(
     run: Callable[..., list[SiteResult]],
-    *,
+    *paths: str | None,
     jobs: int | None,
     quiet: bool,
     as_json: bool = False,
     is_asked: bool = False,
+    **options: Any,
 ) -> int:
     """Do the work on the sites of a folder, and tell what became of them.
 
     Args:
-        run: A function of `so2docs.folders`, with what it takes but for how it runs.
+        run: A function of `so2docs.folders`.
+        paths: The folders that it takes.
         jobs: Worker processes.
         quiet: Tell of failures only.
         as_json: Print all as JSON.
         is_asked: Whether the table is what the command was asked for: it goes to standard output.
+        options: What else the function takes.
 
     Returns:
         The exit code.
@@ -92,18 +95,16 @@ def show_sites(
         if result.error is not None:
             say(result)
 
-    conversions = run(jobs=jobs, progress=shows_progress(quiet), when_done=show)
+    progress = shows_progress(quiet)
+    results = run(*paths, jobs=jobs, progress=progress, when_done=show, **options)
     if as_json:
-        click.echo(
-            json.dumps(
-                [conversion.as_dict() for conversion in conversions], indent=2, ensure_ascii=False
-            )
-        )
+        values = [result.as_dict() for result in results]
+        click.echo(json.dumps(values, indent=2, ensure_ascii=False))
     elif is_asked:
-        click.echo(summary(conversions))
+        click.echo(summary(results))
     elif not quiet:
-        tell(summary(conversions))
-    return int(any(conversion.error is not None for conversion in conversions))
+        tell(summary(results))
+    return int(any(result.error is not None for result in results))
 
 
 def refuse_update(update: bool) -> None:

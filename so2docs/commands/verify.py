@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 
 import click
 
-from so2docs.commands.options import GroupedCommand, debug, quiet, table_option
+from so2docs.commands.options import command, quiet, table_option
 from so2docs.commands.terminal import show_sites, shows_progress, tell
 
 
-@click.command(
-    cls=GroupedCommand,
-    epilog="""\b
-Example:
-  so2docs convert beer.stackexchange.com.7z questions.jsonl.gz --card
-  so2docs verify questions.jsonl.gz
-  so2docs convert beer.stackexchange.com.7z beer.jsonl.gz --report beer.json
-  so2docs verify beer.jsonl.gz --report beer.json
-  so2docs convert *.7z --output-dir questions --report questions.json
-  so2docs verify questions --report questions.json
-""",
+@command(
+    """
+    so2docs convert beer.stackexchange.com.7z questions.jsonl.gz --card
+    so2docs verify questions.jsonl.gz
+    so2docs convert beer.stackexchange.com.7z beer.jsonl.gz --report beer.json
+    so2docs verify beer.jsonl.gz --report beer.json
+    so2docs convert *.7z --output-dir questions --report questions.json
+    so2docs verify questions --report questions.json
+    """
 )
 @click.argument("output", type=click.Path())
 @click.option(
@@ -31,7 +28,6 @@ Example:
 )
 @table_option("jobs", "Worker processes, for a folder.")
 @quiet
-@debug
 def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) -> int:
     """Check OUTPUT against the manifest that convert --card wrote next to it, or against a report.
 
@@ -46,8 +42,7 @@ def verify(output: str, *, report: str | None, jobs: int | None, quiet: bool) ->
     if os.path.isdir(output):
         from so2docs.folders import verify_all
 
-        run = partial(verify_all, output, report=report)
-        return show_sites(run, jobs=jobs, quiet=quiet)
+        return show_sites(verify_all, output, jobs=jobs, quiet=quiet, report=report)
     from so2docs.metadata.manifest import verify as check
 
     # What was not checked is said even to those who want it quiet.

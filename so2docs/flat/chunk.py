@@ -13,8 +13,8 @@ from typing import Any
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, slices
 from so2docs.flat.columns import RowSelection, TableColumns, periods, why_stray
-from so2docs.flat.writing import ENCODERS, TableFormat
-from so2docs.options.choices import Core, SplitBy
+from so2docs.flat.writing import ENCODERS
+from so2docs.options.choices import Core, SplitBy, TableFormat
 from so2docs.output.segments import Segment, store
 from so2docs.parse import core, rows
 from so2docs.parse.posts import malformed_line, stray_line

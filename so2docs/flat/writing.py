@@ -8,14 +8,14 @@ import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import orjson
 
 from so2docs.dump.kinds import PARQUET
 from so2docs.errors import DiskFullError, OutputError
 from so2docs.flat.columns import OTHER, TableColumns
-from so2docs.options.choices import Compression
+from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.formats import footer
@@ -24,8 +24,6 @@ from so2docs.output.segments import Journal, Segment
 from so2docs.output.targets import check_replaceable
 from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, TEXTS, Table, Type
 from so2docs.sqlite import file as sqlite_file
-
-TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv.gz", "jsonl": ".jsonl.gz"}
 """Ends of the names of files, by format; the others are databases with all tables."""

@@ -13,6 +13,9 @@ Compression = Literal["gzip", "zstd", "none"]
 Core = Literal["auto", "python", "compiled"]
 SplitBy = Literal["year", "month"]
 FormatName = Literal["jsonl", "json", "elasticsearch", "mongodb", "ravendb", "parquet"]
+ChangesFormat = Literal["changes", "jsonl", "elasticsearch", "mongodb", "ravendb"]
+TableFormat = Literal["parquet", "csv", "jsonl", "sqlite", "duckdb"]
+Search = Literal["titles", "all", "none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ import orjson
 from so2docs._version import __version__
 from so2docs.domain import SCORE_BINS
 from so2docs.errors import OptionError, OutputError, flag, resumable
+from so2docs.options.choices import Search
 from so2docs.options.sites import checked_host, published_host
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import finish_file, part_path
@@ -51,7 +52,7 @@ from so2docs.sqlite.layout import (
     table_sql,
     texts_sql,
 )
-from so2docs.sqlite.rows import USERS_DIFFER, Batch, Made, Row, Search, Tally, make_rows
+from so2docs.sqlite.rows import USERS_DIFFER, Batch, Made, Row, Tally, make_rows
 from so2docs.sqlite.sources import DocumentSource, PathLike, open_source
 
 _MOST_TAGS = 30

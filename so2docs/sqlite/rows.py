@@ -8,12 +8,13 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from so2docs.errors import OutputError
 from so2docs.escape import strip_tags
+from so2docs.options.choices import Search
 from so2docs.reader.reading import parse_document
 from so2docs.schema import (
     ANSWERS,
@@ -35,7 +36,6 @@ from so2docs.sqlite.layout import (
 Row = tuple[Any, ...]
 Document = dict[str, Any]
 _KINDS: dict[type, str] = {list: "an array", dict: "an object"}
-Search = Literal["titles", "all", "none"]
 
 USERS = {key: by for table in (POSTS, *NESTED.values()) for by, key in table.users.items()}
 """Where a document holds a user, and which attribute of the same object has the user's id."""

@@ -28,8 +28,7 @@ from support.table_sites import SITE
 import so2docs
 from so2docs.dump import storage
 from so2docs.flat import tables as flat_tables
-from so2docs.flat.writing import TableFormat
-from so2docs.options.choices import Core
+from so2docs.options.choices import Core, TableFormat
 from so2docs.schema import DUMP
 
 FORMATS = get_args(TableFormat)
