@@ -304,14 +304,11 @@ def count(questions: list[dict[str, Any]]) -> Stats:
     """Count some documents."""
     answers = [answer for question in questions for answer in question.get("Answers", ())]
     posts = [*questions, *answers]
-    keys = {key for question in questions for key in question}
+    keys = set().union(*questions)
     dates = [_dates(questions), _dates(answers)]
-    tags = [value for question in questions if isinstance(value := question.get("Tags"), list)]
-    comments, links = (
-        [value for post in posts if isinstance(value := post.get(key), list)]
-        for key in ("Comments", "Links")
-    )
-    votes = [value for post in posts if isinstance(value := post.get("Votes"), dict)]
+    tags = _select(questions, "Tags", list)
+    comments, links = (_select(posts, key, list) for key in ("Comments", "Links"))
+    votes = _select(posts, "Votes", dict)
     types = [str(link.get("LinkType", "")) for some in links for link in some]
     return Stats(
         "",
@@ -322,31 +319,23 @@ def count(questions: list[dict[str, Any]]) -> Stats:
         last_date=max((date for some in dates for date in some), default=""),
         questions_by_year=Counter(date[:4] for date in dates[0]),
         answers_by_year=Counter(date[:4] for date in dates[1]),
-        answers_per_question=Counter(
-            min(len(question.get("Answers", ())), MOST_ANSWERS) for question in questions
+        answers_per_question=_cap(
+            Counter(len(question.get("Answers", ())) for question in questions), MOST_ANSWERS
         ),
         question_scores=_count_scores(questions),
         answer_scores=_count_scores(answers),
         distinct_tags=0 if "Tags" in keys else None,
         tags=Counter(tag for some in tags for tag in some),
-        longest=_keep_longest(
-            [],
-            [
-                {
-                    "id": post.get("Id", 0),
-                    "question_id": question.get("Id", 0),
-                    "characters": len(post["Body"]),
-                }
-                for question in questions
-                for post in (question, *question.get("Answers", ()))
-                if "Body" in post
-            ],
-        ),
+        longest=_find_longest(questions),
         comments=sum(map(len, comments)) if comments else None,
-        comments_per_post=Counter(min(len(some), MOST_COMMENTS) for some in comments) or None,
+        comments_per_post=_cap(Counter(map(len, comments)), MOST_COMMENTS) or None,
         links=Counter(types) if links else None,
         votes=_count_votes(votes) if votes else None,
     )
+
+
+def _select(posts: list[dict[str, Any]], key: str, kind: type) -> list[Any]:
+    return [post[key] for post in posts if key in post and isinstance(post[key], kind)]
 
 
 def _dates(posts: list[dict[str, Any]]) -> list[str]:
@@ -354,12 +343,32 @@ def _dates(posts: list[dict[str, Any]]) -> list[str]:
     return [date for date in dates if date[:4].isdecimal() and date[:4].isascii()]
 
 
+def _find_longest(questions: list[dict[str, Any]]) -> list[dict[str, int]]:
+    lengths = [
+        (-len(post["Body"]), post.get("Id", 0), question.get("Id", 0))
+        for question in questions
+        for post in (question, *question.get("Answers", ()))
+        if "Body" in post
+    ]
+    return [
+        {"id": post_id, "question_id": question_id, "characters": -length}
+        for length, post_id, question_id in sorted(lengths)[:LONGEST]
+    ]
+
+
 def _count_scores(posts: list[dict[str, Any]]) -> Scores:
-    scores = [score for post in posts if type(score := post.get("Score")) is int]
+    scores = [score for score in _select(posts, "Score", int) if type(score) is int]
     if not scores:
         return Scores()
-    capped = Counter(max(-LARGEST_SCORE, min(LARGEST_SCORE, score)) for score in scores)
-    return Scores(min(scores), max(scores), sum(scores), capped)
+    return Scores(min(scores), max(scores), sum(scores), _cap(Counter(scores), LARGEST_SCORE))
+
+
+def _cap(counts: Counter[int], most: int) -> Counter[int]:
+    """Count numbers beyond a limit, either way, as this."""
+    capped: Counter[int] = Counter()
+    for number, count in counts.items():
+        capped[max(-most, min(most, number))] += count
+    return capped
 
 
 def _count_votes(votes: list[dict[str, Any]]) -> Counter[str]:
