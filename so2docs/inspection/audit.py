@@ -15,11 +15,13 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from operator import add, xor
+from typing import Literal, TypeVar
 
+from so2docs.counts import LEAST, MOST, Counts, added_by
 from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.dump.dump import Chunk, slices
-from so2docs.parse import rows
+from so2docs.parse import posts, rows
 from so2docs.parse.rows import Row
 
 Pairs = dict[str, tuple["array[int]", "array[int]"]]
@@ -53,82 +55,83 @@ _DIGITS = str.maketrans("", "", "-T:.")
 _DATE_DIGITS = 17
 
 
-@dataclass(slots=True)
-class RowFacts:
+def _keep_first(one: object, more: object) -> object:
+    return more if one is None else one
+
+
+def _keep_last(one: object, more: object) -> object:
+    return one if more is None else more
+
+
+def _keep_own(one: object, more: object) -> object:
+    return one
+
+
+@dataclass(slots=True, kw_only=True)
+class RowFacts(Counts):
     """Facts about some rows of a table.
 
     Attributes:
-        rows: Their number.
-        malformed: Those that are not XML.
-        repaired: Characters that XML forbids.
-        first_date: The earliest date of any.
+        rows: Number of rows.
+        first_date: The earliest date of any row that the publisher did not make up.
         last_date: The latest one.
-        first_id: `Id` of the first row; None if it has none.
-        last_id: `Id` of the last row.
         descents: Rows whose `Id` is not above that of the row before.
-        descent: The first of them.
-        made_up: Rows with an `Id` that the publisher made up.
-        licence: Rows that name a licence.
-        pairs: What the audit compares: ids, and a value for each.
-        counts: Rows, or what they declare, by the name of a tag.
+        first_descent: `Id` of the first of them.
+        made_up: Rows that the publisher made up, by their ids.
+        with_licence: Rows that name a licence.
+        malformed: Rows that are not XML.
+        repaired: Characters that XML or the encoding forbids.
     """
 
     rows: int = 0
+    first_date: str = field(default="", metadata=LEAST)
+    last_date: str = field(default="", metadata=MOST)
+    descents: int = 0
+    first_descent: int | None = field(default=None, metadata=added_by(_keep_first))
+    made_up: int = 0
+    with_licence: int = 0
     malformed: int = 0
     repaired: int = 0
-    first_date: str = ""
-    last_date: str = ""
-    first_id: int | None = None
-    last_id: int | None = None
-    descents: int = 0
-    descent: int | None = None
-    made_up: int = 0
-    licence: int = 0
-    pairs: Pairs = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: RowFacts) -> None:
-        """Add the rows that follow; pairs stay with them."""
-        if self.last_id is not None and other.first_id is not None:
-            self._order(other.first_id)
-        self.rows += other.rows
-        self.malformed += other.malformed
-        self.repaired += other.repaired
-        self.made_up += other.made_up
-        self.licence += other.licence
-        self.descents += other.descents
-        if self.descent is None:
-            self.descent = other.descent
-        self._extend(other.first_date, other.last_date)
-        self.first_id = other.first_id if self.first_id is None else self.first_id
-        self.last_id = self.last_id if other.last_id is None else other.last_id
-        self.counts.update(other.counts)
 
-    def _order(self, row_id: int) -> None:
-        if self.last_id is not None and row_id <= self.last_id:
+@dataclass(slots=True, kw_only=True)
+class ChunkFacts(RowFacts):
+    """Facts about the rows of a chunk, or of all chunks so far.
+
+    Attributes:
+        first_id: `Id` of the first row that has one.
+        last_id: `Id` of the last one.
+        pairs: What the audit compares, of one chunk: ids, and a value for each.
+        tags: Rows of one chunk, or what they declare, by the name of a tag.
+    """
+
+    first_id: int | None = field(default=None, metadata=added_by(_keep_first))
+    last_id: int | None = field(default=None, metadata=added_by(_keep_last))
+    pairs: Pairs = field(default_factory=dict, metadata=added_by(_keep_own))
+    tags: Counter[str] = field(default_factory=Counter, metadata=added_by(_keep_own))
+
+    def check_order(self, row_id: int | None) -> None:
+        """Compare the `Id` of the next row with the last one."""
+        if row_id is not None and self.last_id is not None and row_id <= self.last_id:
             self.descents += 1
-            self.descent = row_id if self.descent is None else self.descent
-
-    def _extend(self, first: str, last: str) -> None:
-        if first:
-            self.first_date = min(self.first_date or first, first)
-            self.last_date = max(self.last_date, last)
+            self.first_descent = row_id if self.first_descent is None else self.first_descent
 
     def add_rows(self, part: Iterable[Row]) -> None:
         """Count rows: ids, dates, licences."""
         for row in part:
             self.rows += 1
-            self.licence += "ContentLicense" in row
+            self.with_licence += "ContentLicense" in row
             row_id = _number(row.get("Id"))
             is_made_up = row_id is not None and row_id >= FIRST_FABRICATED_ID
             if row_id is not None:
-                self._order(row_id)
+                self.check_order(row_id)
                 self.first_id = row_id if self.first_id is None else self.first_id
                 self.last_id = row_id
                 self.made_up += is_made_up
-            if not is_made_up:
-                dates = [row[name] for name in _DATES if name in row]
-                self._extend(min(dates, default=""), max(dates, default=""))
+            dates = () if is_made_up else [row[name] for name in _DATES if name in row]
+            if dates:
+                self.first_date = min(self.first_date or dates[0], *dates)
+                self.last_date = max(self.last_date, *dates)
 
     def pair(self, name: str, key: int, value: int) -> None:
         """Note a value of an id."""
@@ -139,7 +142,7 @@ class RowFacts:
         values.append(value)
 
 
-def look(task: tuple[str, Chunk]) -> tuple[Chunk, RowFacts]:
+def look(task: tuple[str, Chunk]) -> tuple[Chunk, ChunkFacts]:
     """Look at a chunk of a table.
 
     Args:
@@ -149,7 +152,7 @@ def look(task: tuple[str, Chunk]) -> tuple[Chunk, RowFacts]:
         ChangedDumpError: The dump is not what it was.
     """
     table, (_, dump, start, end) = task
-    facts, collect = RowFacts(), _COLLECTORS.get(table)
+    facts, collect = ChunkFacts(), _COLLECTORS.get(table)
     for _, data in slices(dump, start, end):
         for part in rows.parse(data):
             if isinstance(part, rows.Malformed):
@@ -177,17 +180,12 @@ def _date(text: str | None) -> int:
     return int(digits.ljust(_DATE_DIGITS, "0"))
 
 
-def split_tags(text: str) -> list[str]:
-    """The tags of a question, in the notation of any year: `<a><b>` or `|a|b|`."""
-    return text[1:-1].split("><") if text.startswith("<") else text.strip("|").split("|")
-
-
 def _hash(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def _hash_tags(text: str) -> int:
-    return _hash("\n".join(sorted(split_tags(text))))
+    return _hash("\n".join(sorted(posts.tags(text))))
 
 
 def _hash_words(text: str, left_out: re.Pattern[str]) -> int:
@@ -202,38 +200,38 @@ def _hash_text(name: str, text: str) -> int:
     return _hash_tags(text) if name == "tags" else _hash(text)
 
 
-def _collect_post(facts: RowFacts, row: Row) -> None:
+def _collect_post(facts: ChunkFacts, row: Row) -> None:
     post_id, kind = _number(row.get("Id")), row.get("PostTypeId", "")
     if post_id is None:
         return
     facts.pair("kind", post_id, int(kind) if kind in (_QUESTION_TYPE, _ANSWER_TYPE) else 3)
     facts.pair("created", post_id, _date(row.get("CreationDate")))
-    facts.pair("comments declared", post_id, _number(row.get("CommentCount")) or 0)
+    facts.pair("comments", post_id, _number(row.get("CommentCount")) or 0)
     facts.pair("owner", post_id, _hash(row.get("OwnerUserId", "")))
     facts.pair("body", post_id, _hash_words(row.get("Body", ""), _HTML))
     if "LastEditDate" in row:
         facts.pair("edited", post_id, _date(row["LastEditDate"]))
     if kind == _ANSWER_TYPE and (parent := _number(row.get("ParentId"))) is not None:
         facts.pair("parent", post_id, parent)
+        facts.pair("answers", parent, -1)
     if kind != _QUESTION_TYPE:
         return
     facts.pair("title", post_id, _hash(row.get("Title", "")))
     facts.pair("tags", post_id, _hash_tags(row.get("Tags", "")))
-    facts.pair("answers declared", post_id, _number(row.get("AnswerCount")) or 0)
+    facts.pair("answers", post_id, _number(row.get("AnswerCount")) or 0)
     if "ClosedDate" in row:
         facts.pair("closed", post_id, 1)
     if (answer := _number(row.get("AcceptedAnswerId"))) is not None:
         facts.pair("accepted", post_id, answer)
-    if tags := row.get("Tags"):
-        facts.counts.update(split_tags(tags))
+    facts.tags.update(posts.tags(row.get("Tags", "")))
 
 
-def _collect_comment(facts: RowFacts, row: Row) -> None:
+def _collect_comment(facts: ChunkFacts, row: Row) -> None:
     if (post_id := _number(row.get("PostId"))) is not None:
-        facts.pair("comment", post_id, 1)
+        facts.pair("comments", post_id, -1)
 
 
-def _collect_history(facts: RowFacts, row: Row) -> None:
+def _collect_history(facts: ChunkFacts, row: Row) -> None:
     post_id, kind = _number(row.get("PostId")), row.get("PostHistoryTypeId", "")
     if post_id is None:
         return
@@ -244,15 +242,15 @@ def _collect_history(facts: RowFacts, row: Row) -> None:
         facts.pair(f"date of {name}", post_id, date)
         facts.pair(f"last {name}", post_id, _hash_text(name, row.get("Text", "")))
     if kind == _INITIAL_BODY:
-        facts.pair("first revision", post_id, date)
-        facts.pair("first owner", post_id, _hash(row.get("UserId", "")))
+        facts.pair("created", post_id, date)
+        facts.pair("owner", post_id, _hash(row.get("UserId", "")))
     elif kind in (_CLOSED, _REOPENED):
         facts.pair("closing", post_id, date << 1 | (kind == _CLOSED))
 
 
-def _collect_tag(facts: RowFacts, row: Row) -> None:
+def _collect_tag(facts: ChunkFacts, row: Row) -> None:
     if name := row.get("TagName"):
-        facts.counts[name] += _number(row.get("Count")) or 0
+        facts.tags[name] += _number(row.get("Count")) or 0
 
 
 _COLLECTORS = {
@@ -263,13 +261,36 @@ _COLLECTORS = {
 }
 
 
-_QUESTION, _ANSWER = 1, 2
+_QUESTION, _ANSWER, _OTHER = 1, 2, 3
 _EXAMPLES = 5
 _FIRST_IDS = 1 << 16
 _AT_ONCE = 1 << 12
 _TEXTS = ("title", "tags", "body")
 
 _Form = Literal["b", "i", "I", "q"]
+_Change = Callable[[int, int], int]
+
+
+def _set(before: int, value: int) -> int:
+    return value
+
+
+_COLLECTED: dict[str, tuple[_Form, _Change]] = {
+    **dict.fromkeys(("kind", "closed"), ("b", _set)),
+    **dict.fromkeys(("parent", "accepted", "edited"), ("q", _set)),
+    **dict.fromkeys(_TEXTS, ("I", _set)),
+    # What is declared less what there is: 0 is left.
+    **dict.fromkeys(("answers", "comments"), ("i", add)),
+    # What two rows have, as in the post and in its first revision: 0 is left of the same twice.
+    "created": ("q", xor),
+    "owner": ("I", xor),
+    # Ids are not in the order of dates after a migration.
+    **dict.fromkeys(("last revision", "closing"), ("q", max)),
+}
+"""Numbers of posts: the form of each, and how a value changes it."""
+
+_LAST_TEXTS = {text: (f"date of {text}", f"last {text}") for text in _TEXTS}
+"""Date and hash of the newest revision of each text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +315,7 @@ class ById:
 
     def __init__(self, folder: str, form: _Form) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-        self._form, self._width = form, {"b": 1, "i": 4, "I": 4, "q": 8}[form]
+        self._form, self._width = form, array(form).itemsize
         self._map: mmap.mmap | None = None
         self._grow(_FIRST_IDS)
 
@@ -321,23 +342,13 @@ class ById:
         if highest >= len(self.values):
             self._grow(max(highest + 1, 2 * len(self.values)))
 
-    def update(
-        self, facts: RowFacts, name: str, change: Callable[[int, int], int], sign: int = 1
-    ) -> None:
-        """Change the numbers of the ids of a chunk.
-
-        Args:
-            facts: What was found in it.
-            name: Which of its pairs.
-            change: The number that was there, and the value of the pair -> the number.
-            sign: What values are multiplied by.
-        """
-        keys, values = facts.pairs.get(name, ((), ()))
+    def update(self, keys: Iterable[int], values: Iterable[int], change: _Change) -> None:
+        """Change the numbers of some ids, each by a value."""
         self.reserve(keys)
-        there = self.values
+        numbers = self.values
         for key, value in zip(keys, values, strict=True):
             if key < FIRST_FABRICATED_ID:
-                there[key] = change(there[key], sign * value)
+                numbers[key] = change(numbers[key], value)
 
     def __getitem__(self, key: int) -> int:
         return self.values[key] if key < len(self.values) else 0
@@ -355,36 +366,14 @@ class ById:
         raw.release()
 
 
-def _add(before: int, value: int) -> int:
-    return before + value
-
-
-def _set(before: int, value: int) -> int:
-    return value
-
-
-_FORMS: dict[str, _Form] = {
-    "kind": "b",
-    "closed": "b",
-    "answers": "i",
-    "comments": "i",
-    "parent": "q",
-    "accepted": "q",
-    "created": "q",
-    "edited": "q",
-    "last revision": "q",
-    "closing": "q",
-    "owner": "I",
-    **dict.fromkeys(("title", "tags", "body", "last title", "last tags", "last body"), "I"),
-    **dict.fromkeys(("date of title", "date of tags", "date of body"), "q"),
-}
-
-
 class Audit:
     """Compares what rows declare with the rows that there are."""
 
     def __init__(self, folder: str) -> None:
-        self._by_id = {name: ById(folder, form) for name, form in _FORMS.items()}
+        forms = {name: form for name, (form, _) in _COLLECTED.items()}
+        for date, text in _LAST_TEXTS.values():
+            forms |= {date: "q", text: "I"}
+        self._by_id = {name: ById(folder, form) for name, form in forms.items()}
         self._tags: Counter[str] = Counter()
         self._declared_tags: Counter[str] = Counter()
         self._tables: set[str] = set()
@@ -394,40 +383,21 @@ class Audit:
         for numbers in self._by_id.values():
             numbers.close()
 
-    def add(self, table: str, facts: RowFacts) -> None:
+    def add(self, table: str, facts: ChunkFacts) -> None:
         """Add a chunk of a table; the chunks of a table come in their order."""
         self._tables.add(table)
-        values = self._by_id
-        if table == "posts":
-            for name in ("kind", "closed", "parent", "accepted", "edited", *_TEXTS):
-                values[name].update(facts, name, _set)
-            # Both dates are the same: what is left is 0.
-            values["created"].update(facts, "created", int.__xor__)
-            values["owner"].update(facts, "owner", int.__xor__)
-            values["answers"].update(facts, "answers declared", _add)
-            values["comments"].update(facts, "comments declared", _add)
-            keys, parents = facts.pairs.get("parent", ((), ()))
-            swapped = RowFacts(pairs={"answer": (parents, [1] * len(keys))})  # type: ignore[dict-item]
-            values["answers"].update(swapped, "answer", _add, -1)
-            self._tags.update(facts.counts)
-        elif table == "comments":
-            values["comments"].update(facts, "comment", _add, -1)
-        elif table == "posthistory":
-            values["created"].update(facts, "first revision", int.__xor__)
-            values["owner"].update(facts, "first owner", int.__xor__)
-            for text in _TEXTS:
-                self._update_last(facts, text)
-            values["last revision"].update(facts, "last revision", max)
-            # Ids are not in the order of dates after a migration.
-            values["closing"].update(facts, "closing", max)
-        elif table == "tags":
-            self._declared_tags.update(facts.counts)
+        (self._declared_tags if table == "tags" else self._tags).update(facts.tags)
+        for name, (_, change) in _COLLECTED.items():
+            if name in facts.pairs:
+                self._by_id[name].update(*facts.pairs[name], change)
+        for names in _LAST_TEXTS.values():
+            if names[0] in facts.pairs:
+                self._update_last(*names, facts.pairs)
 
-    def _update_last(self, facts: RowFacts, text: str) -> None:
+    def _update_last(self, date_name: str, text_name: str, pairs: Pairs) -> None:
         """Keep the newest text of each post; of those with one date, that of the last row."""
-        keys, dates = facts.pairs.get(f"date of {text}", ((), ()))
-        _, hashes = facts.pairs.get(f"last {text}", ((), ()))
-        newest, last = self._by_id[f"date of {text}"], self._by_id[f"last {text}"]
+        (keys, dates), (_, hashes) = pairs[date_name], pairs[text_name]
+        newest, last = self._by_id[date_name], self._by_id[text_name]
         newest.reserve(keys)
         last.reserve(keys)
         for key, date, value in zip(keys, dates, hashes, strict=True):
@@ -438,86 +408,79 @@ class Audit:
         """The checks that the read tables allow, with their results."""
         if "posts" not in self._tables:
             return []
-        values = self._by_id
-        kind, parent, accepted = values["kind"], values["parent"], values["accepted"]
+        numbers = self._by_id
+        accepted, parent, edited = numbers["accepted"], numbers["parent"], numbers["edited"]
         checks = [
-            self._check("AnswerCount is the number of answers", values["answers"], {_QUESTION}),
-            self._check_ids(
+            self._check_zero("AnswerCount is the number of answers", "answers", {_QUESTION}),
+            _check(
                 "AcceptedAnswerId is an answer to the question",
-                _count(accepted),
-                (key for key in accepted.nonzero_ids() if parent[accepted[key]] != key),
+                accepted.nonzero_ids(),
+                lambda key: parent[accepted[key]] != key,
             ),
         ]
         if "comments" in self._tables:
-            every = {_QUESTION, _ANSWER, 3}
+            every = {_QUESTION, _ANSWER, _OTHER}
             checks.append(
-                self._check("CommentCount is the number of comments", values["comments"], every)
+                self._check_zero("CommentCount is the number of comments", "comments", every)
             )
         if "tags" in self._tables:
-            names = self._tags.keys() | self._declared_tags.keys()
-            differ = sorted(n for n in names if self._tags[n] != self._declared_tags[n])
             checks.append(
-                Check(
+                _check(
                     "Count of a tag is the number of questions with it",
-                    len(names),
-                    len(differ),
-                    tuple(differ[:_EXAMPLES]),
+                    sorted(self._tags.keys() | self._declared_tags.keys()),
+                    lambda name: self._tags[name] != self._declared_tags[name],
                 )
             )
         if "posthistory" in self._tables:
-            edited, last, closing = values["edited"], values["last revision"], values["closing"]
-            closed_posts = values["closed"]
-            questions = [key for key in closing.nonzero_ids() if kind[key] == _QUESTION]
+            last, closing, closed = (
+                numbers[name] for name in ("last revision", "closing", "closed")
+            )
             both = {_QUESTION, _ANSWER}
-            either = sorted({*questions, *closed_posts.nonzero_ids()})
+            questions = {key for key in closing.nonzero_ids() if numbers["kind"][key] == _QUESTION}
             checks += [
-                self._check(
-                    "a first revision has the date of its post",
-                    values["created"],
-                    both,
-                ),
-                self._check("a first revision has the owner of its post", values["owner"], both),
+                self._check_zero("a first revision has the date of its post", "created", both),
+                self._check_zero("a first revision has the owner of its post", "owner", both),
                 self._check_text("Title is that of the last revision", "title", {_QUESTION}),
                 self._check_text("Tags are those of the last revision", "tags", {_QUESTION}),
                 self._check_text("the words of Body are those of the last revision", "body", both),
-                self._check_ids(
+                _check(
                     "LastEditDate is not after the last revision",
-                    _count(edited),
-                    (key for key in edited.nonzero_ids() if edited[key] > last[key]),
+                    edited.nonzero_ids(),
+                    lambda key: edited[key] > last[key],
                 ),
-                self._check_ids(
+                _check(
                     "ClosedDate is there where the history ends closed",
-                    len(either),
-                    (key for key in either if closing[key] & 1 != closed_posts[key]),
+                    sorted(questions.union(closed.nonzero_ids())),
+                    lambda key: closing[key] & 1 != closed[key],
                 ),
             ]
         return checks
 
-    def _check(self, name: str, numbers: ById, kinds: set[int]) -> Check:
-        """Check that the numbers of some kinds of posts are 0."""
-        kind = self._by_id["kind"]
-        differ = (key for key in numbers.nonzero_ids() if kind[key] in kinds)
-        count = sum(1 for key in kind.nonzero_ids() if kind[key] in kinds)
-        return self._check_ids(name, count, differ)
+    def _check_zero(self, name: str, number: str, kinds: set[int]) -> Check:
+        """Check that a number of posts of some kinds is 0."""
+        numbers = self._by_id[number]
+        return _check(name, self._posts(kinds), lambda key: numbers[key] != 0)
 
     def _check_text(self, name: str, text: str, kinds: set[int]) -> Check:
         """Check that posts of some kinds have the newest text of their history."""
-        own, last, kind = self._by_id[text], self._by_id[f"last {text}"], self._by_id["kind"]
-        count = sum(1 for key in kind.nonzero_ids() if kind[key] in kinds)
-        differ = (key for key in kind.nonzero_ids() if kind[key] in kinds and own[key] != last[key])
-        return self._check_ids(name, count, differ)
+        own, last = self._by_id[text], self._by_id[f"last {text}"]
+        return _check(name, self._posts(kinds), lambda key: own[key] != last[key])
 
-    @staticmethod
-    def _check_ids(name: str, count_checked: int, differ: Iterator[int]) -> Check:
-        examples: list[int] = []
-        count = 0
-        for key in differ:
-            count += 1
+    def _posts(self, kinds: set[int]) -> Iterator[int]:
+        kind = self._by_id["kind"]
+        return (key for key in kind.nonzero_ids() if kind[key] in kinds)
+
+
+_Key = TypeVar("_Key", int, str)
+
+
+def _check(name: str, keys: Iterable[_Key], differs: Callable[[_Key], bool]) -> Check:
+    """Check ids or names one by one."""
+    checked, differ, examples = 0, 0, list[_Key]()
+    for key in keys:
+        checked += 1
+        if differs(key):
+            differ += 1
             if len(examples) < _EXAMPLES:
                 examples.append(key)
-        return Check(name, count_checked, count, tuple(examples))
-
-
-def _count(numbers: ById) -> int:
-    """How many ids have a number."""
-    return sum(1 for _ in numbers.nonzero_ids())
+    return Check(name, checked, differ, tuple(examples))

@@ -13,12 +13,13 @@ from typing import Any
 
 import orjson
 
+from so2docs.counts import Counts
 from so2docs.dump.kinds import files_with, members_with
 from so2docs.dump.opening import Catalog, SourceFile, file_in_folder, names_in_folder
 from so2docs.dump.storage import unreadable_output
 from so2docs.dump.tables import TableFile, in_reading_order
 from so2docs.errors import DumpError, OptionError, OutputError
-from so2docs.inspection.audit import Audit, Check, RowFacts, look
+from so2docs.inspection.audit import Audit, Check, ChunkFacts, RowFacts, look
 from so2docs.options.sites import site_from_name
 from so2docs.output.new_files import temporary_folder
 from so2docs.pipeline.workers import Workers
@@ -59,24 +60,14 @@ class InspectedFile:
     sha256: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InspectedTable:
-    """A table of a dump.
+@dataclass(slots=True)
+class InspectedTable(RowFacts):
+    """A table of a dump, with the facts of all its rows.
 
     Attributes:
         file: Its name.
         bytes: Bytes of XML.
         encoding: Of its bytes.
-        rows: Number of rows.
-        first_date: The earliest date of any row that the publisher did not make up.
-        last_date: The latest one.
-        is_ordered: Whether rows are in ascending order of `Id`.
-        descents: Rows whose `Id` is not above that of the row before.
-        first_descent: `Id` of the first of them.
-        made_up: Rows that the publisher made up, by their ids.
-        with_licence: Rows that name a licence.
-        malformed: Rows that are not XML.
-        repaired: Characters that XML or the encoding forbids.
         comments: Comments before the first row, such as one on the licence.
         problem: Why it could not be read to its end.
     """
@@ -84,18 +75,17 @@ class InspectedTable:
     file: str
     bytes: int
     encoding: str = "utf-8"
-    rows: int = 0
-    first_date: str = ""
-    last_date: str = ""
-    is_ordered: bool = True
-    descents: int = 0
-    first_descent: int | None = None
-    made_up: int = 0
-    with_licence: int = 0
-    malformed: int = 0
-    repaired: int = 0
     comments: tuple[str, ...] = ()
     problem: str | None = None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether rows are in ascending order of `Id`."""
+        return not self.descents
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields in JSON types."""
+        return {**Counts.as_dict(self), "is_ordered": self.is_ordered}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +119,8 @@ class Inspection:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields in JSON types."""
-        return {**asdict(self), "is_sound": self.is_sound}
+        tables = {name: table.as_dict() for name, table in self.tables.items()}
+        return {**asdict(self), "tables": tables, "is_sound": self.is_sound}
 
     def __str__(self) -> str:
         lines = [f"{self.dump}: {self.site}, rows until {self.last_date[:10] or 'no date'}"]
@@ -283,43 +274,27 @@ def _read(
     table: TableFile, audit: Audit, workers: Workers, folder: str, advance: Callable[[int], object]
 ) -> InspectedTable:
     """Read a table to its end."""
-    facts, size = RowFacts(), table.size
-    comments: tuple[str, ...] = ()
-    encoding, problem, repaired = "utf-8", None, 0
+    result, facts = InspectedTable(table.table.file, table.size), ChunkFacts()
     try:
         with closing(table.open(threads=workers.jobs, work_dir=folder)) as dump:
-            encoding, comments = dump.encoding, _comments(dump.head)
+            result.encoding, result.comments = dump.encoding, _comments(dump.head)
             tasks = (
                 (table.table.name, chunk)
                 for chunk in dump.chunks(dump.chunk_bytes, (), Path(folder))
             )
             for chunk, part in workers.run(look, tasks):
                 audit.add(table.table.name, part)
-                facts.add(part)
+                facts.check_order(part.first_id)
+                facts += part
                 dump.progress(chunk)
                 advance(chunk.end - chunk.start)
             dump.check_end()
-            size = dump.size
-            repaired = dump.chunk_end(dump.chunk_bytes or 1).repaired
+            result.bytes = dump.size
+            result.repaired = dump.chunk_end(dump.chunk_bytes or 1).repaired
     except DumpError as error:
-        problem = str(error)
-    return InspectedTable(
-        file=table.table.file,
-        bytes=size,
-        encoding=encoding,
-        rows=facts.rows,
-        first_date=facts.first_date,
-        last_date=facts.last_date,
-        is_ordered=not facts.descents,
-        descents=facts.descents,
-        first_descent=facts.descent,
-        made_up=facts.made_up,
-        with_licence=facts.licence,
-        malformed=facts.malformed,
-        repaired=facts.repaired + repaired,
-        comments=comments,
-        problem=problem,
-    )
+        result.problem = str(error)
+    result += facts
+    return result
 
 
 def _comments(head: bytes) -> tuple[str, ...]:
