@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from threading import Lock, Timer
-from typing import IO
 
 import orjson
 from markupsafe import Markup
@@ -35,12 +34,6 @@ _MOST_REMEMBERED = 1_000
 Text = tuple[Kind, str]
 
 
-def _command() -> list[str]:
-    """The command of a worker, with the modules of this process, not of the current folder."""
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import work; work()"
-    return [sys.executable, "-P", "-c", code]
-
-
 class Renderings:
     """Renders texts in some worker processes, which start when they are needed."""
 
@@ -50,7 +43,9 @@ class Renderings:
         Args:
             command: What starts a worker; this module's own if None.
         """
-        self._command = list(command) if command is not None else _command()
+        # With the modules of this process, not of the current folder.
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import work; work()"
+        self._command = list(command or (sys.executable, "-P", "-c", code))
         self._slots: queue.LifoQueue[subprocess.Popen[bytes] | None] = queue.LifoQueue()
         for _ in range(_WORKERS):
             self._slots.put(None)
@@ -69,8 +64,12 @@ class Renderings:
             rendered += self._render(renderer, to_render[len(rendered) :])
             if len(rendered) < len(to_render):
                 failures += 1
-                self._remember(to_render[len(rendered)])
-                rendered.append(renderer.render("plain", to_render[len(rendered)][1]))
+                harmful = to_render[len(rendered)]
+                rendered.append(renderer.render("plain", harmful[1]))
+                with self._lock:
+                    self._harmful[harmful] = None
+                    if len(self._harmful) > _MOST_REMEMBERED:
+                        del self._harmful[next(iter(self._harmful))]
         rendered += [renderer.render("plain", text) for _, text in to_render[len(rendered) :]]
         return list(map(Markup, rendered))
 
@@ -78,17 +77,8 @@ class Renderings:
         """End all workers, and what they are doing."""
         with self._lock:
             self._is_closed = True
-            for process in self._running:
-                process.kill()
-                process.wait()
-                _close_pipes(process)
-            self._running.clear()
-
-    def _remember(self, text: Text) -> None:
-        with self._lock:
-            self._harmful[text] = None
-            if len(self._harmful) > _MOST_REMEMBERED:
-                del self._harmful[next(iter(self._harmful))]
+            while self._running:
+                _end(self._running.pop())
 
     def _render(self, renderer: Renderer, texts: Sequence[Text]) -> list[str]:
         """The HTML of the first texts, up to the one that a worker does not survive."""
@@ -100,7 +90,9 @@ class Renderings:
             timer = Timer(_PAGE_SECONDS, process.kill)
             timer.start()
             try:
-                stdin, stdout = _pipes(process)
+                stdin, stdout = process.stdin, process.stdout
+                assert stdin is not None
+                assert stdout is not None
                 stdin.write(request)
                 stdin.flush()
                 for _, text in texts:
@@ -117,7 +109,7 @@ class Renderings:
     def _worker(self) -> Iterator[subprocess.Popen[bytes]]:
         """A worker that nobody else talks to meanwhile."""
         process = self._slots.get()
-        is_sound = False
+        is_whole = False
         try:
             if process is not None and process.poll() is not None:
                 self._forget(process)
@@ -125,10 +117,10 @@ class Renderings:
             if process is None:
                 process = self._start()
             yield process
-            is_sound = process.poll() is None
+            is_whole = process.poll() is None
         finally:
             # One that was ended is replaced when the next is needed.
-            if process is not None and (self._is_closed or not is_sound):
+            if process is not None and (self._is_closed or not is_whole):
                 self._forget(process)
                 process = None
             self._slots.put(process)
@@ -150,21 +142,15 @@ class Renderings:
         with self._lock:
             if process in self._running:
                 self._running.remove(process)
-                process.kill()
-                process.wait()
-                _close_pipes(process)
+                _end(process)
 
 
-def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    return process.stdin, process.stdout
-
-
-def _close_pipes(process: subprocess.Popen[bytes]) -> None:
-    for pipe in _pipes(process):
-        with suppress(OSError):
-            pipe.close()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process, wait for its end, and close the pipes to it."""
+    process.kill()
+    process.wait()
+    with suppress(OSError), process:
+        pass
 
 
 def work() -> None:

@@ -31,7 +31,7 @@ from so2docs.serve.query import (
     split_terms,
 )
 from so2docs.sqlite.about import About, SiteAbout, connect_to_site, read_about
-from so2docs.sqlite.layout import LAYOUTS, NESTED, OTHER, index_name, quoted
+from so2docs.sqlite.layout import LAYOUTS, NESTED, OTHER, index_name, literal, quoted
 from so2docs.sqlite.rows import RebuiltDocuments, html_to_text
 
 PAGE = 20
@@ -61,6 +61,7 @@ _RELATED_OF = 2_000
 _RELATED = 12
 _MOST_TAGS = 5
 """Tags of a question that related ones are looked for by: no site allows more."""
+_IS_OF_TAG = "t.Tag = :tag AND t.QuestionId = q.Id"
 
 SORTS = {
     "newest": ("q.Id DESC", ("Id", "Score", "Answers", "AcceptedAnswerId", "OwnerUserId")),
@@ -241,16 +242,13 @@ class Store:
         return None if row is None else row[0]
 
     def _narrow(self, table: str, alias: str, columns: tuple[str, ...] = ()) -> str:
-        """A table, read from an index alone; `_is_of_site` goes with it."""
-        columns = columns or LAYOUTS[table].indexes[0]
-        return f"main.{table} {alias} INDEXED BY {index_name(table, columns)}"
-
-    def _is_of_site(self, alias: str) -> str:
+        """A table of the site, read from an index alone."""
+        index = index_name(table, columns or LAYOUTS[table].indexes[0])
         site_field = self.about.site_field
         if site_field is None:
-            return "1"
-        value = "'" + str(self.site.name).replace("'", "''") + "'"
-        return f"{alias}.{quoted(site_field)} = {value}"
+            return f"main.{table} {alias} INDEXED BY {index}"
+        is_of_site = f"{quoted(site_field)} = {literal(str(self.site.name))}"
+        return f"(SELECT * FROM main.{table} INDEXED BY {index} WHERE {is_of_site}) {alias}"
 
     # Documents.
 
@@ -410,50 +408,38 @@ class Store:
         """A page of a list of questions."""
         order, index = SORTS[sort]
         source = self._narrow("questions", "q", index)
-        conditions = [self._is_of_site("q")] + ["q.Answers = 0"] * unanswered
+        conditions = ["q.Answers = 0"] * unanswered
+        count: int | None = self.site.overview["unanswered" if unanswered else "questions"]
         if tag is not None:
-            source, order, condition = self._of_tag(tag, sort, source, order)
+            count = self.tag(tag)
+            source, order, condition = self._of_tag(count, source, order)
             conditions.append(condition)
-        where = " AND ".join(conditions)
+            if unanswered:
+                of_tag = f"question_tags t CROSS JOIN {self._narrow('questions', 'q')}"
+                count = self._value(
+                    f"SELECT count(*) FROM {of_tag} WHERE {_IS_OF_TAG} AND q.Answers = 0", tag=tag
+                )
+        where = " AND ".join(conditions) or "1"
         sql = f"SELECT q.Id FROM {source} WHERE {where} ORDER BY {order}"
         results = self._page(sql, page, PAGE, tag=tag)
-        results.count = self._count(tag, unanswered=unanswered)
+        results.count = count
         results.rows = self._summaries([row["Id"] for row in results.rows])
         return results
 
-    def _of_tag(self, tag: str, sort: str, source: str, order: str) -> tuple[str, str, str]:
-        """Source, order and condition of the questions of a tag.
+    def _of_tag(self, count: int, source: str, order: str) -> tuple[str, str, str]:
+        """Source, order and condition of the questions of a tag that so many have.
 
         By date they are in the order of the tag's own index. By score, of a frequent tag, go
         through all questions in that order; of a rare one, sort its own.
         """
-        is_of_tag = "t.Tag = :tag AND t.QuestionId = q.Id"
-        is_rare = self.tag(tag) ** 2 < self.site.overview["questions"] * PAGE
-        if sort in ("newest", "oldest") or is_rare:
+        if order.startswith("q.Id"):
             # CROSS JOIN is SQLite's way to say which table comes first.
-            first = f"main.question_tags t CROSS JOIN {source}"
-            if not order.startswith("q.Id"):
-                first = "main.question_tags t CROSS JOIN main.questions q"
-            site = self._is_of_site("t")
-            return first, order.replace("q.Id", "t.QuestionId"), f"{site} AND {is_of_tag}"
-        exists = f"EXISTS (SELECT 1 FROM question_tags t WHERE {is_of_tag})"
-        return source, order, exists
-
-    def _count(self, tag: str | None, *, unanswered: bool) -> int | None:
-        """How many questions a list has, as far as that is known."""
-        if tag is None:
-            return int(self.site.overview["unanswered" if unanswered else "questions"])
-        if not unanswered:
-            return self.tag(tag)
-        return int(
-            self._value(
-                f"SELECT count(*) FROM main.question_tags t CROSS JOIN "
-                f"{self._narrow('questions', 'q')} WHERE {self._is_of_site('t')} "
-                f"AND {self._is_of_site('q')} AND t.Tag = :tag AND q.Id = t.QuestionId "
-                "AND q.Answers = 0",
-                tag=tag,
-            )
-        )
+            first = f"question_tags t CROSS JOIN {source}"
+            return first, order.replace("q.Id", "t.QuestionId"), _IS_OF_TAG
+        if count**2 < self.site.overview["questions"] * PAGE:
+            order = order.replace("q.Id", "t.QuestionId")
+            return "question_tags t CROSS JOIN questions q", order, _IS_OF_TAG
+        return source, order, f"EXISTS (SELECT 1 FROM question_tags t WHERE {_IS_OF_TAG})"
 
     def _summaries(self, question_ids: list[int]) -> list[Row]:
         """Questions as lists show them, in the order of their ids."""
@@ -645,41 +631,38 @@ class Store:
 
     def _filter_sql(self, kind: str, conditions: Conditions, by: str, *, has_user: bool) -> str:
         """Posts of a kind that pass, from what is in the indexes."""
-        alias = kind[0]
-        of_site = self._is_of_site(alias)
+        alias, where = kind[0], "1"
         order = f"{alias}.Id DESC" if by == "Id" else f"{alias}.Score DESC, {alias}.Id DESC"
-        columns = LAYOUTS[kind].indexes[0 if by == "Id" else 1]
-        source = self._narrow(kind, alias, columns)
+        questions = self._narrow("questions", "q")
+        own_answers = self._narrow("answers", "a", ("ParentId", "Score"))
         if has_user:
             source = self._narrow(kind, alias, ("OwnerUserId", "Score"))
-        passes = conditions.on(f"{alias}.Score", f"{alias}.OwnerUserId", "q")
+        else:
+            source = self._narrow(kind, alias, LAYOUTS[kind].indexes[0 if by == "Id" else 1])
         if conditions.tag and not has_user:
-            own = self._narrow("questions", "q")
-            join = f"main.question_tags t CROSS JOIN {own}"
-            where = f"{self._is_of_site('t')} AND t.Tag = :tag AND q.Id = t.QuestionId"
+            source = f"question_tags t CROSS JOIN {questions}"
+            where = _IS_OF_TAG
             if kind == "answers":
-                join += f" CROSS JOIN {self._narrow('answers', 'a', ('ParentId', 'Score'))}"
-                where += f" AND a.ParentId = q.Id AND {self._is_of_site('q')}"
+                source += f" CROSS JOIN {own_answers}"
+                where += " AND a.ParentId = q.Id"
             elif by == "Id":
                 order = "t.QuestionId DESC"
-            source, of_site = join, f"{where} AND {of_site}"
         elif kind == "answers" and conditions.of_question:
-            question = self._narrow("questions", "q")
-            if self._are_few(question, conditions):
-                answer = self._narrow("answers", "a", ("ParentId", "Score"))
-                source = f"{question} CROSS JOIN {answer}"
+            if self._are_few(questions, conditions):
+                source = f"{questions} CROSS JOIN {own_answers}"
             else:
-                source += f" CROSS JOIN {question}"
-            of_site += f" AND q.Id = a.ParentId AND {self._is_of_site('q')}"
+                source += f" CROSS JOIN {questions}"
+            where = "q.Id = a.ParentId"
+        passes = conditions.on(f"{alias}.Score", f"{alias}.OwnerUserId", "q")
         return (
-            f"SELECT {alias}.Id, {alias}.Score FROM {source} WHERE {of_site} AND "
-            f"{passes} ORDER BY {order} LIMIT {MOST_RESULTS + 1}"
+            f"SELECT {alias}.Id, {alias}.Score FROM {source} WHERE {where} AND {passes} "
+            f"ORDER BY {order} LIMIT {MOST_RESULTS + 1}"
         )
 
     def _are_few(self, question: str, conditions: Conditions) -> bool:
         """Whether so few questions pass that their answers are found sooner than all are tried."""
         passes = " AND ".join(part.format(p="q") for part in conditions.of_question)
-        sql = f"SELECT 1 FROM {question} WHERE {self._is_of_site('q')} AND {passes} LIMIT {_FEW}"
+        sql = f"SELECT 1 FROM {question} WHERE {passes} LIMIT {_FEW}"
         count = self._value(f"SELECT count(*) FROM ({sql})", **conditions.values)
         return bool(count < _FEW)
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import orjson
 
 from so2docs.errors import OutputError, flag
-from so2docs.sqlite.layout import ABOUT, FORMAT, quoted
+from so2docs.sqlite.layout import ABOUT, FORMAT, literal, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,7 @@ def connect_to_site(path: str, site_field: str | None, site: str | None) -> sqli
             has_row = table in ("questions", "answers", "texts")
             where, more = "", ', "Id" AS "Row"' if has_row else ""
         else:
-            value = "'" + str(site).replace("'", "''") + "'"
-            where, more = f" WHERE {quoted(site_field)} = {value}", ""
+            where, more = f" WHERE {quoted(site_field)} = {literal(str(site))}", ""
         if where or more:
             connection.execute(
                 f"CREATE TEMP VIEW {table} AS SELECT *{more} FROM main.{table}{where}"

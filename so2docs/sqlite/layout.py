@@ -233,6 +233,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def literal(text: str) -> str:
+    """A text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def listed(names: Iterable[str]) -> str:
     """Names in SQL, with commas."""
     return ", ".join(map(quoted, names))
