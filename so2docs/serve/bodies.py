@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
+from itertools import takewhile
 from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
@@ -83,12 +84,7 @@ def _changes(old: Sequence[str], new: Sequence[str], steps: _Steps) -> list[Chan
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
     """How many items are equal at the start."""
-    count = 0
-    for token, other in zip(old, new, strict=False):
-        if token != other:
-            break
-        count += 1
-    return count
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 
 def _shown(before: list[str], after: list[str], changes: list[Change]) -> Iterator[str]:

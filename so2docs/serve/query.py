@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,12 +148,14 @@ class Conditions:
     Attributes:
         of_post: What a question or an answer must be itself, in terms of `{score}` and `{owner}`.
         of_question: What its question must be, in terms of `{p}`.
+        of_text: What the text `x` of a post must contain, letter by letter.
         tag: A tag of the question, to select by first; may be empty.
         values: Their values.
     """
 
     of_post: list[str]
     of_question: list[str]
+    of_text: list[str]
     tag: str
     values: dict[str, Any]
 
@@ -166,6 +168,7 @@ class Conditions:
 def parse_conditions(query: Query) -> Conditions:
     """The conditions of a query, apart from its words."""
     of_post: list[str] = []
+    of_text: list[str] = []
     of_question = [_OF_QUESTION[kind] for kind in query.kinds if kind in _OF_QUESTION]
     values: dict[str, Any] = {}
     for names, word in ((query.tags, ""), (query.without_tags, "NOT ")):
@@ -187,20 +190,13 @@ def parse_conditions(query: Query) -> Conditions:
         of_question.append("{p}.Answers >= :answers")
     if {"question", "answer"} <= set(query.kinds):
         of_post.append(_NEVER)
-    return Conditions(of_post, of_question, query.tags[0] if query.tags else "", values)
-
-
-def code_conditions(query: Query) -> tuple[str, dict[str, Any]]:
-    """SQL conditions that the text `x` of a post contains the code in a query, and their values."""
-    values: dict[str, Any] = {}
-    parts = ["1"]
     for words, end in ((query.code, "> 0"), (query.without_code, "= 0")):
         for word in words:
             key = f"code{len(values)}"
             values[key] = word
             texts = "coalesce(x.Title, '') || ' ' || coalesce(x.Tags, '') || ' ' || "
-            parts.append(f"instr(lower({texts}coalesce(x.Body, '')), :{key}) {end}")
-    return " AND ".join(parts), values
+            of_text.append(f"instr(lower({texts}coalesce(x.Body, '')), :{key}) {end}")
+    return Conditions(of_post, of_question, of_text, query.tags[0] if query.tags else "", values)
 
 
 START, END = "\x02", "\x03"
@@ -238,25 +234,20 @@ def split_terms(words: Sequence[str], *, stemming: bool = False) -> list[str]:
 
 def mark(text: str, terms: Sequence[str]) -> str:
     """Text with the words that were found between `START` and `END`."""
-    whole, starts = _split_words(terms)
+    is_found = _matcher(terms)
 
     def mark_word(match: re.Match[str]) -> str:
-        word = fold(match[0])
-        is_found = word in whole or (starts and word.startswith(starts))
-        return f"{START}{match[0]}{END}" if is_found else match[0]
+        return f"{START}{match[0]}{END}" if is_found(fold(match[0])) else match[0]
 
     return _WORD.sub(mark_word, text.replace(START, " ").replace(END, " "))
 
 
 def snippet(text: str, terms: Sequence[str]) -> str:
     """The part of a text with most of the words, marked; its start, if it has none."""
-    whole, starts = _split_words(terms)
+    is_found = _matcher(terms)
     places = [match.span() for match in _WORD.finditer(text)]
-    hits = []
-    for number, (start, end) in enumerate(places):
-        word = fold(text[start:end])
-        if word in whole or (starts and word.startswith(starts)):
-            hits.append((number, word))
+    words = ((number, fold(text[start:end])) for number, (start, end) in enumerate(places))
+    hits = [(number, word) for number, word in words if is_found(word)] if terms else []
     best, most = 0, 0
     for at, (number, _) in enumerate(hits):
         near = {word for other, word in hits[at : at + _WORDS] if other < number + _WORDS - 4}
@@ -270,6 +261,8 @@ def snippet(text: str, terms: Sequence[str]) -> str:
     return before + mark(text[part[0][0] : part[-1][1]], terms) + after
 
 
-def _split_words(terms: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+def _matcher(terms: Sequence[str]) -> Callable[[str], bool]:
+    """A test whether a folded word is one of some terms."""
+    whole = {term for term in terms if not term.endswith("*")}
     starts = tuple(term[:-1] for term in terms if term.endswith("*"))
-    return frozenset(term for term in terms if not term.endswith("*")), starts
+    return lambda word: word in whole or word.startswith(starts)

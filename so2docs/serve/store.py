@@ -24,7 +24,6 @@ from so2docs.serve.formulas import formula_sign, looks_mathematical
 from so2docs.serve.query import (
     Conditions,
     Query,
-    code_conditions,
     mark,
     parse_conditions,
     snippet,
@@ -561,11 +560,9 @@ class Store:
         return hits
 
     def _match(self, query: Query, conditions: Conditions, sort: str) -> tuple[list[Hit], bool]:
-        code, code_values = code_conditions(query)
-        has_filters = bool(query.filters or code_values)
-        most = _FILTERED if has_filters else _RANKED
+        most = _FILTERED if query.filters or conditions.of_text else _RANKED
         low, high = self._current().rows
-        values = conditions.values | code_values | {"low": low, "high": high, "most": most}
+        values = conditions.values | {"low": low, "high": high, "most": most}
         match = query.match
         if is_cut := self._matches(match, most):
             titles = f"{{Title Tags}} : ({match})"
@@ -577,13 +574,11 @@ class Store:
             rank, latest = "0.0", "ORDER BY rowid DESC"
             order = "Score DESC, Id DESC" if sort == "relevance" else order
         kinds = {"question": "q.Id IS NOT NULL", "answer": "a.Id IS NOT NULL"}
-        conditions_on_kind = [kinds[kind] for kind in query.kinds if kind in kinds]
+        of_kind = [kinds[kind] for kind in query.kinds if kind in kinds]
         post = "coalesce(q.{0}, a.{0})"
         passes = conditions.on(post.format("Score"), post.format("OwnerUserId"), "p")
-        where = " AND ".join(["p.Id IS NOT NULL", *conditions_on_kind, passes])
-        texts = ""
-        if code_values:
-            texts, where = "JOIN texts x ON x.Row = s.Row", f"{where} AND {code}"
+        where = " AND ".join(["p.Id IS NOT NULL", *of_kind, passes, *conditions.of_text])
+        texts = "JOIN texts x ON x.Row = s.Row" if conditions.of_text else ""
         rows = self._rows(
             f"SELECT {post.format('Id')} AS Id, a.Id IS NOT NULL AS IsAnswer, s.Rank, "
             f"{post.format('Score')} AS Score FROM "
