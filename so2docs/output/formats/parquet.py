@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, ClassVar
 
 import orjson
@@ -33,6 +34,10 @@ from so2docs.output.segments import Journal, Segment
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    INTEGERS,
     POSTS,
     QUESTION_ATTRIBUTES,
     TEXT,
@@ -57,26 +62,36 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class ObjectColumns:
-    """The columns of an object of the documents.
+    """The columns of a document, or of the objects under a key of one.
 
     Attributes:
         attributes: Its attributes.
         parts: What it holds after them.
         is_post: Whether it never lacks its `Id` and `Answers`, as far as it has these.
+        key: The key; empty for a document.
+        shape: What is under the key.
     """
 
     attributes: Attributes
-    parts: tuple[PartColumns, ...] = ()
+    parts: tuple[ObjectColumns, ...] = ()
     is_post: bool = False
+    key: str = ""
+    shape: Shape = "record"
 
     @cached_property
     def fields(self) -> list[Any]:
         """The Arrow fields."""
         always = {"Id", "Answers"} if self.is_post else set()
-        types = [(name, _type(kind)) for name, kind in self.attributes.items()]
-        types.append((OTHER, _type("text")))
+        types = [(name, _TYPES[kind]) for name, kind in self.attributes.items()]
+        types.append((OTHER, pa.string()))
         types += [(part.key, part.type) for part in self.parts]
         return [pa.field(name, kind, name not in always) for name, kind in types]
+
+    @cached_property
+    def type(self) -> Any:
+        """The Arrow type of what is under the key."""
+        inside = pa.struct(self.fields)
+        return pa.list_(pa.field("element", inside)) if self.shape == "list" else inside
 
     def columns(self, rows: list[Row]) -> list[Any]:
         """A column for each field; takes the parts out of the rows."""
@@ -84,47 +99,20 @@ class ObjectColumns:
         own = _columns(rows, self.attributes)
         return own + [part.array(values) for part, values in zip(self.parts, nested, strict=True)]
 
-
-@dataclass(frozen=True)
-class PartColumns:
-    """Something that a record holds.
-
-    Attributes:
-        key: Its name.
-        shape: That of the part.
-        record: What each record is.
-    """
-
-    key: str
-    shape: Shape
-    record: ObjectColumns
-
-    @cached_property
-    def type(self) -> Any:
-        """The Arrow type."""
-        inside = pa.struct(self.record.fields)
-        return pa.list_(pa.field("element", inside)) if self.shape == "list" else inside
-
     def array(self, values: list[Any]) -> Any:
-        """The values of this part in a record each."""
+        """What is under the key in one document, or other object, after the other."""
         if self.shape == "list":
-            return self._lists(values)
+            offsets = list(accumulate((len(some or ()) for some in values), initial=0))
+            structs = self._structs([row for some in values for row in some or ()])
+            return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=self.type)
         if self.shape == "counts":
-            none = dict.fromkeys(self.record.attributes, 0)
+            none = dict.fromkeys(self.attributes, 0)
             return self._structs([none | (value or {}) for value in values])
         missing = pa.array([value is None for value in values], pa.bool_())
         return self._structs([value or {} for value in values], missing)
 
-    def _lists(self, values: list[Any]) -> Any:
-        offsets = [0]
-        for some in values:
-            offsets.append(offsets[-1] + len(some or ()))
-        structs = self._structs([row for some in values for row in some or ()])
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=self.type)
-
     def _structs(self, rows: list[Row], missing: Any = None) -> Any:
-        columns = self.record.columns(rows)
-        return pa.StructArray.from_arrays(columns, fields=self.record.fields, mask=missing)
+        return pa.StructArray.from_arrays(self.columns(rows), fields=self.fields, mask=missing)
 
 
 def ordered(fields: list[Any], path: str = "") -> list[str]:
@@ -142,45 +130,45 @@ def ordered(fields: list[Any], path: str = "") -> list[str]:
 
 
 def make_columns(
-    attributes: Attributes, parts: Iterable[Part], added: Attributes, *, is_post: bool = False
+    attributes: Attributes,
+    parts: Iterable[Part],
+    added: Attributes,
+    *,
+    is_post: bool = False,
+    key: str = "",
+    shape: Shape = "record",
 ) -> ObjectColumns:
-    """The columns of a record.
+    """The columns of an object.
 
     Args:
         attributes: Its attributes.
         parts: What it holds.
         added: What posts and users have besides.
-        is_post: Whether it is one.
+        is_post: Whether it is a post.
+        key: The key that it is under.
+        shape: What is under the key.
     """
     values = {part.key: part.attributes[part.key] for part in parts if part.shape == "value"}
-    inner = tuple(
-        PartColumns(part.key, part.shape, _part_columns(part, added))
-        for part in parts
-        if part.shape != "value"
-    )
-    return ObjectColumns({**attributes, **values, **(added if is_post else {})}, inner, is_post)
+    inner = tuple(_part_columns(part, added) for part in parts if part.shape != "value")
+    own = {**attributes, **values, **(added if is_post else {})}
+    return ObjectColumns(own, inner, is_post, key, shape)
 
 
 def _part_columns(part: Part, added: Attributes) -> ObjectColumns:
     names = part.attributes if part.columns is None else part.columns
     own = {name: kind for name, kind in part.attributes.items() if name in names}
-    return make_columns({**own, **added} if part.by else own, part.parts, added)
+    own |= added if part.by else {}
+    return make_columns(own, part.parts, added, key=part.key, shape=part.shape)
 
 
-def _type(kind: Type) -> Any:
-    match kind:
-        case "integer":
-            return pa.int64()
-        case "date":
-            return pa.timestamp("ms", tz="UTC")
-        case "boolean":
-            return pa.bool_()
-        case "texts":
-            return pa.list_(pa.field("element", pa.string()))
-        case "integers":
-            return pa.list_(pa.field("element", pa.int64()))
-        case _:
-            return pa.string()
+_TYPES: dict[Type, Any] = {
+    INTEGER: pa.int64(),
+    TEXT: pa.string(),
+    DATE: pa.timestamp("ms", tz="UTC"),
+    BOOLEAN: pa.bool_(),
+    TEXTS: pa.list_(pa.field("element", pa.string())),
+    INTEGERS: pa.list_(pa.field("element", pa.int64())),
+}
 
 
 def _columns(rows: list[Row], attributes: Attributes) -> list[Any]:
@@ -218,7 +206,7 @@ def _array(kind: Type, values: list[Any]) -> Any:
     if kind == "date":
         texts = pa.array(values, pa.string())
         return pc.assume_timezone(texts.cast(pa.timestamp("ms")), "UTC")
-    return pa.array(values, _type(kind))
+    return pa.array(values, _TYPES[kind])
 
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
@@ -320,11 +308,11 @@ def _question(
         attributes[site[0]] = TEXT
     if is_attributed:
         attributes["Licenses"] = TEXTS
-        author = ObjectColumns({"DisplayName": TEXT, "Url": TEXT})
-        parts = (*parts, PartColumns("Authors", "list", author))
+        author: Attributes = {"DisplayName": TEXT, "Url": TEXT}
+        parts = (*parts, ObjectColumns(author, key="Authors", shape="list"))
     if fields.has_answers:
         answers = _post(fields, tables, f"{ANSWERS}.", ANSWER_ATTRIBUTES, added)
-        parts = (*parts, PartColumns(ANSWERS, "list", answers))
+        parts = (*parts, replace(answers, key=ANSWERS, shape="list"))
     return replace(question, attributes=attributes, parts=parts)
 
 
@@ -419,18 +407,20 @@ def _fields(schema: Mapping[str, Any]) -> list[Any]:
     ]
 
 
+_JSON_TYPES = {
+    "string": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "boolean": pa.bool_(),
+}
+
+
 def _record_type(schema: Mapping[str, Any]) -> Any:
     kind = schema.get("type")
     if kind == "object" and "properties" in schema:
         return pa.struct(_fields(schema))
     if kind == "array" and "items" in schema:
         return pa.list_(pa.field("element", _record_type(schema["items"])))
-    plain = {
-        "string": pa.string(),
-        "integer": pa.int64(),
-        "number": pa.float64(),
-        "boolean": pa.bool_(),
-    }
-    if not isinstance(kind, str) or kind not in plain:
+    if not isinstance(kind, str) or kind not in _JSON_TYPES:
         raise OptionError(f"{flag('format', 'parquet')}: no column type for {dict(schema)!r}")
-    return plain[kind]
+    return _JSON_TYPES[kind]
