@@ -27,7 +27,7 @@ from so2docs.options.output_form import output_form, output_suffix
 from so2docs.options.request import build_run_options, find_recipe, validate_keywords
 from so2docs.options.sites import site_from_name
 from so2docs.options.table import OF_CONVERT
-from so2docs.output.existing import UP_TO_DATE, ExistingOutputError, State
+from so2docs.output.paths import UP_TO_DATE, ExistingOutputError, State
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress, about, collect, log
 from so2docs.report import Report

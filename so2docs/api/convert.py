@@ -39,7 +39,6 @@ from so2docs.options.request import (
 from so2docs.options.sites import host, site_name
 from so2docs.options.table import OF_CONVERT, OF_ITERATOR, Options, OutputForm, RunOptions, Tables
 from so2docs.output import retrieval_set
-from so2docs.output.existing import refuse_existing
 from so2docs.output.new_files import output_lock, temporary_folder, write_file
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
@@ -235,7 +234,7 @@ def _run(
         is_fresh = run.restart or is_once
         if is_fresh or not has_spill(names):
             provenance = Provenance.of(posts, tables.values(), options)
-            refuse_existing(names, provenance, force=run.force)
+            names.refuse_existing(provenance, force=run.force)
         with opened_spill(names, restart=is_fresh, is_once=is_once) as spill:
             with disk_errors(), output_lock(names.output):
                 session = Session(posts, spill, options, names, run, tables=tables)

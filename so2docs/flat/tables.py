@@ -35,9 +35,9 @@ from so2docs.options.option import choose, did_you_mean, names
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import OPTIONS
 from so2docs.output.compression import GZIP_HEADER, compress, gzip_end
-from so2docs.output.existing import ExistingOutputError, State
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.output.part_files import PART, explain_errors, part_path, remove
+from so2docs.output.paths import ExistingOutputError, State
 from so2docs.output.provenance import Provenance, input_file, load
 from so2docs.output.segments import remove as remove_stored
 from so2docs.output.targets import RECORD, STRAYS, side_file

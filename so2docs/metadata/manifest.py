@@ -23,9 +23,8 @@ from so2docs.errors import OptionError, OutputError, flag
 from so2docs.metadata.document_schema import build_schema
 from so2docs.options.request import Fingerprint, build_options
 from so2docs.options.table import Options, OutputForm
-from so2docs.output.existing import read_provenance
 from so2docs.output.new_files import write_file
-from so2docs.output.paths import OutputPaths
+from so2docs.output.paths import OutputPaths, read_provenance
 from so2docs.output.provenance import CONTRACT, within_64_bits
 from so2docs.output.targets import MANIFEST, side_file
 from so2docs.progress import bar, log

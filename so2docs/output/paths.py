@@ -1,4 +1,4 @@
-"""Where a conversion writes, and whether it may."""
+"""Where a conversion writes, and whether it may: how an output that is there already was made."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from so2docs.errors import DumpError, So2docsError
+from so2docs.errors import DumpError, OutputError, OutputExistsError, So2docsError, flag
 from so2docs.options.choices import COMPRESSIONS, FORMATS, Compression
 from so2docs.options.table import OutputForm
 from so2docs.output import index
+from so2docs.output.formats import footer
 from so2docs.output.new_files import write_file
 from so2docs.output.part_files import explain_errors, remove
+from so2docs.output.provenance import KEY, Provenance, load
 from so2docs.output.targets import (
     MANIFEST,
     STRAYS,
@@ -23,6 +26,71 @@ from so2docs.output.targets import (
     refuse_existing,
     side_file,
 )
+
+State = Literal["up to date", "another dump", "other options", "unknown"]
+UP_TO_DATE: State = "up to date"
+
+
+class ExistingOutputError(OutputExistsError):
+    """An output is there already; the text says how it was made.
+
+    Attributes:
+        state: How it compares with what would be made now; `unknown` where it does not say.
+    """
+
+    def __init__(self, message: str, state: State, advice: str) -> None:
+        super().__init__(f"{message}; {advice}")
+        self.state: State = state
+        self._message, self._advice = message, advice
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ExistingOutputError, (self._message, self.state, self._advice)
+
+    def with_advice(self, advice: str) -> ExistingOutputError:
+        """Copy the error with other advice."""
+        return ExistingOutputError(self._message, self.state, advice)
+
+
+def read_provenance(path: str) -> Provenance | None:
+    """How an output was made; None if that is not known.
+
+    Args:
+        path: A file of the output.
+
+    Raises:
+        OutputError: The output, or its index, cannot be read.
+    """
+    try:
+        data = footer.read_value(path, KEY) or index.read_record(path)
+    except (FileNotFoundError, IsADirectoryError):
+        return None
+    except (OSError, index.UnreadableIndexError) as error:
+        raise unreadable_record(path, error) from error
+    return load(data) if data else None
+
+
+def unreadable_record(path: str, error: OSError | index.UnreadableIndexError) -> OutputError:
+    """The error where it cannot be read how an output was made."""
+    reason = error.strerror if isinstance(error, OSError) else error
+    return OutputError(
+        f"{path}: how it was made cannot be read: {reason}; fix this, then run the same command "
+        "again"
+    )
+
+
+def _compare(files: list[str], provenance: Provenance) -> tuple[State, str]:
+    """The state of an output, and what to say of it."""
+    differences = []
+    for path in files:
+        recorded = read_provenance(path)
+        if recorded is None:
+            return "unknown", " and does not say how it was made"
+        differences.append(recorded.difference(provenance))
+    worst = next((difference for difference in differences if difference is not None), None)
+    if worst is None:
+        return UP_TO_DATE, " and is up to date: made from this dump with these options"
+    return "another dump" if worst.is_dump else "other options", f", made {worst.reason}"
+
 
 _EXTENSIONS = (
     *COMPRESSIONS,
@@ -175,15 +243,26 @@ class OutputPaths:
                 with explain_errors(path):
                     remove(path)
 
-    def refuse_existing(self, *, force: bool) -> None:
-        """Refuse to overwrite an output, unless forced; side files without one are replaced."""
-        if self.output == "-":
+    def refuse_existing(self, provenance: Provenance, *, force: bool) -> None:
+        """Refuse to overwrite an output, unless forced; side files without one are replaced.
+
+        Args:
+            provenance: What the conversion would record.
+            force: Overwrite what exists.
+
+        Raises:
+            ExistingOutputError: There is an output; the text says whether it is the same.
+            OutputExistsError: Something else is there.
+        """
+        if force or self.output == "-":
             return
-        for path in self.earlier_files():
-            refuse_existing(path, force=force)
+        if existing := self.earlier_files():
+            state, reason = _compare(existing, provenance)
+            advice = f"choose another output, or overwrite with {flag('force', True)}"
+            raise ExistingOutputError(f"{existing[0]}: exists{reason}", state, advice)
         for path in self._indexes():
             if os.path.exists(path) and not index.is_index(path):
-                refuse_existing(path, force=force)
+                refuse_existing(path, force=False)
 
     @property
     def excerpt(self) -> str:

@@ -26,7 +26,6 @@ from so2docs.errors import SpillError, flag
 from so2docs.options.request import Fingerprint
 from so2docs.options.table import Options, RunOptions
 from so2docs.output import retrieval_set
-from so2docs.output.existing import refuse_existing
 from so2docs.output.part_files import LostFileError
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
@@ -411,7 +410,7 @@ class Session:
                 log.info("resuming: all documents are written")
                 finalized.report.resumed = True
                 return finalized.report
-        refuse_existing(self.names, self.provenance, force=force)
+        self.names.refuse_existing(self.provenance, force=force)
         if not self.spill.get("checkpoint"):
             self.names.remove_temporaries()
         report = self.report

@@ -37,7 +37,6 @@ from so2docs.output.compression import (
     is_seek_table,
     seek_table_bytes,
 )
-from so2docs.output.existing import unreadable_record
 from so2docs.output.index import (
     Index,
     UnfitIndexError,
@@ -45,6 +44,7 @@ from so2docs.output.index import (
     UnusableIndexError,
 )
 from so2docs.output.new_files import NewFiles, output_lock
+from so2docs.output.paths import unreadable_record
 from so2docs.output.provenance import Provenance
 from so2docs.output.provenance import load as load_provenance
 from so2docs.output.segments import Entry

@@ -11,8 +11,7 @@ from so2docs.api.convert import documents
 from so2docs.dump.storage import identify
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.sites import published_host, site_from_name
-from so2docs.output.existing import read_provenance
-from so2docs.output.paths import OutputPaths
+from so2docs.output.paths import OutputPaths, read_provenance
 from so2docs.output.provenance import Provenance
 from so2docs.progress import bar
 from so2docs.reader.reading import is_output, not_read_back, read_lines, read_start

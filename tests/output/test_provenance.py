@@ -12,7 +12,7 @@ from support.command import run
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.output.existing import ExistingOutputError, read_provenance
+from so2docs.output.paths import ExistingOutputError, read_provenance
 
 FORMATS = [
     ("questions.jsonl.gz", {}),
