@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 import sys
@@ -17,7 +16,7 @@ from so2docs.commands import EXAMPLES
 from so2docs.commands.options import DEBUG, examples
 from so2docs.commands.signals import raise_in_command
 from so2docs.commands.terminal import say
-from so2docs.errors import OptionError, So2docsError, naming_flags
+from so2docs.errors import OptionError, So2docsError, did_you_mean, naming_flags
 from so2docs.progress import listen
 from so2docs.store.disk import is_full
 
@@ -42,11 +41,6 @@ COMMANDS = {
     "completion": "Print the script for the completion of a shell.",
 }
 """Each is a function of its name in the module of its name."""
-
-
-def _similar(name: str) -> str:
-    near = difflib.get_close_matches(name, COMMANDS, 1)
-    return f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(COMMANDS)}"
 
 
 def _refuse_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -81,7 +75,8 @@ class _Commands(click.Group):
             words = " ".join(map(shlex.quote, arguments))
             raise click.UsageError(f"did you mean `so2docs convert {words}`?", context)
         if name not in COMMANDS:
-            raise click.UsageError(f"there is no command {name!r}{_similar(name)}", context)
+            hint = did_you_mean(name, COMMANDS) or f"; there are: {', '.join(COMMANDS)}"
+            raise click.UsageError(f"there is no command {name!r}{hint}", context)
         resolved = super().resolve_command(context, arguments)
         raise_in_command()
         return resolved

@@ -6,9 +6,10 @@ Python has an exception for the same thing, such as `FileNotFoundError`, an erro
 
 from __future__ import annotations
 
+import difflib
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -40,6 +41,13 @@ def flag(name: str, value: object = None) -> str:
     if value not in (None, True):
         typed = f"{typed} {value}"
     return f"{_BEGIN}{typed}{_BETWEEN}{keyword}{_END}"
+
+
+def did_you_mean(value: object, names: Iterable[str]) -> str:
+    """A hint at the name that is most like what was given; empty if none is."""
+    by_lower = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(str(value).lower(), by_lower, 1, 0.7)
+    return f"; did you mean {by_lower[near[0]]}?" if near else ""
 
 
 @contextmanager

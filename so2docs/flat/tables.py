@@ -26,12 +26,20 @@ from so2docs.dump.kinds import files_with, join_names, members_with, table_prefi
 from so2docs.dump.opening import STANDARD_INPUT, Catalog, names_in_folder
 from so2docs.dump.storage import sample_hash
 from so2docs.dump.tables import TableFile, table_file
-from so2docs.errors import ArchiveError, DumpError, InternalError, OptionError, flag, resumable
+from so2docs.errors import (
+    ArchiveError,
+    DumpError,
+    InternalError,
+    OptionError,
+    did_you_mean,
+    flag,
+    resumable,
+)
 from so2docs.flat.chunk import CHUNK_BYTES, TableResult, TableTask, read_chunk
 from so2docs.flat.columns import RowSelection, TableColumns, milliseconds
 from so2docs.flat.writing import EXTENSIONS, TableWriter, writer_for
 from so2docs.options.choices import Core, SplitBy, TableFormat
-from so2docs.options.option import choose, did_you_mean, names
+from so2docs.options.option import choose, names
 from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import OPTIONS
 from so2docs.output.compression import GZIP_HEADER, compress, gzip_end

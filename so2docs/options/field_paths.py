@@ -6,12 +6,11 @@ includes all that is below it. A choice of fields is a tree that grows with the 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.schema import (
     ANSWER_ATTRIBUTES,
     ANSWERS,
@@ -162,10 +161,8 @@ def parse_field_names(option: str, value: str | Iterable[str]) -> tuple[str, ...
     names = tuple(dict.fromkeys(name for name in each if name))
     for name in names:
         if not _is_allowed(name):
-            by_lower = {allowed.lower(): allowed for allowed in _ALLOWED}
-            similar = difflib.get_close_matches(name.lower(), by_lower, 1, 0.7)
-            hint = f"did you mean {by_lower[similar[0]]}?" if similar else _EXAMPLES
-            raise OptionError(f"{flag(option)}: there is no field {name!r}; {hint}")
+            hint = did_you_mean(name, _ALLOWED) or f"; {_EXAMPLES}"
+            raise OptionError(f"{flag(option)}: there is no field {name!r}{hint}")
     return names
 
 

@@ -6,7 +6,6 @@ Values are what users write, such as sizes, dates, shares and names, as what is 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 import operator
 import os
@@ -21,7 +20,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from so2docs.domain import is_typed_date
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, did_you_mean, flag
 
 Group = Literal["Input", "Filters", "Documents", "Output", "Run"]
 Decides = Literal["spill", "output", "run"]
@@ -60,7 +59,7 @@ class Option:
         parse: From name and value of the keyword to the value of the attribute.
         choices: Values that are allowed, if they have names.
         flags: Other flags that people type.
-        metavar: What is shown for the value in help.
+        metavar: What is shown for the value in help; N for a number.
         usually: What happens without it, where the default does not say so.
         more: What else callers of the library should know.
         remember: From the value of the attribute to JSON that is the same for the same output.
@@ -153,13 +152,13 @@ class Option:
         return self.check(text)
 
 
-def option(group: Group, help: str, decides: Decides, /, default: Any = None, **entry: Any) -> Any:  # noqa: A002
+def option(group: Group, decides: Decides, help: str, /, default: Any = None, **entry: Any) -> Any:  # noqa: A002
     """Declare a field of a dataclass as an option.
 
     Args:
         group: As the attributes of `Option`; likewise the following.
-        help: One sentence.
         decides: What another value changes.
+        help: One sentence.
         default: Value of the field if nothing is given.
         entry: Further attributes of `Option`: `accepts` (the type of the field), `default_keyword`
             (its default), `name` (its name).
@@ -181,6 +180,8 @@ def entries(kind: type) -> tuple[Option, ...]:
             entry = {"name": field.name, "accepts": hints[field.name], **entry}
             entry["default"] = entry.pop("default_keyword", field.default)
             option = Option(attribute=field.name, **entry)
+            if option.metavar is None and int in option.kinds:
+                option = dataclasses.replace(option, metavar="N")
             literal = [kind_ for kind_ in option.kinds if get_origin(kind_) is Literal]
             if literal and option.choices is None:
                 option = dataclasses.replace(option, choices=partial(get_args, literal[0]))
@@ -220,13 +221,6 @@ def contradiction(*names: str) -> OptionError:
     """The error of options that cannot be given together."""
     flags = " and ".join(flag(name) for name in names)
     return OptionError(f"{flags} contradict each other; give one of them")
-
-
-def did_you_mean(value: object, names: Iterable[str]) -> str:
-    """A hint at the name that is most like what was given; empty if none is."""
-    by_lower = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(str(value).lower(), by_lower, 1, 0.7)
-    return f"; did you mean {by_lower[near[0]]}?" if near else ""
 
 
 def _is_a(value: object, kind: Any) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from so2docs.errors import OptionError, flag
+from so2docs.errors import OptionError, did_you_mean, flag
 from so2docs.options.choices import Core
-from so2docs.options.option import Decides, Where, did_you_mean, entries
+from so2docs.options.option import Decides, Where, entries
 from so2docs.options.table import (
     ALL_TABLES,
     OPTIONS,

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from typing import get_args
 
 from so2docs.errors import OptionError, flag
@@ -58,6 +59,12 @@ OTHER_FORMS = dict.fromkeys(
 ) | dict.fromkeys(("sqlite", "sqlite3", "db", "sql"), "so2docs sqlite makes a database")
 """What serves those who ask for a form that documents do not have."""
 
+_filter = partial(option, "Filters", "spill")
+_document = partial(option, "Documents", "output")
+_output = partial(option, "Output", "output")
+_run = partial(option, "Run", "run")
+"""Declare an option under a heading of the help, with what another value usually changes there."""
+
 _BODIES = {"md": "markdown", "plain": "text", "txt": "text"}
 _GZIP_LEVELS, _ZSTD_LEVELS = 9, 19
 
@@ -71,79 +78,52 @@ class Filters:
     that the question of an answer was in the dump, and which of two posts with one id came first.
     """
 
-    tags: tuple[str, ...] = option(
-        "Filters",
+    tags: tuple[str, ...] = _filter(
         "Keep questions with any of these tags.",
-        "spill",
         (),
         accepts=str | Iterable[str],
         parse=tags,
         flags=("--tag",),
         metavar="TAGS",
     )
-    all_tags: bool = option(
-        "Filters", "Keep questions with all of the tags, instead of any.", "spill", False
+    all_tags: bool = _filter("Keep questions with all of the tags, instead of any.", False)
+    min_score: int | None = _filter("Keep questions with this score or more.")
+    min_answer_score: int | None = _filter("Keep answers with this score or more.")
+    min_answers: int | None = _filter(
+        "Keep questions with this many answers or more.", more="Their number is `AnswerCount`."
     )
-    min_score: int | None = option(
-        "Filters", "Keep questions with this score or more.", "spill", metavar="N"
-    )
-    min_answer_score: int | None = option(
-        "Filters", "Keep answers with this score or more.", "spill", metavar="N"
-    )
-    min_answers: int | None = option(
-        "Filters",
-        "Keep questions with this many answers or more.",
-        "spill",
-        metavar="N",
-        more="Their number is `AnswerCount`.",
-    )
-    max_answers: int | None = option(
-        "Filters",
+    max_answers: int | None = _filter(
         "Keep questions with this many answers or fewer.",
-        "spill",
-        metavar="N",
         more="Their number is `AnswerCount`; questions without it do not pass.",
     )
-    max_body: int | None = option(
-        "Filters",
+    max_body: int | None = _filter(
         "Keep questions and answers whose body has this size or less, such as 20kB.",
-        "spill",
         accepts=str | int | None,
         parse=size(1, "20000 or 20kB"),
         metavar="SIZE",
         more="The size is that of the HTML in UTF-8, as in the dump.",
     )
-    answered: bool = option("Filters", "Keep questions that have an answer.", "spill", False)
-    accepted: bool = option(
-        "Filters", "Keep questions that have an accepted answer.", "spill", False
-    )
-    since: str | None = option(
-        "Filters",
+    answered: bool = _filter("Keep questions that have an answer.", False)
+    accepted: bool = _filter("Keep questions that have an accepted answer.", False)
+    since: str | None = _filter(
         "Keep questions created on this date (UTC) or later.",
-        "spill",
         accepts=str | date | None,
         parse=point_in_time,
         metavar="DATE",
         more="A year, a day, a time such as `2020-01-31T12:00:00`, a `date` or a `datetime`.",
     )
-    until: str | None = option(
-        "Filters",
+    until: str | None = _filter(
         "Keep questions created before this date (UTC).",
-        "spill",
         accepts=str | date | None,
         parse=point_in_time,
         metavar="DATE",
     )
-    drop_fabricated: bool = option(
-        "Filters",
+    drop_fabricated: bool = _filter(
         "Leave out the made-up question and answer (ids above 1,000,000,000) of two releases.",
-        "spill",
         False,
     )
-    drop_users: IdList | None = option(
-        "Filters",
+    drop_users: IdList | None = _filter(
         "Leave out all posts and comments of the users in FILE: their ids, one a line.",
-        "spill",
         accepts=str | os.PathLike[str] | None,
         parse=id_list,
         metavar="FILE",
@@ -151,36 +131,26 @@ class Filters:
         "them.",
         remember=lambda value: value and str(value),
     )
-    drop_posts: IdList | None = option(
-        "Filters",
+    drop_posts: IdList | None = _filter(
         "Leave out the questions and answers in FILE: their ids, one a line.",
-        "spill",
         accepts=str | os.PathLike[str] | None,
         parse=id_list,
         metavar="FILE",
         more="With a question go its answers.",
         remember=lambda value: value and str(value),
     )
-    sample: int | None = option(
-        "Filters",
+    sample: int | None = _filter(
         "Keep a share of the questions, such as 1%; the same ones every time.",
-        "spill",
         accepts=str | float | None,
         parse=share,
         metavar="SHARE",
         more="A hash of the id decides: a sample is part of every larger one.",
     )
     limit: int | None = option(
-        "Filters",
-        "Keep the first N questions in order of their ids.",
-        "output",
-        parse=at_least(1),
-        metavar="N",
+        "Filters", "output", "Keep the first N questions in order of their ids.", parse=at_least(1)
     )
-    kept: tuple[str, ...] | None = option(
-        "Filters",
+    kept: tuple[str, ...] | None = _filter(
         "Keep these fields, such as Id,Title,Comments.Text,Answers.Body.",
-        "spill",
         name="fields",
         accepts=str | Iterable[str] | None,
         parse=lambda name, value: None if value is None else parse_field_names(name, value),
@@ -189,10 +159,8 @@ class Filters:
         "have no `Answers`.",
         remember=lambda value: None if value is None else sorted(value),
     )
-    left_out: tuple[str, ...] = option(
-        "Filters",
+    left_out: tuple[str, ...] = _filter(
         "Leave these fields out, such as Body,Answers.Body,Comments.UserId.",
-        "spill",
         (),
         name="without",
         accepts=str | Iterable[str] | None,
@@ -248,10 +216,8 @@ class OutputForm:
         is_looked_up: Whether single documents are to be found in it by an index.
     """
 
-    format: str = option(
-        "Output",
+    format: str = _output(
         "Format of the output.",
-        "output",
         "jsonl",
         accepts=str | None,
         default_keyword=None,
@@ -264,20 +230,16 @@ class OutputForm:
         "bulk API. `mongodb`: lines for mongoimport. `ravendb`: RavenDB's import file. `parquet`: "
         "typed columns (needs pyarrow).",
     )
-    compression: Compression = option(
-        "Output",
+    compression: Compression = _output(
         "Compression of the output.",
-        "output",
         "gzip",
         accepts=Compression | None,
         default_keyword=None,
         where="files",
         usually="that which the output's name says, or gzip",
     )
-    elasticsearch_index: str = option(
-        "Output",
+    elasticsearch_index: str = _output(
         "Name of the index in lines for Elasticsearch.",
-        "output",
         "questions",
         accepts=str | None,
         default_keyword=None,
@@ -285,10 +247,8 @@ class OutputForm:
         metavar="NAME",
         usually="questions",
     )
-    split_size: int | None = option(
-        "Output",
+    split_size: int | None = _output(
         "Write files of at most this size, such as 1GB: questions-00000.jsonl.gz and so on.",
-        "output",
         accepts=str | int | None,
         where="convert",
         parse=size(100_000, "500MB or 1GB"),
@@ -296,27 +256,20 @@ class OutputForm:
         more="Each file is whole, and all together are in the order of the ids. A file is larger "
         "only where a single document is.",
     )
-    split_files: int | None = option(
-        "Output",
+    split_files: int | None = _output(
         "Write this many files, with about as much JSON in each.",
-        "output",
         where="convert",
         parse=at_least(1, MOST_FILES),
-        metavar="N",
     )
-    split_by: SplitBy | None = option(
-        "Output",
+    split_by: SplitBy | None = _output(
         "Write a file for each year or month of the questions: questions-2019-03.jsonl.gz and so "
         "on.",
-        "output",
         where="convert",
         more="Questions without a date go into `questions-undated.jsonl.gz`.",
     )
-    split_share: str | None = option(
-        "Output",
+    split_share: str | None = _output(
         "Write a file for each of these shares of the questions, such as "
         "train=0.9,validation=0.05,test=0.05: questions-train.jsonl.gz and so on.",
-        "output",
         parse=shares,
         metavar="SHARES",
         where="convert",
@@ -373,10 +326,8 @@ class Options:
     Whoever makes them says which core it is: `auto` may mean another one in a worker.
     """
 
-    site_field: tuple[str, str] | None = option(
-        "Documents",
+    site_field: tuple[str, str] | None = _document(
         "Add the site's name to each document, as field NAME: ids are unique per site only.",
-        "output",
         accepts=str | None,
         metavar="NAME",
         more="The name is `site`, or that of the archive or folder.",
@@ -385,88 +336,62 @@ class Options:
     )
     host: str | None = option(
         "Input",
-        f"The site, such as beer.stackexchange.com, for addresses and {flag('site_field')}.",
         "output",
+        f"The site, such as beer.stackexchange.com, for addresses and {flag('site_field')}.",
         name="site",
         metavar="HOST",
         where="iterator",
         usually="that of the archive or folder",
     )
-    recipe: RecipeChoice | None = option(
-        "Documents",
+    recipe: RecipeChoice | None = _document(
         "Write the records of a data set in place of the documents: preferences, pairs (or dpo), "
         "qa, messages (or sft), thread, chunks (or rag), blocks, edits, hub, beir, or "
         "package.module:function of your own.",
-        "output",
         accepts=RecipeLike | None,
         metavar="NAME",
         more="A `Recipe` or a function will do, too.",
         parse=lambda name, value: value,
         remember=lambda value: value and value.fingerprint,
     )
-    best: bool = option(
-        "Documents", f"Use only the best answer, with {flag('recipe', 'qa')}.", "output", False
+    best: bool = _document(f"Use only the best answer, with {flag('recipe', 'qa')}.", False)
+    conversational: bool = _document(
+        f"Write messages in place of texts, with {flag('recipe', 'pairs')}.", False
     )
-    conversational: bool = option(
-        "Documents",
-        f"Write messages in place of texts, with {flag('recipe', 'pairs')}.",
-        "output",
-        False,
-    )
-    system: str | None = option(
-        "Documents",
+    system: str | None = _document(
         f"Start each conversation with this message of the system, with "
         f"{flag('recipe', 'messages')}.",
-        "output",
         metavar="TEXT",
     )
-    max_length: int | None = option(
-        "Documents",
+    max_length: int | None = _document(
         f"Longest passage in characters, or in tokens, with {flag('recipe', 'chunks')}.",
-        "output",
         parse=at_least(1),
-        metavar="N",
         usually=f"{CHARACTERS} characters or {TOKENS} tokens",
     )
-    overlap: int | None = option(
-        "Documents",
+    overlap: int | None = _document(
         f"Most that a passage repeats of the one before, with {flag('recipe', 'chunks')}.",
-        "output",
         parse=at_least(0),
-        metavar="N",
         usually="0",
     )
-    tokenizer: str | None = option(
-        "Documents",
+    tokenizer: str | None = _document(
         f"Count tokens in place of characters, with {flag('recipe', 'chunks')}: a tokenizer.json "
         "of Hugging Face, or a model of OpenAI such as gpt-4o.",
-        "output",
         metavar="NAME",
         remember=identify_tokenizer,
     )
-    attribution: bool = option(
-        "Documents", "Add addresses, licences and authors to each document.", "output", False
-    )
-    body: BodyAs = option(
-        "Documents",
+    attribution: bool = _document("Add addresses, licences and authors to each document.", False)
+    body: BodyAs = _document(
         "Form of the bodies.",
-        "output",
         "html",
         accepts=BodyAs | None,
         default_keyword=None,
         parse=lambda name, value: value and choose(name, value, get_args(BodyAs), _BODIES),
         usually="html, or what the recipe asks for",
     )
-    answers_by: AnswersBy = option(
-        "Documents",
-        "Order of the answers: by id, or the accepted one first and then by falling score.",
-        "output",
-        "id",
+    answers_by: AnswersBy = _document(
+        "Order of the answers: by id, or the accepted one first and then by falling score.", "id"
     )
-    nest: tuple[str, ...] = option(
-        "Documents",
+    nest: tuple[str, ...] = _document(
         "Nest these tables, which are looked for next to the posts.",
-        "output",
         (),
         accepts=str | Iterable[str],
         choices=lambda: (*TABLES, ALL_TABLES),
@@ -476,30 +401,25 @@ class Options:
     )
     skip_malformed: bool = option(
         "Documents",
-        "Put rows that are not well-formed XML with the strays, instead of failing.",
         "spill",
+        "Put rows that are not well-formed XML with the strays, instead of failing.",
         False,
     )
     strict: bool = option(
-        "Documents", "Fail where a character would be repaired or a row left out.", "run", False
+        "Documents", "run", "Fail where a character would be repaired or a row left out.", False
     )
-    core: Core = option(
-        "Run",
+    core: Core = _run(
         "What turns rows into JSON; the output is the same.",
-        "run",
         "auto",
         more="`auto`: what the environment variable `SO2DOCS_CORE` says, else `compiled` if a C "
         "compiler was there at installation.",
     )
-    level: int = option(
-        "Output",
+    level: int = _output(
         "Level of the compression. gzip: 0 to 3 fast (ISA-L), 4 to 9 small and slow (zlib). zstd: "
         "up to 19.",
-        "output",
         2,
         where="files",
         parse=at_least(0, _ZSTD_LEVELS),
-        metavar="N",
     )
     form: OutputForm = field(default_factory=OutputForm)
     filters: Filters = field(default_factory=Filters)
@@ -605,42 +525,31 @@ class RunOptions:
         tables: Files of tables by the tables' names.
     """
 
-    jobs: int | None = option(
-        "Run",
+    jobs: int | None = _run(
         "Worker processes.",
-        "run",
         where="local",
         parse=at_least(1),
         flags=("-j",),
-        metavar="N",
         usually="all cores, and one where the dump is small",
     )
-    chunk_bytes: int | None = option(
-        "Run",
+    chunk_bytes: int | None = _run(
         "Bytes of the dump that one task of the first pass takes.",
-        "run",
         accepts=str | int | None,
         parse=size(1, "16MB"),
         metavar="SIZE",
         usually="some megabytes",
     )
-    spill_budget: int | None = option(
-        "Run",
+    spill_budget: int | None = _run(
         "Keep this much of the spill uncompressed, which is faster.",
-        "run",
         accepts=str | int | None,
         where="local",
         parse=size(0, "2GB, or 0"),
         metavar="SIZE",
         usually="an eighth of the free memory, but at most half of the disk to spare",
     )
-    progress: bool = option(
-        "Run", "Show progress bars, on stderr or in the notebook.", "run", False, where="local"
-    )
-    work_dir: str | None = option(
-        "Run",
+    progress: bool = _run("Show progress bars, on stderr or in the notebook.", False, where="local")
+    work_dir: str | None = _run(
         "Folder for the spill, about 0.4 times the dump.",
-        "run",
         accepts=str | os.PathLike[str] | None,
         where="local",
         parse=path,
@@ -648,35 +557,29 @@ class RunOptions:
         usually="the folder of the output, or the system's temporary folder without an output file",
         more="Its uncompressed part takes 1.1 times what it holds of the dump.",
     )
-    keep_spill: bool = option(
-        "Run",
+    keep_spill: bool = _run(
         "Keep the spill, so that another conversion need not read DUMP again.",
-        "run",
         False,
         where="convert",
         more="Another one into the same output may have another order of answers, limit, form of "
         "files, or further tables; other filters or bodies need "
         f"{flag('restart', True)}.",
     )
-    force: bool = option("Run", "Overwrite an existing output.", "run", False, where="convert")
-    restart: bool = option(
-        "Run", "Start over, whatever an interrupted conversion did.", "run", False, where="convert"
+    force: bool = _run("Overwrite an existing output.", False, where="convert")
+    restart: bool = _run(
+        "Start over, whatever an interrupted conversion did.", False, where="convert"
     )
-    report: str | None = option(
-        "Run",
+    report: str | None = _run(
         "Write the report as JSON to FILE; - is standard output.",
-        "run",
         accepts=str | os.PathLike[str] | None,
         where="convert",
         parse=path,
         metavar="FILE",
         more="`so2docs verify` checks OUTPUT by it; OUTPUT is read once more, for its SHA-256.",
     )
-    card: bool = option(
-        "Run",
+    card: bool = _run(
         "Write a README.md for Hugging Face, croissant.json, and a manifest for `so2docs verify` "
         "next to the output.",
-        "run",
         False,
         where="convert",
         more="DUMP is read once more, for its SHA-256. With "

@@ -14,11 +14,9 @@ from support.places import CHECKOUT, SAMPLES
 
 from so2docs.options.table import GROUPS, OPTIONS
 
-BEFORE = '    answered: bool = option("Filters"'
+BEFORE = "    answered: bool = _filter("
 ENTRY = """\
-    max_score: int | None = option(
-        "Filters", "Keep questions with this score or less.", "spill", metavar="N"
-    )
+    max_score: int | None = _filter("Keep questions with this score or less.")
 """
 RESUME = """
 import sys, so2docs
