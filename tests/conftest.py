@@ -103,8 +103,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs Spark where it cannot run; what shares a session stays in one process."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
-    found = {"PySpark": find_spec("pyspark"), "Java": java}
-    missing = " and ".join(name for name, is_there in found.items() if not is_there)
+    available = {"PySpark": find_spec("pyspark"), "Java": java}
+    missing = " and ".join(name for name, is_there in available.items() if not is_there)
     for item in items:
         if not item.get_closest_marker("spark"):
             continue
@@ -129,9 +129,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.driver.memory=512m",
         f"spark.driver.extraJavaOptions={SHORT_LIVED}",
     )
-    found = start_session("local[2]", settings, quiet=True)
-    yield found
-    found.stop()
+    spark = start_session("local[2]", settings, quiet=True)
+    yield spark
+    spark.stop()
 
 
 @pytest.fixture(scope="session")

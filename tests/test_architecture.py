@@ -117,19 +117,21 @@ def imports(name: str) -> Iterator[str]:
 
 def of_package(name: str) -> set[str]:
     """The modules and packages that a module imports, or imports names from."""
-    found = set()
+    modules = set()
     for full in imports(name):
         path = full.removeprefix("so2docs.")
-        found.add(path if path in MODULES else path.rpartition(".")[0])
-    return found & set(MODULES)
+        modules.add(path if path in MODULES else path.rpartition(".")[0])
+    return modules & set(MODULES)
 
 
 def floor(name: str) -> int:
     """The line of `ORDER` that a module belongs to; what `python -m` runs is above all."""
     if name.endswith(".__main__"):
         return 0
-    (found,) = (line for line, rooms in enumerate(ORDER) if name.split(".", maxsplit=1)[0] in rooms)
-    return found
+    (line_number,) = (
+        line for line, rooms in enumerate(ORDER) if name.split(".", maxsplit=1)[0] in rooms
+    )
+    return line_number
 
 
 def test_no_circle() -> None:
@@ -160,8 +162,8 @@ def inside():
     path = tmp_path / "seen.py"
     path.write_text(source)
     monkeypatch.setitem(MODULES, "seen", path)
-    found = {"spill", "output.formats", "output.formats.base", "merge"}
-    assert of_package("seen") == found
+    expected = {"spill", "output.formats", "output.formats.base", "merge"}
+    assert of_package("seen") == expected
 
 
 @pytest.mark.parametrize("name", PURE)
@@ -199,7 +201,7 @@ def test_no_drawer_of_things() -> None:
 def test_modules_that_windows_lacks_are_imported_where_used() -> None:
     """Not by a module as such: on Windows, neither the package nor its tests could be imported."""
     tests = Path(__file__).parent
-    found = {
+    importers = {
         f"{path.relative_to(PACKAGE.parent)}: {name}"
         for path in {*MODULES.values(), *tests.rglob("*.py")}
         if tests / "faults" not in path.parents  # They are left out there.
@@ -208,4 +210,4 @@ def test_modules_that_windows_lacks_are_imported_where_used() -> None:
         for name in (alias.name for alias in node.names)
         if name in {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
     }
-    assert found == set()
+    assert importers == set()

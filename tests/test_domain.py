@@ -52,12 +52,12 @@ def test_the_accepted_answer_is_first_then_the_highest_score() -> None:
 
 def test_every_score_is_in_one_bin() -> None:
     for score in range(-5, 200):
-        held = [
+        bins = [
             label
             for label, low, high in domain.SCORE_BINS
             if (low is None or score >= low) and (high is None or score <= high)
         ]
-        assert len(held) == 1
+        assert len(bins) == 1
 
 
 def test_rules_are_in_one_module() -> None:

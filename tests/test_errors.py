@@ -117,8 +117,10 @@ def test_messages_name_options_by_flag(path: Path) -> None:
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("Error"):
             texts = [node.value for node in ast.walk(call) if isinstance(node, ast.Constant)]
-            named = [text for text in texts if isinstance(text, str)]
-            assert not [t for t in named if re.search(r"(?<![\w`])--[a-z]", t) and "pip" not in t]
+            messages = [text for text in texts if isinstance(text, str)]
+            assert not [
+                t for t in messages if re.search(r"(?<![\w`])--[a-z]", t) and "pip" not in t
+            ]
 
 
 def test_an_error_names_what_its_reader_gave(tmp_path: Path) -> None:

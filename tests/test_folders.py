@@ -79,10 +79,10 @@ def test_there_and_back(quarters: tuple[Path, Path], jobs: int, tmp_path: Path) 
     results = so2docs.diff_all(old, new, changes, jobs=jobs)
     expected = {"beer": "changed", "coffee": "unchanged", "gone": "gone", "new": "new"}
     assert states(results) == expected
-    beer, _, gone, added = (result.result for result in results)
+    beer, _, removed, added = (result.result for result in results)
     assert isinstance(beer, so2docs.Summary)
     assert (beer.questions.added, beer.questions.changed, beer.unchanged) == (2, 1, 3)
-    assert gone is None
+    assert removed is None
     assert isinstance(added, so2docs.Summary)
     assert (added.questions.added, added.answers.added, added.old_path) == (5, 5, "")
     assert sorted(contents(changes)) == ["beer.jsonl.gz", "coffee.jsonl.gz", "new.jsonl.gz"]
@@ -179,10 +179,10 @@ def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
     assert lines["total"] == [f"{total:,}" for total in totals]
     sizes = [path.stat().st_size for path in new.glob("*.gz")]
     assert totals[-1] == sum(sizes)
-    found = json.loads(run("stats", new, "--json").stdout)
+    sites = json.loads(run("stats", new, "--json").stdout)
     alone = [so2docs.stats(new / f"{site}.jsonl.gz") for site in ("beer", "coffee", "new")]
-    assert [one["result"] for one in found] == [one.as_dict() for one in alone]
-    assert [one["state"] for one in found] == ["counted"] * 3
+    assert [one["result"] for one in sites] == [one.as_dict() for one in alone]
+    assert [one["state"] for one in sites] == ["counted"] * 3
     summaries = json.loads(run("diff", *quarters, "--json").stdout)
     assert [one["state"] for one in summaries] == ["changed", "unchanged", "gone", "new"]
     assert summaries[0]["result"]["questions"]["added"] == 2
@@ -216,8 +216,8 @@ def test_dates_in_names(tmp_path: Path) -> None:
     site = "beer.stackexchange.com"
     old = quarter(tmp_path / "old", {f"{site}-2024-04": posts(4), "other": posts(2)})
     new = quarter(tmp_path / "new", {f"2024-07_{site}": posts(5), "others": posts(2)})
-    found = states(so2docs.diff_all(old, new, tmp_path / "changes"))
-    assert found == {site: "changed", "other": "gone", "others": "new"}
+    actual = states(so2docs.diff_all(old, new, tmp_path / "changes"))
+    assert actual == {site: "changed", "other": "gone", "others": "new"}
     assert (
         states(so2docs.patch_all(old, tmp_path / "changes", tmp_path / "copy"))[site] == "patched"
     )
@@ -303,9 +303,9 @@ def test_verify(verified: Path, tmp_path: Path) -> None:
     shutil.move(verified / "coffee.jsonl.gz", verified / "mocha.jsonl.gz")
     result = run("verify", verified, "--report", tmp_path / "report.json", "-q")
     assert result.returncode == 1
-    told = result.stderr
-    assert "coffee.jsonl.gz: cannot be read" in told
-    assert "the report has no manifest of mocha.jsonl.gz" in told
+    stderr = result.stderr
+    assert "coffee.jsonl.gz: cannot be read" in stderr
+    assert "the report has no manifest of mocha.jsonl.gz" in stderr
 
 
 def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -> None:
@@ -314,14 +314,14 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
     result = run("sqlite", new, database, "--site-field", "Site")
     assert result.returncode == 0, result.stderr
     with sqlite3.connect(database) as connection:
-        found = connection.execute("SELECT Site, count(*) FROM questions GROUP BY Site").fetchall()
+        rows = connection.execute("SELECT Site, count(*) FROM questions GROUP BY Site").fetchall()
     connection.close()
-    assert found == [("beer", 6), ("coffee", 3), ("new", 5)]
+    assert rows == [("beer", 6), ("coffee", 3), ("new", 5)]
     assert so2docs.to_sqlite(new, tmp_path / "py.db", site_field="Site").rows["questions"] == 14
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (["diff", "OLD", "NEW/beer.jsonl.gz", "x"], 2, "NEW/beer.jsonl.gz: is a file; give a fol"),
         (["diff", "OLD/beer.jsonl.gz", "NEW", "x"], 2, "OLD/beer.jsonl.gz: is a file; give a fol"),
@@ -374,7 +374,7 @@ def test_one_database_of_a_folder(quarters: tuple[Path, Path], tmp_path: Path) -
     ],
 )
 def test_refused(
-    words: list[str], code: int, told: str, quarters: tuple[Path, Path], tmp_path: Path
+    words: list[str], code: int, message: str, quarters: tuple[Path, Path], tmp_path: Path
 ) -> None:
     for name, folder in zip(("OLD", "NEW"), quarters, strict=True):
         folder.rename(tmp_path / name)
@@ -382,7 +382,7 @@ def test_refused(
     folder_with(tmp_path / "DUMP", posts(1))
     result = run(*words, cwd=tmp_path)
     assert (result.returncode, result.stdout) == (code, "")
-    assert told in result.stderr
+    assert message in result.stderr
     assert not list(tmp_path.glob("x*/*"))
 
 

@@ -98,15 +98,15 @@ def test_sums_votes_while_reading_blocks() -> None:
         keys = b"".join(KEY.pack(n, n, kind << 32 | 1, VOTE) for n, kind in votes)
         blocks.append((keys, b""))
     blocks.append(others[1])
-    held: list[int] = []
+    sums: list[int] = []
 
     def count(keys: bytes) -> bytes:
-        held.append(len(keys))
+        sums.append(len(keys))
         return count_votes(keys)
 
     *before, (votes_keys, json) = merge.merge_votes(blocks, count)
     assert before == others
     assert json == b""
     assert votes_keys == count_votes(b"".join(keys for keys, _ in blocks[1:-1]))
-    assert len(held) > 2
-    assert max(held) < sum(held) / 3
+    assert len(sums) > 2
+    assert max(sums) < sum(sums) / 3

@@ -171,14 +171,14 @@ def test_parquet_has_typed_columns_for_it(place: Path) -> None:
     assert str(flag.field("CreationDate").type) == "timestamp[ms, tz=UTC]"
     assert str(flag.field("Reasons").type) == "list<element: string>"
     [answer] = table.column("Answers").to_pylist()[0]
-    assert [found["Weight"] for found in answer["Flags"]] == [5, None]
+    assert [nested["Weight"] for nested in answer["Flags"]] == [5, None]
     assert answer["Flags"][0]["User"]["DisplayName"] == "Ann"
     assert json.loads(answer["Flags"][1]["Other"]) == {"Weight": "x"}
 
 
 @pytest.mark.long
 def test_a_database_has_a_table_of_it_and_gives_it_back(place: Path) -> None:
-    made = documents(place, "--with", "comments,flags,users")
+    documents_before = documents(place, "--with", "comments,flags,users")
     run(place, "convert", "dump", "out.jsonl.gz", "--with", "comments,flags,users", "--force")
     run(place, "sqlite", "out.jsonl.gz", "flags.db", "--force")
     connection = sqlite3.connect(place / "flags.db")
@@ -190,7 +190,7 @@ def test_a_database_has_a_table_of_it_and_gives_it_back(place: Path) -> None:
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     finally:
         connection.close()
-    assert json.loads(run(place, "-c", REBUILD, "flags.db")) == made
+    assert json.loads(run(place, "-c", REBUILD, "flags.db")) == documents_before
 
 
 def test_names_have_one_type_wherever_they_occur() -> None:

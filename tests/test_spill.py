@@ -37,11 +37,11 @@ def test_blocks_are_read_back(folder: Path) -> None:
     spill.index()
     assert spill.buckets() == [(-3, 2), (5, 6)]
     with BlockReader() as reader:
-        assert [reader.read(*found) for found in spill.blocks(5)] == [
+        assert [reader.read(*block) for block in spill.blocks(5)] == [
             (b"k" * 32, b"{}"),
             (b"m" * 32, b"{}{}"),
         ]
-        assert [reader.read(*found) for found in spill.blocks(None)] == [(b"", b"stray\n")]
+        assert [reader.read(*block) for block in spill.blocks(None)] == [(b"", b"stray\n")]
     assert list(spill.all_keys()) == [(0, b"k" * 32), (0, b"l" * 32), (2, b"m" * 32)]
     assert spill.tallies() == {0: ChunkTally(rows=3), 2: ChunkTally(rows=1)}
     assert spill.size() > 0
@@ -54,9 +54,9 @@ def test_blocks_are_compressed_beyond_the_room_for_others(folder: Path) -> None:
     spill = Spill(folder)
     json = b'{"Body":"%s"}' % (b"x" * 500)
     fill(spill, 0, dict.fromkeys(range(5), (b"k" * 32, json)), 3 * (32 + len(json)))
-    found = [block for bucket in range(5) for _, block in spill.blocks(bucket)]
-    assert [block.packed for block in found] == [0, 0, 0, 1, 1]
-    assert {block.raw_size for block in found} == {len(json)}
+    stored = [block for bucket in range(5) for _, block in spill.blocks(bucket)]
+    assert [block.packed for block in stored] == [0, 0, 0, 1, 1]
+    assert {block.raw_size for block in stored} == {len(json)}
     with BlockReader() as reader:
         for bucket in range(5):
             ((path, block),) = spill.blocks(bucket)
@@ -64,7 +64,7 @@ def test_blocks_are_compressed_beyond_the_room_for_others(folder: Path) -> None:
             assert reader.read_keys(path, block) == b"k" * 32
     assert spill.block_sizes() == (
         3 * (32 + len(json)),
-        sum(block.keys_size + block.json_size for block in found[3:]),
+        sum(block.keys_size + block.json_size for block in stored[3:]),
     )
     spill.close()
 
@@ -87,8 +87,8 @@ def test_more_files_than_are_kept_open(folder: Path) -> None:
     for chunk in range(blocks._MOST_FILES + 5):
         fill(spill, chunk, {1: (b"k" * 32, b"%d" % chunk)})
     with BlockReader() as reader:
-        found = [reader.read(*block)[1] for block in spill.blocks(1) * 2]
-    assert found == [b"%d" % chunk for chunk in range(blocks._MOST_FILES + 5)] * 2
+        contents = [reader.read(*block)[1] for block in spill.blocks(1) * 2]
+    assert contents == [b"%d" % chunk for chunk in range(blocks._MOST_FILES + 5)] * 2
     spill.close()
 
 

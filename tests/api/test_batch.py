@@ -62,10 +62,10 @@ def test_site_of(name: str, site: str) -> None:
 
 
 def test_converts_the_other_dumps_after_an_error_and_prints_totals(dumps: Path) -> None:
-    given = [dumps / "beer.stackexchange.com.xml.gz", dumps / "broken.gz", dumps / "coffee"]
+    sources = [dumps / "beer.stackexchange.com.xml.gz", dumps / "broken.gz", dumps / "coffee"]
     out = dumps / "out"
     report = dumps / "report.json"
-    result = run("convert", *given, "--output-dir", out, "--report", report, "--jobs", "1")
+    result = run("convert", *sources, "--output-dir", out, "--report", report, "--jobs", "1")
     assert result.returncode == 1
     assert "broken.gz: is a gzip file that is cut off" in result.stderr
     assert "2 of 3 dumps converted, 1 failed" in result.stderr
@@ -150,11 +150,11 @@ def test_a_report_of_what_was_interrupted(dumps: Path, monkeypatch: pytest.Monke
         return usual(source, *given, **keywords)
 
     monkeypatch.setattr(batch, "convert_validated", stopped)
-    given = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
+    sources = dumps / "beer.stackexchange.com.xml.gz", dumps / "coffee"
     report = dumps / "report.json"
     words = ("-q", "--output-dir", dumps / "out", "--jobs", "1", "--report", report)
     with pytest.raises(Stop):
-        run("convert", *given, *words)
+        run("convert", *sources, *words)
     assert entries_of(report)["beer.stackexchange.com"]["state"] == "converted"
 
 
@@ -216,21 +216,21 @@ def test_several_dumps_without_a_folder(names: tuple[str, ...]) -> None:
 @pytest.fixture
 def sites(tmp_path: Path) -> list[Path]:
     """Small dumps, packed and not; one is damaged, one's output exists."""
-    found = []
+    folders = []
     for number in range(6):
         folder = tmp_path / f"site{number}.stackexchange.com"
         folder.mkdir()
         (folder / "Posts.xml").write_bytes(PLAIN)
-        found.append(folder)
-    (found[2] / "Posts.xml").write_bytes(PLAIN[:3000])
+        folders.append(folder)
+    (folders[2] / "Posts.xml").write_bytes(PLAIN[:3000])
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "site4.stackexchange.com.jsonl.gz").write_bytes(b"there")
-    return found
+    return folders
 
 
 def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) -> None:
     """Whether processes share the sites or not: the same outputs, states, reports and order."""
-    found = []
+    contents = []
     for jobs in (1, 2):
         folder = tmp_path / "out"
         ended: list[str] = []
@@ -243,17 +243,17 @@ def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) 
         )
         assert sorted(ended) == [conversion.site for conversion in results]
         assert [conversion.source for conversion in results] == list(map(str, sites))
-        found.append([(conversion.state, str(conversion)) for conversion in results])
+        contents.append([(conversion.state, str(conversion)) for conversion in results])
         outputs = {path.name: path.read_bytes() for path in folder.glob("*.gz")}
         assert len(outputs) == 5
-        found.append([outputs])
+        contents.append([outputs])
         for conversion in results:
             if conversion.state == "converted":
                 Path(conversion.output).unlink()
             if conversion.report is not None:
                 assert conversion.report.jobs == 1
-    assert found[:2] == found[2:]
-    states = [state for state, _ in found[0]]
+    assert contents[:2] == contents[2:]
+    states = [state for state, _ in contents[0]]
     assert states == ["converted"] * 2 + ["failed", "converted", "unknown", "converted"]
 
 

@@ -60,12 +60,12 @@ def site(questions: int, seed: int = 1) -> Posts:
 def later(posts: Posts, seed: int, share: float = 0.1) -> Posts:
     """The same site some time after."""
     chance = random.Random(seed)
-    gone = {post["Id"] for post in posts if chance.random() < share / 4}
+    deleted = {post["Id"] for post in posts if chance.random() < share / 4}
     questions = [post["Id"] for post in posts if post["PostTypeId"] == 1]
-    found: Posts = []
+    posts_later: Posts = []
     for old in posts:
         post = dict(old)
-        if post["Id"] in gone or post.get("ParentId") in gone:
+        if post["Id"] in deleted or post.get("ParentId") in deleted:
             continue
         if chance.random() < share:
             post["Score"] += 1
@@ -76,9 +76,9 @@ def later(posts: Posts, seed: int, share: float = 0.1) -> Posts:
         if post["PostTypeId"] == 1 and chance.random() < share:
             post["Tags"] = "<c>"
         if post["PostTypeId"] == 2 and chance.random() < share / 4:
-            post["ParentId"] = chance.choice([q for q in questions if q not in gone])
-        found.append(post)
-    return found + [
+            post["ParentId"] = chance.choice([q for q in questions if q not in deleted])
+        posts_later.append(post)
+    return posts_later + [
         {**post, "Id": post["Id"] + 100_000}
         for post in site(int(len(questions) * share), seed)
         if post["PostTypeId"] == 1
@@ -109,20 +109,20 @@ def documents(path: Path) -> dict[int, dict[str, Any]]:
 def compared(old: Path, new: Path) -> list[dict[str, Any]]:
     """The changes, found in memory."""
     before, after = documents(old), documents(new)
-    found: list[dict[str, Any]] = []
+    changes: list[dict[str, Any]] = []
     for number in sorted({*before, *after}):
         one, other = before.get(number), after.get(number)
         if one == other:
             continue
         if other is None:
-            found.append({"op": "deleted", "Id": number})
+            changes.append({"op": "deleted", "Id": number})
         elif one is None:
-            found.append({"op": "added", "Id": number, "document": other})
+            changes.append({"op": "added", "Id": number, "document": other})
         else:
             answers = [{a["Id"]: a for a in document["Answers"]} for document in (one, other)]
             keys = {k for k in {*one, *other} - {"Answers"} if one.get(k) != other.get(k)}
             both = answers[0].keys() & answers[1].keys()
-            found.append(
+            changes.append(
                 {
                     "op": "changed",
                     "Id": number,
@@ -135,7 +135,7 @@ def compared(old: Path, new: Path) -> list[dict[str, Any]]:
                     "document": other,
                 }
             )
-    return found
+    return changes
 
 
 def in_order(change: dict[str, Any]) -> dict[str, Any]:
@@ -180,11 +180,11 @@ def test_changes_are_those_found_in_memory_and_give_the_new_output(
     old = output(tmp_path / f"old{extension}", posts[0])
     new = output(tmp_path / f"new{extension}", posts[1])
     with so2docs.diff(old, new) as changes:
-        found = [in_order(change) for change in changes]
-    assert found == compared(old, new)
+        actual = [in_order(change) for change in changes]
+    assert actual == compared(old, new)
     summary = changes.summary
     assert summary.questions.added + summary.questions.changed + summary.questions.deleted == len(
-        found
+        actual
     )
     assert summary.unchanged == len(documents(old).keys() & documents(new).keys()) - (
         summary.questions.changed
@@ -192,12 +192,12 @@ def test_changes_are_those_found_in_memory_and_give_the_new_output(
     written = tmp_path / f"changes{extension}"
     so2docs.diff(old, new).write(written)
     result_path = tmp_path / f"made{extension}"
-    done = so2docs.patch(old, written, result_path)
+    patched = so2docs.patch(old, written, result_path)
     assert result_path.read_bytes() == new.read_bytes()
     side_files = (path.with_name(f".{path.name}.index") for path in (result_path, new))
     assert next(side_files).read_bytes() == next(side_files).read_bytes()
-    assert done.is_verified
-    assert done.documents == len(documents(new))
+    assert patched.is_verified
+    assert patched.documents == len(documents(new))
     with so2docs.open(result_path) as opened:
         assert len(opened) == len(documents(new))
 
@@ -285,18 +285,20 @@ def test_mongodb_has_ids_and_dates_as_convert_writes_them(
     actual = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
     assert actual
     assert all(document == expected[document["_id"]] for document in actual)
-    gone = [json.loads(line)["_id"] for line in (tmp_path / "d.jsonl").read_text().splitlines()]
-    assert gone == sorted(documents(old).keys() - documents(new).keys())
+    deleted_ids = [
+        json.loads(line)["_id"] for line in (tmp_path / "d.jsonl").read_text().splitlines()
+    ]
+    assert deleted_ids == sorted(documents(old).keys() - documents(new).keys())
 
 
 def test_ravendb_has_documents_and_tombstones(pair: tuple[Path, Path], tmp_path: Path) -> None:
     old, new = pair
     so2docs.diff(old, new).write(tmp_path / "r.ravendbdump", format="ravendb")
-    found = json.loads((tmp_path / "r.ravendbdump").read_text())
+    export = json.loads((tmp_path / "r.ravendbdump").read_text())
     state = {f"questions/{number}": document for number, document in documents(old).items()}
-    for document in found["Docs"]:
+    for document in export["Docs"]:
         state[document.pop("@metadata")["@id"]] = document
-    for tombstone in found["Tombstones"]:
+    for tombstone in export["Tombstones"]:
         del state[tombstone["Key"]]
     assert state == {f"questions/{n}": document for n, document in documents(new).items()}
 

@@ -246,7 +246,7 @@ def test_advice_for_typical_mistakes(arguments: str, words: str, somewhere: Path
 def test_accepts_synonyms_of_options(arguments: str, same: str, tmp_path: Path) -> None:
     if "markdown" in same:
         pytest.importorskip("html_to_markdown")
-    found = []
+    outputs = []
     for number, options in enumerate((arguments, same)):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -254,8 +254,8 @@ def test_accepts_synonyms_of_options(arguments: str, same: str, tmp_path: Path) 
         dump = SAMPLES / "site" / "Posts.xml"
         result = run("convert", dump, *output, *options.split(), "-q", cwd=folder)
         assert (result.returncode, result.stderr) == (0, "")
-        found.append((folder / "o.jsonl").read_bytes())
-    assert found[0] == found[1] != b""
+        outputs.append((folder / "o.jsonl").read_bytes())
+    assert outputs[0] == outputs[1] != b""
 
 
 def test_the_version_in_short() -> None:

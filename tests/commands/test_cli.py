@@ -154,9 +154,9 @@ def test_a_folder_that_does_not_exist(folder: Path) -> None:
 
 def test_version_and_short_help(folder: Path) -> None:
     assert run("--version", cwd=folder).stdout.startswith(f"so2docs {so2docs.__version__} (")
-    shown = run("convert", "-h", cwd=folder).stdout
-    assert "Example:" in shown
-    assert "--answers-by [id|votes]" in shown
+    help_text = run("convert", "-h", cwd=folder).stdout
+    assert "Example:" in help_text
+    assert "--answers-by [id|votes]" in help_text
 
 
 def test_without_a_command_it_shows_the_help(folder: Path) -> None:
@@ -182,10 +182,10 @@ def test_progress_bars_only_on_a_terminal(folder: Path) -> None:
     termios.tcsetwinsize(inside, (24, 100))
     assert start("convert", "Posts.xml", "b.jsonl", cwd=folder, stderr=inside).wait(60) == 0
     os.close(inside)
-    shown = os.read(outside, 65536).decode()
+    terminal_text = os.read(outside, 65536).decode()
     os.close(outside)
-    assert "reading: " in shown
-    assert "writing:" in shown
+    assert "reading: " in terminal_text
+    assert "writing:" in terminal_text
 
 
 def test_the_command_does_not_import_what_a_small_dump_does_not_need(folder: Path) -> None:

@@ -52,9 +52,9 @@ def test_the_self_test_notices_other_bytes(monkeypatch: pytest.MonkeyPatch) -> N
         return real(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(so2docs, "convert", other)
-    found = list(checks.selftest())
-    assert {check.name for check in found if check.problem} >= {"python core, 2 jobs"}
-    assert found[0].problem is None
+    checked = list(checks.selftest())
+    assert {check.name for check in checked if check.problem} >= {"python core, 2 jobs"}
+    assert checked[0].problem is None
 
 
 @pytest.mark.long
@@ -80,13 +80,13 @@ def test_a_core_that_does_not_load_is_named(tmp_path: Path) -> None:
     assert re.search(
         r"\(python core; the compiled one does not load: .*_core", broken("--version")[1]
     )
-    code, said = broken("selftest")
+    code, text = broken("selftest")
     assert code == 1
     assert re.search(
-        r"FAILED  compiled core, 1 job .*: core is 'compiled', but that core does", said
+        r"FAILED  compiled core, 1 job .*: core is 'compiled', but that core does", text
     )
-    assert "ok      python core, 1 job" in said
-    assert "does not load" in said.partition("Please report this")[2]
+    assert "ok      python core, 1 job" in text
+    assert "does not load" in text.partition("Please report this")[2]
 
 
 def test_an_uninstalled_package_reports_its_versions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,10 +114,10 @@ def test_completion_of_a_shell(shell: str) -> None:
 @pytest.mark.long
 def test_bash_completes_commands_options_and_values() -> None:
     def completed(words: str, at: int) -> list[str]:
-        found = run_process(
+        result = run_process(
             env={"_SO2DOCS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(at)}
         )
-        return found.stdout.splitlines()
+        return result.stdout.splitlines()
 
     assert "plain,convert" in completed("so2docs co", 1)
     assert "plain,--format" in completed("so2docs convert --fo", 2)

@@ -35,8 +35,8 @@ def bars(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def check(bars: list[Any]) -> None:
     assert bars
-    for description, done, total in bars:
-        assert done == total > 0, description
+    for description, position, total in bars:
+        assert position == total > 0, description
     bars.clear()
 
 
@@ -89,7 +89,7 @@ def test_one_bar_for_several_dumps(
     dumps = sorted(tmp_path.glob("*.xml"))
     for jobs, description in ((1, "chess: writing: "), (2, "2 sites")):
         so2docs.convert_all(dumps, tmp_path / "out", jobs=jobs, progress=True, force=True)
-        assert [found.removesuffix(": ") for found, _, _ in bars] == [description.rstrip(": ")]
+        assert [text.removesuffix(": ") for text, _, _ in bars] == [description.rstrip(": ")]
         check(bars)
     assert "beer: writing:  " in capsys.readouterr().err
 
@@ -98,10 +98,10 @@ def test_one_bar_and_one_time_left_for_all_that_a_conversion_does(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def shown(**options: Any) -> list[str]:
-        told = StringIO()
-        monkeypatch.setattr("sys.stderr", told)
+        stream = StringIO()
+        monkeypatch.setattr("sys.stderr", stream)
         so2docs.convert(site, tmp_path / "q.jsonl", nest="all", progress=True, jobs=1, **options)
-        lines = told.getvalue().split("\r")
+        lines = stream.getvalue().split("\r")
         assert lines[-1].startswith("writing: 100%")
         assert lines[-1].endswith(" 00:00 left\n")
         return [line for line in lines if line]
@@ -128,16 +128,16 @@ def test_a_bar_that_failed_is_left_as_it_was(bars: list[Any]) -> None:
     failing = ExitStack()
     failing.enter_context(bar("failing", 100)).update(30)
     assert not failing.__exit__(ValueError, ValueError(), None)
-    with bar("too much", 100) as shown:
-        shown.update(300)
-    with bar("unknown", 0) as shown:
-        shown.update(7)
+    with bar("too much", 100) as progress_bar:
+        progress_bar.update(300)
+    with bar("unknown", 0) as progress_bar:
+        progress_bar.update(7)
     with Progress(shown=True) as progress:
-        with progress.step("of a pipe", 0, None) as shown:
-            shown.update(7)
+        with progress.step("of a pipe", 0, None) as progress_bar:
+            progress_bar.update(7)
         progress.plan(30)
-        with progress.step("a third", 10, 2) as shown:
-            shown.update(1)
+        with progress.step("a third", 10, 2) as progress_bar:
+            progress_bar.update(1)
         progress.plan(40)
         with progress.step("half of the rest", 20, 5, 5):
             pass
@@ -145,13 +145,13 @@ def test_a_bar_that_failed_is_left_as_it_was(bars: list[Any]) -> None:
             pass
     with suppress(ValueError), Progress(shown=True) as progress:
         progress.plan(100)
-        with progress.step("failing", 50, 10) as shown:
-            shown.update(4)
+        with progress.step("failing", 50, 10) as progress_bar:
+            progress_bar.update(4)
             raise ValueError
-    found = [(done, total) for _, done, total in bars]
-    assert found.pop() == (20, 100)
-    assert found[3:] == [(7, 7), (30, 30)]
-    assert found[:3] == [(30, 100), (100, 100), (7, 7)]
+    positions = [(position, total) for _, position, total in bars]
+    assert positions.pop() == (20, 100)
+    assert positions[3:] == [(7, 7), (30, 30)]
+    assert positions[:3] == [(30, 100), (100, 100), (7, 7)]
 
 
 def test_summary_has_strays_of_tables_in_their_lines(tmp_path: Path) -> None:

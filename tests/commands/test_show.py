@@ -113,9 +113,9 @@ BODIES = {
 
 @pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
 def test_text_of_a_body(body: str) -> None:
-    found = as_text(body, width=40)
+    text = as_text(body, width=40)
     older = BODIES[body].replace("\ufffd", "")  # Earlier versions of libxml2 leave these out.
-    assert found in (BODIES[body], older) or found.startswith(BODIES[body] + "> " * 9)
+    assert text in (BODIES[body], older) or text.startswith(BODIES[body] + "> " * 9)
 
 
 @pytest.mark.parametrize("sign", ["\x1b[2J", "\x9b2J", "\x07", "\u202e", "&#x1b;[2J", "&#7;"])
@@ -172,9 +172,9 @@ def test_page_with_tables(samples: Path) -> None:
     assert "  Vinegar worked, thank you!" in page
     links = [link for question in questions for link in question["Links"]]
     for question in questions:
-        shown = unstyle(as_page(question))
+        page_text = unstyle(as_page(question))
         for link in question["Links"]:
-            assert f"  {link['LinkType']}: {link['RelatedPostId']}" in shown
+            assert f"  {link['LinkType']}: {link['RelatedPostId']}" in page_text
     assert links
     strange = {"Id": 1, "Comments": [1, {}], "Links": 3, "Votes": [], "Owner": "x", "Answers": []}
     assert "0 answers" in as_page(strange)
@@ -204,12 +204,12 @@ def test_on_a_terminal(
     streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     with start("show", output, 1, **streams, env=environment) as running:
         os.close(theirs)
-        shown = b""
+        output_bytes = b""
         with suppress(OSError):  # What Linux says at the end.
             while data := os.read(ours, 65536):
-                shown += data
+                output_bytes += data
         assert running.wait(timeout=60) == 0
     os.close(ours)
-    assert b"sourdough" in shown
-    assert (b"PAGED" in shown) == is_paged
-    assert (b"\x1b[1m" in shown) == is_styled
+    assert b"sourdough" in output_bytes
+    assert (b"PAGED" in output_bytes) == is_paged
+    assert (b"\x1b[1m" in output_bytes) == is_styled

@@ -30,36 +30,36 @@ def test_profile_times_every_step(tmp_path: Path) -> None:
 
 
 def test_tables_are_measured() -> None:
-    said = run("measure_tables.py", SAMPLES / "site", "--with", "all")
-    assert "nesting and writing" in said
-    assert "comments nested" in said
+    printed = run("measure_tables.py", SAMPLES / "site", "--with", "all")
+    assert "nesting and writing" in printed
+    assert "comments nested" in printed
 
 
 @pytest.mark.long
 def test_one_job_and_the_unavoidable_are_measured_in_pairs(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
-    given = ("--size", "200kB", "--only-so2docs", "--folder", tmp_path, "--json", figures)
-    last = run("run.py", *given).splitlines()[-1]
+    options = ("--size", "200kB", "--only-so2docs", "--folder", tmp_path, "--json", figures)
+    last = run("run.py", *options).splitlines()[-1]
     pairs = json.loads(figures.read_text())["pairs"]
-    found = sorted(one["job"]["cpu"] / (one["converting"] + one["packing"]) for one in pairs)
-    each = ", ".join(f"{ratio:.2f}" for ratio in found)
-    message = f"CPU of 1 job / the unavoidable: {found[1]:.2f} (of 3 pairs: {each})"
+    ratios = sorted(one["job"]["cpu"] / (one["converting"] + one["packing"]) for one in pairs)
+    each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    message = f"CPU of 1 job / the unavoidable: {ratios[1]:.2f} (of 3 pairs: {each})"
     assert core.built() == "python" or last == message
 
 
 @pytest.mark.long
 def test_memory_in_each_order(tmp_path: Path) -> None:
-    said = run("memory.py", "--size", "200kB", "--times", "2", "--folder", tmp_path)
-    assert [line.split(" | ")[0] for line in said.splitlines()[2:]] == [
+    printed = run("memory.py", "--size", "200kB", "--times", "2", "--folder", tmp_path)
+    assert [line.split(" | ")[0] for line in printed.splitlines()[2:]] == [
         f"| {order}" for order in ("sorted", "grouped", "shuffled") for _ in range(2)
     ]
 
 
 @pytest.mark.long
 def test_flat_tables_are_measured(tmp_path: Path) -> None:
-    said = run("tables.py", "--size", "200kB", "--times", "1", "--folder", tmp_path)
-    assert re.search(r"^so2docs .* 1\.00 x wall, 1\.00 x CPU$", said, re.MULTILINE)
-    assert re.search(r"^lxml_pyarrow .* x CPU$", said, re.MULTILINE)
+    printed = run("tables.py", "--size", "200kB", "--times", "1", "--folder", tmp_path)
+    assert re.search(r"^so2docs .* 1\.00 x wall, 1\.00 x CPU$", printed, re.MULTILINE)
+    assert re.search(r"^lxml_pyarrow .* x CPU$", printed, re.MULTILINE)
 
 
 @pytest.mark.long

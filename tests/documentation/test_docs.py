@@ -68,9 +68,11 @@ def test_every_public_name_is_in_the_reference() -> None:
     listed = re.findall(
         r"^::: so2docs\.(.+)$", (CHECKOUT / "docs/api.md").read_text(encoding="utf-8"), re.MULTILINE
     )
-    shared = {f"options.keywords.{name}" for name in vars(keywords) if name.endswith("Keywords")}
+    keyword_classes = {
+        f"options.keywords.{name}" for name in vars(keywords) if name.endswith("Keywords")
+    }
     assert len(listed) == len(set(listed))
-    assert set(listed) == {*so2docs.__all__, "open", *shared} - {"__version__"}
+    assert set(listed) == {*so2docs.__all__, "open", *keyword_classes} - {"__version__"}
 
 
 @pytest.mark.long
@@ -91,6 +93,6 @@ def test_nothing_is_installed_by_a_name_that_has_no_release() -> None:
         *CHECKOUT.glob("docs/**/*.md"),
         *CHECKOUT.glob("so2docs/**/*.py"),
     ]
-    named = [str(file) for file in files if "so2docs[" in file.read_text(encoding="utf-8")]
+    mentions = [str(file) for file in files if "so2docs[" in file.read_text(encoding="utf-8")]
     assert len(files) > 100
-    assert named == []
+    assert mentions == []

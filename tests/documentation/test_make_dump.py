@@ -67,7 +67,7 @@ def test_attributes_keep_the_published_order(dumps: Dumps) -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_counts_and_strays_are_as_declared(dumps: Dumps, order: str) -> None:
-    dump, made = dumps[order]
+    dump, expected = dumps[order]
     rows = attributes(dump)
     questions = {row["Id"] for row in rows if row["PostTypeId"] == "1"}
     counted, ids = Counter[str](), set[str]()
@@ -79,16 +79,22 @@ def test_counts_and_strays_are_as_declared(dumps: Dumps, order: str) -> None:
         elif "ParentId" not in row:
             counted["answer_without_parent_id"] += 1
         else:
-            known = row["ParentId"] in questions
-            counted["answers" if known else "question_not_in_dump"] += 1
+            has_question = row["ParentId"] in questions
+            counted["answers" if has_question else "question_not_in_dump"] += 1
         ids.add(row["Id"])
-    declared = {"questions": made.questions, "answers": made.answers, "others": made.others}
-    assert counted == declared | made.strays
-    assert made.rows == len(rows)
-    assert made.strays["repeated_id"] == 2
-    assert made.strays["answer_without_parent_id"] == 1
-    assert 3 <= made.strays["question_not_in_dump"] <= 8
-    assert made.questions / made.rows == pytest.approx(0.41, abs=0.05)  # more in a dump so small
+    declared = {
+        "questions": expected.questions,
+        "answers": expected.answers,
+        "others": expected.others,
+    }
+    assert counted == declared | expected.strays
+    assert expected.rows == len(rows)
+    assert expected.strays["repeated_id"] == 2
+    assert expected.strays["answer_without_parent_id"] == 1
+    assert 3 <= expected.strays["question_not_in_dump"] <= 8
+    assert expected.questions / expected.rows == pytest.approx(
+        0.41, abs=0.05
+    )  # more in a dump so small
 
 
 def test_orders_hold_the_same_rows(dumps: Dumps) -> None:

@@ -51,5 +51,5 @@ def test_nothing_of_the_help_is_lost(pages: dict[str, Path]) -> None:
             env={"MANWIDTH": "1000", "PATH": "/usr/bin:/bin", "MAN_KEEP_FORMATTING": ""},
         )
         assert result.stderr == ""
-        shown = re.sub(r"\s|\x08", "", result.stdout)
-        assert re.sub(r"\s|\x08", "", command.help or "") in shown, name
+        text = re.sub(r"\s|\x08", "", result.stdout)
+        assert re.sub(r"\s|\x08", "", command.help or "") in text, name

@@ -140,23 +140,23 @@ def runnable(command: str) -> str:
 def run_blocks(page: str, folder: Path) -> None:
     """Run what a page prints, but for what needs a server or a program that is not here."""
     blocks = BLOCKS.findall((CHECKOUT / page).read_text(encoding="utf-8"))
-    ran = 0
+    count = 0
     for script, language, block in blocks:
         if script:
             (folder / script).write_text(block, encoding="utf-8")
-            ran += 1
+            count += 1
             continue
         if language == "python":
             names = re.findall(r"^(?:from|import) (\w+)", block, re.MULTILINE)
             if all(find_spec(name) for name in names):
                 run([sys.executable, "-W", "error", "-c", block], folder)
-                ran += 1
+                count += 1
             continue
         for command in map(runnable, commands(block) if language == "console" else [block]):
             if command:
                 run(["bash", "-e", "-o", "pipefail", "-c", command], folder)
-                ran += 1
-    assert ran >= len(blocks) / 2
+                count += 1
+    assert count >= len(blocks) / 2
 
 
 def test_every_prompt_is_in_a_block_that_runs() -> None:

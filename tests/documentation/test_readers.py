@@ -29,38 +29,38 @@ NAMES = {
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A folder with the outputs of three sites for each kind of name."""
     folder = tmp_path_factory.mktemp("sites")
-    made = {}
+    folders_by_end = {}
     # The same fields in all documents: Hugging Face takes them from the first.
     fields = "Id,Score,Answers.Id,Answers.Score"
     for end, (form, compression) in NAMES.items():
-        made[end] = folder / end
+        folders_by_end[end] = folder / end
         sources = [SAMPLES / f"{name}.xml" for name in ("posts", "strays", "grouped")]
         options: dict[str, Any] = {"format": form, "compression": compression, "jobs": 1}
         results = so2docs.convert_all(
-            sources, made[end], site_field="Site", fields=fields, **options
+            sources, folders_by_end[end], site_field="Site", fields=fields, **options
         )
         reports = [one.report for one in results]
         assert all(report is not None for report in reports)
         assert any(report is not None and report.strays for report in reports)
-        assert len(list(made[end].glob(".*.strays"))) >= 1
-        assert len(list(made[end].glob(f"*.{end}"))) == len(sources)
-    return made
+        assert len(list(folders_by_end[end].glob(".*.strays"))) >= 1
+        assert len(list(folders_by_end[end].glob(f"*.{end}"))) == len(sources)
+    return folders_by_end
 
 
 def expected(folder: Path) -> list[int]:
     """Ids of the questions of a folder, by the outputs themselves."""
-    found: list[int] = []
+    ids: list[int] = []
     for path in folder.iterdir():
         if path.name.startswith("."):
             continue
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            found += pq.ParquetFile(path).read(["Id"])["Id"].to_pylist()
+            ids += pq.ParquetFile(path).read(["Id"])["Id"].to_pylist()
         else:
-            found += [document["Id"] for document in so2docs.read(path)]
-    assert len(found) > 3
-    return sorted(found)
+            ids += [document["Id"] for document in so2docs.read(path)]
+    assert len(ids) > 3
+    return sorted(ids)
 
 
 def _reader(name: str) -> Any:
@@ -117,8 +117,8 @@ def of_hugging_face(where: str) -> list[int]:
 def of_chdb(where: str) -> list[int]:
     chdb = _reader("chdb")
     form = "Parquet" if "parquet" in where else "JSONEachRow"
-    found = chdb.query(f"SELECT Id FROM file('{where}', {form}, 'Id Int64')", "CSV")
-    return [int(line) for line in str(found).split()]
+    rows = chdb.query(f"SELECT Id FROM file('{where}', {form}, 'Id Int64')", "CSV")
+    return [int(line) for line in str(rows).split()]
 
 
 @pytest.fixture(scope="module")

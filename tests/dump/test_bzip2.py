@@ -87,8 +87,8 @@ def test_every_flipped_bit_is_noticed() -> None:
         damaged = bytearray(packed)
         damaged[bit // 8] ^= 1 << (bit % 8)
         try:
-            found = decompress(bytes(damaged))
+            decompressed = decompress(bytes(damaged))
         except (OSError, EOFError):
             continue
         # Some bits mean nothing: those after the end, and one that is for larger blocks.
-        assert found == b"posts " * 100
+        assert decompressed == b"posts " * 100

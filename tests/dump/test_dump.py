@@ -27,18 +27,18 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Dump:
 
 def starts_in(part: bytes) -> list[int]:
     """Where rows start."""
-    return [found.start() for found in re.finditer(rb"<row[\s/>]", part)]
+    return [match.start() for match in re.finditer(rb"<row[\s/>]", part)]
 
 
 def check(dump: Dump, chunk_bytes: int, slice_bytes: int) -> None:
     data = Path(dump.path).read_bytes()
-    found = []
+    rows = []
     for _, _, start, end in dump.chunks(chunk_bytes, (), Path()):
         for offset, part in slices(dump, start, end, slice_bytes):
-            found.append((offset, part))
+            rows.append((offset, part))
             assert all(start <= offset + at < end for at in starts_in(part))
-    assert b"".join(part for _, part in found) == data[dump.start : dump.end]
-    for number, (offset, part) in enumerate(found):
+    assert b"".join(part for _, part in rows) == data[dump.start : dump.end]
+    for number, (offset, part) in enumerate(rows):
         assert data[offset : offset + len(part)] == part
         assert not number or re.match(rb"<row\s", part)
 
@@ -66,10 +66,10 @@ def test_progress_of_chunks_adds_up_to_the_file(size: int, dump: Dump) -> None:
     chunks = list(dump.chunks(size, (), Path()))
     bytes_of = {chunk.number: dump.progress(chunk) for chunk in chunks}
     assert dump.progress_total(size, bytes_of) == (dump.size, dump.end - dump.start)
-    for done in (0, len(chunks) - 1):
-        assert dump.progress_total(size, [done]) == (dump.size, bytes_of[done])
-        left = [chunk.number for chunk in dump.chunks(size, {done}, Path())]
-        assert left == [number for number in bytes_of if number != done]
+    for committed in (0, len(chunks) - 1):
+        assert dump.progress_total(size, [committed]) == (dump.size, bytes_of[committed])
+        remaining = [chunk.number for chunk in dump.chunks(size, {committed}, Path())]
+        assert remaining == [number for number in bytes_of if number != committed]
     end = dump.chunk_end(size)
     assert (end.size, end.repaired) == (dump.size, 0)
     assert len(chunks) <= end.chunks <= dump.size // size + 1

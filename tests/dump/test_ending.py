@@ -84,9 +84,9 @@ def test_file_and_stream_agree(kind: str, skip_malformed: bool, tmp_path: Path) 
 def test_ends_of_every_kind(kind: str, words: str, tmp_path: Path) -> None:
     dump = tmp_path / "Posts.xml"
     dump.write_bytes(START + b"".join(ROWS) + ENDS[kind])
-    found = outcome(dump)
-    assert isinstance(found, tuple)
-    assert found[1] == words if words else found[2] == 2
+    actual = outcome(dump)
+    assert isinstance(actual, tuple)
+    assert actual[1] == words if words else actual[2] == 2
 
 
 TOKENS = [b"</posts>", b"</posts", b" ", b">", b"<!--", b"-->", b"<?", b"?>", b"<row ", b"x", b"<"]

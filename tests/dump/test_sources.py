@@ -128,7 +128,7 @@ def output(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Callable[[bytes], Path]:
+def write_file(tmp_path: Path) -> Callable[[bytes], Path]:
     """Writes a dump whose name says nothing about what it is."""
 
     def write(data: bytes) -> Path:
@@ -144,19 +144,21 @@ def given(tmp_path: Path) -> Callable[[bytes], Path]:
 def test_same_bytes_from_any_form(
     form: str,
     chunk_bytes: int | None,
-    given: Callable[[bytes], Path],
+    write_file: Callable[[bytes], Path],
     output: Path,
     expected: dict[str, bytes],
 ) -> None:
-    report = so2docs.convert(given(FORMS[form](PLAIN)), output, jobs=1, chunk_bytes=chunk_bytes)
+    report = so2docs.convert(
+        write_file(FORMS[form](PLAIN)), output, jobs=1, chunk_bytes=chunk_bytes
+    )
     assert everything(output.parent) == expected
     assert report.dump_bytes == len(PLAIN)
 
 
 def test_same_bytes_from_several_jobs(
-    given: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
+    write_file: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
 ) -> None:
-    so2docs.convert(given(FORMS["7z-bzip2"](PLAIN)), output, jobs=3, chunk_bytes=1000)
+    so2docs.convert(write_file(FORMS["7z-bzip2"](PLAIN)), output, jobs=3, chunk_bytes=1000)
     assert everything(output.parent) == expected
 
 
@@ -191,8 +193,8 @@ def test_open_file_stays_open(form: str, output: Path, expected: dict[str, bytes
     assert not file.closed
 
 
-def test_documents_from_an_archive(given: Callable[[bytes], Path]) -> None:
-    documents = list(so2docs.documents(given(FORMS["7z-bzip2"](PLAIN)), jobs=1))
+def test_documents_from_an_archive(write_file: Callable[[bytes], Path]) -> None:
+    documents = list(so2docs.documents(write_file(FORMS["7z-bzip2"](PLAIN)), jobs=1))
     assert documents == list(so2docs.documents(SAMPLES / "posts.xml", jobs=1))
 
 
@@ -227,43 +229,45 @@ ENCODINGS: dict[str, Pack] = {
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_same_bytes_from_any_encoding(
-    encoding: str, given: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
+    encoding: str, write_file: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
 ) -> None:
-    so2docs.convert(given(ENCODINGS[encoding](PLAIN)), output, jobs=1, chunk_bytes=3001)
+    so2docs.convert(write_file(ENCODINGS[encoding](PLAIN)), output, jobs=1, chunk_bytes=3001)
     assert everything(output.parent) == expected
 
 
 def test_counts_characters_that_an_encoding_does_not_allow(
-    given: Callable[[bytes], Path], output: Path
+    write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     text = '<posts><row Id="1" PostTypeId="1" Title="a\ufffdb?c"/></posts>'
     lone_surrogate = text.encode("utf-16-le").replace(b"?\0", b"\x00\xd8")
-    report = so2docs.convert(given(b"\xff\xfe" + lone_surrogate), output, jobs=1)
+    report = so2docs.convert(write_file(b"\xff\xfe" + lone_surrogate), output, jobs=1)
     assert report.repaired_characters == 1
     assert next(so2docs.read(output))["Title"] == "a\ufffdb\ufffdc"
 
 
-def test_half_a_character_of_utf_7_is_counted(given: Callable[[bytes], Path], output: Path) -> None:
+def test_half_a_character_of_utf_7_is_counted(
+    write_file: Callable[[bytes], Path], output: Path
+) -> None:
     rows = b'<posts><row Id="1" PostTypeId="1" Title="a+2AA-b"/></posts>'
-    dump = given(b'<?xml version="1.0" encoding="utf-7"?>' + rows)
+    dump = write_file(b'<?xml version="1.0" encoding="utf-7"?>' + rows)
     report = so2docs.convert(dump, output, jobs=1)
     assert report.repaired_characters
     assert set(next(so2docs.read(output))["Title"]) == {"a", "\ufffd", "b"}
 
 
-def test_unknown_encoding(given: Callable[[bytes], Path], output: Path) -> None:
+def test_unknown_encoding(write_file: Callable[[bytes], Path], output: Path) -> None:
     with pytest.raises(so2docs.DumpError, match="declared to be encoded as klingon-8"):
-        so2docs.convert(given(PLAIN.replace(b"utf-8", b"klingon-8")[3:]), output)
+        so2docs.convert(write_file(PLAIN.replace(b"utf-8", b"klingon-8")[3:]), output)
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if "-in-" not in form])
 def test_cut_off_anywhere_is_an_error(
-    form: str, given: Callable[[bytes], Path], output: Path
+    form: str, write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     data = FORMS[form](PLAIN)
     for size in range(8, len(data), len(data) // 12):
         with pytest.raises(so2docs.DumpError, match=r"cut off|is empty|not a Posts\.xml") as failed:
-            so2docs.convert(given(data[:size]), output, jobs=1, restart=True)
+            so2docs.convert(write_file(data[:size]), output, jobs=1, restart=True)
         assert "download it again" in str(failed.value) or "complete" in str(failed.value)
         assert not output.exists()
 
@@ -275,7 +279,7 @@ CHECKED_FORMS = [form for form in CHECKED if form != "zstd-frames" and "-in-" no
 
 @pytest.mark.parametrize("form", CHECKED_FORMS)
 def test_damage_anywhere_is_noticed_or_harmless(
-    form: str, given: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
+    form: str, write_file: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
 ) -> None:
     data = CHECKED[form](PLAIN)
     noticed = 0
@@ -283,7 +287,7 @@ def test_damage_anywhere_is_noticed_or_harmless(
         damaged = bytearray(data)
         damaged[place] ^= 0x55
         try:
-            so2docs.convert(given(bytes(damaged)), output, jobs=1, restart=True, force=True)
+            so2docs.convert(write_file(bytes(damaged)), output, jobs=1, restart=True, force=True)
         except so2docs.DumpError:
             noticed += 1
         else:
@@ -304,20 +308,20 @@ def test_place_in_a_damaged_file(bad_row: Path, output: Path) -> None:
 
 
 def test_place_where_the_dump_in_an_archive_ends(
-    given: Callable[[bytes], Path], output: Path
+    write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     cut = PLAIN[:8000]
     with pytest.raises(so2docs.TruncatedDumpError) as failed:
-        so2docs.convert(given(gzip.compress(cut)), output, jobs=1, chunk_bytes=1000)
-    plain = given(cut)
+        so2docs.convert(write_file(gzip.compress(cut)), output, jobs=1, chunk_bytes=1000)
+    plain = write_file(cut)
     with pytest.raises(so2docs.TruncatedDumpError) as same:
         so2docs.convert(plain, output, jobs=1, restart=True)
     assert failed.value.location == same.value.location
 
 
-def test_two_dumps_in_one(given: Callable[[bytes], Path], output: Path) -> None:
+def test_two_dumps_in_one(write_file: Callable[[bytes], Path], output: Path) -> None:
     with pytest.raises(so2docs.MalformedDumpError, match="after its closing </posts>") as failed:
-        so2docs.convert(given(gzip.compress(PLAIN + PLAIN)), output, jobs=1, chunk_bytes=1000)
+        so2docs.convert(write_file(gzip.compress(PLAIN + PLAIN)), output, jobs=1, chunk_bytes=1000)
     place = failed.value.location
     assert place is not None
     assert place.offset == PLAIN.rindex(b"<row ")
@@ -339,53 +343,53 @@ def test_named_pipe(tmp_path: Path, output: Path, expected: dict[str, bytes]) ->
     "end", [b"\n<!-- the end -->\n", b"<?pi?>" + b" " * 100_000, b"<!--" + b"-x" * 60_000 + b"-->"]
 )
 def test_comments_after_the_root(
-    end: bytes, given: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
+    end: bytes, write_file: Callable[[bytes], Path], output: Path, expected: dict[str, bytes]
 ) -> None:
-    so2docs.convert(given(gzip.compress(PLAIN + end)), output, jobs=1)
+    so2docs.convert(write_file(gzip.compress(PLAIN + end)), output, jobs=1)
     assert output.read_bytes() == expected[output.name]
 
 
 @pytest.mark.parametrize("form", ["7z-lzma2", "zip-deflate"])
 def test_archive_without_posts_says_what_is_in_it(
-    form: str, given: Callable[[bytes], Path], output: Path
+    form: str, write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     packs = {
         "7z-lzma2": seven_zip(py7zr.FILTER_LZMA2, name="Users.xml"),
         "zip-deflate": zipped(zipfile.ZIP_DEFLATED, "Users.xml"),
     }
     with pytest.raises(so2docs.ArchiveError, match=r"no Posts\.xml.*PostHistory\.xml, Users\.xml"):
-        so2docs.convert(given(packs[form](PLAIN)), output)
+        so2docs.convert(write_file(packs[form](PLAIN)), output)
 
 
-def test_encrypted_7z(given: Callable[[bytes], Path], output: Path) -> None:
+def test_encrypted_7z(write_file: Callable[[bytes], Path], output: Path) -> None:
     pack = seven_zip(py7zr.FILTER_LZMA2, py7zr.FILTER_CRYPTO_AES256_SHA256, password="secret word")
     with pytest.raises(so2docs.ArchiveError, match="is encrypted"):
-        so2docs.convert(given(pack(PLAIN)), output)
+        so2docs.convert(write_file(pack(PLAIN)), output)
 
 
-def test_encrypted_zip(given: Callable[[bytes], Path], output: Path) -> None:
+def test_encrypted_zip(write_file: Callable[[bytes], Path], output: Path) -> None:
     data = bytearray(zipped(zipfile.ZIP_STORED)(PLAIN))
     for signature, flags in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
         at = data.rfind(signature)
         data[at + flags] |= 1
     with pytest.raises(so2docs.ArchiveError, match="is encrypted"):
-        so2docs.convert(given(bytes(data)), output)
+        so2docs.convert(write_file(bytes(data)), output)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
-def test_empty_inside(pack: Pack, given: Callable[[bytes], Path], output: Path) -> None:
+def test_empty_inside(pack: Pack, write_file: Callable[[bytes], Path], output: Path) -> None:
     with pytest.raises(so2docs.DumpError, match="is empty"):
-        so2docs.convert(given(pack(b"")), output)
+        so2docs.convert(write_file(pack(b"")), output)
 
 
 @pytest.mark.parametrize(
     ("data", "what"), [(b"Rar!\x1a\x07\x01\x00", "a rar archive"), (b"LZIP\x01", "an lzip file")]
 )
 def test_other_archives(
-    data: bytes, what: str, given: Callable[[bytes], Path], output: Path
+    data: bytes, what: str, write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     with pytest.raises(so2docs.DumpError, match=f"is {what}, not XML; unpack it first"):
-        so2docs.convert(given(data), output)
+        so2docs.convert(write_file(data), output)
 
 
 @pytest.mark.long
@@ -501,9 +505,9 @@ def test_bombs_take_no_memory(
         timeout=120,
         check=True,
     )
-    *found, mebibytes = result.stdout.splitlines()
-    assert "".join(found).startswith(problem)
-    assert len(found) == bool(problem)
+    *printed, mebibytes = result.stdout.splitlines()
+    assert "".join(printed).startswith(problem)
+    assert len(printed) == bool(problem)
     assert int(mebibytes) < 150
 
 
@@ -562,28 +566,28 @@ def test_a_bomb_as_an_output_takes_bounded_memory(pack: Pack, way: str, tmp_path
         timeout=120,
         check=True,
     )
-    *said, mebibytes = result.stdout.splitlines()
-    assert said
+    *printed, mebibytes = result.stdout.splitlines()
+    assert printed
     assert int(mebibytes) < 700
 
 
-def test_two_members_of_one_name(given: Callable[[bytes], Path], output: Path) -> None:
+def test_two_members_of_one_name(write_file: Callable[[bytes], Path], output: Path) -> None:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as members:
         members.writestr("Posts.xml", PLAIN)
         with pytest.warns(UserWarning, match="Duplicate name"):
             members.writestr("Posts.xml", b"<posts/>")
     with pytest.raises(so2docs.ArchiveError, match=r"holds 2 files named Posts\.xml"):
-        so2docs.convert(given(archive.getvalue()), output)
+        so2docs.convert(write_file(archive.getvalue()), output)
 
 
 @pytest.mark.parametrize("label", ["undefined", "idna", "hex", "punycode", "unicode_escape"])
 def test_refuses_an_encoding_that_is_not_of_text(
-    label: str, given: Callable[[bytes], Path], output: Path
+    label: str, write_file: Callable[[bytes], Path], output: Path
 ) -> None:
     data = PLAIN.replace(b"utf-8", label.encode())[3:]
     with pytest.raises(so2docs.DumpError, match=f"declared to be encoded as {label}, which is not"):
-        so2docs.convert(given(data), output)
+        so2docs.convert(write_file(data), output)
 
 
 @pytest.mark.parametrize(

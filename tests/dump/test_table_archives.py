@@ -491,12 +491,12 @@ def test_published_archives_killed_at_any_moment(
         print(f"{archive.name}: {kills} kills survived")
         if process.returncode:
             so2docs.convert(archive, packed, jobs=1, nest="all")
-        left = left_by(packed)
+        leftovers = left_by(packed)
         index = f".{packed.name}.index"  # It says what was read: the archive, or the folder.
-        assert left.pop(index)
+        assert leftovers.pop(index)
         expected = left_by(plain)
         assert expected.pop(index)
-        assert left == expected
+        assert leftovers == expected
 
 
 def test_names() -> None:

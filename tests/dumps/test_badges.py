@@ -81,8 +81,8 @@ def _users(documents: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], st
 
 @pytest.mark.usefixtures("core")
 def test_badges_of_every_user(site: Path, tmp_path: Path) -> None:
-    wanted = [json.dumps(document) for document in expected(site)]
-    assert '"Gold": 2, "Silver": 0, "Bronze": 2' in wanted[0]
+    expected_lines = [json.dumps(document) for document in expected(site)]
+    assert '"Gold": 2, "Silver": 0, "Bronze": 2' in expected_lines[0]
     packed = set()
     for jobs, chunk_bytes in ((1, None), (2, 300), (1, 100)):
         output = tmp_path / "q.jsonl.gz"
@@ -90,7 +90,7 @@ def test_badges_of_every_user(site: Path, tmp_path: Path) -> None:
             site, output, nest=["all", "badges"], jobs=jobs, chunk_bytes=chunk_bytes, force=True
         )
         lines = unpacked(output).decode().splitlines()
-        assert [json.dumps(json.loads(line)) for line in lines] == wanted
+        assert [json.dumps(json.loads(line)) for line in lines] == expected_lines
         counts = report.tables["badges"]
         assert (counts.rows, counts.nested, counts.strays) == (len(BADGES), 6, STRAYS)
         packed.add((output.read_bytes(), strays_of(output).read_bytes()))
@@ -105,9 +105,9 @@ def test_badges_of_every_user(site: Path, tmp_path: Path) -> None:
 
 def test_badges_bring_their_users(site: Path) -> None:
     with so2docs.documents(site, nest="badges", jobs=1) as documents:
-        found = list(documents)
+        questions = list(documents)
     assert list(documents.report.tables) == ["users", "badges"]
-    assert found[0]["Owner"]["Badges"] == {"Gold": 2, "Silver": 0, "Bronze": 2}
+    assert questions[0]["Owner"]["Badges"] == {"Gold": 2, "Silver": 0, "Bronze": 2}
     assert all("Badges" not in str(one) for one in so2docs.documents(site, nest="all", jobs=1))
 
 
@@ -130,18 +130,18 @@ def test_strict_names_a_badge_without_its_user(site: Path, tmp_path: Path) -> No
 
 def test_formats_and_databases_hold_badges(site: Path, tmp_path: Path) -> None:
     nested = {"nest": ["all", "badges"], "jobs": 1}
-    wanted = expected(site)
+    expected_documents = expected(site)
     so2docs.convert(site, tmp_path / "q.parquet", **nested)
-    assert parquet(tmp_path / "q.parquet") == wanted
+    assert parquet(tmp_path / "q.parquet") == expected_documents
     so2docs.convert(site, tmp_path / "q.jsonl", format="mongodb", **nested)
-    assert mongodb(tmp_path / "q.jsonl") == wanted
+    assert mongodb(tmp_path / "q.jsonl") == expected_documents
     so2docs.convert(site, tmp_path / "plain.jsonl", **nested)
     database = so2docs.to_sqlite(tmp_path / "plain.jsonl", tmp_path / "q.db")
     assert not any("users" in line for line in database.lost)
-    [known] = read_about(str(tmp_path / "q.db")).sites
-    connection = connect_to_site(str(tmp_path / "q.db"), None, known.name)
+    [site_about] = read_about(str(tmp_path / "q.db")).sites
+    connection = connect_to_site(str(tmp_path / "q.db"), None, site_about.name)
     try:
-        assert list(RebuiltDocuments(connection, known.shape, {})) == wanted
+        assert list(RebuiltDocuments(connection, site_about.shape, {})) == expected_documents
     finally:
         connection.close()
 
@@ -174,9 +174,9 @@ def test_published_badges(source: Path, tmp_path: Path) -> None:
     py7zr = pytest.importorskip("py7zr", reason=f"py7zr is needed to unpack {source.name}")
     with py7zr.SevenZipFile(source) as archive:
         archive.extract(path=tmp_path, targets=["Posts.xml", "Badges.xml", *FILES.values()])
-    wanted = expected(tmp_path)
+    expected_documents = expected(tmp_path)
     for dump, jobs in ((source, 1), (tmp_path, 2)):
         with so2docs.documents(dump, nest=["all", "badges"], jobs=jobs) as documents:
-            assert list(documents) == wanted
+            assert list(documents) == expected_documents
         counts = documents.report.tables["badges"]
         assert counts.rows == counts.nested + sum(counts.strays.values())

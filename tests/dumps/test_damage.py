@@ -138,7 +138,7 @@ def test_skip_malformed(chunk_bytes: int | None, tmp_path: Path) -> None:
     report = so2docs.convert(dump, output, jobs=1, chunk_bytes=chunk_bytes, skip_malformed=True)
     assert (report.rows, report.strays) == (4, {"malformed_row": 2})
     (document,) = so2docs.read(output)
-    assert [found["Id"] for found in (document, *document["Answers"])] == [1, 2]
+    assert [post["Id"] for post in (document, *document["Answers"])] == [1, 2]
     strays = list(so2docs.read(tmp_path / ".questions.jsonl.gz.strays"))
     data = dump.read_bytes()
     for stray in strays:
@@ -195,7 +195,7 @@ def test_a_pair_of_surrogate_references_is_two_characters(tmp_path: Path) -> Non
     bad = b'<row Id="1" PostTypeId="1" Title="&#xD83D;&#xDE00;" />'
     dump, output = write_dump(tmp_path / "Posts.xml", bad), tmp_path / "questions.jsonl.gz"
     assert so2docs.convert(dump, output, jobs=1).repaired_characters == 2
-    assert [found["Title"] for found in so2docs.read(output)] == ["\ufffd\ufffd"]
+    assert [document["Title"] for document in so2docs.read(output)] == ["\ufffd\ufffd"]
 
 
 @pytest.mark.parametrize("form", ALLOWED, ids=ascii)

@@ -31,8 +31,8 @@ def event(number: int, kind: int, post_id: int, guid: str, day: int, **more: Any
 
 def voters(*names: str, **more: Any) -> str:
     binding = [{"Id": -1, "BindingReason": {"GoldTagBadge": "beer"}}]
-    found = [{"Id": 3, "DisplayName": name} for name in names]
-    return json.dumps(more | {"Voters": found + (binding if "OriginalQuestionIds" in more else [])})
+    users = [{"Id": 3, "DisplayName": name} for name in names]
+    return json.dumps(more | {"Voters": users + (binding if "OriginalQuestionIds" in more else [])})
 
 
 EVENTS = [
@@ -150,13 +150,13 @@ def test_names_of_the_option(site: Path, tmp_path: Path) -> None:
     """The widest level applies; `all` is unchanged, and a file has the requested level."""
     output = tmp_path / "q.jsonl"
     file = str(site / "PostHistory.xml")
-    for given, level in (
+    for options, level in (
         (["--with", "closings,history"], "history"),
         (["--history", file], "history"),
         (["--history", file, "--with", "closings"], "closings"),
         (["--history", file, "--with", "history-text"], "history-text"),
     ):
-        result = run("convert", site, output, "--force", "--report", "-", *given)
+        result = run("convert", site, output, "--force", "--report", "-", *options)
         assert result.returncode == 0, result.stderr
         assert list(json.loads(result.stdout)["tables"]) == [level]
     result = run("convert", site, output, "--force", "--with", "all")
@@ -190,10 +190,10 @@ def test_a_database_gives_the_history_back(site: Path, tmp_path: Path) -> None:
     assert result.rows["history"] == sum(
         len(post["History"]) for q in so2docs.read(output) for post in (q, *q["Answers"])
     )
-    [known] = read_about(str(database)).sites
-    connection = connect_to_site(str(database), None, known.name)
+    [site_about] = read_about(str(database)).sites
+    connection = connect_to_site(str(database), None, site_about.name)
     try:
-        rebuilt = list(RebuiltDocuments(connection, known.shape, {}))
+        rebuilt = list(RebuiltDocuments(connection, site_about.shape, {}))
         events = connection.execute("SELECT Events FROM history WHERE Id = 20").fetchone()
     finally:
         connection.close()
@@ -210,12 +210,14 @@ def test_parquet_of_the_history(site: Path, tmp_path: Path) -> None:
     assert first["BodyMarkdown"] == expected["BodyMarkdown"]
     assert first["Closed"]["Reason"] == "Opinion-based"
     assert (first["Revisions"], len(first["Editors"])) == (4, 2)
-    told = {entry["Id"]: entry for entry in first["History"]}
-    assert told.keys() == {entry["Id"] for entry in expected["History"]}
-    assert told[40]["OriginalQuestionIds"] == [2, 4]
-    assert told[40]["Voters"][0] == {"Id": 3, "DisplayName": "x", "Other": None}
-    assert json.loads(told[40]["Voters"][1]["Other"]) == {"BindingReason": {"GoldTagBadge": "beer"}}
-    assert told[20]["Tags"] == ["a", "b"]
+    entries = {entry["Id"]: entry for entry in first["History"]}
+    assert entries.keys() == {entry["Id"] for entry in expected["History"]}
+    assert entries[40]["OriginalQuestionIds"] == [2, 4]
+    assert entries[40]["Voters"][0] == {"Id": 3, "DisplayName": "x", "Other": None}
+    assert json.loads(entries[40]["Voters"][1]["Other"]) == {
+        "BindingReason": {"GoldTagBadge": "beer"}
+    }
+    assert entries[20]["Tags"] == ["a", "b"]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -224,8 +226,8 @@ def test_documents_keep_to_their_json_schema(level: str, site: Path) -> None:
     validator = jsonschema_rs.validator_for(schema)
     for document in so2docs.documents(site, nest=[level, "users"], jobs=1):
         validator.validate(document)
-    known = schema["properties"]
-    assert ("Revisions" in known, "BodyMarkdown" in known) == (
+    properties = schema["properties"]
+    assert ("Revisions" in properties, "BodyMarkdown" in properties) == (
         level != "closings",
         level == "history-text",
     )
@@ -243,9 +245,9 @@ def test_changes_of_the_history(site: Path, tmp_path: Path) -> None:
 
 
 def _dumps() -> list[Any]:
-    found = sorted(DUMPS.glob("archives/*.7z"))
+    paths = sorted(DUMPS.glob("archives/*.7z"))
     long = pytest.mark.long
-    return [pytest.param(path, id=path.stem, marks=[long] * (not is_small(path))) for path in found]
+    return [pytest.param(path, id=path.stem, marks=[long] * (not is_small(path))) for path in paths]
 
 
 @pytest.fixture(scope="module")
@@ -274,14 +276,14 @@ def published(
 @pytest.mark.parametrize("level", LEVELS)
 def test_published_dumps(level: str, core: Core, published: Path, tmp_path: Path) -> None:
     expected = oracle_history.nest(published, level, users=True)
-    wanted = b"".join(oracle_history.line(document) for document in expected.documents)
+    expected_lines = b"".join(oracle_history.line(document) for document in expected.documents)
     written = set()
     for jobs in (1, 2):
         output = tmp_path / f"{jobs}.jsonl.gz"
         nest = [level, "users"]
         report = so2docs.convert(published, output, nest=nest, jobs=jobs, chunk_bytes=300_000)
         assert report.core == core
-        assert unpacked(output) == wanted
+        assert unpacked(output) == expected_lines
         counts = report.tables[level]
         assert counts.rows == expected.rows["all"]
         assert counts.nested == expected.rows["nested"]
@@ -290,9 +292,9 @@ def test_published_dumps(level: str, core: Core, published: Path, tmp_path: Path
         written.add(output.read_bytes())
     assert len(written) == 1
     if level == "history-text":
-        held = expected.invariants
+        invariants = expected.invariants
         for name in ("begins with a body", "closed as told", "last title", "last tags"):
-            assert (held[name] > 0, held[f"not {name}"]) == (True, 0)
+            assert (invariants[name] > 0, invariants[f"not {name}"]) == (True, 0)
 
 
 CONVERT = """

@@ -185,9 +185,9 @@ def test_ids_as_no_dump_has_them(value: str, chunk_bytes: int | None, tmp_path: 
 @pytest.mark.parametrize("accepted", [None, 0, 1, 4, -(2**63), "x"])
 def test_only_an_accepted_answer_comes_first(accepted: object, core: str, tmp_path: Path) -> None:
     """Also where its id is 0, or the question names none, its own id, or what is not an id."""
-    named = {} if accepted is None else {"AcceptedAnswerId": accepted}
+    attributes = {} if accepted is None else {"AcceptedAnswerId": accepted}
     answers = (answer(post_id, 1, Score=5 - post_id % 7) for post_id in (0, 4, 3, -(2**63), 2))
-    dump = write_dump(tmp_path / "Posts.xml", question(1, **named), *answers)
+    dump = write_dump(tmp_path / "Posts.xml", question(1, **attributes), *answers)
     _, documents = convert(dump, core=core, answers_by="votes")
     assert documents == nest(dump, "votes").documents
 
@@ -213,7 +213,7 @@ def test_a_question_with_very_many_answers(tmp_path: Path) -> None:
     assert report.answers == count
     answers = document["Answers"]
     assert isinstance(answers, list)
-    assert [found["Id"] for found in answers] == list(range(2, count + 2))
+    assert [nested["Id"] for nested in answers] == list(range(2, count + 2))
 
 
 def test_very_many_attributes(tmp_path: Path) -> None:

@@ -91,8 +91,8 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
             expected[strays_of(output)] = strays
         index = output.with_name(f".{output.name}.index")
         assert sorted(output.parent.iterdir()) == sorted([*expected, index])
-        for actual, wanted in expected.items():
-            assert unpacked(actual).splitlines(True) == wanted.read_bytes().splitlines(True)
+        for actual, expected_text in expected.items():
+            assert unpacked(actual).splitlines(True) == expected_text.read_bytes().splitlines(True)
 
     return check
 

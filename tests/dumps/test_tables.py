@@ -42,13 +42,15 @@ def test_expected_files_are_those_of_the_oracle() -> None:
 @pytest.mark.usefixtures("core")
 @pytest.mark.parametrize("names", SETS, ids="+".join)
 def test_sample_whichever_way(names: tuple[str, ...], tmp_path: Path) -> None:
-    wanted = expected(nest(SITE, names))
+    expected_lines = expected(nest(SITE, names))
     packed = set()
     for number, (jobs, chunk_bytes) in enumerate(WAYS if len(names) == len(FILES) else WAYS[:2]):
         output = tmp_path / str(number) / "questions.jsonl.gz"
         output.parent.mkdir()
         actual = converted(SITE, output, names, jobs=jobs, chunk_bytes=chunk_bytes)
-        assert [part.splitlines() for part in actual] == [part.splitlines() for part in wanted]
+        assert [part.splitlines() for part in actual] == [
+            part.splitlines() for part in expected_lines
+        ]
         packed.add((output.read_bytes(), strays_of(output).read_bytes()))
     assert len(packed) == 1
 
@@ -96,8 +98,8 @@ def test_report_counts_every_row(chunk_bytes: int | None, tmp_path: Path) -> Non
     "options", [{}, {"nest": "all"}, {"min_score": 3}, {"nest": "all", "limit": 1, "sample": 0.9}]
 )
 def test_printed_numbers_account_for_every_row(options: dict[str, Any], tmp_path: Path) -> None:
-    said = str(so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", jobs=1, **options))
-    lines = dict(re.findall(r"^(.+?)  +(.*)$", said, re.MULTILINE))
+    summary = str(so2docs.convert(SITE, tmp_path / "questions.jsonl.gz", jobs=1, **options))
+    lines = dict(re.findall(r"^(.+?)  +(.*)$", summary, re.MULTILINE))
     labels = ("questions", "answers nested", "strays", "other types", "filtered")
     placed = sum(int(lines[label].split()[0].strip(";")) for label in labels if label in lines)
     assert placed == int(lines["rows"]) == 9
@@ -401,9 +403,9 @@ def test_killed_while_nesting(
 
 
 def _dumps_with_tables() -> list[Any]:
-    found = sorted([*DUMPS.glob("archives/*.7z"), *{p.parent for p in DUMPS.glob("*/Comments*")}])
+    paths = sorted([*DUMPS.glob("archives/*.7z"), *{p.parent for p in DUMPS.glob("*/Comments*")}])
     long = pytest.mark.long
-    return [pytest.param(path, id=path.name, marks=[long] * (not is_small(path))) for path in found]
+    return [pytest.param(path, id=path.name, marks=[long] * (not is_small(path))) for path in paths]
 
 
 @pytest.mark.long
@@ -422,7 +424,7 @@ def test_published_dumps(source: Path, tmp_path: Path) -> None:
     names = [name for name, file in FILES.items() if (folder / file).exists()]
     oracle = nest(folder, names)
     assert oracle.nested["comments"]
-    wanted = expected(oracle)
+    expected_lines = expected(oracle)
     for question in so2docs.documents(folder, jobs=1, nest=names):
         for post in (question, *question["Answers"]):
             assert len(post["Comments"]) == post["CommentCount"]
@@ -435,7 +437,7 @@ def test_published_dumps(source: Path, tmp_path: Path) -> None:
         output.parent.mkdir()
         core = "python" if number == 3 else "auto"
         actual = converted(dump, output, names, jobs=jobs, chunk_bytes=chunk_bytes, core=core)
-        for some, others in zip(actual, wanted, strict=True):
+        for some, others in zip(actual, expected_lines, strict=True):
             for line, other in zip_longest(some.splitlines(), others.splitlines()):
                 assert line == other
 

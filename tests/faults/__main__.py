@@ -35,32 +35,34 @@ def main() -> None:
     options.add_argument("--only", nargs="*", default=[], help="rounds whose plans say all this")
     options.add_argument("--until", help="no more rounds once this has happened or was found")
     options.add_argument("--limit", type=float, default=60, help="seconds before it hangs")
-    asked = options.parse_args()
-    if asked.calls or asked.every:
+    arguments = options.parse_args()
+    if arguments.calls or arguments.every:
         if not calls.is_supported():
             sys.exit("no system call can be made to fail here: that takes Linux and gcc")
         code = calls.rerun_preloaded()
-        sys.exit(_try_calls(asked) if code is None else code)
-    sys.exit(_try_steps(asked))
+        sys.exit(_try_calls(arguments) if code is None else code)
+    sys.exit(_try_steps(arguments))
 
 
-def _try_steps(asked: argparse.Namespace) -> bool:
-    plans = [plan_of(seed) for seed in _seeds(asked)]
-    plans = [plan for plan in plans if asked.jobs in (None, plan.scenario.jobs)]
+def _try_steps(arguments: argparse.Namespace) -> bool:
+    plans = [plan_of(seed) for seed in _seeds(arguments)]
+    plans = [plan for plan in plans if arguments.jobs in (None, plan.scenario.jobs)]
     with TemporaryDirectory(prefix="so2docs-faults-") as name, small_disk(Path(name)) as disk:
-        rounds = Rounds(Path(name), disk, asked.limit)
-        return _run(plans, rounds.run, rounds.happened, lambda: rounds.damaged, asked)
+        rounds = Rounds(Path(name), disk, arguments.limit)
+        return _run(plans, rounds.run, rounds.happened, lambda: rounds.damaged, arguments)
 
 
-def _try_calls(asked: argparse.Namespace) -> bool:
+def _try_calls(arguments: argparse.Namespace) -> bool:
     with TemporaryDirectory(prefix="so2docs-faults-") as name:
-        rounds = CallRounds(Path(name), calls.open_control(), asked.limit)
-        plans = rounds.every(asked.every) if asked.every else map(plan_call, _seeds(asked))
-        return _run(plans, rounds.run, rounds.happened, lambda: [rounds.hit], asked)
+        rounds = CallRounds(Path(name), calls.open_control(), arguments.limit)
+        plans = (
+            rounds.every(arguments.every) if arguments.every else map(plan_call, _seeds(arguments))
+        )
+        return _run(plans, rounds.run, rounds.happened, lambda: [rounds.hit], arguments)
 
 
-def _seeds(asked: argparse.Namespace) -> range:
-    return range(asked.seed, asked.seed + asked.rounds)
+def _seeds(arguments: argparse.Namespace) -> range:
+    return range(arguments.seed, arguments.seed + arguments.rounds)
 
 
 def _run(
@@ -68,27 +70,27 @@ def _run(
     run: Callable[[AnyPlan], None],
     happened: Counter[str],
     details: Callable[[], list[str]],
-    asked: argparse.Namespace,
+    arguments: argparse.Namespace,
 ) -> bool:
     """Run the rounds that are asked for and print what came of them; whether anything was wrong."""
-    findings, done = 0, 0
+    findings, rounds = 0, 0
     for plan in plans:
-        if not all(words in str(plan) for words in asked.only):
+        if not all(words in str(plan) for words in arguments.only):
             continue
-        done += 1
-        said: list[str] = []
+        rounds += 1
+        errors: list[str] = []
         try:
             run(plan)
         except BrokenPromiseError as error:
             findings += 1
             where = "every call" if plan.seed is None else f"seed {plan.seed}"
-            said = [f"{where}: {error}"]
-            print(*said, *details(), plan, sep="\n  ", flush=True)
-        if asked.until is not None and asked.until in " ".join([*said, *happened]):
+            errors = [f"{where}: {error}"]
+            print(*errors, *details(), plan, sep="\n  ", flush=True)
+        if arguments.until is not None and arguments.until in " ".join([*errors, *happened]):
             break
     for what, count in sorted(happened.items()):
         print(f"{count:6} {what}")
-    print(f"{done} rounds from seed {asked.seed}, {findings} findings")
+    print(f"{rounds} rounds from seed {arguments.seed}, {findings} findings")
     return findings > 0
 
 

@@ -122,12 +122,12 @@ class CallRounds:
 
     def every(self, name: str) -> Iterator[CallPlan]:
         """A plan for each call of a command and each fault."""
-        _, made = self.undisturbed(name)
-        for number, call in enumerate(made):
+        _, calls = self.undisturbed(name)
+        for number, call in enumerate(calls):
             for what, how in FAULTS:
                 if what != SHORT or call.startswith(WRITES):
-                    share = (number + 0.5) / len(made)
-                    text = f"{call.decode(errors='replace')} ({number + 1} of {len(made)})"
+                    share = (number + 0.5) / len(calls)
+                    text = f"{call.decode(errors='replace')} ({number + 1} of {len(calls)})"
                     yield CallPlan(None, name, share, what, how, text)
 
     def run(self, plan: CallPlan) -> None:
@@ -137,10 +137,10 @@ class CallRounds:
             BrokenPromiseError: What came of it is not as promised.
         """
         writer = WRITERS[plan.writer]
-        expected, made = self.undisturbed(plan.writer)
-        call = int(plan.share * len(made))
+        expected, calls = self.undisturbed(plan.writer)
+        call = int(plan.share * len(calls))
         if plan.what == SHORT:  # Only a write can be short: the next one.
-            call = next((n for n in range(call, len(made)) if made[n].startswith(WRITES)), call)
+            call = next((n for n in range(call, len(calls)) if calls[n].startswith(WRITES)), call)
         self._clear()
         result = self._command(writer, plan.what, plan.number, call + 1)
         self.hit = self._calls()[call].decode(errors="replace") if self._was_hit() else "no call"
@@ -169,9 +169,9 @@ class CallRounds:
         if name not in self._undisturbed:
             self._clear()
             result = self._command(WRITERS[name])
-            made = self._calls()
+            calls = self._calls()
             self._check_done(WRITERS[name], result, files_in(self._place), None)
-            self._undisturbed[name] = files_in(self._place), made
+            self._undisturbed[name] = files_in(self._place), calls
         return self._undisturbed[name]
 
     def _calls(self) -> list[bytes]:
@@ -252,8 +252,12 @@ class CallRounds:
         control.is_all = number == signal.SIGKILL
         source = os.devnull if writer.source is None else self._inputs / writer.source
         stdout = self._place / "stdout" if writer.stdout else self._folder / "stdout"
-        with open(source) as read, open(stdout, "wb") as printed, messages.open("wb") as said:
-            ends = read.fileno(), printed.fileno(), said.fileno()
+        with (
+            open(source) as read,
+            open(stdout, "wb") as stdout_file,
+            messages.open("wb") as stderr_file,
+        ):
+            ends = read.fileno(), stdout_file.fileno(), stderr_file.fileno()
             work = partial(_run_command, writer.words.split(), self._place, ends, control)
             process = FORK.Process(target=work)
             process.start()
@@ -262,12 +266,12 @@ class CallRounds:
         process.join(self._seconds)
         while members(pid) and time.monotonic() < deadline:
             time.sleep(0.01)
-        if left := members(pid):
-            for one in left:
+        if children := members(pid):
+            for one in children:
                 with suppress(ProcessLookupError):
                     os.kill(one, signal.SIGKILL)
             process.join()
-            raise BrokenPromiseError(f"hang: still running: {left}")
+            raise BrokenPromiseError(f"hang: still running: {children}")
         control.session = 0
         assert process.exitcode is not None
         return Result(process.exitcode, messages.read_text(errors="replace"))

@@ -67,10 +67,10 @@ class Command:
     def words(self, scenario: Scenario) -> list[str]:
         """The command line, but for where the spill goes."""
         is_several = scenario.form == "several"
-        named = sites.arguments(
+        inputs = sites.arguments(
             self.dumps, scenario.size, scenario.source, scenario.nest, several=is_several
         )
-        dumps, tables = (named, []) if is_several else (named[:1], named[1:])
+        dumps, tables = (inputs, []) if is_several else (inputs[:1], inputs[1:])
         words = [*dumps, *FORMS[scenario.form], *tables, "--jobs", str(scenario.jobs)]
         if scenario.spill_budget and "--spill-budget" in OPTIONS:
             words += ["--spill-budget", scenario.spill_budget]
@@ -78,12 +78,12 @@ class Command:
 
     def files(self) -> Files:
         """What conversions left: files, and the standard output of the last one."""
-        found = left_by(self.place / "out" / "all")
+        contents = left_by(self.place / "out" / "all")
         for name, data in left_by(self.place / "work" / "all").items():
             # To standard output, each has a spill of its own, which one that was killed leaves.
             if not name.startswith("so2docs-"):
-                found[f"work/{name}"] = data
-        return {**found, "stdout": (self.notes / "stdout").read_bytes()}
+                contents[f"work/{name}"] = data
+        return {**contents, "stdout": (self.notes / "stdout").read_bytes()}
 
     def remove(self, files: Files) -> None:
         """Remove those of the files that are outputs."""

@@ -28,12 +28,12 @@ def small_disk(folder: Path, size: int = 64_000_000) -> Iterator[Path]:
             subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
-def fill(disk: Path, left: int) -> None:
+def fill(disk: Path, free_bytes: int) -> None:
     """Leave so few bytes free."""
     with (disk / FILLER).open("wb") as file:
         free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
         try:
-            os.posix_fallocate(file.fileno(), 0, max(free - left, 1))
+            os.posix_fallocate(file.fileno(), 0, max(free - free_bytes, 1))
         except OSError as error:
             if error.errno != errno.ENOSPC:  # Who wrote on meanwhile has filled it.
                 raise

@@ -20,11 +20,11 @@ def struck(process: Process, fault: Fault, folder: Path) -> Iterator[None]:
     disk = folder.parent
     time.sleep(fault.delay)
     if fault.kind == "vanish":
-        if found := provisional(folder):
-            found[int(fault.share * len(found))].unlink(missing_ok=True)
+        if paths := provisional(folder):
+            paths[int(fault.share * len(paths))].unlink(missing_ok=True)
     elif fault.kind == "full":
-        left = int(fault.share * MOST_LEFT)
-        fill(disk, left) if disk.is_mount() else limit_files(process, left)
+        free = int(fault.share * MOST_LEFT)
+        fill(disk, free) if disk.is_mount() else limit_files(process, free)
     elif fault.kind == "signal":
         _send(process, fault, fault.number)
     elif fault.kind == "freeze":
@@ -58,10 +58,10 @@ def provisional(folder: Path) -> list[Path]:
 
 def damage(folder: Path, what: Damage) -> Path | None:
     """Change one of those files; returns its name, or None if there are no files."""
-    found = [path for path in provisional(folder) if path.stat().st_size]
-    if not found:
+    paths = [path for path in provisional(folder) if path.stat().st_size]
+    if not paths:
         return None
-    path = found[int(what.file * len(found))]
+    path = paths[int(what.file * len(paths))]
     data = bytearray(path.read_bytes())
     at = int(what.byte * len(data))
     if what.kind == "truncate":

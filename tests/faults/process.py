@@ -99,10 +99,10 @@ class Process:
     def stands_still(self) -> bool:
         """Wait until it does; False if it ended without."""
         flags = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
-        while (found := os.waitid(os.P_PID, self.pid, flags)) is None:
+        while (state := os.waitid(os.P_PID, self.pid, flags)) is None:
             self._check()
             time.sleep(0.001)
-        return found.si_code == os.CLD_STOPPED
+        return state.si_code == os.CLD_STOPPED
 
     def workers(self) -> list[int]:
         return children(self.pid)

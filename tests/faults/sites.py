@@ -28,13 +28,13 @@ def site(folder: Path, size: str, seed: int = 1) -> Path:
     count, body_bytes = SIZES[size]
     rng = random.Random(seed)
     ids = rng.sample(range(1, 80_000), count)
-    asked, users = ids[: count // 3], rng.sample(range(1, 10**6), count // 4)
-    questions = set(asked)
+    question_ids, users = ids[: count // 3], rng.sample(range(1, 10**6), count // 4)
+    questions = set(question_ids)
     posts = [row(Id=7, PostTypeId=2), row(PostTypeId=1), row(Id=8, PostTypeId=5)]
     for post_id in ids:
         body = b64encode(rng.randbytes(rng.randrange(body_bytes))).decode()
         rest = {"Score": rng.randint(-3, 9), "OwnerUserId": rng.choice(users), "Body": body}
-        parent = rng.choice(asked) if rng.random() < 0.97 else 10**7
+        parent = rng.choice(question_ids) if rng.random() < 0.97 else 10**7
         is_question = post_id in questions
         posts.append(question(post_id, **rest) if is_question else answer(post_id, parent, **rest))
     rng.shuffle(posts)
@@ -80,10 +80,10 @@ def arguments(
 ) -> list[str]:
     """What names a site and its tables on the command line."""
     if how != "stdin":
-        found = (
+        paths = (
             [site(folder, size), site(folder, size, 2)] if several else [packed(folder, size, how)]
         )
-        return [*map(str, found), *(word for name in nest for word in ("--with", name))]
+        return [*map(str, paths), *(word for name in nest for word in ("--with", name))]
     names = TABLES if nest == ("all",) else nest
     tables = site(folder, size)
     return ["-", *(word for name in names for word in (f"--{name}", str(tables / TABLES[name])))]

@@ -27,15 +27,15 @@ def check_messages(result: Result, *, lines: int = 1) -> None:
         result: Of the command with `--quiet`.
         lines: As many conversions as there are.
     """
-    said = [line for line in result.messages.splitlines() if line]  # Click ends ^C with one.
-    said = [line for line in said if EXISTED not in line]
+    messages = [line for line in result.messages.splitlines() if line]  # Click ends ^C with one.
+    messages = [line for line in messages if EXISTED not in line]
     if "Traceback" in result.messages:
-        raise BrokenPromiseError(f"traceback: {said[-1]}")
+        raise BrokenPromiseError(f"traceback: {messages[-1]}")
     if result.code < 0 and result.code != -9:
         raise BrokenPromiseError(f"signal: ended by {-result.code} {result.messages}")
-    if result.code == 0 and said:
+    if result.code == 0 and messages:
         raise BrokenPromiseError(f"words: exit 0 and {result.messages}")
-    if len(said) > lines or not all(line.startswith("so2docs: ") for line in said):
+    if len(messages) > lines or not all(line.startswith("so2docs: ") for line in messages):
         raise BrokenPromiseError(f"words: {result.messages}")
     if result.code not in (0, 1, 130, 143, -9):
         raise BrokenPromiseError(f"code: exit {result.code}: {result.messages}")

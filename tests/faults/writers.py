@@ -84,8 +84,8 @@ WRITERS = {
 
 def make_inputs(folder: Path) -> None:
     """What the commands read, and what some of them replace."""
-    for made in (folder, folder / "work", folder / "tmp"):
-        made.mkdir()
+    for path in (folder, folder / "work", folder / "tmp"):
+        path.mkdir()
     (folder.with_name("sites")).mkdir()
     shutil.copytree(sites.site(folder.with_name("sites"), "small"), folder / "site")
     for name, output, count in (("Posts", "old", 120), ("Other", "new", 150)):
@@ -104,8 +104,8 @@ def make_inputs(folder: Path) -> None:
     for name, output in (("olds", "old"), ("news", "new")):
         (folder / name).mkdir()
         for site in ("one", "two"):
-            for made in (f"{output}.jsonl", f".{output}.jsonl.index"):
-                shutil.copy(folder / made, folder / name / made.replace(output, site))
+            for path in (f"{output}.jsonl", f".{output}.jsonl.index"):
+                shutil.copy(folder / path, folder / name / path.replace(output, site))
     so2docs.diff_all(folder / "olds", folder / "news", folder / "changed", jobs=1)
     page = so2docs.stats(folder / "new.jsonl", jobs=1).as_page()
     (folder / "former.html").write_text(page, encoding="utf-8")

@@ -84,10 +84,10 @@ VALUES = st.one_of(
     st.sampled_from(sorted(DUMP)),
     st.lists(st.dictionaries(st.integers(0, 30), VALUES, max_size=8), max_size=6),
 )
-def test_any_values(table: str, made: list[dict[int, str]]) -> None:
+def test_any_values(table: str, attributes: list[dict[int, str]]) -> None:
     names = [*DUMP[table].attributes, "New", "Other"]
     rows = []
-    for number, values in enumerate(made):
+    for number, values in enumerate(attributes):
         texts = {names[at % len(names)]: value for at, value in values.items()} | {
             "Id": str(number)
         }

@@ -74,8 +74,8 @@ def test_every_tag_and_every_row(site: Path, tmp_path: Path) -> None:
         result = run("tags", site, tmp_path / f"tags{end}")
         assert result.returncode == 0, result.stderr
         assert "with an excerpt      2\n" in result.stderr
-        found = unpacked(tmp_path / f"tags{end}")
-        assert [json.loads(line) for line in found.splitlines()] == EXPECTED
+        text = unpacked(tmp_path / f"tags{end}")
+        assert [json.loads(line) for line in text.splitlines()] == EXPECTED
 
 
 def test_what_cannot_be_read_is_told(site: Path, tmp_path: Path) -> None:

@@ -124,9 +124,9 @@ def test_finds_broken_rules(
 ) -> None:
     assert before in FILES[file]
     site = write(tmp_path / "tea", file, lambda text: text.replace(before, after))
-    found = so2docs.inspect(site, jobs=1).checks[check]
-    assert found.name == list(CHECKS)[check]
-    assert (found.differ, found.examples) == (len(examples), examples)
+    counts = so2docs.inspect(site, jobs=1).checks[check]
+    assert counts.name == list(CHECKS)[check]
+    assert (counts.differ, counts.examples) == (len(examples), examples)
     assert f"does not hold for {len(examples)} of" in str(so2docs.inspect(site, jobs=1))
 
 
@@ -184,8 +184,8 @@ def test_the_command(tmp_path: Path) -> None:
     first, second = json.loads(result.stdout)
     assert first == json.loads(json.dumps(so2docs.inspect(site, jobs=1).as_dict()))
     assert second["tables"]["Votes.xml"]["rows"] > 10
-    shown = run("inspect", site, "--jobs", "1")
-    assert "CommentCount is the number of comments: holds for 2" in shown.stdout
+    process = run("inspect", site, "--jobs", "1")
+    assert "CommentCount is the number of comments: holds for 2" in process.stdout
     assert run("inspect", "-").returncode == 2
 
 
@@ -197,12 +197,12 @@ def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
     assert "gone: cannot be read" in result.stderr
     assert "Comments.xml: is cut off" in result.stderr
     assert "Traceback" not in result.stderr
-    (found,) = json.loads(result.stdout)
-    assert "is cut off" in found["tables"]["Comments.xml"]["problem"]
-    assert "cut off" in found["tables"]["Votes.xml"]["problem"]
-    assert found["tables"]["Posts.xml"]["rows"] == 2
-    assert not found["is_sound"]
-    assert not found["checks"]
+    (inspection,) = json.loads(result.stdout)
+    assert "is cut off" in inspection["tables"]["Comments.xml"]["problem"]
+    assert "cut off" in inspection["tables"]["Votes.xml"]["problem"]
+    assert inspection["tables"]["Posts.xml"]["rows"] == 2
+    assert not inspection["is_sound"]
+    assert not inspection["checks"]
     shutil.rmtree(site)
     site.mkdir()
     with pytest.raises(so2docs.ArchiveError, match="without a Posts"):

@@ -308,13 +308,13 @@ def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
     """A byte flipped anywhere: what is still JSON, and says something else, is refused."""
     output = convert(tmp_path)
     whole = manifest_of(output).read_bytes()
-    said, rng, noticed = json.loads(whole), random.Random(3), 0
+    manifest, rng, noticed = json.loads(whole), random.Random(3), 0
     for at in rng.sample(range(len(whole)), 500):
         manifest_of(output).write_bytes(
             whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :]
         )
         try:
-            is_other = json.loads(manifest_of(output).read_bytes()) != said
+            is_other = json.loads(manifest_of(output).read_bytes()) != manifest
         except ValueError:
             is_other = True
         if is_other:
@@ -323,7 +323,7 @@ def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
                 so2docs.verify(output)
     assert noticed > 400
     # However it is written, it is the same manifest.
-    manifest_of(output).write_text(json.dumps(dict(reversed(said.items()))))
+    manifest_of(output).write_text(json.dumps(dict(reversed(manifest.items()))))
     assert so2docs.verify(output).validated
 
 
@@ -428,8 +428,8 @@ def test_each_site_is_a_folder_and_a_configuration(tmp_path: Path) -> None:
     out = tmp_path / "out"
     names = ["train-00000.parquet", "train-00001.parquet"]
     for site in sites:
-        found = sorted(path.name for path in (out / site).iterdir() if path.name[0] != ".")
-        assert found == names
+        files = sorted(path.name for path in (out / site).iterdir() if path.name[0] != ".")
+        assert files == names
         assert so2docs.verify(out / site / "train.parquet").files == 2
     lines, text = front_matter(out / "README.md")
     assert [line for line in lines if "config_name" in line] == 2 * [
@@ -462,9 +462,9 @@ def test_advice_about_a_damaged_manifest(text: str, tmp_path: Path) -> None:
     manifest_of(output).write_text(text)
     with pytest.raises(
         so2docs.OutputError, match=r"card=True and force=True, or remove it"
-    ) as said:
+    ) as error:
         so2docs.convert(SAMPLES / "posts.xml", other, card=True)
-    assert str(manifest_of(output)) in str(said.value)
+    assert str(manifest_of(output)) in str(error.value)
     assert not other.exists()
     with pytest.raises(so2docs.OutputError, match=r"card=True and force=True, or give its report"):
         so2docs.verify(output)
@@ -552,11 +552,11 @@ def test_the_card_says_what_the_dump_is(tmp_path: Path) -> None:
 
     result = run("card", output, "--inspect", dump)
     assert result.returncode == 0, result.stderr
-    shown = section_on_the_dump(tmp_path)
-    assert "| Posts.xml | 2 | 2020-01-02 | 2024-03-31 | 1 |" in shown
-    assert "last row of 2024-03-31" in shown
-    assert "- AnswerCount is the number of answers: does not hold for 1 of 1 (1)\n" in shown
-    assert "\n    Licence: *see* <b>there</b>\n" in shown
+    section = section_on_the_dump(tmp_path)
+    assert "| Posts.xml | 2 | 2020-01-02 | 2024-03-31 | 1 |" in section
+    assert "last row of 2024-03-31" in section
+    assert "- AnswerCount is the number of answers: does not hold for 1 of 1 (1)\n" in section
+    assert "\n    Licence: *see* <b>there</b>\n" in section
     manifest = json.loads(manifest_of(output).read_text())
     assert manifest["inspection"]["tables"]["Posts.xml"]["rows"] == 2
     assert str(tmp_path) not in json.dumps(manifest)
@@ -571,7 +571,7 @@ def test_the_card_says_what_the_dump_is(tmp_path: Path) -> None:
     assert run("card", output, "--inspect", saved).returncode == 0
     assert (tmp_path / "README.md").read_text() == after
 
-    for text, said in (
+    for text, message in (
         (json.dumps(inspections[:1]), "is not the dump that the output was made of: Posts.xml ("),
         ('[{"files": [1]}]', "is not the JSON report of so2docs inspect"),
         ("[", "is damaged"),
@@ -579,5 +579,5 @@ def test_the_card_says_what_the_dump_is(tmp_path: Path) -> None:
         saved.write_text(text)
         failed = run("card", output, "--inspect", saved)
         assert failed.returncode == 1
-        assert said in failed.stderr
+        assert message in failed.stderr
     assert (tmp_path / "README.md").read_text() == after

@@ -36,10 +36,10 @@ def schema(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def validator(options: dict[str, Any]) -> Any:
-    found = schema(options)
-    jsonschema_rs.meta.validate(found)
-    assert found["$schema"] == DIALECT
-    return jsonschema_rs.validator_for(found)
+    json_schema = schema(options)
+    jsonschema_rs.meta.validate(json_schema)
+    assert json_schema["$schema"] == DIALECT
+    return jsonschema_rs.validator_for(json_schema)
 
 
 @pytest.mark.long
@@ -78,8 +78,8 @@ def test_every_edit(unpacked_dumps: Path) -> None:
     for folder in folders:
         records = list(so2docs.documents(folder, **way))
         assert records
-        for found in records:
-            valid.validate(found)
+        for record in records:
+            valid.validate(record)
 
 
 @pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.xml")), ids=lambda path: path.stem)
@@ -93,12 +93,12 @@ def test_samples(sample: Path) -> None:
 @pytest.mark.parametrize("source", ["posts.xml", "values.xml", "site"])
 def test_the_form_for_mongodb(source: str, site: tuple[str, ...], tmp_path: Path) -> None:
     nest = ["--with", "all"] if source == "site" else []
-    asked = [*nest, *site, "--format", "mongodb"]
-    found = json.loads(run("schema", *asked).stdout)
-    jsonschema_rs.meta.validate(found)
-    valid = jsonschema_rs.validator_for(found)
+    arguments = [*nest, *site, "--format", "mongodb"]
+    json_schema = json.loads(run("schema", *arguments).stdout)
+    jsonschema_rs.meta.validate(json_schema)
+    valid = jsonschema_rs.validator_for(json_schema)
     output = tmp_path / "q.jsonl"
-    run("convert", "-q", SAMPLES / source, output, *asked)
+    run("convert", "-q", SAMPLES / source, output, *arguments)
     documents = jsonl(output)
     for document in documents:
         valid.validate(document)
@@ -130,8 +130,8 @@ def test_the_schema_rejects_other_json(change: dict[str, Any], problem: str) -> 
 
 def test_the_command() -> None:
     result = run("schema", "--with", "comments", "--site-field", "S")
-    found = json.loads(result.stdout)
-    assert found["$id"] == "urn:so2docs:questions:1"
-    assert found["properties"]["S"] == {"type": "string"}
+    json_schema = json.loads(result.stdout)
+    assert json_schema["$id"] == "urn:so2docs:questions:1"
+    assert json_schema["properties"]["S"] == {"type": "string"}
     plain = schema({"nest": "comments"})
-    assert set(plain["properties"]) | {"S"} == set(found["properties"])
+    assert set(plain["properties"]) | {"S"} == set(json_schema["properties"])

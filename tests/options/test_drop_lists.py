@@ -44,10 +44,10 @@ def packed(path: Path) -> Path:
 
 @pytest.fixture
 def lists(tmp_path: Path) -> dict[str, Path]:
-    found = {"drop_users": tmp_path / "users.txt", "drop_posts": tmp_path / "posts.txt"}
-    for path, ids in zip(found.values(), (USERS, POSTS), strict=True):
+    paths = {"drop_users": tmp_path / "users.txt", "drop_posts": tmp_path / "posts.txt"}
+    for path, ids in zip(paths.values(), (USERS, POSTS), strict=True):
         path.write_text("\ufeff# Taken down\r\n" + "\r\n".join(map(str, ids)), encoding="utf-8")
-    return found
+    return paths
 
 
 @pytest.mark.parametrize("names", [("drop_users",), ("drop_posts",), ("drop_users", "drop_posts")])
@@ -65,20 +65,20 @@ def test_drops_listed_users_and_posts(
     expected = filtered(
         oracle_tables.nest(SITE, set(TABLES)).documents, **{name: ids[name] for name in names}
     )
-    output, given = tmp_path / "q.jsonl", {name: lists[name] for name in names}
-    report = so2docs.convert(source, output, nest=TABLES, **given, **options)
+    output, chosen = tmp_path / "q.jsonl", {name: lists[name] for name in names}
+    report = so2docs.convert(source, output, nest=TABLES, **chosen, **options)
     assert jsonl(output) == expected
     users = set(USERS) if "drop_users" in names else set()
     posts = set(POSTS) if "drop_posts" in names else set()
-    gone = [
+    dropped = [
         row
         for row in rows("Posts.xml")
         if int(row["Id"]) in posts or int(row.get("OwnerUserId", 0)) in users
     ]
-    gone += [row for row in rows("Comments.xml") if int(row.get("UserId", 0)) in users]
-    assert report.dropped == len(gone) > 0
+    dropped += [row for row in rows("Comments.xml") if int(row.get("UserId", 0)) in users]
+    assert report.dropped == len(dropped) > 0
     assert report.filtered >= report.dropped - report.tables["comments"].filtered
-    assert f"dropped              {len(gone)} of the listed users and posts" in str(report)
+    assert f"dropped              {len(dropped)} of the listed users and posts" in str(report)
     everything = output.read_text(encoding="utf-8")
     if report.strays_path:
         everything += Path(report.strays_path).read_text(encoding="utf-8")

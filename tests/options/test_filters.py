@@ -379,8 +379,8 @@ def test_needs_rows(options: dict[str, Any], needs_rows: bool) -> None:
     from so2docs.options.output_form import output_form
     from so2docs.options.request import build_options
 
-    asked = build_options(options, output_form("q.jsonl", options), core="python")
-    assert asked.needs_rows is needs_rows
+    built = build_options(options, output_form("q.jsonl", options), core="python")
+    assert built.needs_rows is needs_rows
 
 
 def test_command_passes_every_filter_on(tmp_path: Path) -> None:
@@ -417,13 +417,13 @@ def test_the_made_up_answer_has_no_question(tmp_path: Path) -> None:
     documents, report = convert(SAMPLES / "strays.xml", tmp_path / "kept.jsonl")
     assert report.strays["answer_without_parent_id"] == report.fabricated == 1
     assert "made up              1 (ids above 1,000,000,000; drop_fabricated=True" in str(report)
-    dropped, left = convert(
+    dropped, second_report = convert(
         SAMPLES / "strays.xml", tmp_path / "dropped.jsonl", drop_fabricated=True
     )
     assert dropped == documents
-    assert not left.strays.get("answer_without_parent_id")
-    assert (left.filtered, left.fabricated) == (1, 0)
-    assert "made up" not in str(left)
+    assert not second_report.strays.get("answer_without_parent_id")
+    assert (second_report.filtered, second_report.fabricated) == (1, 0)
+    assert "made up" not in str(second_report)
 
 
 def test_made_up_questions_and_answers_are_counted(tmp_path: Path) -> None:

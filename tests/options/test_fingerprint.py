@@ -71,10 +71,10 @@ NESTED_BY = {*TABLES, "site"}
 """Options that decide the output by way of others: what is nested, and the field of the site."""
 
 
-def fingerprint(**given: Any) -> Fingerprint:
-    site_field = given.pop("site_field", None)
-    form = output_form(default_output(given), given)
-    return Fingerprint.of(build_options(given, form, site_field, core="python"))
+def fingerprint(**keywords: Any) -> Fingerprint:
+    site_field = keywords.pop("site_field", None)
+    form = output_form(default_output(keywords), keywords)
+    return Fingerprint.of(build_options(keywords, form, site_field, core="python"))
 
 
 def test_each_option_has_other_values_or_only_decides_how_it_runs() -> None:

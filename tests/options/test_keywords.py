@@ -36,7 +36,7 @@ def test_help_spells_every_keyword_out(door: Any) -> None:
 def test_docstrings_may_have_lost_the_indentation_of_the_code() -> None:
     """As those of Python 3.13 have, where the package could not be imported."""
 
-    def api(**given: object) -> None:
+    def api(**keywords: object) -> None:
         pass
 
     api.__doc__ = "Do.\n\nArgs:\n    keywords: All.\n\nRaises:\n    ValueError: Never.\n"
@@ -135,7 +135,7 @@ def test_diff_checks_its_options_at_the_call() -> None:
 
 def test_results_are_alike(tmp_path: Path) -> None:
     output, other = tmp_path / "q.jsonl", tmp_path / "other.jsonl"
-    found = [
+    results = [
         so2docs.convert(SAMPLES / "posts.xml", output, jobs=1, card=True),
         so2docs.verify(output),
         so2docs.to_sqlite(output, tmp_path / "q.db"),
@@ -144,7 +144,7 @@ def test_results_are_alike(tmp_path: Path) -> None:
         so2docs.patch(output, tmp_path / "changes.jsonl", other),
         *so2docs.convert_all([SAMPLES / "site"], tmp_path / "out", jobs=1),
     ]
-    for result in found:
+    for result in results:
         assert json.loads(json.dumps(result.as_dict()))  # type: ignore[attr-defined]
         assert str(result)
         assert "object at 0x" not in str(result)

@@ -82,12 +82,12 @@ def test_it_is_in_the_help_of_the_library(with_another: Path) -> None:
 
 def test_it_is_a_typed_keyword_and_in_the_docs(with_another: Path) -> None:
     keywords = (with_another / "so2docs/options/keywords.py").read_text(encoding="utf-8")
-    (found,) = (
+    (declaration,) = (
         node
         for node in ast.walk(ast.parse(keywords))
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "max_score"
     )
-    assert ast.unparse(found.annotation) == "int | None"
+    assert ast.unparse(declaration.annotation) == "int | None"
     assert "--max-score N" in (with_another / "docs/cli.md").read_text(encoding="utf-8")
 
 

@@ -82,8 +82,8 @@ def test_real_dump_read_back(real_dump: Path, tmp_path: Path) -> None:
 def test_sample_read_back(name: FormatName, sample: str, tmp_path: Path) -> None:
     file, read = READERS[name]
     so2docs.convert(SAMPLES / f"{sample}.xml", tmp_path / file, format=name, jobs=1)
-    found = without_second_fractions(read(tmp_path / file))
-    assert found == without_second_fractions(expected_of(sample))
+    actual = without_second_fractions(read(tmp_path / file))
+    assert actual == without_second_fractions(expected_of(sample))
 
 
 @pytest.mark.parametrize("name", sorted(set(READERS) - {"parquet"}))
@@ -245,16 +245,16 @@ def test_zstd_stream_is_seekable(tmp_path: Path) -> None:
     assert (magic, descriptor) == (0x8F92EAB1, 0)
     start = len(data) - 9 - 8 * frames - 8
     assert struct.unpack_from("<II", data, start) == (0x184D2A5E, 8 * frames + 9)
-    at, found = 0, []
+    at, documents = 0, []
     for number in range(frames):
         size, raw_size = struct.unpack_from("<II", data, start + 8 + 8 * number)
         raw = zstandard.ZstdDecompressor().decompress(data[at : at + size])
         assert len(raw) == raw_size
-        found += [json.loads(line) for line in raw.splitlines()]
+        documents += [json.loads(line) for line in raw.splitlines()]
         at += size
     assert at == start
-    assert found == list(so2docs.read(output))
-    assert len(found) == frames == 30
+    assert documents == list(so2docs.read(output))
+    assert len(documents) == frames == 30
 
 
 @pytest.mark.parametrize("cut", [1, 300, -1, -100, -500])
@@ -582,8 +582,8 @@ def test_parquet_says_its_order(recipe: str | None, order: str | None, tmp_path:
     file = pq.ParquetFile(output)
     assert file.num_row_groups
     for number in range(file.num_row_groups):
-        said = file.metadata.row_group(number).sorting_columns
-        names = [file.schema.column(one.column_index).path for one in said]
+        sorting_columns = file.metadata.row_group(number).sorting_columns
+        names = [file.schema.column(one.column_index).path for one in sorting_columns]
         assert names == ([order] if order else [])
         if order:
             ids = file.read_row_group(number, [order])[order].to_pylist()

@@ -61,11 +61,11 @@ def test_a_temporary_folder_of_a_killed_command_goes_with_the_next(name: str, fo
     killed("open", at, command, folder)
     names = {path.name for path in (folder / "work").iterdir()} - {ours.name}
     assert len(names) == 2  # The folder and its lock.
-    with temporary_folder(str(folder / "work")) as made:
+    with temporary_folder(str(folder / "work")) as temporary:
         assert {path.name for path in (folder / "work").iterdir()} == {
             ours.name,
-            Path(made).name,
-            f".{Path(made).name}.lock",
+            Path(temporary).name,
+            f".{Path(temporary).name}.lock",
         }
     assert list((folder / "work").iterdir()) == [ours]
 
@@ -139,8 +139,8 @@ def test_keeps_a_locked_folder(tmp_path: Path) -> None:
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
         assert holder.stdout is not None
-        made = Path(holder.stdout.readline().rstrip())
+        temporary = Path(holder.stdout.readline().rstrip())
         with temporary_folder(str(tmp_path)):
-            assert made.is_dir()
+            assert temporary.is_dir()
         holder.communicate("")
     assert list(tmp_path.iterdir()) == []

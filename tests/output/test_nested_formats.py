@@ -69,8 +69,8 @@ def test_parquet_types(tmp_path: Path) -> None:
         assert post.field("Owner").type == pa.struct(list(user.items()))
         assert post.field("LastEditor").type == post.field("Owner").type
     names = [field.name for field in question]
-    held = ["Comments", "Links", "Votes", "Bounties", "Owner", "LastEditor", "Answers"]
-    assert names[-7:] == held
+    columns = ["Comments", "Links", "Votes", "Bounties", "Owner", "LastEditor", "Answers"]
+    assert names[-7:] == columns
 
 
 def test_parquet_values(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_parquet_in_several_files(split: int | str, tmp_path: Path) -> None:
     files = sorted(tmp_path.glob("*.parquet"))
     assert len(files) == report.files > 2
     assert split == 3 or max(file.stat().st_size for file in files) <= 100_000
-    found = [document for file in files for document in parquet(file)]
-    assert found == [json.loads(line) for line in lines.splitlines()]
+    documents = [document for file in files for document in parquet(file)]
+    assert documents == [json.loads(line) for line in lines.splitlines()]
 
 
 @pytest.mark.parametrize("names", SETS, ids="+".join)

@@ -48,12 +48,12 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def by_date(documents: list[Document], by: str) -> dict[str, list[Document]]:
     """What each file has to hold."""
-    found = defaultdict(list)
+    by_period = defaultdict(list)
     for document in documents:
         date = document.get("CreationDate") or ""
         is_month = date[:4].isdigit() and date[5:7].isdigit() and 1 <= int(date[5:7]) <= 12
-        found[date[: 4 if by == "year" else 7] if is_month else "undated"].append(document)
-    return dict(found)
+        by_period[date[: 4 if by == "year" else 7] if is_month else "undated"].append(document)
+    return dict(by_period)
 
 
 def parts(folder: Path) -> dict[str, Path]:
@@ -63,8 +63,8 @@ def parts(folder: Path) -> dict[str, Path]:
 
 def convert(dump: Path, output: Path, **keywords: Any) -> so2docs.Report:
     output.parent.mkdir(exist_ok=True)
-    given = {"split_by": "month", "jobs": 1, "chunk_bytes": CHUNK_BYTES} | keywords
-    return so2docs.convert(dump, output, **given)
+    options = {"split_by": "month", "jobs": 1, "chunk_bytes": CHUNK_BYTES} | keywords
+    return so2docs.convert(dump, output, **options)
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,10 @@ def test_several_sites_with_all_side_files(tmp_path: Path) -> None:
         [tmp_path / "one", tmp_path / "other"], tmp_path / "out", split_by="year", card=True
     )
     assert [conversion.error for conversion in results] == [None, None]
-    found = [document for path in (tmp_path / "out").glob("*.jsonl.gz") for document in jsonl(path)]
-    assert len(found) == 40 == sum(one.report.questions for one in results if one.report)
+    documents = [
+        document for path in (tmp_path / "out").glob("*.jsonl.gz") for document in jsonl(path)
+    ]
+    assert len(documents) == 40 == sum(one.report.questions for one in results if one.report)
     assert so2docs.verify(tmp_path / "out/one.jsonl.gz").documents == 20
     assert '"one-2016.jsonl.gz"' in (tmp_path / "out/README.md").read_text()
     assert "--split-by year --card" in (tmp_path / "out/README.md").read_text()

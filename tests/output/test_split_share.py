@@ -61,10 +61,10 @@ def test_a_split_without_questions_is_an_empty_file(tmp_path: Path) -> None:
     assert len(splits(tmp_path / "q.jsonl")) == 3
 
 
-@pytest.mark.parametrize("given", ["train", "a=0.5,b=0.6", "a=1,b=0", "a=0.5,a=0.5", "A=1", "a=x"])
-def test_shares_make_a_whole(given: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shares", ["train", "a=0.5,b=0.6", "a=1,b=0", "a=0.5,a=0.5", "A=1", "a=x"])
+def test_shares_make_a_whole(shares: str, tmp_path: Path) -> None:
     with pytest.raises(so2docs.OptionError, match="add up to 1"):
-        so2docs.convert(dump_of(tmp_path / "P.xml", 1, 2), tmp_path / "q.jsonl", split_share=given)
+        so2docs.convert(dump_of(tmp_path / "P.xml", 1, 2), tmp_path / "q.jsonl", split_share=shares)
 
 
 def test_a_card_does_not_describe_splits(tmp_path: Path) -> None:

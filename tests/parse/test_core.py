@@ -191,10 +191,10 @@ TYPES = st.integers(-2, 4).map(str) | st.sampled_from(["-2147483648", "214748364
 
 
 @given(st.lists(st.tuples(IDS, IDS, TYPES), max_size=30))
-def test_rows_of_tables_in_any_order(found: list[tuple[str, str, str]]) -> None:
+def test_rows_of_tables_in_any_order(rows: list[tuple[str, str, str]]) -> None:
     data = "".join(
         f'<row Id="{own}" PostId="{post}" VoteTypeId="{kind}" LinkTypeId="{kind}" />\n'
-        for own, post, kind in found
+        for own, post, kind in rows
     ).encode()
     assert [is_taken_of(table, data) for table in ROWS] == [True] * len(ROWS)
 
@@ -271,7 +271,7 @@ def test_posts_are_appended_to_existing_buckets() -> None:
 @pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.xml")), ids=lambda path: path.stem)
 def test_slices_cut_anywhere(sample: Path) -> None:
     data = slice_of(sample)
-    starts = [found.start() for found in re.finditer(b"<row", data)] + [len(data)]
+    starts = [match.start() for match in re.finditer(b"<row", data)] + [len(data)]
     for cut in range(len(data) + 1):
         is_taken(data[:cut])
         is_taken(data[cut:])
@@ -282,9 +282,9 @@ def test_slices_cut_anywhere(sample: Path) -> None:
 
 def test_every_slice_of_a_published_dump(real_dump: Path) -> None:
     dump = open_dump(str(real_dump))
-    found = [is_taken(data) for _, data in slices(dump, dump.start, dump.end, 65_536)]
-    assert found
-    assert all(found)
+    taken = [is_taken(data) for _, data in slices(dump, dump.start, dump.end, 65_536)]
+    assert taken
+    assert all(taken)
 
 
 # ---- Differential tests: rows from the grammar, and the same with something broken. ----

@@ -93,9 +93,9 @@ def thread(draw: Any, question_id: int) -> list[Record]:
 def threads(draw: Any) -> list[list[Record]]:
     """The records of some questions in any order, in some blocks."""
     questions = draw(st.lists(st.integers(0, 6), unique=True, max_size=3))
-    found = draw(st.permutations([one for number in questions for one in draw(thread(number))]))
-    cut = draw(st.integers(0, len(found)))
-    return [found[:cut], found[cut:]]
+    records = draw(st.permutations([one for number in questions for one in draw(thread(number))]))
+    cut = draw(st.integers(0, len(records)))
+    return [records[:cut], records[cut:]]
 
 
 def blocks_of(record: Any) -> Any:
@@ -122,7 +122,7 @@ def as_block(records: list[Record]) -> tuple[bytes, bytes]:
 
 def outcome(nesting: merge.DocumentBuilder) -> Any:
     """What comes of it, in the end."""
-    documents = [(found.question_id, b"".join(found.parts), found.size) for found in nesting]
+    documents = [(result.question_id, b"".join(result.parts), result.size) for result in nesting]
     return documents, nesting.strays, nesting.counts
 
 
@@ -167,15 +167,15 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
             joined.JoinedRecords(blocks, WHOLE, users=users, run=run), nest=nest
         )
         segments.append([])
-        held, first, documents, text = 0, 0, 0, b""
-        for found in nesting:
-            first = found.question_id if documents == 0 else first
-            text += b"".join(found.parts) + (b"" if found.run else b"}\n")
-            documents += found.run or 1
-            held += found.size
-            if held >= size:
+        run_bytes, first, documents, text = 0, 0, 0, b""
+        for result in nesting:
+            first = result.question_id if documents == 0 else first
+            text += b"".join(result.parts) + (b"" if result.run else b"}\n")
+            documents += result.run or 1
+            run_bytes += result.size
+            if run_bytes >= size:
                 segments[-1].append((first, documents, text))
-                held, documents, text = 0, 0, b""
+                run_bytes, documents, text = 0, 0, b""
         segments[-1].append((first, documents, text))
         tallies.append((nesting.counts, nesting.strays))
     assert segments[0] == segments[1]
@@ -187,7 +187,7 @@ KEYS = st.tuples(st.integers(-9, 9), IDS, IDS, st.integers(-1, 99))
 
 @given(st.lists(st.lists(KEYS, max_size=5).map(lambda keys: b"".join(starmap(KEY.pack, keys)))))
 def test_sizes_of_questions_as_the_reference(blocks: list[bytes]) -> None:
-    found = []
+    actual = []
     for add_sizes in (merge.add_sizes, joined.add_sizes):
         sizes = array("q", [-1]) * 16
         spans: list[tuple[int, int] | None] = []
@@ -195,8 +195,8 @@ def test_sizes_of_questions_as_the_reference(blocks: list[bytes]) -> None:
             spans.append(None)
             with suppress(ValueError):
                 spans[-1] = add_sizes(keys, sizes)
-        found.append((sizes, spans))
-    assert found[0] == found[1]
+        actual.append((sizes, spans))
+    assert actual[0] == actual[1]
 
 
 def test_sizes_that_are_cut_off_or_too_large() -> None:
@@ -215,7 +215,12 @@ def test_joins_documents_in_runs() -> None:
     nesting = merge.DocumentBuilder(
         joined.JoinedRecords([as_block([*posts, stray])], WHOLE, run=joined.Run(b"}\n", 35))
     )
-    assert [(found.question_id, found.run) for found in nesting] == [(1, 3), (4, 0), (5, 1), (6, 3)]
+    assert [(result.question_id, result.run) for result in nesting] == [
+        (1, 3),
+        (4, 0),
+        (5, 1),
+        (6, 3),
+    ]
 
 
 @given(
@@ -524,10 +529,10 @@ def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_votes_are_added_up_as_by_the_reference(votes: list[tuple[int, int]], count: int) -> None:
     keys = b"".join(KEY.pack(1, post, kind * 2**32 + count, VOTE) for post, kind in votes)
-    found = joined.count_votes(keys)
-    assert found == count_votes(keys)
-    assert joined.count_votes(found) == found
-    ranks = [rank for _, _, rank, _ in KEY.iter_unpack(found)]
+    counted = joined.count_votes(keys)
+    assert counted == count_votes(keys)
+    assert joined.count_votes(counted) == counted
+    ranks = [rank for _, _, rank, _ in KEY.iter_unpack(counted)]
     assert sum(unpack_votes(rank)[1] for rank in ranks) == count * len(votes)
     assert len(ranks) == len(set(votes))
 

@@ -31,15 +31,15 @@ def test_any_row(row: dict[str, str]) -> None:
     actual = posts.Posts()
     posts.add(actual, [dict(row)])
     strays = [json.loads(line) for line in actual.strays.splitlines()]
-    made = [(bytes(b.keys), json.loads(bytes(b.json))) for b in actual.buckets.values()]
+    records = [(bytes(b.keys), json.loads(bytes(b.json))) for b in actual.buckets.values()]
     orphans = [stray for stray in oracle.strays if stray["reason"] == "question_not_in_dump"]
     assert strays == [stray for stray in oracle.strays if stray not in orphans]
     expected = [{**one} for one in oracle.documents] + [stray["row"] for stray in orphans]
     for one in expected:
         one.pop("Answers", None)
-    assert [json_row for _, json_row in made] == expected
+    assert [json_row for _, json_row in records] == expected
     assert actual.other_types.total() == sum(oracle.other_types.values())
-    for keys, json_row in made:
+    for keys, json_row in records:
         question_id, post_id, rank, size_and_kind = KEY.unpack(keys)
         is_question = json_row["PostTypeId"] == 1
         assert question_id == json_row["Id" if is_question else "ParentId"]

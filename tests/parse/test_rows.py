@@ -29,9 +29,9 @@ def written(attributes: dict[str, str], gap: str) -> bytes:
     st.lists(st.dictionaries(NAMES, TEXT, max_size=5), min_size=1, max_size=6),
     st.sampled_from(["", "\n", "\r\n  "]),
 )
-def test_rows_keep_every_attribute(found: list[dict[str, str]], gap: str) -> None:
-    data = b"".join(written(attributes, gap) for attributes in found)
-    assert list(rows.parse(data)) == [rows.Rows(found)]
+def test_rows_keep_every_attribute(rows_attributes: list[dict[str, str]], gap: str) -> None:
+    data = b"".join(written(attributes, gap) for attributes in rows_attributes)
+    assert list(rows.parse(data)) == [rows.Rows(rows_attributes)]
 
 
 ODD = [
@@ -120,11 +120,11 @@ def whole(data: bytes) -> list[dict[str, str]] | None:
     return rows_found
 
 
-def outcome(found: Iterable[rows.Rows | rows.Malformed]) -> list[object]:
+def outcome(parsed: Iterable[rows.Rows | rows.Malformed]) -> list[object]:
     """Each row and each malformed one, in turn."""
     return [
         item
-        for part in found
+        for part in parsed
         for item in (part.rows if isinstance(part, rows.Rows) else [(part.raw, part.problem)])
     ]
 
@@ -162,7 +162,7 @@ def test_each_row_is_a_row_or_malformed(parts: list[bytes]) -> None:
 @given(st.lists(st.sampled_from(ODD), max_size=8), st.data())
 def test_slices_may_be_cut_at_any_row(parts: list[bytes], draw: st.DataObject) -> None:
     data = b"".join(parts)
-    starts = [found.start() for found in rows.ROW_START.finditer(data)]
+    starts = [match.start() for match in rows.ROW_START.finditer(data)]
     cuts = draw.draw(
         st.lists(st.sampled_from(starts), unique=True).map(sorted) if starts else st.just([])
     )
@@ -187,14 +187,14 @@ def test_only_what_needs_it_is_repaired() -> None:
     good = b'<row Id="1" A="&amp;#0;" />\n'
     assert list(rows.parse(good)) == [rows.Rows([{"Id": "1", "A": "&#0;"}], 0)]
     bad = good + b'<row Id="2" A="&#0;" />\n' + b"<row Id=3/>\n" + good
-    found = list(rows.parse(bad))
-    assert [part.repaired if isinstance(part, rows.Rows) else part.raw for part in found] == [
+    parsed = list(rows.parse(bad))
+    assert [part.repaired if isinstance(part, rows.Rows) else part.raw for part in parsed] == [
         0,
         1,
         b"<row Id=3/>\n",
         0,
     ]
-    malformed = found[2]
+    malformed = parsed[2]
     assert isinstance(malformed, rows.Malformed)
     assert bad[malformed.position :].startswith(malformed.raw)
     assert malformed.problem == "AttValue: \" or ' expected"
@@ -245,8 +245,8 @@ def test_allowed_content_between_rows(data: bytes) -> None:
     ],
 )
 def test_forbidden_content_between_rows(data: bytes, problem: str) -> None:
-    found = list(rows.parse(data))
-    assert problem in [part.problem for part in found if isinstance(part, rows.Malformed)]
+    parsed = list(rows.parse(data))
+    assert problem in [part.problem for part in parsed if isinstance(part, rows.Malformed)]
 
 
 @pytest.mark.parametrize("gap", [b"", b"\n", b"\r\n  "])

@@ -20,9 +20,9 @@ def questions(post_ids: Iterable[int]) -> dict[int, int]:
     return {post_id: 1 for post_id in post_ids if post_id < 100}
 
 
-def records(found: Posts) -> list[tuple[int, int, int, int]]:
+def records(parsed: Posts) -> list[tuple[int, int, int, int]]:
     return [
-        key for _, bucket in sorted(found.buckets.items()) for key in KEY.iter_unpack(bucket.keys)
+        key for _, bucket in sorted(parsed.buckets.items()) for key in KEY.iter_unpack(bucket.keys)
     ]
 
 

@@ -31,9 +31,9 @@ def test_halves_fit_or_hold_one_id(sizes: dict[int, int], limit: int) -> None:
     cuts = list(second_pass._halves(range(1024), sorted(sizes), ends, limit))
     parts = [range(*part) for part in pairwise((0, *cuts, 1024))]
     for part in parts:
-        held = [size for number, size in ordered if number in part]
-        assert held or not sizes
-        assert sum(held) <= limit or len(held) == 1
+        part_sizes = [size for number, size in ordered if number in part]
+        assert part_sizes or not sizes
+        assert sum(part_sizes) <= limit or len(part_sizes) == 1
     # No more cuts than it takes: what two neighbours hold would not fit together, or they are no
     # halves of one range.
     for before, after in pairwise(parts):
@@ -92,8 +92,8 @@ def test_no_task_is_large_where_ids_cluster(
     )
     documents: dict[int, int] = {}
     with output.open("rb") as file:
-        for line, found in zip(file, so2docs.read(output), strict=True):
-            documents[found["Id"]] = len(line)
+        for line, document in zip(file, so2docs.read(output), strict=True):
+            documents[document["Id"]] = len(line)
     assert len(documents) == 34
     for task in tasks:
         sizes = [documents[number] for number in documents if number in task.ids]

@@ -64,11 +64,11 @@ def test_compressed_bytes_that_checksums_let_pass(half: int, tmp_path: Path) -> 
 def test_the_compiled_core_leaves_only_odd_questions_to_the_reference(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = []
+    fallbacks = []
     by_reference = JoinedRecords._by_reference
 
     def count(records: JoinedRecords, nesting: merge.DocumentBuilder, numbers: range) -> Any:
-        left.append(numbers)
+        fallbacks.append(numbers)
         return by_reference(records, nesting, numbers)
 
     monkeypatch.setattr(bucket, "gather", None)
@@ -82,4 +82,4 @@ def test_the_compiled_core_leaves_only_odd_questions_to_the_reference(
     report = so2docs.convert(tmp_path, tmp_path / "q.jsonl", jobs=1, core="compiled", **options)
     assert (report.questions, sum(report.strays.values())) == (3, 2)
     # Answers without a question, and the questions with the post that is under both.
-    assert len(left) == 3
+    assert len(fallbacks) == 3

@@ -81,17 +81,17 @@ BUDGETS = ["0", "150kB", 400_000, "1GB", None]
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_same_bytes_with_any_budget(jobs: int, tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "Posts.xml", *some_rows(3000, body_bytes=400, dense=True))
-    found, compressed = [], []
+    contents, compressed = [], []
     for number, budget in enumerate(BUDGETS):
         (tmp_path / str(number)).mkdir()
         output = tmp_path / str(number) / "questions.jsonl.gz"
         report = so2docs.convert(dump, output, jobs=jobs, chunk_bytes=100_000, spill_budget=budget)
-        found.append(left_by(output))
+        contents.append(left_by(output))
         compressed.append(report.spill_compressed_bytes)
         assert f"({report.spill_compressed_bytes / 1e3:.2f} kB compressed)" in str(report) or not (
             1000 <= report.spill_compressed_bytes < 1_000_000
         )
-    assert all(one == found[0] for one in found)
+    assert all(one == contents[0] for one in contents)
     assert compressed[0] > compressed[1] > compressed[2] > compressed[3] == compressed[4] == 0
 
 

@@ -72,10 +72,10 @@ def end_of(running: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 def wait_for_workers(running: subprocess.Popen[bytes]) -> list[int]:
     deadline = time.monotonic() + SECONDS
-    while running.poll() is None and not (found := children(running.pid)):
+    while running.poll() is None and not (workers := children(running.pid)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    return found
+    return workers
 
 
 @pytest.mark.long
@@ -109,10 +109,10 @@ def test_stopped_at_any_moment(
     running = converting(dump, FORMS[form], tmp_path)
     wait_for_workers(running)
     time.sleep(rng.uniform(0.2, 0.8) * seconds)
-    found = [running.pid] if sent != signal.SIGKILL else children(running.pid)
-    if found:
+    processes = [running.pid] if sent != signal.SIGKILL else children(running.pid)
+    if processes:
         with suppress(ProcessLookupError):  # It may have ended meanwhile.
-            os.kill(rng.choice(found), sent)
+            os.kill(rng.choice(processes), sent)
     found_code, messages = end_of(running)
     assert found_code in (0, code), messages
     assert "Traceback" not in messages

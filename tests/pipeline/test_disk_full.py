@@ -188,9 +188,9 @@ def test_a_full_device_as_output(dump: Path) -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")
     with open("/dev/full", "w") as full:
-        done = start("convert", dump, "-", "-q", stdout=full, stderr=subprocess.PIPE, text=True)
-        stderr = done.communicate(timeout=60)[1]
-    assert done.returncode == 1
+        process = start("convert", dump, "-", "-q", stdout=full, stderr=subprocess.PIPE, text=True)
+        stderr = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
     assert stderr == (
         "so2docs: -: the disk is full; free some room; the same command starts over\n"
     )
@@ -365,11 +365,11 @@ def test_a_dump_that_changes_while_being_read(
 
     def changing(*arguments: object) -> Iterator[tuple[int, bytes]]:
         nonlocal calls
-        for found in slices(*arguments, 100):  # type: ignore[arg-type]
+        for data in slices(*arguments, 100):  # type: ignore[arg-type]
             calls += 1
             if calls == at:
                 do(dump)
-            yield found
+            yield data
 
     monkeypatch.setattr("so2docs.pipeline.chunk.slices", changing)
     with pytest.raises(so2docs.ChangedDumpError) as caught:
@@ -381,13 +381,13 @@ def test_a_dump_that_changes_while_being_read(
 def test_a_dump_that_shrinks_within_a_slice(tmp_path: Path) -> None:
     path = write_dump(tmp_path / "Posts.xml", *some_rows(100))
     dump = open_dump(str(path))
-    found = slices(dump, dump.start, dump.end, 1000)
-    next(found)
+    parts = slices(dump, dump.start, dump.end, 1000)
+    next(parts)
     os.truncate(path, 1500)
     with pytest.raises(
         so2docs.ChangedDumpError, match=r"changed while being read \([\d,]+ bytes b"
     ):
-        list(found)
+        list(parts)
 
 
 def test_a_dump_without_write_permission(tmp_path: Path) -> None:

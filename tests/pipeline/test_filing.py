@@ -69,9 +69,9 @@ def test_each_block_of_the_map_is_read_once_for_many_slices(
 @pytest.mark.skipif(core.built() == "python", reason="no compiled core")
 def test_slices_of_either_core_stay_in_order(tmp_path: Path) -> None:
     write_site(tmp_path)
-    found = []
+    outputs = []
     for name in ("compiled", "python"):
         output = tmp_path / f"{name}.jsonl.gz"
         so2docs.convert(tmp_path, output, nest="comments", core=name, jobs=1)
-        found.append(output.read_bytes())
-    assert found[0] == found[1]
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]

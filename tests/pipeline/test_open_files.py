@@ -40,8 +40,8 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_more_chunks_than_files_may_be_open(dump: Path, jobs: int, tmp_path: Path) -> None:
     so2docs.convert(dump, tmp_path / "wanted.gz", jobs=1)
-    done = convert(dump, tmp_path / "found.gz", jobs)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = convert(dump, tmp_path / "found.gz", jobs)
+    assert (result.returncode, result.stderr) == (0, "")
     assert (tmp_path / "found.gz").read_bytes() == (tmp_path / "wanted.gz").read_bytes()
 
 
@@ -53,5 +53,5 @@ def test_advice_where_more_workers_are_asked_for_than_files_may_be_open(
     assert failed.returncode == 1
     assert "Too many open files; use fewer jobs" in failed.stderr
     assert "ulimit -n" in failed.stderr
-    done = convert(dump, tmp_path / "questions.gz", 2)  # As was advised.
-    assert (done.returncode, done.stderr) == (0, "")
+    result = convert(dump, tmp_path / "questions.gz", 2)  # As was advised.
+    assert (result.returncode, result.stderr) == (0, "")

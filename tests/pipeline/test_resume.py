@@ -238,9 +238,9 @@ def test_a_file_that_is_lost_before_it_has_its_name(
     seal = SecondPass.seal
 
     def losing(*arguments: Any) -> Any:
-        done = seal(*arguments)
+        sealed = seal(*arguments)
         output.with_name(f"{lost}.part").unlink()
-        return done
+        return sealed
 
     with monkeypatch.context() as patch:
         patch.setattr(SecondPass, "seal", losing)
@@ -329,15 +329,15 @@ def test_a_spill_of_another_version_is_refused(
 
 def test_options_in_a_spill_are_read_back() -> None:
     options = Options(nest=("users",), site_field=("Site", "beer"), filters=Filters(tags=("a",)))
-    asked = Fingerprint.of(options)
-    before = Fingerprint.from_json(json.loads(json.dumps(asked.to_json())))
-    assert before == asked
-    assert before.differences(asked, of_spill_only=False) == []
+    fingerprint = Fingerprint.of(options)
+    before = Fingerprint.from_json(json.loads(json.dumps(fingerprint.to_json())))
+    assert before == fingerprint
+    assert before.differences(fingerprint, of_spill_only=False) == []
     other = Fingerprint.of(Options(level=3, body="text", skip_malformed=True))
-    found = {"nest", "site_field", "tags", "level", "body", "name of site_field"}
-    assert set(map(spell_options, before.differences(other, of_spill_only=False))) == found
-    found -= {"nest", "site_field", "level", "body"}
-    assert set(map(spell_options, before.differences(other, of_spill_only=True))) == found
+    changed = {"nest", "site_field", "tags", "level", "body", "name of site_field"}
+    assert set(map(spell_options, before.differences(other, of_spill_only=False))) == changed
+    changed -= {"nest", "site_field", "level", "body"}
+    assert set(map(spell_options, before.differences(other, of_spill_only=True))) == changed
 
 
 def test_skip_malformed_may_be_added(tmp_path: Path, output: Path) -> None:
@@ -389,11 +389,11 @@ def test_a_block_file_that_is_not_as_it_was_left(
     path = min(spill_of(output).glob("*.blocks"))
     data = path.read_bytes()
     path.write_bytes(data + b"x" if damage == "longer" else data[:-1])
-    found = f"has {path.stat().st_size:,} bytes instead of {len(data):,}"
+    problem = f"has {path.stat().st_size:,} bytes instead of {len(data):,}"
     if damage == "gone":
         path.unlink()
-        found = "is missing"
-    with pytest.raises(so2docs.SpillError, match=f"this file of the spill {found}; run the"):
+        problem = "is missing"
+    with pytest.raises(so2docs.SpillError, match=f"this file of the spill {problem}; run the"):
         convert(dump, output)
     convert(dump, output, restart=True)
 

@@ -39,8 +39,8 @@ def test_same_file_by_way_of_a_temporary_one(
     first, rest = store(str(temporary), in_memory[:1], in_memory[1:])
     assert not any(segment.data for segment in first + rest)
     assert temporary.stat().st_size == sum(segment.size for segment in in_memory)
-    found = written(tmp_path / "found", compression, first + rest)
-    assert found == written(tmp_path / "expected", compression, in_memory)
+    actual = written(tmp_path / "found", compression, first + rest)
+    assert actual == written(tmp_path / "expected", compression, in_memory)
     remove(first, rest)
     assert not temporary.exists()
 

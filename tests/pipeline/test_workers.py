@@ -67,11 +67,11 @@ def test_forked_workers_do_not_rescan_imported_objects() -> None:
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
     with Workers(jobs) as workers:
-        found = list(workers.run(late, range(10)))
+        results = list(workers.run(late, range(10)))
         again = list(workers.run(late, range(3)))
         assert len(children(os.getpid())) == (jobs if jobs > 1 else 0)
-    assert [task for task, _ in found + again] == [*range(10), *range(3)]
-    processes = {process for _, process in found}
+    assert [task for task, _ in results + again] == [*range(10), *range(3)]
+    processes = {process for _, process in results}
     assert (os.getpid() in processes) == (jobs == 1)
     assert set(workers.peaks) >= (processes if jobs > 1 else set())
     assert not children(os.getpid())
@@ -101,8 +101,8 @@ def failing_never(task: int) -> int:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_first_error_comes_through_whole(jobs: int) -> None:
     with pytest.raises(MalformedDumpError) as caught, Workers(jobs) as workers:
-        list(zip(found := iter(range(9)), workers.run(failing, range(9)), strict=True))
-    assert next(found) == 4
+        list(zip(result := iter(range(9)), workers.run(failing, range(9)), strict=True))
+    assert next(result) == 4
     error = caught.value
     assert str(error) == "Posts.xml: is bent at byte 5, line 2, after post 1; do"
     assert error.excerpt == b"<posts>"

@@ -73,9 +73,9 @@ def test_every_row_and_value(name: str, source: str, output: Path) -> None:
         with so2docs.open(output) as docs:
             actual = getattr(docs, name).to_arrow()
     else:
-        given: dict[str, Any] = {"nest": "all", "attribution": True}
-        with so2docs.documents(SITE, **given, site="tea.stackexchange.com") as made:
-            actual = getattr(made, name).to_arrow()
+        options: dict[str, Any] = {"nest": "all", "attribution": True}
+        with so2docs.documents(SITE, **options, site="tea.stackexchange.com") as documents:
+            actual = getattr(documents, name).to_arrow()
     assert expected
     assert list(map(as_read, actual.to_pylist())) == list(map(without_nested, expected))
 
@@ -169,8 +169,8 @@ def test_selections(conditions: dict[str, Any], ids: list[int], some: Path, tmp_
 
 def test_misfits(some: Path) -> None:
     with so2docs.open(some) as docs:
-        found = docs.answers.to_arrow().to_pylist()
-    assert [(row["Id"], row["Score"], row["Other"]) for row in found] == [
+        rows = docs.answers.to_arrow().to_pylist()
+    assert [(row["Id"], row["Score"], row["Other"]) for row in rows] == [
         (6, None, '{"Score":"many"}'),
         (5, None, None),
     ]

@@ -84,12 +84,12 @@ def checker(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
 
 @pytest.mark.long
 def test_type_checkers_accept_and_reject(checker: list[str], tmp_path: Path) -> None:
-    code, said = checked(checker, SNIPPET, tmp_path)
-    assert code == 0, said
-    code, said = checked(checker, "import so2docs\n\n" + "\n".join(MISTAKES) + "\n", tmp_path)
+    code, printed = checked(checker, SNIPPET, tmp_path)
+    assert code == 0, printed
+    code, printed = checked(checker, "import so2docs\n\n" + "\n".join(MISTAKES) + "\n", tmp_path)
     assert code == 1
-    lines = {int(number) for number in re.findall(r"snippet\.py:(\d+):.*error", said)}
-    assert lines == set(range(3, 3 + len(MISTAKES))), said
+    lines = {int(number) for number in re.findall(r"snippet\.py:(\d+):.*error", printed)}
+    assert lines == set(range(3, 3 + len(MISTAKES))), printed
 
 
 def test_every_key_is_declared() -> None:

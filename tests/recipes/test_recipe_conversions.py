@@ -65,8 +65,8 @@ class Site:
                 pytest.skip("a dump without history")
             return oracle_recipes.edits(self.folder, self.host)
         questions = self.questions if name != "hub" else self.with_comments
-        found: list[Row] = getattr(oracle_recipes, name)(questions, self.host, body)
-        return found
+        records: list[Row] = getattr(oracle_recipes, name)(questions, self.host, body)
+        return records
 
     @cached_property
     def with_comments(self) -> list[Row]:
@@ -403,10 +403,10 @@ def test_rejected_answers_are_not_relevant(unpacked_dumps: Path, tmp_path: Path)
     so2docs.convert(dump, tmp_path / "all", recipe="beir")
     so2docs.convert(dump, tmp_path / "some", recipe="beir", sample="60%")
     corpus, queries, qrels = set_of(tmp_path / "some")
-    known = {entry["_id"] for entry in corpus}
+    corpus_ids = {entry["_id"] for entry in corpus}
     pairs = [row.split("\t")[:2] for row in qrels]
     every = [row.split("\t")[:2] for row in set_of(tmp_path / "all")[2]]
-    assert pairs == [pair for pair in every if known.issuperset(pair)]
+    assert pairs == [pair for pair in every if corpus_ids.issuperset(pair)]
     assert 0 < len(pairs) < len(every)
     assert [query["_id"] for query in queries] == list(dict.fromkeys(query for query, _ in pairs))
 

@@ -87,14 +87,14 @@ def test_the_card_says_the_columns(
     folder = tmp_path / "set"
     records = converted(dump, folder, name, recipe=recipe, body="html", accepted=True)
     builder = datasets.load_dataset_builder(str(folder))
-    said = builder.info.features
-    assert said is not None
+    features = builder.info.features
+    assert features is not None
     assert builder.info.splits["train"].num_examples == len(records)
-    assert load_dataset(str(folder), split="train").features == said
+    assert load_dataset(str(folder), split="train").features == features
     if name != "parquet":
         return  # Of JSON lines, the loader guesses, and not always that.
     (folder / "README.md").unlink()
-    assert load_dataset(str(folder), split="train").features == said
+    assert load_dataset(str(folder), split="train").features == features
 
 
 def test_the_count_of_the_card_is_checked(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
@@ -149,8 +149,8 @@ def test_croissant_is_valid(name: str, options: dict[str, Any], dump: Path, tmp_
 def test_mlcroissant_reads_records(dump: Path, tmp_path: Path) -> None:
     mlcroissant = _reader("mlcroissant")
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="qa", body="html")
-    found = mlcroissant.Dataset(jsonld=tmp_path / "set" / "croissant.json").records("data")
-    prompts = [record["data/prompt"].decode() for record in found]
+    loaded = mlcroissant.Dataset(jsonld=tmp_path / "set" / "croissant.json").records("data")
+    prompts = [record["data/prompt"].decode() for record in loaded]
     assert prompts == [record["prompt"] for record in records]
 
 
@@ -158,10 +158,10 @@ def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
     readers = _reader("datatrove.pipeline.readers")
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="thread", body="text")
     reader = readers.JsonlReader(str(tmp_path / "set"), glob_pattern="*.jsonl.gz")
-    found = list(reader.run())
-    assert [(one.id, one.text) for one in found] == [(r["id"], r["text"]) for r in records]
+    loaded = list(reader.run())
+    assert [(one.id, one.text) for one in loaded] == [(r["id"], r["text"]) for r in records]
     own = ("url", "site", "tags", "score", "licenses", "authors")
-    for one, record in zip(found, records, strict=True):
+    for one, record in zip(loaded, records, strict=True):
         # The reader adds fields that it does not know to the metadata.
         assert {name: one.metadata[name] for name in own} == record["metadata"]
         assert (one.metadata["source"], one.metadata["created"]) == (

@@ -76,13 +76,13 @@ def test_passages_hold_the_whole_thread(
         ranges.setdefault(str(passage["qid"]), []).append(range(start, start + len(text)))
     blocks = 0
     for thread in threads:
-        text, found = thread["text"], ranges[thread["id"]]
-        held = {place for one in found for place in one}
-        assert not "".join(char for at, char in enumerate(text) if at not in held).strip()
+        text, places = thread["text"], ranges[thread["id"]]
+        covered = {place for one in places for place in one}
+        assert not "".join(char for at, char in enumerate(text) if at not in covered).strip()
         for fence in FENCE.finditer(text):
             if len(fence[0]) <= max_length:
                 blocks += 1
-                assert any(fence.start() in one and fence.end() - 1 in one for one in found)
+                assert any(fence.start() in one and fence.end() - 1 in one for one in places)
     assert blocks or max_length > 400
 
 
@@ -103,8 +103,8 @@ def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
     maker = RecordMaker(
         choose_recipe("chunks", max_length=3, tokenizer=str(tokenizer)).recipe, HOST
     )
-    found = [row["text"] for row in made(maker, [question])]
-    assert found == ["# One two", "three four five", "six seven"]
+    texts = [row["text"] for row in made(maker, [question])]
+    assert texts == ["# One two", "three four five", "six seven"]
     before = threads.identify_tokenizer(str(tokenizer))
     tokenizer.write_text(text + " ")
     assert before != threads.identify_tokenizer(str(tokenizer))
@@ -149,16 +149,16 @@ def test_attribution_names_every_editor_where_the_history_is_nested() -> None:
         {"Events": ["PostClosed"], "UserId": 7, "CreationDate": "2019-01-01"},
     ]
     answer = {"Id": 2, "OwnerUserId": 5, "ContentLicense": "CC BY-SA 2.5", "History": history}
-    [found] = made(RecordMaker(None, HOST), [{"Id": 1, "OwnerUserId": 4, "Answers": [answer]}])
+    [record] = made(RecordMaker(None, HOST), [{"Id": 1, "OwnerUserId": 4, "Answers": [answer]}])
     ada = f"https://{HOST}/users/5"
-    assert found["Authors"] == [
+    assert record["Authors"] == [
         {"DisplayName": "user4", "Url": f"https://{HOST}/users/4"},
         {"DisplayName": "user5", "Url": ada},
         {"DisplayName": "Ada", "Url": ada},
         {"DisplayName": "gone"},
     ]
-    assert found["Licenses"] == ["CC BY-SA 2.5", "CC BY-SA 3.0", "CC BY-SA 4.0"]
-    edited, _, closed = found["Answers"][0]["History"]
+    assert record["Licenses"] == ["CC BY-SA 2.5", "CC BY-SA 3.0", "CC BY-SA 4.0"]
+    edited, _, closed = record["Answers"][0]["History"]
     assert (edited["User"]["Url"], edited["ContentLicense"]) == (ada, "CC BY-SA 3.0")
     assert "ContentLicense" not in closed
 
@@ -212,14 +212,14 @@ def test_the_recipes_of_the_docs(questions: list[dict[str, Any]]) -> None:
 
 
 def test_ones_own_function() -> None:
-    for given in (titles, "test_recipes:titles"):
-        recipe = choose_recipe(given).recipe
+    for function in (titles, "test_recipes:titles"):
+        recipe = choose_recipe(function).recipe
         assert (recipe.name, recipe.function) == ("test_recipes:titles", titles)
     assert choose_recipe(titles).fingerprint.startswith("test_recipes:titles ")
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("recipe", "problem"),
     [
         (
             "nothing",
@@ -231,9 +231,9 @@ def test_ones_own_function() -> None:
         (lambda document: [], "workers cannot import it: it has no name of its own"),
     ],
 )
-def test_refuses_invalid_recipes(given: Any, problem: str) -> None:
+def test_refuses_invalid_recipes(recipe: Any, problem: str) -> None:
     with pytest.raises(so2docs.OptionError) as error:
-        choose_recipe(given)
+        choose_recipe(recipe)
     assert problem in str(error.value)
 
 
@@ -279,15 +279,15 @@ def test_the_host_of_a_site(site: str, host: str | None) -> None:
         sites.host(source, None)
 
 
-@pytest.mark.parametrize("given", ["Beer.StackExchange.com", "https://beer.stackexchange.com/"])
-def test_valid_hosts(given: str) -> None:
-    assert sites.checked_host(given) == "beer.stackexchange.com"
+@pytest.mark.parametrize("host", ["Beer.StackExchange.com", "https://beer.stackexchange.com/"])
+def test_valid_hosts(host: str) -> None:
+    assert sites.checked_host(host) == "beer.stackexchange.com"
 
 
-@pytest.mark.parametrize("given", ["", "beer", "a b.com", 'x.com"><script>', "x.com/users"])
-def test_refuses_invalid_hosts(given: str) -> None:
+@pytest.mark.parametrize("host", ["", "beer", "a b.com", 'x.com"><script>', "x.com/users"])
+def test_refuses_invalid_hosts(host: str) -> None:
     with pytest.raises(so2docs.OptionError, match="must be a host such as"):
-        sites.checked_host(given)
+        sites.checked_host(host)
 
 
 @pytest.mark.parametrize(

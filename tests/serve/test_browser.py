@@ -36,28 +36,28 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def launched() -> Iterator[Any]:
-    with browser() as found:
-        yield found
+    with browser() as chromium_browser:
+        yield chromium_browser
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     chromium()
-    with served(make(tmp_path_factory.mktemp("browser"))) as found:
-        yield found
+    with served(make(tmp_path_factory.mktemp("browser"))) as url:
+        yield url
 
 
 @contextmanager
 def seen(launched: Any, **context: Any) -> Iterator[Seen]:
     """A fresh page that notes every request, error and dialog."""
     opened = launched.new_context(**({"viewport": DESKTOP} | context))
-    found = Seen(opened.new_page())
-    found.page.on("request", lambda request: found.asked.append(request.url))
-    found.page.on("console", lambda message: found.said.append(message.text))
-    found.page.on("pageerror", lambda error: found.said.append(str(error)))
-    found.page.on("dialog", lambda dialog: found.said.append(dialog.message))
+    page = Seen(opened.new_page())
+    page.page.on("request", lambda request: page.asked.append(request.url))
+    page.page.on("console", lambda message: page.said.append(message.text))
+    page.page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.page.on("dialog", lambda dialog: page.said.append(dialog.message))
     try:
-        yield found
+        yield page
     finally:
         opened.close()
 
@@ -129,9 +129,9 @@ def test_axe_finds_nothing(
 def violations(page: Any) -> list[Any]:
     """What axe finds on a page."""
     page.evaluate(axe())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    assert found["passes"]
-    return [(v["id"], [node["html"] for node in v["nodes"]][:3]) for v in found["violations"]]
+    results = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert results["passes"]
+    return [(v["id"], [node["html"] for node in v["nodes"]][:3]) for v in results["violations"]]
 
 
 def test_several_sites(launched: Any, tmp_path: Path) -> None:

@@ -60,14 +60,14 @@ def test_a_database_describes_tags_and_shows_them(site: Path, tmp_path: Path) ->
         page = urlopen(f"{address}/questions?tag=tea").read().decode()
         other = urlopen(f"{address}/questions?tag=plain").read().decode()
         user = urlopen(f"{address}/users/7").read().decode()
-        known = json.load(urlopen(f"{address}/users/7.json"))
+        profile = json.load(urlopen(f"{address}/users/7.json"))
     assert "Of &lt;b&gt;tea&lt;/b&gt; &amp; water" in page
     assert ">the second</a>" in page
     assert "alert(1)" not in page
     assert "onerror" not in page
     assert "About this tag" not in other
     assert "<dt>gold badges</dt><dd>3</dd>" in user
-    assert known["user"]["Badges"] == {"Gold": 3, "Silver": 2, "Bronze": 0}
+    assert profile["user"]["Badges"] == {"Gold": 3, "Silver": 2, "Bronze": 0}
 
 
 def test_descriptions_are_of_one_site(site: Path, tmp_path: Path) -> None:

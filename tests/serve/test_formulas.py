@@ -41,15 +41,15 @@ from so2docs.serve.formulas import (
     ],
 )  # fmt: skip
 def test_where_formulas_are(text: str, formulas: list[str]) -> None:
-    found = list(pieces(text, "$"))
+    parts = list(pieces(text, "$"))
     if len(text) < MOST_CHARACTERS:
-        assert [piece.tex for piece in found if piece.tex is not None] == formulas
-    assert "".join(piece.text for piece in found) == text
+        assert [piece.tex for piece in parts if piece.tex is not None] == formulas
+    assert "".join(piece.text for piece in parts) == text
 
 
 def test_escaped_signs_on_sites_that_write_them() -> None:
-    found = list(pieces(r"$5 \$x\$ and $6", r"\$"))
-    assert [piece.tex for piece in found] == [None, "x", None]
+    parts = list(pieces(r"$5 \$x\$ and $6", r"\$"))
+    assert [piece.tex for piece in parts] == [None, "x", None]
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ TEX = [
 @pytest.mark.parametrize("tex", TEX)
 @pytest.mark.parametrize("is_block", [False, True])
 def test_formulas_are_mathml(tex: str, is_block: bool) -> None:
-    made = mathml(tex, is_block=is_block)
-    assert made is not None
-    tree = ET.fromstring(re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", "", made))
+    markup = mathml(tex, is_block=is_block)
+    assert markup is not None
+    tree = ET.fromstring(re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", "", markup))
     assert tree.tag == "math"
     names = {name for element in tree.iter() for name in element.attrib}
     assert not {name for name in names if name == "style" or name.startswith("on")}
@@ -109,7 +109,7 @@ def test_formulas_are_mathml(tex: str, is_block: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tex", "shown"),
+    ("tex", "expected"),
     [
         (r"\ce{H2SO4}", "H2SO4"),
         (r"\ce{2H2 + O2 -> 2H2O}", "2H2+O2→2H2O"),
@@ -117,11 +117,11 @@ def test_formulas_are_mathml(tex: str, is_block: bool) -> None:
         (r"\cases{1\cr 2}", "{12"),
     ],
 )
-def test_text_of_a_formula(tex: str, shown: str) -> None:
-    made = mathml(tex, is_block=False)
-    assert made is not None
-    tree = ET.fromstring(re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", "", made))
-    assert "".join(tree.itertext()).replace("\xa0", " ").strip("\u2063") == shown
+def test_text_of_a_formula(tex: str, expected: str) -> None:
+    markup = mathml(tex, is_block=False)
+    assert markup is not None
+    tree = ET.fromstring(re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", "", markup))
+    assert "".join(tree.itertext()).replace("\xa0", " ").strip("\u2063") == expected
 
 
 @pytest.mark.parametrize("tex", [r"\nosuch{x}", "{", r"\frac", " ", "", "{" * 300 + "}" * 300])
@@ -163,7 +163,7 @@ def test_hostile_formulas_cost_little(part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("a $x$ b", "a $x$ b"),
         ("a $x$ b $\\frac{1", "a $x$ b …"),
@@ -172,5 +172,5 @@ def test_hostile_formulas_cost_little(part: str) -> None:
         ("", ""),
     ],
 )
-def test_texts_that_were_cut_in_a_formula(text: str, shown: str) -> None:
-    assert without_cut_formula(text, "$") == shown
+def test_texts_that_were_cut_in_a_formula(text: str, expected: str) -> None:
+    assert without_cut_formula(text, "$") == expected

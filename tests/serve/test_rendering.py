@@ -47,8 +47,8 @@ def test_comments(text: str, expected: str | None) -> None:
 @pytest.mark.parametrize("kind", ["body", "comment", "title", "diff", "plain"])
 @pytest.mark.parametrize("text", ["a\u202eb", "<p>a&#8238;b</p>", "`\u2067`", "$\u202ex$"])
 def test_no_text_turns_the_order_of_what_follows_around(kind: Kind, text: str) -> None:
-    made = SITE.render(kind, text)
-    assert not set(made) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+    html = SITE.render(kind, text)
+    assert not set(html) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
     assert "\u05d0\u200f" in SITE.render(kind, "\u05d0\u200f")
 
 
@@ -142,9 +142,9 @@ for line in sys.stdin.buffer:
 @pytest.fixture
 def stubborn() -> Iterator[Renderings]:
     """Workers that never come back from one text, and end at another."""
-    found = Renderings([sys.executable, "-c", STUBBORN])
-    yield found
-    found.close()
+    renderings = Renderings([sys.executable, "-c", STUBBORN])
+    yield renderings
+    renderings.close()
 
 
 def test_a_worker_that_ends_costs_one_text(stubborn: Renderings) -> None:
@@ -168,16 +168,16 @@ def test_a_page_full_of_such_texts_does_not_start_a_worker_for_each(stubborn: Re
 
 
 def test_a_text_that_takes_forever_does_not_hold_up_others(stubborn: Renderings) -> None:
-    made: list[str] = []
+    results: list[str] = []
     slow = threading.Thread(
-        target=lambda: made.extend(stubborn.render(SITE, [("body", "forever")]))
+        target=lambda: results.extend(stubborn.render(SITE, [("body", "forever")]))
     )
     slow.start()
     assert stubborn.render(SITE, [("body", "a")]) == ["[a]"]
     assert slow.is_alive()
     stubborn.close()  # As SIGTERM does.
     slow.join()
-    assert made == ['<div class="plain">forever</div>']
+    assert results == ['<div class="plain">forever</div>']
     assert stubborn.render(SITE, [("body", "a")]) == ['<div class="plain">a</div>']
 
 
@@ -189,10 +189,10 @@ def test_the_system_ends_what_takes_too_long() -> None:
     harmful = f"<p>{bold}x</p>" + "<p>x</p>" * 80_000
     renderings = Renderings()
     try:
-        made = renderings.render(SITE, [("body", "<p>a</p>"), ("body", harmful), ("body", "b")])
-        assert made[0] == "<p>a</p>"
-        assert made[1].startswith('<div class="plain">&lt;p&gt;&lt;b class=x0')
-        assert made[2] == '<div class="plain">b</div>'
+        results = renderings.render(SITE, [("body", "<p>a</p>"), ("body", harmful), ("body", "b")])
+        assert results[0] == "<p>a</p>"
+        assert results[1].startswith('<div class="plain">&lt;p&gt;&lt;b class=x0')
+        assert results[2] == '<div class="plain">b</div>'
     finally:
         renderings.close()
 

@@ -31,7 +31,7 @@ CODE = {
 
 def site(count: int = 300) -> list[dict[str, Any]]:
     """Questions with one to four answers, or none, whose scores and tags differ."""
-    found = []
+    documents = []
     for number in range(1, count + 1):
         question_id = number * 10
         answers = [
@@ -53,8 +53,8 @@ def site(count: int = 300) -> list[dict[str, Any]]:
         }
         if number % 3 == 0 and answers:
             question["AcceptedAnswerId"] = question_id + 1
-        found.append(question)
-    return found
+        documents.append(question)
+    return documents
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +62,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     path = tmp_path_factory.mktemp("search") / "q.db"
     so2docs.to_sqlite(site(), path)
     about = read_about(str(path))
-    found = Store(about, about.sites[0])
-    yield found
-    found.close()
+    opened = Store(about, about.sites[0])
+    yield opened
+    opened.close()
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def test_words_of_code(text: str, ids: set[int], tmp_path: Path) -> None:
     so2docs.to_sqlite([{"Id": n, "Body": body} for n, body in CODE.items()], tmp_path / "q.db")
     with served(tmp_path / "q.db") as address:
-        found = httpx.get(f"{address}/search.json", params={"q": text}, timeout=60).json()
-    assert {post["Id"] for post in found["posts"]} == ids
-    assert found["count"] == len(ids)
+        results = httpx.get(f"{address}/search.json", params={"q": text}, timeout=60).json()
+    assert {post["Id"] for post in results["posts"]} == ids
+    assert results["count"] == len(ids)
 
 
 def test_stems_are_found_and_marked(tmp_path: Path) -> None:
@@ -207,20 +207,20 @@ def test_lists_of_a_tag_by_date_sort_nothing(store: Store) -> None:
 
 def _plan_of(store: Store, ask: Any) -> list[str]:
     """The plans of the questions that are asked, from the connection that asks them."""
-    asked: list[str] = []
+    statements: list[str] = []
     with store._connection() as connection:
-        connection.set_trace_callback(asked.append)
+        connection.set_trace_callback(statements.append)
     ask()
     with store._connection() as connection:
         connection.set_trace_callback(None)
-        found = []
-        for sql in asked:
+        steps = []
+        for sql in statements:
             # The lists of ids, not what is then shown of them.
             if "INDEXED BY" in sql and "LIMIT" in sql:
                 plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}")
-                found += [row[3] for row in plan.fetchall()]
-    assert found
-    return found
+                steps += [row[3] for row in plan.fetchall()]
+    assert steps
+    return steps
 
 
 def test_filters_are_shown_and_can_be_removed(tmp_path: Path) -> None:
@@ -229,10 +229,10 @@ def test_filters_are_shown_and_can_be_removed(tmp_path: Path) -> None:
         page = httpx.get(f"{address}/search?q=body+[odd]+score:10", timeout=60).text
         assert '<a href="/search?q=body%20score%3A10" title="without this filter">' in page
         assert '<a href="/search?q=body%20%5Bodd%5D" title="without this filter">' in page
-        found = httpx.get(f"{address}/search.json?q=body+[odd]+score:10&sort=score", timeout=60)
-        scores = [post["Score"] for post in found.json()["posts"]]
+        response = httpx.get(f"{address}/search.json?q=body+[odd]+score:10&sort=score", timeout=60)
+        scores = [post["Score"] for post in response.json()["posts"]]
         assert scores == sorted(scores, reverse=True)
-        assert f"{found.json()['count']} results" in page
+        assert f"{response.json()['count']} results" in page
 
 
 def test_tags_in_any_case_with_related_ones(tmp_path: Path) -> None:
@@ -241,25 +241,27 @@ def test_tags_in_any_case_with_related_ones(tmp_path: Path) -> None:
         page = httpx.get(f"{address}/questions?tag=RARE", timeout=60).text
         assert "6 questions" in page
         assert '<a href="/questions?tag=even">' in page.split("Related tags")[1]
-        found = httpx.get(f"{address}/tags.json?like=RA", timeout=60).json()
-        assert found["tags"] == [{"Name": "rare", "Questions": 6}]
+        tags = httpx.get(f"{address}/tags.json?like=RA", timeout=60).json()
+        assert tags["tags"] == [{"Name": "rare", "Questions": 6}]
 
 
 @pytest.mark.long
 def test_all_sites_at_once(tmp_path: Path) -> None:
     names = ("apples.stackexchange.com", "pears.stackexchange.com")
     for number, name in enumerate(names):
-        made = [{"Id": n, "Title": f"fruit {n}", "Score": n * 2 + number, "Tags": ["t"],
+        documents = [{"Id": n, "Title": f"fruit {n}", "Score": n * 2 + number, "Tags": ["t"],
                  "CreationDate": f"20{10 + n}-0{1 + number}-01T00:00:00.000", "Answers": []}
                 for n in range(1, 40)]  # fmt: skip
-        so2docs.to_sqlite(made, tmp_path / f"{name}.db", site=name)
+        so2docs.to_sqlite(documents, tmp_path / f"{name}.db", site=name)
     with served(*(tmp_path / f"{name}.db" for name in names)) as address:
         for query in ("fruit", "[t]"):
             for sort in ("score", "newest"):
                 actual: list[Any] = []
                 for page in (1, 2, 3, 4, 5):
-                    asked = {"q": query, "sort": sort, "page": page}
-                    answer = httpx.get(f"{address}/search.json", params=asked, timeout=60).json()
+                    parameters = {"q": query, "sort": sort, "page": page}
+                    answer = httpx.get(
+                        f"{address}/search.json", params=parameters, timeout=60
+                    ).json()
                     assert answer["count"] == 78
                     actual += [(post["Site"], post["Id"]) for post in answer["posts"]]
                 expected = [(names[n % 2], n // 2) for n in range(79, 1, -1)]
@@ -274,20 +276,20 @@ def test_all_sites_at_once(tmp_path: Path) -> None:
 def test_people(tmp_path: Path) -> None:
     names = {1: "Ann", 2: "Bob <b>", 3: "ann-marie"}
     users = {n: {"Id": n, "DisplayName": name, "Reputation": n * 1000} for n, name in names.items()}
-    made = site(30)
-    for question in made:
+    documents = site(30)
+    for question in documents:
         for post in (question, *question["Answers"]):
             if post["OwnerUserId"] in users:
                 post["Owner"] = users[post["OwnerUserId"]]
-    so2docs.to_sqlite(made, tmp_path / "q.db", site="x.stackexchange.com")
+    so2docs.to_sqlite(documents, tmp_path / "q.db", site="x.stackexchange.com")
     with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
-        found = client.get("/users.json").json()
-        assert [user["Id"] for user in found["users"]] == [3, 2, 1]
-        found = client.get("/users.json?sort=name&like=ANN").json()
-        assert [user["DisplayName"] for user in found["users"]] == ["Ann", "ann-marie"]
+        people = client.get("/users.json").json()
+        assert [user["Id"] for user in people["users"]] == [3, 2, 1]
+        people = client.get("/users.json?sort=name&like=ANN").json()
+        assert [user["DisplayName"] for user in people["users"]] == ["Ann", "ann-marie"]
         profile = client.get("/users/2.json").json()
-        assert profile["user"]["Questions"] == sum(q["OwnerUserId"] == 2 for q in made)
-        owned = [a for q in made for a in q["Answers"] if a["OwnerUserId"] == 2]
+        assert profile["user"]["Questions"] == sum(q["OwnerUserId"] == 2 for q in documents)
+        owned = [a for q in documents for a in q["Answers"] if a["OwnerUserId"] == 2]
         assert profile["user"]["Answers"] == len(owned)
         best = sorted(owned, key=lambda a: (-a["Score"], -a["Id"]))[:10]
         assert [post["Id"] for post in profile["answers"]] == [post["Id"] for post in best]
@@ -316,8 +318,8 @@ def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
     answers = [
         {"Id": n, "Score": n * 37 % 101, "Body": f"<p>number {n}</p>"} for n in range(2, 122)
     ]
-    made = {"Id": 1, "Title": "Many", "AcceptedAnswerId": 60, "Answers": answers}
-    so2docs.to_sqlite([made], tmp_path / "q.db")
+    question = {"Id": 1, "Title": "Many", "AcceptedAnswerId": 60, "Answers": answers}
+    so2docs.to_sqlite([question], tmp_path / "q.db")
     best = sorted(answers, key=lambda a: (a["Id"] != 60, -int(str(a["Score"])), a["Id"]))
     orders = {
         "votes": [answer["Id"] for answer in best],
@@ -326,13 +328,13 @@ def test_answers_come_in_pages_and_orders(tmp_path: Path) -> None:
     }
     with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
         for sort, expected in orders.items():
-            shown: list[int] = []
+            ids: list[int] = []
             for page in (1, 2, 3):
                 text = client.get(f"/questions/1?sort={sort}&page={page}").text
                 assert f'120 answers <span class="when">page {page} of 3' in text
                 actual = [part.split('"')[0] for part in text.split('id="answer-')[1:]]
-                shown += map(int, actual)
-            assert shown == expected
+                ids += map(int, actual)
+            assert ids == expected
         for number, answer_id in enumerate(orders["votes"]):
             to = client.get(f"/a/{answer_id}").headers["location"]
             page = number // 50 + 1
@@ -345,19 +347,19 @@ def test_states_and_links(tmp_path: Path) -> None:
         return {"Id": number, "PostId": post_id, "RelatedPostId": to, "LinkType": kind,
                 "LinkTypeId": {"linked": 1, "duplicate": 3}[kind]}  # fmt: skip
 
-    made: list[dict[str, Any]] = [
+    documents: list[dict[str, Any]] = [
         {"Id": n, "Title": f"Title {n}", "Links": [], "Votes": {}, "Answers": []}
         for n in range(1, 5)
     ]
-    made[0] |= {"ClosedDate": "2020-02-02T00:00:00.000", "CommunityOwnedDate": "2020-01-01"}
-    made[0]["Links"] = [
+    documents[0] |= {"ClosedDate": "2020-02-02T00:00:00.000", "CommunityOwnedDate": "2020-01-01"}
+    documents[0]["Links"] = [
         link(1, 1, 2, "duplicate"),
         link(2, 1, 3, "linked"),
         link(3, 1, 99, "linked"),
     ]
-    made[0]["Votes"] = {"BountyStart": 2}
-    made[3]["Links"] = [link(4, 4, 1, "linked")]
-    so2docs.to_sqlite(made, tmp_path / "q.db")
+    documents[0]["Votes"] = {"BountyStart": 2}
+    documents[3]["Links"] = [link(4, 4, 1, "linked")]
+    so2docs.to_sqlite(documents, tmp_path / "q.db")
     with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
         page = client.get("/questions/1").text
         assert (
@@ -381,7 +383,7 @@ def test_about(tmp_path: Path) -> None:
     so2docs.to_sqlite(output, tmp_path / "q.db", search="titles", stemming=True)
     with served(tmp_path / "q.db") as address, httpx.Client(base_url=address, timeout=60) as client:
         page = client.get("/about").text
-        found = client.get("/about.json").json()
+        about = client.get("/about.json").json()
     assert "x.stackexchange.com.jsonl" in page
     assert "2019-01-02 to 2019-01-02" in page
     assert (
@@ -390,5 +392,5 @@ def test_about(tmp_path: Path) -> None:
     )
     assert "titles and tags, English words in all their forms" in page
     assert "CC BY-SA 2.5 for what was written before." in page
-    assert found["missing"][:4] == ["comments", "links between questions", "votes", "users"]
-    assert found["sources"][0]["bytes"] == output.stat().st_size
+    assert about["missing"][:4] == ["comments", "links between questions", "votes", "users"]
+    assert about["sources"][0]["bytes"] == output.stat().st_size

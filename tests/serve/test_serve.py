@@ -36,8 +36,8 @@ def client_of(*paths: Path) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with client_of(make(tmp_path_factory.mktemp("serve"))) as found:
-        yield found
+    with client_of(make(tmp_path_factory.mktemp("serve"))) as http_client:
+        yield http_client
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_pages(client: Any, path: str, texts: list[str]) -> None:
 def test_every_question_is_its_document_as_json(client: Any) -> None:
     for document in documents():
         assert client.get(f"/questions/{document['Id']}.json").json() == document
-    asked = client.get("/questions/1", headers={"accept": "application/json"})
-    assert asked.json() == documents()[0]
+    response = client.get("/questions/1", headers={"accept": "application/json"})
+    assert response.json() == documents()[0]
 
 
 @pytest.mark.parametrize("path", ["/index", "/questions", "/tags", "/search"])
@@ -142,12 +142,12 @@ def test_code_is_highlighted(client: Any) -> None:
 
 
 def test_images_are_loaded_only_when_asked(client: Any) -> None:
-    without, asked = client.get("/questions/900"), client.get("/questions/900?images=1")
+    without, with_images = client.get("/questions/900"), client.get("/questions/900?images=1")
     assert "<img" not in without.text
     assert 'class="image"' in without.text
     assert "img-src 'self';" in without.headers["content-security-policy"]
-    assert '<img src="https://i.stack.imgur.com/loaf.png" alt="A flat loaf"' in asked.text
-    assert "img-src 'self' https: http:;" in asked.headers["content-security-policy"]
+    assert '<img src="https://i.stack.imgur.com/loaf.png" alt="A flat loaf"' in with_images.text
+    assert "img-src 'self' https: http:;" in with_images.headers["content-security-policy"]
 
 
 def test_every_answer_says_that_nothing_else_may_be_loaded(client: Any) -> None:
@@ -245,9 +245,9 @@ def test_the_revisions_of_a_post(client: Any) -> None:
         assert text in page
     assert "Line 4." not in page.split("<details>")[0]
     assert ", proposed by Léo Brun, approved by Ada" in text_of_page(page)
-    found = client.get("/posts/1/revisions.json").json()
-    assert [row["Number"] for row in found["revisions"]] == [8, 7, 6, 5, 4, 3, 2, 1]
-    assert found["revisions"][-1]["Title"] == "My sourdough"
+    revisions = client.get("/posts/1/revisions.json").json()
+    assert [row["Number"] for row in revisions["revisions"]] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert revisions["revisions"][-1]["Title"] == "My sourdough"
     assert "entries" in client.get("/posts/4/revisions").text
     missing = client.get("/posts/424242/revisions.json")
     assert (missing.status_code, missing.json()["status"]) == (404, 404)
@@ -367,25 +367,25 @@ def test_a_word_in_a_title_says_more(client: Any) -> None:
 
 
 def test_pages_of_a_list_hold_every_question_once(tmp_path: Path) -> None:
-    made = [{"Id": n, "Title": f"word {n}", "Tags": ["a"], "Score": n % 7, "Answers": []}
+    questions = [{"Id": n, "Title": f"word {n}", "Tags": ["a"], "Score": n % 7, "Answers": []}
             for n in range(1, 68)]  # fmt: skip
-    so2docs.to_sqlite(made, tmp_path / "q.db")
+    so2docs.to_sqlite(questions, tmp_path / "q.db")
     with client_of(tmp_path / "q.db") as client:
         for address in ("/questions.json?sort=score", "/questions.json?tag=a&sort=score",
                         "/search.json?q=word", "/search.json?q=[a]"):  # fmt: skip
-            found: list[int] = []
+            ids: list[int] = []
             for page in range(1, 9):
                 answer = client.get(f"{address}&page={page}").json()
-                found += [post["Id"] for post in answer.get("questions", answer.get("posts"))]
-            assert sorted(found) == list(range(1, 68))
+                ids += [post["Id"] for post in answer.get("questions", answer.get("posts"))]
+            assert sorted(ids) == list(range(1, 68))
 
 
 @pytest.mark.parametrize("count", [60, 5000])
 def test_lists_of_a_tag_are_the_same_however_frequent_it_is(count: int, tmp_path: Path) -> None:
-    made = [{"Id": n, "Tags": ["a" if n <= count else "b"], "Score": n * 7 % 1001, "Answers": []}
+    dataset = [{"Id": n, "Tags": ["a" if n <= count else "b"], "Score": n * 7 % 1001, "Answers": []}
             for n in range(1, 6000)]  # fmt: skip
-    so2docs.to_sqlite(made, tmp_path / "q.db", search="none")
-    best = sorted((d for d in made if d["Tags"] == ["a"]), key=lambda d: (-d["Score"], -d["Id"]))  # type: ignore[operator]
+    so2docs.to_sqlite(dataset, tmp_path / "q.db", search="none")
+    best = sorted((d for d in dataset if d["Tags"] == ["a"]), key=lambda d: (-d["Score"], -d["Id"]))  # type: ignore[operator]
     with client_of(tmp_path / "q.db") as client:
         questions = client.get("/questions.json?tag=a&sort=score").json()["questions"]
         assert [row["Id"] for row in questions] == [document["Id"] for document in best[:20]]
@@ -394,13 +394,13 @@ def test_lists_of_a_tag_are_the_same_however_frequent_it_is(count: int, tmp_path
 
 
 def test_very_many_matches(tmp_path: Path) -> None:
-    made: list[dict[str, Any]] = [
+    questions: list[dict[str, Any]] = [
         {"Id": n, "Title": "plain", "Body": "<p>common</p>", "Answers": []} for n in range(1, 5001)
     ]
     for number in (6000, 6001):
         title = {"Title": "common sense", "Score": 6010 - number}
-        made.append({"Id": number, **title, "Body": "<p>x</p>", "Answers": []})
-    so2docs.to_sqlite(made, tmp_path / "q.db")
+        questions.append({"Id": number, **title, "Body": "<p>x</p>", "Answers": []})
+    so2docs.to_sqlite(questions, tmp_path / "q.db")
     with client_of(tmp_path / "q.db") as client:
         posts = client.get("/search.json?q=common").json()["posts"]
         assert [post["Id"] for post in posts] == [6000, 6001]

@@ -214,7 +214,7 @@ def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("location", "expected"),
     [
         ("file:/lake/posts.xml", "file:///lake/posts.xml"),
         ("dbfs:/lake/*/Posts.xml", "dbfs:///lake/*/Posts.xml"),
@@ -224,8 +224,8 @@ def test_executors_without_fsspec_say_so(tmp_path: Path, monkeypatch: pytest.Mon
         ("here", None),
     ],
 )
-def test_locates_paths_and_urls(given: str, expected: str | None) -> None:
-    assert sites.locate(given) == (expected or os.path.abspath(given))
+def test_locates_paths_and_urls(location: str, expected: str | None) -> None:
+    assert sites.locate(location) == (expected or os.path.abspath(location))
 
 
 @pytest.mark.spark

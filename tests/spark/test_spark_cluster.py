@@ -63,12 +63,12 @@ def test_a_killed_executor_changes_nothing_and_a_large_dump_gets_all_cores(
 
 def test_spark_connect(connect: str, tmp_path: Path) -> None:
     out, site = tmp_path / "out", SAMPLES / "site"
-    found = run("spark_connected", connect, out, site)
-    assert found["sites"] == ["site"]
+    result = run("spark_connected", connect, out, site)
+    assert result["sites"] == ["site"]
     assert_same_as_plain(site, out / "site", tmp_path / "site", nest="all")
     documents = list(so2docs.documents(site, nest="all"))
-    assert found["documents"] == len(documents)
-    assert {row["Id"]: row["UpMod"] for row in found["loaded"]} == {
+    assert result["documents"] == len(documents)
+    assert {row["Id"]: row["UpMod"] for row in result["loaded"]} == {
         one["Id"]: one["Votes"].get("UpMod", 0) for one in documents
     }
 

@@ -44,9 +44,9 @@ def test_options_are_texts(session: Any, tmp_path: Path) -> None:
 def test_a_pattern_is_a_partition_a_dump(session: Any) -> None:
     pattern = SAMPLES / "v*.xml"
     loaded = session.read.format("so2docs").load(str(pattern))
-    wanted = on_spark.documents(session, pattern, typed=True)
-    assert loaded.schema == wanted.schema
-    rows, expected = (frame.orderBy("Site", "Id").collect() for frame in (loaded, wanted))
+    expected_rows = on_spark.documents(session, pattern, typed=True)
+    assert loaded.schema == expected_rows.schema
+    rows, expected = (frame.orderBy("Site", "Id").collect() for frame in (loaded, expected_rows))
     assert rows == expected
     assert {row.Site for row in loaded.select("Site").collect()} == {"values", "votes"}
     several = session.read.format("so2docs").load([str(SAMPLES / "strays.xml")])
@@ -132,14 +132,14 @@ CONDITIONS = [
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_filters_that_are_pushed_down_change_nothing(session: Any, condition: str) -> None:
     name = "spark.sql.python.filterPushdown.enabled"
-    found = []
+    results = []
     for is_on in ("true", "false"):
         session.conf.set(name, is_on)
         frame = on_spark.documents(session, SAMPLES / "*.xml", typed=True)
         rows = frame.where(condition).select("Site", "Id").collect()
-        found.append(sorted(map(tuple, rows)))
+        results.append(sorted(map(tuple, rows)))
     session.conf.unset(name)
-    assert found[0] == found[1]
+    assert results[0] == results[1]
 
 
 PUSHED = {"push_filters": "true"}

@@ -43,8 +43,8 @@ def test_filters(session: Any, unpacked_dumps: Path, tmp_path: Path, options: An
     report = on_spark.convert(session, several, tmp_path / "out", **options)
     for dump in several:
         name = dump.parent.name
-        found = report.sites[name]
-        assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name, found, **options)
+        site_report = report.sites[name]
+        assert_same_as_plain(dump, tmp_path / "out" / name, tmp_path / name, site_report, **options)
     assert report.total().filtered == sum(one.filtered for one in report.sites.values())
 
 
@@ -53,9 +53,11 @@ def test_filters(session: Any, unpacked_dumps: Path, tmp_path: Path, options: An
 def test_limit_over_many_parts(session: Any, tmp_path: Path, limit: int) -> None:
     dump = sparse_dump(tmp_path / "wide" / "Posts.xml", range(-90_000, 3_000_000, 9_001))
     report = on_spark.convert(session, dump, tmp_path / "out", limit=limit)
-    found = report.sites["wide"]
-    assert_same_as_plain(dump, tmp_path / "out" / "wide", tmp_path / "plain", found, limit=limit)
-    assert on_spark.documents(session, dump, limit=limit).count() == found.questions
+    site_report = report.sites["wide"]
+    assert_same_as_plain(
+        dump, tmp_path / "out" / "wide", tmp_path / "plain", site_report, limit=limit
+    )
+    assert on_spark.documents(session, dump, limit=limit).count() == site_report.questions
 
 
 FORMS = [(name, None) for name in READERS] + [("jsonl", "zstd"), ("jsonl", "none")]
@@ -108,8 +110,8 @@ def test_strict_refuses_what_only_the_merge_can_see(session: Any, tmp_path: Path
     for dump in sites[1:]:
         with pytest.raises(so2docs.StrictError) as plain:
             so2docs.convert(dump, tmp_path / f"{dump.stem}.jsonl.gz", strict=True, jobs=1)
-        found = report.failures[dump.stem]
-        assert str(found).partition("; a small")[0] == str(plain.value).partition("; a small")[0]
+        message = report.failures[dump.stem]
+        assert str(message).partition("; a small")[0] == str(plain.value).partition("; a small")[0]
         assert [name for name in files_of(out / dump.stem) if name != "_error.xml"] == []
     with pytest.raises(so2docs.StrictError, match="question_not_in_dump: post 11"):
         on_spark.convert(session, sites[:2], out, strict=True)
@@ -158,7 +160,7 @@ def test_records_of_a_recipe_and_attribution(session: Any, dumps: Path, tmp_path
         folder = tmp_path / name / dump.name.removesuffix(".7z")
         assert_same_as_plain(dump, folder, tmp_path / f"plain-{name}", **options)
         frame = on_spark.documents(session, dump, **options)
-        found = [json.loads(row.Document) for row in frame.collect()]
-        assert found == list(so2docs.documents(dump, **options))
+        records = [json.loads(row.Document) for row in frame.collect()]
+        assert records == list(so2docs.documents(dump, **options))
     with pytest.raises(so2docs.OptionError, match="no typed columns"):
         on_spark.documents(session, dump, recipe="qa", typed=True)

@@ -51,9 +51,9 @@ def test_every_kind_of_stream(session: Any, tmp_path: Path) -> None:
     report = on_spark.convert(session, packed, out, chunk_bytes=20_000)
     names = ["bzip2", "folder", "gzip", "seven.com", "sixteen", "xz", "zip", "zstd"]
     assert sorted(report.sites) == names
-    for name, given in zip(names, packed, strict=True):
+    for name, path in zip(names, packed, strict=True):
         assert_same_as_plain(dump, out / name, tmp_path / name)
-        plain = so2docs.convert(given, tmp_path / f"{name}.jsonl.gz", jobs=1)
+        plain = so2docs.convert(path, tmp_path / f"{name}.jsonl.gz", jobs=1)
         assert_same_counts(report.sites[name], plain)
         assert report.sites[name].dump == plain.dump
         assert report.sites[name].dump_bytes == plain.dump_bytes
@@ -101,15 +101,15 @@ def test_a_bad_stream_fails_with_the_message_of_the_plain_command(
     report = on_spark.convert(session, sites, out, on_error="skip", chunk_bytes=10_000)
     assert list(report.sites) == ["good"]
     assert len(report.failures) == len(sites) - 1
-    for given in sites:
-        name = given.name.partition(".")[0]
+    for source in sites:
+        name = source.name.partition(".")[0]
         if name == "good":
             continue
-        found = report.failures[name]
+        message = report.failures[name]
         with pytest.raises(so2docs.DumpError) as plain:
-            so2docs.convert(given, tmp_path / f"{name}.jsonl.gz", jobs=1, chunk_bytes=10_000)
-        assert type(found) is type(plain.value)
-        assert str(found).partition("; a small")[0] == str(plain.value).partition("; a small")[0]
+            so2docs.convert(source, tmp_path / f"{name}.jsonl.gz", jobs=1, chunk_bytes=10_000)
+        assert type(message) is type(plain.value)
+        assert str(message).partition("; a small")[0] == str(plain.value).partition("; a small")[0]
         if plain.value.excerpt is not None:
             assert (out / name / "_error.xml").read_bytes() == plain.value.excerpt
     assert not [name for name in files_of(out) if "part-" in name and not name.startswith("good")]

@@ -86,7 +86,7 @@ def test_real_dumps(session: Any, unpacked_dumps: Path, tmp_path: Path) -> None:
 )
 def test_far_apart(session: Any, tmp_path: Path, options: Any) -> None:
     site = wide_site(tmp_path / "wide", repeated=True)
-    found = []
+    contents = []
     for chunk_bytes in (None, 1500):
         out = tmp_path / str(chunk_bytes)
         report = on_spark.convert(
@@ -95,8 +95,8 @@ def test_far_apart(session: Any, tmp_path: Path, options: Any) -> None:
         plain = tmp_path / f"plain{chunk_bytes}"
         found_report = report.sites["wide"]
         assert_same_as_plain(site, out / "wide", plain, found_report, nest="all", **options)
-        found.append(files_of(out))
-    assert found[0] == found[1]
+        contents.append(files_of(out))
+    assert contents[0] == contents[1]
 
 
 @pytest.mark.spark

@@ -50,13 +50,13 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Of Datasette and what it im
 
 
 def test_search_and_facets_on_tags(database: Path) -> None:
-    found, facets, answers = get(
+    rows, facets, answers = get(
         database,
         "/beer/questions.json?_search=sourdough+collapse&_shape=objects",
         "/beer/questions.json?_shape=objects",
         "/beer/answers.json?_search=counter&_shape=objects",
     )
-    assert [row["Id"] for row in found["rows"]] == [1]
+    assert [row["Id"] for row in rows["rows"]] == [1]
     tags = {row["value"]: row["count"] for row in facets["facet_results"]["Tags"]["results"]}
     assert tags["bread"] >= 1
     assert answers["rows"]
@@ -67,12 +67,12 @@ def test_every_canned_query_runs(database: Path) -> None:
     queries = metadata["databases"]["beer"]["queries"]
     parameters = "tag=bread&user=11&words=sourdough"
     pages = get(database, *(f"/beer/{name}.json?{parameters}&_shape=array" for name in queries))
-    found = dict(zip(queries, pages, strict=True))
-    assert set(found) == {
+    results = dict(zip(queries, pages, strict=True))
+    assert set(results) == {
         "questions_of_a_tag", "unanswered", "posts_of_a_user", "questions_by_month", "find"
     }  # fmt: skip
-    assert all(found.values())
-    assert "[sourdough]" in found["find"][0]["Snippet"]
+    assert all(results.values())
+    assert "[sourdough]" in results["find"][0]["Snippet"]
 
 
 def test_pages_show_title_and_licence(database: Path) -> None:

@@ -235,14 +235,14 @@ def test_a_database_is_the_same_for_any_number_of_jobs(
     site_field: str | None, tmp_path: Path
 ) -> None:
     source = lines(tmp_path / "q.jsonl", MANY)
-    made = []
+    contents = []
     for jobs in (1, 3):
         (tmp_path / str(jobs)).mkdir()
         path = tmp_path / str(jobs) / "q.db"
         database = so2docs.to_sqlite(source, path, jobs=jobs, site_field=site_field)
         assert database.rows["answers"] == 800
-        made.append(path.read_bytes())
-    assert made[0] == made[1]
+        contents.append(path.read_bytes())
+    assert contents[0] == contents[1]
     extra = {} if site_field is None else {site_field: "q"}
     assert rebuilt(path) == [document | extra for document in MANY]
     with closing(sqlite3.connect(path)) as connection:

@@ -31,25 +31,25 @@ Document = dict[str, Any]
 
 def counted(documents: list[Document]) -> Counter[str]:
     """Rows of each table, counted from the documents alone."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     users: set[int] = set()
     for question in documents:
         tags.update(set(question.get("Tags", ())))
         for post in (question, *question["Answers"]):
-            found["answers" if "ParentId" in post else "questions"] += 1
-            found["links"] += len(post.get("Links", ()))
-            found["votes"] += len(post.get("Votes", ()))
-            found["comments"] += len(post.get("Comments", ()))
+            counts["answers" if "ParentId" in post else "questions"] += 1
+            counts["links"] += len(post.get("Links", ()))
+            counts["votes"] += len(post.get("Votes", ()))
+            counts["comments"] += len(post.get("Comments", ()))
             for record in (post, *post.get("Comments", ())):
                 ids = (record.get(f"{key}UserId") for key in ("Owner", "LastEditor", ""))
                 users.update(user for user in ids if user is not None)
-    found["tags"], found["question_tags"] = len(tags), tags.total()
+    counts["tags"], counts["question_tags"] = len(tags), tags.total()
     has_users = any(
         name in post for q in documents for post in (q, *q["Answers"]) for name in ("Owner",)
     )
-    found["users"] = len(users) if has_users else 0
-    return +found
+    counts["users"] = len(users) if has_users else 0
+    return +counts
 
 
 def rows_of(path: Path) -> Counter[str]:
@@ -98,9 +98,9 @@ def test_documents_of_a_published_dump_come_back(real: tuple[list[Document], Pat
     chosen = random.Random(1).sample(documents, min(50, len(documents)))
     about = read_about(str(path))
     with closing(connect_to_site(str(path), None, None)) as connection:
-        found = RebuiltDocuments(connection, about.sites[0].shape, {})
+        rebuilt_documents = RebuiltDocuments(connection, about.sites[0].shape, {})
         for document in chosen:
-            assert found.get(document["Id"]) == document
+            assert rebuilt_documents.get(document["Id"]) == document
 
 
 def test_keys_references_and_index_of_a_published_dump_hold(
@@ -123,8 +123,8 @@ def test_words_of_a_published_dump_are_those_of_its_text(
     for post in [post for q in documents for post in (q, *q["Answers"])]:
         # Where bodies have no line break between blocks, only one of them tells words apart; and
         # libxml2 before 2.14 leaves the names of characters alone that HTML 4 has not (&Ccaron;).
-        indexed, shown = unescape(html_to_text(post["Body"])), unescape(text(post["Body"]))
-        assert "".join(indexed.split()) == "".join(shown.split())
+        indexed, body_text = unescape(html_to_text(post["Body"])), unescape(text(post["Body"]))
+        assert "".join(indexed.split()) == "".join(body_text.split())
 
 
 SITE = SAMPLES / "site" / "questions.jsonl"
@@ -212,12 +212,12 @@ def test_several_sites(tmp_path: Path) -> None:
         assert site.overview["questions"] == len(list(so2docs.read(output)))
     assert values(path, "PRAGMA foreign_key_check") == []
     assert values(path, "SELECT count(*) FROM questions WHERE Id = 1")[0][0] > 1
-    found = values(
+    rows = values(
         path,
         "SELECT Site, questions.Id FROM search JOIN questions ON questions.Row = search.rowid "
         "WHERE search MATCH 'kettle'",
     )
-    assert found == [("site.stackexchange.com", 1)]
+    assert rows == [("site.stackexchange.com", 1)]
 
 
 def test_the_address_of_the_site_is_a_host(tmp_path: Path) -> None:
@@ -234,8 +234,8 @@ def test_a_site_that_the_documents_do_not_tell_is_that_of_the_name(tmp_path: Pat
     for output in outputs:
         output.write_bytes((SAMPLES / "posts.jsonl").read_bytes())
     so2docs.to_sqlite(outputs, tmp_path / "q.db", site_field="From")
-    found = values(tmp_path / "q.db", 'SELECT DISTINCT "From" FROM questions ORDER BY 1')
-    assert found == [("rain",), ("tea.stackexchange.com",)]
+    sites = values(tmp_path / "q.db", 'SELECT DISTINCT "From" FROM questions ORDER BY 1')
+    assert sites == [("rain",), ("tea.stackexchange.com",)]
     assert [site.host for site in read_about(str(tmp_path / "q.db")).sites] == [
         None,
         "tea.stackexchange.com",

@@ -91,18 +91,18 @@ def by_year(posts: list[dict[str, Any]]) -> dict[str, int]:
 
 
 def scores(posts: list[dict[str, Any]]) -> dict[str, Any]:
-    found = [post["Score"] for post in posts if isinstance(post.get("Score"), int)]
+    values = [post["Score"] for post in posts if isinstance(post.get("Score"), int)]
     limits = {"below 0": (-(10**20), 0), "3-4": (3, 5), "5-9": (5, 10)}
     limits |= {"10-24": (10, 25), "25-99": (25, 100), "100+": (100, 10**20)}
     names = ["below 0", "0", "1", "2", "3-4", "5-9", "10-24", "25-99", "100+"]
     ranges = {name: limits.get(name) or (int(name), int(name) + 1) for name in names}
     return {
-        "min": min(found, default=None),
-        "median": statistics.median_low(found) if found else None,
-        "mean": round(sum(found) / len(found), 3) if found else None,
-        "max": max(found, default=None),
+        "min": min(values, default=None),
+        "median": statistics.median_low(values) if values else None,
+        "mean": round(sum(values) / len(values), 3) if values else None,
+        "max": max(values, default=None),
         "histogram": {
-            name: sum(low <= score < high for score in found)
+            name: sum(low <= score < high for score in values)
             for name, (low, high) in ranges.items()
         },
     }
@@ -300,14 +300,14 @@ def check_views(stats: so2docs.Stats, sections: int = 0) -> None:
     assert checker.references == []
     assert "url(" not in page
     assert "script" not in checker.tags
-    known = (
+    counters = (
         stats.questions_by_year or stats.answers_by_year,
         stats.answers_per_question,
         stats.question_scores.min is not None or stats.answer_scores.min is not None,
         stats.tags,
         stats.longest,
     )
-    assert checker.tags["section"] == sum(map(bool, known)) + sections
+    assert checker.tags["section"] == sum(map(bool, counters)) + sections
     for rectangle in root.iter("{http://www.w3.org/2000/svg}rect"):
         assert float(rectangle.attrib["width"]) > 0
         assert float(rectangle.attrib["height"]) >= 0

@@ -24,14 +24,14 @@ def write(path: Path, ids: Sequence[int], values: Sequence[int]) -> list[int]:
         return sorted(writer.finish())
 
 
-def replaced(found: IdMap, ids: array) -> list[int]:  # type: ignore[type-arg]
+def replaced(old_map: IdMap, ids: array) -> list[int]:  # type: ignore[type-arg]
     """What the compiled core finds, and the lowest integer where there is nothing."""
     nothing = [-(2**63)]
     if core.built() == "python":
-        values = found.find(ids)
+        values = old_map.find(ids)
         return [values.get(key, nothing[0]) for key in ids]
     places = array("q", nothing * len(ids))
-    found.replace(ids, places)
+    old_map.replace(ids, places)
     return places.tolist()
 
 
@@ -41,14 +41,14 @@ def test_first_value_stays(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[int, int]], others: set[int]
 ) -> None:
     path = tmp_path_factory.mktemp("map") / "ids.map"
-    known = write(path, [key for key, _ in pairs], [value for _, value in pairs])
+    values = write(path, [key for key, _ in pairs], [value for _, value in pairs])
     first: dict[int, int] = {}
     repeated = []
     for key, value in pairs:
         if key in first:
             repeated.append(value)
         first.setdefault(key, value)
-    assert known == sorted(repeated)
+    assert values == sorted(repeated)
     with IdMap(str(path)) as actual:
         assert actual.find({*first, *others}) == first
         assert {key: actual.get(key) for key in first} == first

@@ -39,13 +39,13 @@ def test_owners_are_the_first_questions(chunks: list[list[tuple[int, int]]], at_
             within[number] = first_questions
     # The blocks of a chunk are in the order of buckets, not of the dump.
     keys = [(number, keys_of(sorted(pairs))) for number, pairs in enumerate(chunks)]
-    found = repeats.first_questions(lambda: keys, seen.repeated, within, at_once)
+    owners = repeats.first_questions(lambda: keys, seen.repeated, within, at_once)
     first: dict[int, int] = {}
     several: set[int] = set()
     for question_id, post_id in [pair for pairs in chunks for pair in pairs]:
         if first.setdefault(post_id, question_id) != question_id:
             several.add(post_id)
-    assert found == {post_id: first[post_id] for post_id in several}
+    assert owners == {post_id: first[post_id] for post_id in several}
 
 
 @pytest.mark.long

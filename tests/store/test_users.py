@@ -21,16 +21,16 @@ FILES = [[(7, "a"), (-1, "b"), (3, LONG), (4, "c")], [(10**12, "\u00e9"), (5, ""
 
 def write(folder: Path) -> UserTable:
     """Users in two files, in no order, one of them longer than what is read at once."""
-    found: dict[int, int] = {}
+    positions: dict[int, int] = {}
     for number, of_file in enumerate(FILES):
         with BlockWriter(str(folder / str(number)), room=1 << 20) as writer:
             records = UserRecords(Posts(), writer)
             records.add([{"Id": str(user), "DisplayName": name} for user, name in of_file])
             records.finish()
         for line_start, (user, _) in zip(line_starts(folder / str(number)), of_file, strict=False):
-            found[user] = (number << PLACE_BITS) + line_start
+            positions[user] = (number << PLACE_BITS) + line_start
     with IdMapWriter(str(folder / "users.map")) as places:
-        places.add(list(found), list(found.values()))
+        places.add(list(positions), list(positions.values()))
         places.finish()
     return UserTable(str(folder / "users.map"), {n: str(folder / str(n)) for n in range(2)})
 
@@ -44,19 +44,19 @@ def line_starts(path: Path) -> list[int]:
 def test_all_at_once(window: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(users, "_WINDOW", window)
     ids = array("q", [-2, -1, 3, 4, 5, 6, 7, 10**12, 10**12 + 1])
-    with Users(write(tmp_path)) as known:
-        found = known.get_all(ids)
-        assert found == [known.get(user_id) for user_id in ids]
-        assert known.get_all(array("q")) == []
-    assert [json is None for json in found] == [user in (-2, 6, 10**12 + 1) for user in ids]
-    assert found[2] == b'{"Id":3,"DisplayName":"%b"}' % LONG.encode()
+    with Users(write(tmp_path)) as reader:
+        records = reader.get_all(ids)
+        assert records == [reader.get(user_id) for user_id in ids]
+        assert reader.get_all(array("q")) == []
+    assert [json is None for json in records] == [user in (-2, 6, 10**12 + 1) for user in ids]
+    assert records[2] == b'{"Id":3,"DisplayName":"%b"}' % LONG.encode()
 
 
 def test_damage_is_found(tmp_path: Path) -> None:
     table = write(tmp_path)
     file = Path(table.files[0])
     file.write_bytes(file.read_bytes().replace(b'"b"', b'"B"'))
-    with Users(table) as known:
-        assert known.get_all(array("q", [3, 4, 7])).count(None) == 0
+    with Users(table) as reader:
+        assert reader.get_all(array("q", [3, 4, 7])).count(None) == 0
         with pytest.raises(SpillError, match="damaged at byte"):
-            known.get_all(array("q", [-1, 3]))
+            reader.get_all(array("q", [-1, 3]))

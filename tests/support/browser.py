@@ -17,10 +17,10 @@ PLACES = ("chromium", "chromium-browser", "google-chrome")
 def chromium() -> str:
     """The browser of the system; skips without one."""
     pytest.importorskip("playwright", reason="playwright is not installed: make test-browser")
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, PLACES)), None)
-    if found is None:
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, PLACES)), None)
+    if path is None:
         pytest.skip("no Chromium: apt-get install chromium, or say where it is in CHROMIUM")
-    return found
+    return path
 
 
 @contextmanager

@@ -36,12 +36,12 @@ def run(
     """
     words = [str(argument) for argument in arguments]
     with (
-        _stream(stdin) as given,
+        _stream(stdin) as input_stream,
         _stream() as out,
         _stream() as err,
         pytest.MonkeyPatch.context() as patch,
     ):
-        streams = {"stdin": given, "stdout": out, "stderr": err}
+        streams = {"stdin": input_stream, "stdout": out, "stderr": err}
         for name, value in {"argv": ["so2docs", *words], **streams}.items():
             patch.setattr(sys, name, value)
         for name, value in (env or {}).items():

@@ -17,14 +17,16 @@ def filtered(documents: list[Document], **options: Any) -> list[Document]:
 
 def _without_people(document: Document, dropped: Any) -> Document:
     """Without comments by some users, and without their names as editors."""
-    found = dict(document)
-    if "Comments" in found:
-        found["Comments"] = [one for one in found["Comments"] if one.get("UserId") not in dropped]
-    if "Answers" in found:
-        found["Answers"] = [_without_people(one, dropped) for one in found["Answers"]]
-    if found.get("LastEditorUserId") in dropped:
-        found = {name: value for name, value in found.items() if name not in EDITOR}
-    return found
+    remaining = dict(document)
+    if "Comments" in remaining:
+        remaining["Comments"] = [
+            one for one in remaining["Comments"] if one.get("UserId") not in dropped
+        ]
+    if "Answers" in remaining:
+        remaining["Answers"] = [_without_people(one, dropped) for one in remaining["Answers"]]
+    if remaining.get("LastEditorUserId") in dropped:
+        remaining = {name: value for name, value in remaining.items() if name not in EDITOR}
+    return remaining
 
 
 EDITOR = ("LastEditorUserId", "LastEditorDisplayName", "LastEditor")
@@ -89,9 +91,9 @@ def _chosen(document: Document, options: dict[str, Any]) -> Document:
     if kept is None and left_out is None:
         return document
     names = set((kept or left_out or "").split(","))
-    found = _parts(document, "", names, keeps=kept is not None)
-    assert isinstance(found, dict)
-    return found
+    parts = _parts(document, "", names, keeps=kept is not None)
+    assert isinstance(parts, dict)
+    return parts
 
 
 def _parts(value: Any, path: str, names: set[str], *, keeps: bool) -> Any:
@@ -100,12 +102,12 @@ def _parts(value: Any, path: str, names: set[str], *, keeps: bool) -> Any:
         return [_parts(part, path, names, keeps=keeps) for part in value]
     if not isinstance(value, dict):
         return value
-    found: Document = {}
+    chosen: Document = {}
     for key, part in value.items():
         name = f"{path}{key}"
         if name in names:
             if keeps:
-                found[key] = part
+                chosen[key] = part
         elif not keeps or any(other.startswith(f"{name}.") for other in names):
-            found[key] = _parts(part, f"{name}.", names, keeps=keeps)
-    return found
+            chosen[key] = _parts(part, f"{name}.", names, keeps=keeps)
+    return chosen

@@ -140,9 +140,9 @@ def _duckdb(folder: Path, table: Table) -> list[Row]:
     import duckdb
 
     with duckdb.connect(folder / "tables.duckdb", read_only=True) as connection:
-        found = connection.execute(f'SELECT * FROM "{table.stem}"')
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        cursor = connection.execute(f'SELECT * FROM "{table.stem}"')
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 _READERS: dict[str, Callable[[Path, Table], list[Row]]] = {

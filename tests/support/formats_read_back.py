@@ -26,9 +26,9 @@ def jsonl(path: Path) -> list[Document]:
 
 
 def json_array(path: Path) -> list[Document]:
-    found = json.loads(unpacked(path))
-    assert isinstance(found, list)
-    return found
+    documents = json.loads(unpacked(path))
+    assert isinstance(documents, list)
+    return documents
 
 
 def elasticsearch(path: Path) -> list[Document]:
@@ -39,13 +39,13 @@ def elasticsearch(path: Path) -> list[Document]:
 
 
 def ravendb(path: Path) -> list[Document]:
-    found = json.loads(unpacked(path))
-    assert list(found) == ["BuildVersion", "Docs"]
-    assert isinstance(found["BuildVersion"], int)
-    for document in found["Docs"]:
+    export = json.loads(unpacked(path))
+    assert list(export) == ["BuildVersion", "Docs"]
+    assert isinstance(export["BuildVersion"], int)
+    for document in export["Docs"]:
         name = f"questions/{document['Id']}"
         assert document.pop("@metadata") == {"@id": name, "@collection": "Questions"}
-    documents: list[Document] = found["Docs"]
+    documents: list[Document] = export["Docs"]
     return documents
 
 

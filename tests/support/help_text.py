@@ -22,8 +22,8 @@ def block(*path: str) -> str:
     context = click.Context(cli, info_name="so2docs", max_content_width=80, terminal_width=80)
     for name in path:
         assert isinstance(command, click.Group)
-        found = command.get_command(context, name)
-        assert found is not None
-        command = found
+        subcommand = command.get_command(context, name)
+        assert subcommand is not None
+        command = subcommand
         context = click.Context(command, parent=context, info_name=name, terminal_width=80)
     return f"```console\n$ {context.command_path} --help\n{command.get_help(context)}\n```"

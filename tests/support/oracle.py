@@ -77,8 +77,10 @@ class Oracle:
 
 def nest(dump: Path | bytes, answers_by: AnswersBy = "id") -> Oracle:
     """Nest a whole dump, given as a path or as its bytes."""
-    found, repaired_characters = _parse(dump if isinstance(dump, bytes) else dump.read_bytes())
-    rows = [_typed(attributes) for attributes in found]
+    parsed_rows, repaired_characters = _parse(
+        dump if isinstance(dump, bytes) else dump.read_bytes()
+    )
+    rows = [_typed(attributes) for attributes in parsed_rows]
     other_types: Counter[str] = Counter()
     strays = []
     posts = []

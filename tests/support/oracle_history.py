@@ -82,38 +82,38 @@ def nest(folder: Path, level: str, *, users: bool = False) -> Histories:
     posts = {
         post["Id"]: post for question in documents for post in (question, *question["Answers"])
     }
-    known = _users(folder) if users else {}
+    users_by_id = _users(folder) if users else {}
     by_post: dict[int, list[Row]] = defaultdict(list)
-    found = Histories(documents)
+    histories = Histories(documents)
     for element in ElementTree.parse(folder / "PostHistory.xml").getroot():
         row: Row = dict(element.attrib)
         for name in ("Id", "PostId", "UserId", "PostHistoryTypeId"):
             if name in row:
                 row[name] = int(row[name])
-        found.rows["all"] += 1
+        histories.rows["all"] += 1
         if level == "closings" and row["PostHistoryTypeId"] not in STATES:
-            found.rows["filtered"] += 1
+            histories.rows["filtered"] += 1
         elif row["PostId"] in posts:
-            found.rows["nested"] += 1
+            histories.rows["nested"] += 1
             by_post[row["PostId"]].append(row)
         else:
-            found.rows["event_without_post"] += 1
+            histories.rows["event_without_post"] += 1
     for post_id, post in posts.items():
         rows = sorted(by_post[post_id], key=lambda row: (row["CreationDate"], row["Id"]))
         if level == "history-text":
-            found.invariants += _check(post, rows)
+            histories.invariants += _check(post, rows)
         answers = post.pop("Answers", None)
         post.update(_members(rows, level))
         if users:
             for holder in (*post["History"], *post.get("Editors", ())):
-                if holder.get("UserId") in known:
-                    holder["User"] = known[holder["UserId"]]
+                if holder.get("UserId") in users_by_id:
+                    holder["User"] = users_by_id[holder["UserId"]]
             for name, key in (("OwnerUserId", "Owner"), ("LastEditorUserId", "LastEditor")):
-                if post.get(name) in known:
-                    post[key] = known[post[name]]
+                if post.get(name) in users_by_id:
+                    post[key] = users_by_id[post[name]]
         if answers is not None:
             post["Answers"] = answers
-    return found
+    return histories
 
 
 def _members(rows: list[Row], level: str) -> Row:
@@ -121,46 +121,46 @@ def _members(rows: list[Row], level: str) -> Row:
     groups = [[row for row in rows if row["RevisionGUID"] == guid] for guid in guids]
     entries = [(_entry(group, level), group) for group in groups]
     entries.sort(key=lambda pair: (pair[0]["CreationDate"], pair[0]["Id"]))
-    made: Row = {"History": [entry for entry, _ in entries]}
+    fields: Row = {"History": [entry for entry, _ in entries]}
     turns = [row for row in rows if row["PostHistoryTypeId"] in (10, 11)]
     if turns and turns[-1]["PostHistoryTypeId"] == 10:
         last = _entry(turns[-1:], level)
         closed = {"Reason": last.get("CloseReason"), "Date": last["CreationDate"]}
         closed["OriginalQuestionIds"] = last.get("OriginalQuestionIds")
-        made["Closed"] = {name: value for name, value in closed.items() if value is not None}
+        fields["Closed"] = {name: value for name, value in closed.items() if value is not None}
     if level == "closings":
-        return made
-    made["Revisions"] = sum(any(row["PostHistoryTypeId"] < 10 for row in rs) for _, rs in entries)
+        return fields
+    fields["Revisions"] = sum(any(row["PostHistoryTypeId"] < 10 for row in rs) for _, rs in entries)
     editors = [
         {name: entry[name] for name in ("UserId", "UserDisplayName") if name in entry}
         for entry, group in entries
         if any(4 <= row["PostHistoryTypeId"] <= 9 for row in group)
     ]
-    made["Editors"] = []
+    fields["Editors"] = []
     for editor in editors:
         is_known = [
             other
-            for other in made["Editors"]
+            for other in fields["Editors"]
             if ("UserId" in editor and other.get("UserId") == editor["UserId"])
             or ("UserId" not in editor and other == editor)
         ]
         if editor and not is_known:
-            made["Editors"].append(editor)
+            fields["Editors"].append(editor)
     bodies = [row["Text"] for row in rows if _text_of(row) == "Body" and "Text" in row]
     if level == "history-text" and bodies:
-        made["BodyMarkdown"] = bodies[-1]
-    return made
+        fields["BodyMarkdown"] = bodies[-1]
+    return fields
 
 
 def _entry(group: list[Row], level: str) -> Row:
     by_id = sorted(group, key=lambda row: row["Id"])
-    told = [_told(row, level) for row in by_id]
+    fields = [_told(row, level) for row in by_id]
 
     def first(name: str) -> Any:
-        return next((one[name] for one in told if name in one), None)
+        return next((one[name] for one in fields if name in one), None)
 
     def last(name: str) -> Any:
-        return next((one[name] for one in reversed(told) if name in one), None)
+        return next((one[name] for one in reversed(fields) if name in one), None)
 
     kinds = sorted({row["PostHistoryTypeId"] for row in group})
     entry = {
@@ -188,7 +188,7 @@ def _text_of(row: Row) -> str | None:
 
 
 def _told(row: Row, level: str) -> Row:
-    told = {
+    fields = {
         name: value
         for name, value in row.items()
         if name not in ("Id", "PostId", "PostHistoryTypeId", "CreationDate", "Comment", "Text")
@@ -198,34 +198,34 @@ def _told(row: Row, level: str) -> Row:
     if comment is None:
         pass
     elif kind == 10 and comment.isdigit():
-        told |= {"CloseReason": REASONS.get(comment, comment), "CloseReasonId": int(comment)}
+        fields |= {"CloseReason": REASONS.get(comment, comment), "CloseReasonId": int(comment)}
     elif kind in (7, 8, 9) and comment.startswith("Rollback to ["):
-        told["RollbackTo"] = comment.removeprefix("Rollback to [").removesuffix("]")
+        fields["RollbackTo"] = comment.removeprefix("Rollback to [").removesuffix("]")
     elif kind == 24 and words[2].lstrip("-").isdigit() and words[5]:
         approved = [int(word.strip(",")) for word in words[5 : words.index("edit")]]
-        told |= {"ProposedBy": int(words[2]), "ApprovedBy": approved}
+        fields |= {"ProposedBy": int(words[2]), "ApprovedBy": approved}
     elif kind in (25, 35, 36, 37, 38) and words[-1].startswith("http"):
-        told["Url"] = words[-1]
+        fields["Url"] = words[-1]
     else:
-        told["Comment"] = comment
+        fields["Comment"] = comment
     if text is not None and (name := _text_of(row)):
         if level == "history-text":
-            told[name] = text[1:-1].split("><") if name == "Tags" else text
+            fields[name] = text[1:-1].split("><") if name == "Tags" else text
     elif text is not None:
-        found = json.loads(text) if text.startswith("{") else {"Voters": [{"Id": None}]}
-        is_told = all(type(voter["Id"]) is int for voter in found["Voters"])
-        told |= found if is_told else {"Text": text}
-    return told
+        values = json.loads(text) if text.startswith("{") else {"Voters": [{"Id": None}]}
+        is_told = all(type(voter["Id"]) is int for voter in values["Voters"])
+        fields |= values if is_told else {"Text": text}
+    return fields
 
 
 def _check(post: Row, rows: list[Row]) -> Counter[str]:
     """What real sites keep to: how many posts do, and how many do not."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     texts = {name: [r["Text"] for r in rows if _text_of(r) == name] for name in TEXTS.values()}
     turns = [row["PostHistoryTypeId"] for row in rows if row["PostHistoryTypeId"] in (10, 11)]
 
     def note(name: str, holds: Callable[[], bool]) -> None:
-        found[name if holds() else f"not {name}"] += 1
+        counts[name if holds() else f"not {name}"] += 1
 
     note("begins with a body", lambda: any(r["PostHistoryTypeId"] == 2 for r in rows))
     note("closed as told", lambda: ("ClosedDate" in post) == (turns[-1:] == [10]))
@@ -234,7 +234,7 @@ def _check(post: Row, rows: list[Row]) -> Counter[str]:
     if texts["Tags"] and "Tags" in post:
         tags = sorted(post["Tags"])
         note("last tags", lambda: sorted(texts["Tags"][-1][1:-1].split("><")) == tags)
-    return found
+    return counts
 
 
 def _users(folder: Path) -> dict[int, Row]:

@@ -40,8 +40,8 @@ def credited(question: Row, host: str) -> tuple[list[str], list[tuple[str, str |
     posts = [question, *question["Answers"]]
     parts = [part for post in posts for part in (post, *post.get("Comments", []))]
     authors = [author_of(part, host) for part in parts]
-    named = [(name, url) for name, url in authors if name]
-    return sorted({license_of(part) for part in parts}), list(dict.fromkeys(named))
+    people = [(name, url) for name, url in authors if name]
+    return sorted({license_of(part) for part in parts}), list(dict.fromkeys(people))
 
 
 def attributed(question: Row, host: str) -> Row:
@@ -63,8 +63,8 @@ def attributed(question: Row, host: str) -> Row:
                 | ({"User": with_url(comment["User"], host)} if "User" in comment else {})
                 for comment in post["Comments"]
             ]
-    named = [{"DisplayName": name} | ({"Url": url} if url else {}) for name, url in authors]
-    return posts[0] | {"Answers": posts[1:], "Licenses": licenses, "Authors": named}
+    people = [{"DisplayName": name} | ({"Url": url} if url else {}) for name, url in authors]
+    return posts[0] | {"Answers": posts[1:], "Licenses": licenses, "Authors": people}
 
 
 def with_url(user: Row, host: str) -> Row:
@@ -80,7 +80,7 @@ def liked(answer: Row, question: Row) -> int:
 
 
 def preferences(questions: list[Row], host: str, body: Body) -> list[Row]:
-    found = []
+    records = []
     for question in questions:
         answers = question["Answers"]
         if len(answers) >= 2 and len({answer["Score"] for answer in answers}) >= 2:
@@ -101,8 +101,8 @@ def preferences(questions: list[Row], host: str, body: Body) -> list[Row]:
             ]
             row = {"qid": question["Id"], "question": body(question["Body"]), "answers": rows}
             day = "/".join(question["CreationDate"][:10].split("-"))
-            found.append(row | {"date": day, "metadata": urls})
-    return found
+            records.append(row | {"date": day, "metadata": urls})
+    return records
 
 
 def named(answer: Row) -> str:
@@ -135,7 +135,7 @@ def ranked(question: Row) -> list[Row]:
 
 
 def pairs(questions: list[Row], host: str, body: Body) -> list[Row]:
-    found = []
+    records = []
     for question in questions:
         answers = sorted(ranked(question), key=lambda answer: -liked(answer, question))
         every = [
@@ -162,8 +162,8 @@ def pairs(questions: list[Row], host: str, body: Body) -> list[Row]:
                     "license": license_of(answer),
                     "created": answer["CreationDate"],
                 }
-            found.append(row)
-    return found
+            records.append(row)
+    return records
 
 
 def qa(questions: list[Row], host: str, body: Body) -> list[Row]:
@@ -187,12 +187,12 @@ def qa(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 def messages(questions: list[Row], host: str, body: Body) -> list[Row]:
-    found = []
+    records = []
     for row in qa(questions, host, body):
         user = {"role": "user", "content": row.pop("prompt")}
         assistant = {"role": "assistant", "content": row.pop("completion")}
-        found.append({"messages": [user, assistant], **row})
-    return found
+        records.append({"messages": [user, assistant], **row})
+    return records
 
 
 def qa_best(questions: list[Row], host: str, body: Body) -> list[Row]:
@@ -214,7 +214,7 @@ def qa_accepted(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 def thread(questions: list[Row], host: str, body: Body) -> list[Row]:
-    found = []
+    records = []
     for question in questions:
         text = f"# {question['Title']}\n\n{body(question['Body'])}"
         for answer in ranked(question):
@@ -222,25 +222,27 @@ def thread(questions: list[Row], host: str, body: Body) -> list[Row]:
             heading = "Accepted answer" if accepted else "Answer"
             text += f"\n\n## {heading}\n\n{body(answer['Body'])}"
         row = {"id": f"{question['Id']}", "text": text, "source": host}
-        found.append(row | {"created": question["CreationDate"], "metadata": about(question, host)})
-    return found
+        records.append(
+            row | {"created": question["CreationDate"], "metadata": about(question, host)}
+        )
+    return records
 
 
 def beir(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
     """Corpus, queries, and lines of the relevant ones."""
-    known = {question["Id"]: question for question in questions}
+    by_id = {question["Id"]: question for question in questions}
     corpus = [
         {"_id": str(number), "title": question["Title"], "text": body(question["Body"])}
-        for number, question in known.items()
+        for number, question in by_id.items()
     ]
     links = [
         (number, link["RelatedPostId"])
-        for number, question in known.items()
+        for number, question in by_id.items()
         for link in question["Links"]
-        if link["LinkTypeId"] == 3 and link["RelatedPostId"] in known.keys() - {number}
+        if link["LinkTypeId"] == 3 and link["RelatedPostId"] in by_id.keys() - {number}
     ]
     queries = [
-        {"_id": str(number), "text": known[number]["Title"]}
+        {"_id": str(number), "text": by_id[number]["Title"]}
         for number in sorted({source for source, _ in links})
     ]
     return corpus, queries, [f"{source}\t{target}\t1" for source, target in sorted(set(links))]
@@ -253,9 +255,9 @@ def beir_accepted(questions: list[Row], body: Body) -> tuple[list[Row], list[Row
     ids = {
         question["Id"]: {answer["Id"] for answer in question["Answers"]} for question in questions
     }
-    asked = [q for q in questions if q.get("AcceptedAnswerId") in ids[q["Id"]]]
-    queries = [{"_id": str(question["Id"]), "text": question["Title"]} for question in asked]
-    return corpus, queries, [f"{q['Id']}\t{q['AcceptedAnswerId']}\t1" for q in asked]
+    accepted = [q for q in questions if q.get("AcceptedAnswerId") in ids[q["Id"]]]
+    queries = [{"_id": str(question["Id"]), "text": question["Title"]} for question in accepted]
+    return corpus, queries, [f"{q['Id']}\t{q['AcceptedAnswerId']}\t1" for q in accepted]
 
 
 COMMENT = [
@@ -338,33 +340,33 @@ def hub(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 def pairs_conversational(questions: list[Row], host: str, body: Body) -> list[Row]:
-    found = pairs(questions, host, body)
-    for row in found:
+    records = pairs(questions, host, body)
+    for row in records:
         for name, role in (("prompt", "user"), ("chosen", "assistant"), ("rejected", "assistant")):
             row[name] = [{"role": role, "content": row[name]}]
-    return found
+    return records
 
 
 def messages_system(questions: list[Row], host: str, body: Body) -> list[Row]:
-    found = messages(questions, host, body)
-    for row in found:
+    records = messages(questions, host, body)
+    for row in records:
         row["messages"].insert(0, {"role": "system", "content": "Be brief."})
-    return found
+    return records
 
 
 def chunks(
     questions: list[Row], host: str, body: Body, splitter: MarkdownSplitter | None = None
 ) -> list[Row]:
-    found = []
+    records = []
     for question, row in zip(questions, thread(questions, host, body), strict=True):
         passages = (splitter or MarkdownSplitter(2000)).chunk_indices(row["text"])
         for number, (at, passage) in enumerate(passages):
             assert row["text"][at:].startswith(passage)
             about_it = {"qid": question["Id"], "start": at, "title": question["Title"]}
-            found.append(
+            records.append(
                 {"id": f"{row['id']}-{number}", "text": passage, **about_it, **row["metadata"]}
             )
-    return found
+    return records
 
 
 def chunks_short(questions: list[Row], host: str, body: Body) -> list[Row]:
@@ -443,7 +445,7 @@ class Blocks(HTMLParser):
 
 
 def blocks(questions: list[Row], host: str, body: Body) -> list[Row]:
-    found = []
+    records = []
     for question in questions:
         for post in (question, *ranked(question)):
             name, url = author_of(post, host)
@@ -462,8 +464,8 @@ def blocks(questions: list[Row], host: str, body: Body) -> list[Row]:
             }
             for number, (before, language, code) in enumerate(Blocks(body(post["Body"])).found):
                 row = {"id": f"{post['Id']}-{number}", "text_before": before, "code": code}
-                found.append({**row, "language": language, "metadata": about_it})
-    return found
+                records.append({**row, "language": language, "metadata": about_it})
+    return records
 
 
 def edits(folder: Path, host: str) -> list[Row]:
@@ -484,7 +486,7 @@ def edits(folder: Path, host: str) -> list[Row]:
             event = ("Initial", "Edit", "Rollback")[kind // 3] + field
             change = {"field": field.lower(), "before": before, "after": after, "event": event}
             changes.setdefault((post_id, row["RevisionGUID"]), []).append(change)
-    found = []
+    records = []
     for question in oracle_history.nest(folder, "history-text", users=True).documents:
         for post in (question, *question["Answers"]):
             for entry in post["History"]:
@@ -509,5 +511,5 @@ def edits(folder: Path, host: str) -> list[Row]:
                     texts_of = {key: change[key] for key in ("field", "before", "after")}
                     row = {"id": f"{entry['Id']}-{change['field']}", **texts_of}
                     row |= {"comment": entry.get("Comment", ""), "metadata": about_it}
-                    found.append(row)
-    return found
+                    records.append(row)
+    return records

@@ -77,7 +77,7 @@ class Tables:
 def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> Tables:
     """Nest the posts of a folder, and those of its tables that are named."""
     posts = oracle.nest(folder / "Posts.xml", answers_by)
-    found = Tables(posts.documents)
+    nested = Tables(posts.documents)
     keyless = [stray for stray in posts.strays if not _has_place(stray)]
     placed: list[tuple[Any, Row]] = [
         ((_question_id(stray["row"]), 0, place), stray)
@@ -85,14 +85,14 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
         if _has_place(stray)
     ]
     question_ids = _question_ids(posts)
-    by_id = {post["Id"]: post for post in _posts(found.documents)}
+    by_id = {post["Id"]: post for post in _posts(nested.documents)}
     users: dict[int, Row] = {}
     for name in [name for name in FILES if name in names]:
-        reasons = found.reasons[name] = Counter()
+        reasons = nested.reasons[name] = Counter()
         usable: list[Row] = []
         repeated: list[Row] = []
         for row in _rows(folder / FILES[name], name):
-            found.rows[name] += 1
+            nested.rows[name] += 1
             if reason := _reason(name, row):
                 keyless.append({"reason": reason, "row": row})
                 reasons[reason] += 1
@@ -106,7 +106,7 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
                     reasons["user_repeated_id"] += 1
                 else:
                     users[row["Id"]] = user
-            found.nested[name] = len(users)
+            nested.nested[name] = len(users)
             keyless += repeated
             continue
         by_post: dict[int, list[Row]] = defaultdict(list)
@@ -119,7 +119,7 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
                 reasons[stray["reason"]] += count
         for post_id, post in by_id.items():
             rows = by_post.get(post_id, [])
-            found.nested[name] += len(rows)
+            nested.nested[name] += len(rows)
             post[KEYS.get(name, "Votes")] = _value(name, rows)
             if name == "votes" and (bounties := list(_bounties(rows))):
                 post["Bounties"] = bounties
@@ -128,8 +128,8 @@ def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> 
             _name_users(post, users)
         if "Answers" in post:
             post["Answers"] = post.pop("Answers")
-    found.strays = keyless + [stray for _, stray in sorted(placed, key=lambda pair: pair[0])]
-    return found
+    nested.strays = keyless + [stray for _, stray in sorted(placed, key=lambda pair: pair[0])]
+    return nested
 
 
 def _value(name: str, rows: list[Row]) -> Any:
@@ -147,8 +147,8 @@ def _bounties(rows: list[Row]) -> Iterator[Row]:
     """Offered on a question, or awarded to an answer; one without an award is left out."""
     for row in sorted(rows, key=lambda row: row.get("Id", 0)):
         if row["VoteTypeId"] in (8, 9) and isinstance(row.get("BountyAmount"), int):
-            told = {name: row[name] for name in ("CreationDate", "UserId") if name in row}
-            yield {"Amount": row["BountyAmount"], **told}
+            bounty = {name: row[name] for name in ("CreationDate", "UserId") if name in row}
+            yield {"Amount": row["BountyAmount"], **bounty}
 
 
 def _name_users(post: Row, users: dict[int, Row]) -> None:
@@ -224,9 +224,9 @@ def _line(value: Row) -> bytes:
 
 
 def _write_expected(folder: Path) -> None:
-    found = nest(folder, FILES)
-    (folder / "questions.jsonl").write_bytes(b"".join(found.document_lines()))
-    (folder / "questions.strays.jsonl").write_bytes(b"".join(found.stray_lines()))
+    tables = nest(folder, FILES)
+    (folder / "questions.jsonl").write_bytes(b"".join(tables.document_lines()))
+    (folder / "questions.strays.jsonl").write_bytes(b"".join(tables.stray_lines()))
 
 
 if __name__ == "__main__":

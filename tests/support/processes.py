@@ -24,11 +24,11 @@ def _is_worker(args: str) -> bool:
 
 
 def _processes() -> list[list[str]]:
-    found = subprocess.run(
+    listing = subprocess.run(
         ["ps", "-ww", "-A", "-o", "pid=,ppid=,pgid=,stat=,args="],
         check=True,
         capture_output=True,
         text=True,
     ).stdout.splitlines()
-    rows = [line.split(None, 4) for line in found]
+    rows = [line.split(None, 4) for line in listing]
     return [[*row[:3], row[3][0], row[4]] for row in rows if len(row) == 5]

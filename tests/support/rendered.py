@@ -39,11 +39,11 @@ def seen(page: str) -> list[Seen]:
     root = html.document_fromstring(
         f"<html><body><div>{page}</div>", parser=html.HTMLParser(huge_tree=True)
     )
-    found: list[Seen] = []
-    _see(root, frozenset(), (), found)
+    characters: list[Seen] = []
+    _see(root, frozenset(), (), characters)
     kept: list[Seen] = []
     has_gap = False
-    for one in found:
+    for one in characters:
         if one[0] == " ":
             has_gap = True
             continue
@@ -55,23 +55,23 @@ def seen(page: str) -> list[Seen]:
 
 
 def _see(
-    element: etree._Element, inline: frozenset[str], blocks: tuple[str, ...], found: list[Seen]
+    element: etree._Element, inline: frozenset[str], blocks: tuple[str, ...], characters: list[Seen]
 ) -> None:
     if not isinstance(element.tag, str):
         return
     tag = SAME.get(element.tag, element.tag)
     gap: Seen = (" ", frozenset(), ())
     if tag in BLOCKS:
-        found.append(gap)
+        characters.append(gap)
     if tag == "pre":
         code = "".join(element.itertext()).strip("\n").rstrip()
-        found += [(f"code: {line.rstrip()}", frozenset(), blocks) for line in code.split("\n")]
+        characters += [(f"code: {line.rstrip()}", frozenset(), blocks) for line in code.split("\n")]
     elif tag == "hr":
-        found.append(("rule", frozenset(), blocks))
+        characters.append(("rule", frozenset(), blocks))
     elif tag == "img":
         words = " ".join(element.get("alt", "").split())
         address = unquote(element.get("src", "").strip())
-        found.append((f"image: {address} {words}", frozenset(), blocks))
+        characters.append((f"image: {address} {words}", frozenset(), blocks))
     elif tag == "a" and element.get("href") is not None:
         inline |= {f"link: {unquote(element.get('href').strip())}"}
     elif tag in INLINE:
@@ -79,14 +79,14 @@ def _see(
     elif tag in INSIDE:
         blocks = (*blocks, tag)
     if tag == "li":
-        found.append(("item", frozenset(), blocks))
+        characters.append(("item", frozenset(), blocks))
     if tag != "pre":
-        found += _characters(element.text, inline, blocks)
+        characters += _characters(element.text, inline, blocks)
         for child in element:
-            _see(child, inline, blocks, found)
-            found += _characters(child.tail, inline, blocks)
+            _see(child, inline, blocks, characters)
+            characters += _characters(child.tail, inline, blocks)
     if tag in BLOCKS:
-        found.append(gap)
+        characters.append(gap)
 
 
 def _characters(text: str | None, inline: frozenset[str], blocks: tuple[str, ...]) -> list[Seen]:

@@ -134,12 +134,12 @@ def _entry(number: int, post_id: int, *events: str, **more: Any) -> dict[str, An
     }
 
 
-def _add_history(found: list[dict[str, Any]]) -> None:
+def _add_history(questions: list[dict[str, Any]]) -> None:
     """What `--with history-text` gives: revisions of a question and its answer, and states."""
-    for question in found:
+    for question in questions:
         for post in (question, *question["Answers"]):
             post["History"], post["Revisions"], post["Editors"] = [], 0, []
-    first, last = found[0], found[-1]
+    first, last = questions[0], questions[-1]
     old = "I keep a starter.\nIt is *old*.\n\n" + "".join(f"Line {n}.\n" for n in range(9)) + "End."
     new = old.replace("*old*", "quite *young*").replace("End.", "The end.")
     leo, ada = {"UserId": 14, "User": LEO}, {"UserId": 11, "User": ADA}
@@ -203,7 +203,7 @@ def _add_history(found: list[dict[str, Any]]) -> None:
         "Date": "2024-05-13T10:00:00.000",
         "OriginalQuestionIds": [1, 424242],
     }
-    for question in found:
+    for question in questions:
         for post in (question, *question["Answers"]):
             post["History"] = [entry | {"PostId": post["Id"]} for entry in post["History"]]
 
@@ -261,12 +261,12 @@ ATTACKS = [
 
 def hostile() -> list[dict[str, Any]]:
     """Documents of which nothing may run: in bodies, titles, tags, names, comments, licences."""
-    found = []
+    texts = []
     for number, attack in enumerate(ATTACKS, 1):
         owner = user(number, attack, number)
         comment = {"Id": number, "PostId": number, "Text": attack, "UserId": number, "User": owner}
         markdown = f"[{attack}](https://x/{attack}) `{attack}` https://x/{attack} **{attack}**"
-        found.append(
+        texts.append(
             {
                 "Id": number,
                 "PostTypeId": 1,
@@ -321,4 +321,4 @@ def hostile() -> list[dict[str, Any]]:
                 ],
             }
         )
-    return found
+    return texts

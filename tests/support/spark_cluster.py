@@ -52,8 +52,8 @@ def said(log: Path, pattern: bytes) -> str:
     """Wait until a log has what a pattern finds."""
     deadline = time.monotonic() + _DEADLINE
     while time.monotonic() < deadline:
-        if found := re.search(pattern, log.read_bytes()):
-            return found.group(1).decode()
+        if match := re.search(pattern, log.read_bytes()):
+            return match.group(1).decode()
         time.sleep(0.1)
     raise TimeoutError(f"{log} says nothing like {pattern!r}: {log.read_text()[-2000:]}")
 

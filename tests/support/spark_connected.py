@@ -17,12 +17,12 @@ def main() -> None:
     assert type(session).__module__.startswith("pyspark.sql.connect")
     converted = on_spark.convert(session, site, out, nest="all")
     loaded = session.read.format("so2docs").option("nest", "all").load(site)
-    found = {
+    result = {
         "sites": [*converted.sites],
         "documents": on_spark.documents(session, site, nest="all").count(),
         "loaded": [row.asDict() for row in loaded.select("Id", "Votes.UpMod").collect()],
     }
-    print(json.dumps(found))
+    print(json.dumps(result))
     session.stop()
 
 

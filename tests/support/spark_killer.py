@@ -21,13 +21,13 @@ from support.spark_cluster import SHORT_LIVED
 
 def executors(application: str) -> list[int]:
     """Process ids of the executors of an application."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
             command = entry.joinpath("cmdline").read_bytes().split(b"\0")
             if application.encode() in command and command[0].endswith(b"java"):
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def kill_own_executor(application: str) -> None:

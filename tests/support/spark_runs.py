@@ -113,25 +113,25 @@ COUNTED = (
 )
 
 
-def assert_same_counts(found: so2docs.Report, plain: so2docs.Report) -> None:
+def assert_same_counts(actual: so2docs.Report, plain: so2docs.Report) -> None:
     """Both reports count the same rows of posts and of tables."""
     for name in COUNTED:
-        assert getattr(found, name) == getattr(plain, name), name
-    assert list(found.tables) == list(plain.tables)
+        assert getattr(actual, name) == getattr(plain, name), name
+    assert list(actual.tables) == list(plain.tables)
     for name, table in plain.tables.items():
         # What the spill of a table takes depends on the size of the chunks.
         rest = {"seconds": 0.0, "spill_bytes": 0}
-        assert found.tables[name].as_dict() | rest == table.as_dict() | rest
+        assert actual.tables[name].as_dict() | rest == table.as_dict() | rest
 
 
 def assert_same_as_plain(
-    dump: Path, folder: Path, plain: Path, found: so2docs.Report | None = None, **options: Any
+    dump: Path, folder: Path, plain: Path, actual: so2docs.Report | None = None, **options: Any
 ) -> None:
     """Lines of a site's folder, and counts of its report, are those of `so2docs.convert`."""
     plain.mkdir()
     report = so2docs.convert(dump, plain / "questions.jsonl.gz", jobs=1, **options)
-    if found is not None:
-        assert_same_counts(found, report)
+    if actual is not None:
+        assert_same_counts(actual, report)
     assert lines_of(folder) == lines_of(plain, "questions.jsonl.gz")
     assert lines_of(folder, ".strays-*") == lines_of(plain, ".questions.jsonl.gz.strays")
     assert (folder / "_SUCCESS").exists()

@@ -72,8 +72,8 @@ def disturbed(dump: Path, folder: Path, step: int, kind: str) -> None:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    found = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: b"" if name.endswith("report.json") else found[name] for name in found}
+    contents = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {name: b"" if name.endswith("report.json") else contents[name] for name in contents}
 
 
 def main(dump: Path, folder: Path, kind: str, keywords: str = "{}", stride: str = "1") -> None:

@@ -44,8 +44,8 @@ def write_large_site(folder: Path, copies: int = COPIES) -> tuple[Path, list[byt
 def moved(row: str, copy: int) -> str:
     """A row with all post ids and comment ids (but no user ids) moved to where no other copy is."""
     for name in ("Id", "PostId", "ParentId", "RelatedPostId", "AcceptedAnswerId"):
-        before, found, rest = row.partition(f' {name}="')
+        before, attribute, rest = row.partition(f' {name}="')
         number, quote, after = rest.partition('"')
-        if found and number.isdigit() and "DisplayName=" not in row[row.find("Reputation=") :]:
-            row = f"{before}{found}{int(number) + 13_001 * copy}{quote}{after}"
+        if attribute and number.isdigit() and "DisplayName=" not in row[row.find("Reputation=") :]:
+            row = f"{before}{attribute}{int(number) + 13_001 * copy}{quote}{after}"
     return row

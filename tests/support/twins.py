@@ -185,15 +185,15 @@ def replace_questions(post_ids: "array[int]", question_ids: "array[int]") -> Non
 
 def users_by_reference(data: bytes) -> list[tuple[int, bytes]] | None:
     """Ids and JSON of users; None if some of them have no place, or are not XML."""
-    found: list[tuple[int, bytes]] = []
-    left = Posts()
+    users: list[tuple[int, bytes]] = []
+    strays = Posts()
     for part in rows.parse(data):
         if isinstance(part, rows.Malformed):
             return None
-        for row in table_rows.reject(left, TABLES["users"], part.rows):
+        for row in table_rows.reject(strays, TABLES["users"], part.rows):
             kept = {name: row[name] for name in row if name in USER_ATTRIBUTES}
-            found.append((row["Id"], orjson.dumps(kept)))
-    return None if left.strays else found
+            users.append((row["Id"], orjson.dumps(kept)))
+    return None if strays.strays else users
 
 
 def is_taken_of(table: str, data: bytes) -> bool:
@@ -202,17 +202,17 @@ def is_taken_of(table: str, data: bytes) -> bool:
         read = core.read_users(data)
         if read is None:
             return False
-        at, found = 0, []
+        at, records = 0, []
         for user_id, _, _, size_and_kind in KEY.iter_unpack(read[1]):
-            found.append((user_id, read[2][at : at + (size_and_kind >> 4)]))
+            records.append((user_id, read[2][at : at + (size_and_kind >> 4)]))
             at += size_and_kind >> 4
-        assert found == users_by_reference(data), data
+        assert records == users_by_reference(data), data
         return True
     compiled, reference = Posts(), Posts()
-    done = core.read_records(data, TABLES[table])
-    if done is None:
+    result = core.read_records(data, TABLES[table])
+    if result is None:
         return False
-    added, keys, json = done
+    added, keys, json = result
     bounties: list[table_rows.Row] = []
     if table == "votes":  # In place of JSON, the rows with an amount.
         bounties += [row for part in rows.parse(json) for row in _sound(part)] if json else []
@@ -245,10 +245,10 @@ def _sound(part: rows.Rows | rows.Malformed) -> list[table_rows.Row]:
 def is_taken_in_columns(table: str, data: bytes) -> bool:
     """Whether the compiled core makes columns of a slice; asserts that they are the reference's."""
     columns = TableColumns(DUMP[table])
-    done = columns.parse(data)
-    if done is None:
+    result = columns.parse(data)
+    if result is None:
         return False
-    batch, last_id = done
+    batch, last_id = result
     batch.validate(full=True)
     (part,) = rows.parse(data)
     assert isinstance(part, rows.Rows), data

@@ -71,10 +71,10 @@ Member = tuple[str, str, bool]
 def text() -> str:
     """All classes."""
     by_key = {part.key: part for _, part in paths()}
-    held = list({part.key: part for part in POST_PARTS}.values())
-    answer = [*_attributes("Answer", _of_posts(ANSWER_ATTRIBUTES)), *_parts(held), _URL]
+    parts = list({part.key: part for part in POST_PARTS}.values())
+    answer = [*_attributes("Answer", _of_posts(ANSWER_ATTRIBUTES)), *_parts(parts), _URL]
     question = _attributes("Question", _of_posts(QUESTION_ATTRIBUTES))
-    question += [*_parts(held), _URL]
+    question += [*_parts(parts), _URL]
     question += [("Licenses", "list[str]", False), ("Authors", "list[Author]", False)]
     return "\n\n\n".join(
         [
