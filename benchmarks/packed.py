@@ -20,7 +20,7 @@ from so2docs.dump.opening import Catalog
 from so2docs.dump.tables import find_posts
 with Catalog() as catalog:
     posts = find_posts(sys.argv[1], catalog).open(threads=int(sys.argv[2]), work_dir=None)
-    while posts.source.read(1 << 20):
+    while posts.source.reader.read1(1 << 20):
         pass
     posts.close()
 """

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from isal.isal_zlib import crc32
 
 from so2docs.dump.kinds import join_names, members_with
-from so2docs.dump.source import BLOCK_BYTES, Reader
+from so2docs.dump.source import BLOCK_BYTES, Parts, Stream, read_blocks
 from so2docs.errors import ArchiveError
 from so2docs.schema import Table
 
@@ -44,7 +44,7 @@ class Archive(ABC):
 
     Args:
         name: Name of the archive, for messages.
-        file: The archive, which is left open.
+        file: The archive.
         entries: Its files, in their order.
     """
 
@@ -55,11 +55,14 @@ class Archive(ABC):
         self.name = name
         self.file = file
         self.entries = entries
-        self._block: _Block | None = None
+        self._lock = threading.Lock()
+        self._opened = 0
+        self._block = Stream(read_blocks(lambda _: b""))
+        self._number = -1
 
     @abstractmethod
-    def open_block(self, entry: Entry, threads: int) -> Reader:
-        """A reader of the decompressed block that an entry is in, from the start of the block."""
+    def open_block(self, entry: Entry, threads: int) -> Parts:
+        """Decompress the block that an entry is in, from the start of the block."""
 
     @abstractmethod
     def codecs(self) -> dict[str, int]:
@@ -98,8 +101,11 @@ class Archive(ABC):
             )
         return entry
 
-    def open(self, entry: Entry, threads: int) -> Reader:
-        """Open a member; the reader of an earlier call ends.
+    def read(self, entry: Entry, threads: int) -> Parts:
+        """Read a member; the reading of another one ends.
+
+        What comes before it in its block is passed over. A member is read by a thread, which may
+        still be at work when another member is opened.
 
         Args:
             entry: The member.
@@ -107,87 +113,41 @@ class Archive(ABC):
 
         Raises:
             ArchiveError: It is encrypted, or compressed in an unusual way.
-        """
-        block = self._block
-        if block is None or not block.has_ahead(entry):
-            self.close()
-            block = self._block = _Block(entry.block, self.open_block(entry, threads))
-        return _Member(block, entry)
-
-    def close(self) -> None:
-        """End the threads that decompress, if there are any."""
-        if self._block is not None:
-            self._block.close()
-            self._block = None
-
-
-class _Block:
-    """A block that is being decompressed, for one member at a time.
-
-    A member is read by a thread, which may still be at work when another member is opened.
-    """
-
-    def __init__(self, number: int, reader: Reader) -> None:
-        self.number = number
-        self.member: _Member | None = None
-        self._reader = reader
-        self._position = 0
-        self._lock = threading.Lock()
-
-    def has_ahead(self, entry: Entry) -> bool:
-        """Whether an entry is completely ahead; ends the open member."""
-        with self._lock:
-            self.member = None
-            return self.number == entry.block and self._position <= entry.offset
-
-    def read(self, member: _Member, start: int, size: int) -> bytes:
-        """At most `size` bytes from `start` on; none while there is something before `start`.
-
-        Raises:
-            EOFError: The block ends, or another member was opened.
-        """
-        with self._lock:
-            if self.member is not member:
-                raise EOFError
-            before = start - self._position
-            data = self._reader.read(min(before, BLOCK_BYTES) if before else size)
-            if not data:
-                raise EOFError
-            self._position += len(data)
-            return b"" if before else data
-
-    def close(self) -> None:
-        with self._lock:
-            self.member = None
-            close: Callable[[], object] | None = getattr(self._reader, "close", None)
-            if close is not None:
-                close()
-
-
-class _Member:
-    """A member of a block: what comes before it is passed over, its checksum is checked."""
-
-    def __init__(self, block: _Block, entry: Entry) -> None:
-        self._block = block
-        self._at = entry.offset
-        self._left = entry.size
-        self._expected = entry.crc
-        self._crc = 0
-        block.member = self
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end.
-
-        Raises:
-            EOFError: There is less than the archive says.
+            EOFError: There is less than the archive says, or another member was opened.
             OSError: The checksum is wrong.
         """
-        data = b""
-        while self._left and not data:
-            data = self._block.read(self, self._at, min(size, self._left))
-        self._at += len(data)
-        self._left -= len(data)
-        self._crc = crc32(data, self._crc)
-        if data and not self._left and self._expected is not None and self._crc != self._expected:
-            raise OSError("its checksum is wrong")
-        return data
+        with self._lock:
+            self._opened += 1
+            opened = self._opened
+            if self._number != entry.block or self._block.count > entry.offset:
+                self._block.close()
+                self._block = Stream(self.open_block(entry, threads))
+                self._number = entry.block
+        start, left, crc = entry.offset, entry.size, 0
+        while left:
+            with self._lock:
+                if self._opened != opened:
+                    raise EOFError
+                before = start - self._block.count
+                try:
+                    data = self._block.read(min(before or left, BLOCK_BYTES))
+                except BaseException:
+                    self._number = -1  # Another member of the block fails in the same way.
+                    raise
+            if not data:
+                raise EOFError
+            if before:
+                continue
+            start += len(data)
+            left -= len(data)
+            crc = crc32(data, crc)
+            if not left and entry.crc is not None and crc != entry.crc:
+                raise OSError("its checksum is wrong")
+            yield data
+
+    def close(self) -> None:
+        """End the threads that decompress, if there are any, and close the file."""
+        with self._lock:
+            self._opened += 1
+            self._block.close()
+            self.file.close()

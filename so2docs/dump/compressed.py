@@ -19,30 +19,15 @@ import lzma
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any, BinaryIO, Protocol
 
 import zstandard
-from isal import igzip
+from isal.igzip_lib import DECOMP_DEFLATE, DECOMP_GZIP, IgzipDecompressor
 
 from so2docs.dump.kinds import BZIP2
-from so2docs.dump.source import BLOCK_BYTES, Reader
-from so2docs.errors import ArchiveError, So2docsError
-
-
-def is_damage(error: Exception) -> bool:
-    """Whether an error that a decompressor raised means that its data is damaged.
-
-    Every library has errors of its own, and no list of them is complete: `gzip` and `bz2` raise
-    `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard their own, and isal has a class
-    that its modules share in some builds only. So what is not damage is listed.
-
-    Args:
-        error: Anything that reading raised; nothing else may have run.
-    """
-    if isinstance(error, OSError):
-        return error.errno is None  # With a number, the system could not read the file.
-    return not isinstance(error, So2docsError | MemoryError)
-
+from so2docs.dump.source import BLOCK_BYTES, Parts, Read, read_blocks
+from so2docs.errors import ArchiveError
 
 _BLOCK = 0x314159265359
 _END = 0x177245385090
@@ -111,120 +96,112 @@ class _Bits:
         return stream, part
 
 
-class Bzip2:
-    """A reader of one or more bzip2 streams."""
+def decompress_bzip2(read: Read, threads: int) -> Parts:
+    """Decompress one or more bzip2 streams block by block, in several threads.
 
-    def __init__(self, reader: Reader, threads: int) -> None:
-        self._reader = reader
-        self._threads = max(1, threads)
-        self._pool = ThreadPoolExecutor(self._threads, "so2docs-bzip2")
-        self._parts = self._decompress()
-        self._held = b""
+    Raises:
+        EOFError: The data ends within a stream.
+        OSError: The data is damaged.
+    """
+    pool = ThreadPoolExecutor(max(1, threads), "so2docs-bzip2")
+    try:
+        yield from _decompress_blocks(read, pool, max(1, threads))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
-    def close(self) -> None:
-        """End the threads; another one that is reading gets an error."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end.
+def _decompress_blocks(read: Read, pool: ThreadPoolExecutor, threads: int) -> Iterator[bytes]:
+    waiting: deque[_Task] = deque()
+    tasks: Iterator[_Task] = _start_tasks(read, pool)
+    failure: Exception | None = None
+    combined = 0
+    while True:
+        try:
+            while len(waiting) <= threads + 1 and (task := next(tasks, None)):
+                waiting.append(task)
+        except (EOFError, OSError) as error:
+            # Bytes before the error are handed on first.
+            failure, tasks = error, iter(())
+        if not waiting:
+            break
+        bits, expected, future = waiting.popleft()
+        if bits is None:
+            if expected != combined:
+                raise OSError("the checksum of the bzip2 data is wrong")
+            combined = 0
+            continue
+        assert future is not None
+        yield from _finish_block(bits, future, waiting, pool)
+        combined = (combined << 1 | combined >> 31) & 0xFFFFFFFF ^ bits.crc
+    if failure is not None:
+        raise failure
 
-        Raises:
-            EOFError: The data ends within a stream.
-            OSError: The data is damaged.
-        """
-        while not self._held:
-            part = next(self._parts, None)
-            if part is None:
-                return b""
-            self._held = part
-        data, self._held = self._held[:size], self._held[size:]
-        return data
 
-    def _decompress(self) -> Generator[bytes, None, None]:
-        waiting: deque[_Task] = deque()
-        tasks: Iterator[_Task] = self._tasks()
-        failure: Exception | None = None
-        combined = 0
-        while True:
-            try:
-                while len(waiting) <= self._threads + 1 and (task := next(tasks, None)):
-                    waiting.append(task)
-            except (EOFError, OSError) as error:
-                # Bytes before the error are handed on first.
-                failure, tasks = error, iter(())
-            if not waiting:
-                break
-            bits, expected, future = waiting.popleft()
-            if bits is None:
-                if expected != combined:
-                    raise OSError("the checksum of the bzip2 data is wrong")
-                combined = 0
-                continue
-            assert future is not None
-            yield from self._finish(bits, future, waiting)
-            combined = (combined << 1 | combined >> 31) & 0xFFFFFFFF ^ bits.crc
-        if failure is not None:
-            raise failure
+def _finish_block(
+    bits: _Bits, future: _Future, waiting: deque[_Task], pool: ThreadPoolExecutor
+) -> Iterator[bytes]:
+    """Decompress a whole block; a part that is not a block is joined with the next ones."""
+    while True:
+        try:
+            stream, part = future.result()
+            break
+        except (OSError, EOFError, ValueError):
+            if not waiting or waiting[0][0] is None:
+                raise OSError("the bzip2 data is damaged") from None
+            bits.join(waiting.popleft()[0] or bits)
+            if bits.size > _MOST_BLOCK_BITS:
+                raise OSError("the bzip2 data is damaged") from None
+            future = pool.submit(bits.decompress)
+    yield part
+    while not stream.eof:
+        if stream.needs_input:
+            raise OSError("the bzip2 data is damaged")
+        yield stream.decompress(b"", _MOST_AT_ONCE)
 
-    def _finish(self, bits: _Bits, future: _Future, waiting: deque[_Task]) -> Iterator[bytes]:
-        """Decompress a whole block; a part that is not a block is joined with the next ones."""
-        while True:
-            try:
-                stream, part = future.result()
-                break
-            except (OSError, EOFError, ValueError):
-                if not waiting or waiting[0][0] is None:
-                    raise OSError("the bzip2 data is damaged") from None
-                bits.join(waiting.popleft()[0] or bits)
-                if bits.size > _MOST_BLOCK_BITS:
-                    raise OSError("the bzip2 data is damaged") from None
-                future = self._pool.submit(bits.decompress)
-        yield part
-        while not stream.eof:
-            if stream.needs_input:
-                raise OSError("the bzip2 data is damaged")
-            yield stream.decompress(b"", _MOST_AT_ONCE)
 
-    def _tasks(self) -> Iterator[_Task]:
-        """The blocks of all streams, being decompressed; and the checksum at each stream's end."""
-        data = self._reader.read(BLOCK_BYTES)
-        while True:
-            while len(data) < _HEADER_BYTES and (more := self._reader.read(BLOCK_BYTES)):
-                data += more
-            if not (data[:3] == BZIP2 and data[3:4].isdigit()):
-                return  # What follows the streams is no bzip2, and is passed over by bzip2 too.
-            data = yield from self._stream(data[_HEADER_BYTES:])
-
-    def _stream(self, data: bytes) -> Generator[_Task, None, bytes]:
-        """The blocks of one stream; returns the bytes that follow it."""
-        start: int | None = None
-        searched = 0
-        while True:
-            for position, number in find_numbers(data, searched):
-                if start is None and position != 0:
-                    raise OSError("the bzip2 data is damaged")
-                if start is not None:
-                    bits = _Bits(data, start, position)
-                    yield bits, 0, self._pool.submit(bits.decompress)
-                start = position
-                if number == _END:
-                    while len(data) * 8 < position + 80 and (more := self._reader.read(64)):
-                        data += more
-                    if len(data) * 8 < position + 80:
-                        raise EOFError
-                    yield None, _Bits(data, position, position + 80).value & 0xFFFFFFFF, None
-                    return data[-(-(position + 80) // 8) :]
-            # What has been searched is kept from the start of the block on.
-            drop = 0 if start is None else start // 8
-            searched = max(len(data) - 6, 0) - drop
-            data = data[drop:]
-            start = None if start is None else start - 8 * drop
-            if len(data) * 8 > _MOST_BLOCK_BITS:
-                raise OSError("the bzip2 data is damaged")
-            more = self._reader.read(BLOCK_BYTES)
-            if not more:
-                raise EOFError
+def _start_tasks(read: Read, pool: ThreadPoolExecutor) -> Iterator[_Task]:
+    """The blocks of all streams, being decompressed; and the checksum at each stream's end."""
+    data = read(BLOCK_BYTES)
+    while True:
+        while len(data) < _HEADER_BYTES and (more := read(BLOCK_BYTES)):
             data += more
+        if not (data[:3] == BZIP2 and data[3:4].isdigit()):
+            return  # What follows the streams is no bzip2, and is passed over by bzip2 too.
+        data = yield from _start_stream(read, pool, data[_HEADER_BYTES:])
+
+
+def _start_stream(
+    read: Read, pool: ThreadPoolExecutor, data: bytes
+) -> Generator[_Task, None, bytes]:
+    """The blocks of one stream; returns the bytes that follow it."""
+    start: int | None = None
+    searched = 0
+    while True:
+        for position, number in find_numbers(data, searched):
+            if start is None and position != 0:
+                raise OSError("the bzip2 data is damaged")
+            if start is not None:
+                bits = _Bits(data, start, position)
+                yield bits, 0, pool.submit(bits.decompress)
+            start = position
+            if number == _END:
+                while len(data) * 8 < position + 80 and (more := read(64)):
+                    data += more
+                if len(data) * 8 < position + 80:
+                    raise EOFError
+                yield None, _Bits(data, position, position + 80).value & 0xFFFFFFFF, None
+                return data[-(-(position + 80) // 8) :]
+        # What has been searched is kept from the start of the block on.
+        drop = 0 if start is None else start // 8
+        searched = max(len(data) - 6, 0) - drop
+        data = data[drop:]
+        start = None if start is None else start - 8 * drop
+        if len(data) * 8 > _MOST_BLOCK_BITS:
+            raise OSError("the bzip2 data is damaged")
+        more = read(BLOCK_BYTES)
+        if not more:
+            raise EOFError
+        data += more
 
 
 _Future = Future[tuple[bz2.BZ2Decompressor, bytes]]
@@ -235,7 +212,8 @@ _MOST_DICTIONARY = 1 << 30
 """Most memory for the dictionary of LZMA; `xz -9` needs 65 MiB."""
 
 
-_STEP_BYTES = 64 * 1024
+_STEP_BYTES = 256 * 1024
+"""What comes out before an error within a step is lost."""
 
 
 class Decompressor(Protocol):
@@ -257,115 +235,57 @@ class Decompressor(Protocol):
         """At most `max_length` bytes of output."""
 
 
-class Streams:
-    """One or more compressed streams, one after the other.
+def decompress_streams(read: Read, new: Callable[[], Decompressor], padding: bytes = b"") -> Parts:
+    """Decompress one or more streams, one after the other.
 
     Args:
-        reader: Gives compressed bytes.
+        read: Gives compressed bytes.
         new: Makes a decompressor for the next stream.
         padding: Bytes that may come between and after the streams.
+
+    Raises:
+        EOFError: The data ends within a stream.
     """
-
-    def __init__(self, reader: Reader, new: Callable[[], Decompressor], padding: bytes) -> None:
-        self._reader = reader
-        self._new = new
-        self._padding = padding
-        self._stream: Decompressor | None = None
-        self._is_first = True
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end.
-
-        Raises:
-            EOFError: The data ends within a stream.
-        """
-        while True:
-            if self._stream is None or self._stream.eof:
-                data = self._next_stream()
-                if not data and not self._is_first:
-                    return b""
-                self._stream, self._is_first = self._new(), False
-            else:
-                data = self._reader.read(BLOCK_BYTES) if self._stream.needs_input else b""
-                if self._stream.needs_input and not data:
-                    raise EOFError
-            if output := self._stream.decompress(data, size):
-                return output
-
-    def _next_stream(self) -> bytes:
-        data = self._stream.unused_data if self._stream is not None else b""
-        while not (data := data.lstrip(self._padding) if self._padding else data):
-            if not (data := self._reader.read(BLOCK_BYTES)):
-                break
-        return data
+    data = read(BLOCK_BYTES)
+    while True:
+        stream = new()
+        while not stream.eof:
+            if output := stream.decompress(data, _STEP_BYTES):
+                yield output
+            data = b""
+            if stream.needs_input and not stream.eof and not (data := read(BLOCK_BYTES)):
+                raise EOFError
+        data = stream.unused_data
+        while not (data := data.lstrip(padding)):
+            if not (data := read(BLOCK_BYTES)):
+                return
 
 
-def open_gzip(reader: Reader, threads: int) -> Reader:
-    """Open gzip of one or more members, and check checksums; ISA-L is 3 times as fast as zlib."""
-    library: Any = igzip
-    return _BytesBeforeError(library.IGzipFile(fileobj=_Readable(reader), mode="rb"))
+def decompress_gzip(read: Read, threads: int) -> Parts:
+    """Decompress gzip of one or more members, and check checksums.
+
+    ISA-L is three times as fast as zlib.
+    """
+    return decompress_streams(read, lambda: IgzipDecompressor(flag=DECOMP_GZIP), b"\0")
 
 
-def open_bzip2(reader: Reader, threads: int) -> Reader:
-    """Open bzip2, with several streams too, block by block in several threads."""
-    return Bzip2(reader, threads)
+def decompress_deflate(read: Read) -> Parts:
+    """Decompress deflate as archives have it, without a header."""
+    return decompress_streams(read, lambda: IgzipDecompressor(flag=DECOMP_DEFLATE))
 
 
-def open_xz(reader: Reader, threads: int) -> Reader:
-    """Open xz, with several streams too, and padding between them."""
-    return Streams(
-        reader, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_DICTIONARY), b"\0"
+def decompress_xz(read: Read, threads: int) -> Parts:
+    """Decompress xz, with several streams too, and padding between them."""
+    return decompress_streams(
+        read, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_DICTIONARY), b"\0"
     )
 
 
-def open_zstd(reader: Reader, threads: int) -> Reader:
-    """Open zstd of one or more frames; refuse a window over 128 MiB (`--long=28` and more)."""
-    file: Any = _Readable(reader)
-    return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-
-
-class _BytesBeforeError:
-    """A file read in small steps: bytes before an error are handed on before it is raised."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._error: Exception | None = None
-
-    def read(self, size: int, /) -> bytes:
-        if self._error is not None:
-            raise self._error
-        buffer = bytearray()
-        try:
-            while len(buffer) < size and (
-                data := self._file.read(min(_STEP_BYTES, size - len(buffer)))
-            ):
-                buffer += data
-        except Exception as error:
-            if not buffer or not is_damage(error):
-                raise
-            self._error = error
-        return bytes(buffer)
-
-
-class _Readable:
-    """An open file for libraries, which read it and must not close it."""
-
-    def __init__(self, reader: Reader) -> None:
-        self.read = reader.read
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        pass
+def decompress_zstd(read: Read, threads: int) -> Parts:
+    """Decompress zstd, with several frames too; refuse a window over 128 MiB (`--long=28`)."""
+    file: Any = SimpleNamespace(read=read)
+    decompressor = zstandard.ZstdDecompressor()
+    return read_blocks(decompressor.stream_reader(file, read_across_frames=True).read)
 
 
 def raw_lzma(
@@ -402,18 +322,19 @@ def raw_lzma(
     return lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[filter_])
 
 
-class Range:
-    """A reader of n bytes of a file, from the current position."""
+def read_range(file: BinaryIO, size: int) -> Read:
+    """Return a function that reads the next n bytes of a file, and then none.
 
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file = file
-        self._left = size
+    It raises `EOFError` if the file ends before.
+    """
+    left = size
 
-    def read(self, size: int = -1, /) -> bytes:
-        """At most `size` bytes; all that are left if it is negative."""
-        size_to_read = self._left if size < 0 else min(size, self._left)
-        data = self._file.read(size_to_read) if size_to_read else b""
-        if size_to_read and not data:
+    def read(size: int, /) -> bytes:
+        nonlocal left
+        data = file.read(min(size, left)) if left else b""
+        if left and not data:
             raise EOFError
-        self._left -= len(data)
+        left -= len(data)
         return data
+
+    return read

@@ -26,14 +26,12 @@ from typing import BinaryIO, NamedTuple
 
 from so2docs.dump import storage
 from so2docs.dump.kinds import check_head, check_root
-from so2docs.dump.source import BLOCK_BYTES, End
+from so2docs.dump.source import BLOCK_BYTES, End, changed_error, check_unchanged
 from so2docs.errors import (
-    ChangedDumpError,
     DumpError,
     Location,
     MalformedDumpError,
     TruncatedDumpError,
-    flag,
 )
 from so2docs.parse import rows
 from so2docs.parse.rows import ROW_START
@@ -437,20 +435,7 @@ class Dump:
 
     def check_unchanged(self, file: BinaryIO | None = None) -> None:
         """Raise `ChangedDumpError` if the file (an open one, or the path) is another by now."""
-        try:
-            identity = storage.identify(self.file, file)
-        except OSError as error:
-            raise ChangedDumpError(
-                self.path,
-                f"disappeared while being read ({error.strerror})",
-                advice="make it available, then run again",
-            ) from None
-        if identity != self.identity:
-            raise ChangedDumpError(
-                self.path,
-                f"changed while being read ({self.size:,} bytes before, {identity.size:,} now)",
-                advice=f"wait until it is complete, then run again with {flag('restart', True)}",
-            )
+        check_unchanged(self.path, self.file, self.identity, file)
 
     def check_end(self) -> None:
         """Raise an error of the dump as a whole, after all its chunks."""
@@ -566,13 +551,7 @@ def slices(
             more = file.read(min(max(size, len(rest)), stop - at - len(rest)))
             if not more:
                 dump.check_unchanged(file)
-                raise ChangedDumpError(
-                    dump.path,
-                    "became shorter while being read",
-                    advice=(
-                        f"wait until it is complete, then run again with {flag('restart', True)}"
-                    ),
-                )
+                raise changed_error(dump.path, "became shorter while being read")
             is_last = at + len(rest) + len(more) >= stop
             # A start where two reads meet is not looked for: its row joins the next slice.
             cut = -1 if is_last else _last_row_start(more)

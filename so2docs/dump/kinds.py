@@ -102,8 +102,8 @@ class Kind:
         refused: What to do with a file that this program does not unpack.
         is_archive: Whether there may be several files in it.
         magic: What a file of it starts with; of kinds of other packages.
-        open: From an object with `read` and a number of threads to another with `read`, which
-            yields what was packed; of kinds of other packages.
+        open: From a binary file and a number of threads to an object with `read`, which gives what
+            was packed; of kinds of other packages.
     """
 
     name: str

@@ -15,7 +15,7 @@ from so2docs.dump import storage
 from so2docs.dump.archives import Archive, Entry
 from so2docs.dump.dump import open_dump
 from so2docs.dump.kinds import Kind, detect_kind, join_names, members_with
-from so2docs.dump.source import HEAD_BYTES, Counted, Decoded, ReadAhead, Source, detect_encoding
+from so2docs.dump.source import HEAD_BYTES, Source, detect_encoding, read_blocks
 from so2docs.dump.stream import AnyDump, StreamDump
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.schema import Table
@@ -77,12 +77,7 @@ class SourceFile:
             # A plain file needs none of what reads archives: it takes 40 ms to import.
             from so2docs.dump.unwrapping import open_archive
 
-            file = self.open()
-            try:
-                self._archive = open_archive(self.kind, self.path, file)
-            except BaseException:
-                file.close()
-                raise
+            self._archive = open_archive(self.kind, self.path, self.open())
         return self._archive
 
     @property
@@ -113,7 +108,6 @@ class SourceFile:
         """Close the archive, if it was looked into."""
         if self._archive is not None:
             self._archive.close()
-            self._archive.file.close()
             self._archive = None
 
 
@@ -159,9 +153,9 @@ def open_stream(stream: BinaryIO | None, *, threads: int, work_dir: str | None) 
     if stream is None:
         # Past the buffer: its lock, held by a reading thread, would not let the interpreter end.
         stream = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-    counter = Counted(stream)
-    source = Source(name, counter, position=lambda: counter.count)
-    return _open_unwrapped(source, threads, work_dir)
+    source = Source(name)
+    source.counted = source.add_layer(read_blocks(stream.read))
+    return _open_source(source, threads, work_dir)
 
 
 def open_file(
@@ -181,19 +175,18 @@ def open_file(
     """
     if file.is_plain:
         return open_dump(file.path, table)
-    if not file.is_file:
-        reader = file.open()
-        counter = Counted(reader)
-        source = Source(name, counter, table, closers=[reader.close])
-        source.position = lambda: counter.count
-        return _open_unwrapped(source, threads, work_dir)
+    source = Source(name, table)
     archive = file.archive()
-    reader = file.open() if archive is None else archive.file
-    # An archive stays open: other files of the dump are in it.
-    source = Source(name, reader, table, closers=[reader.close] if archive is None else [])
-    source.file, source.identity = file.path, storage.identify(file.path, reader)
-    source.position, source.total = reader.tell, source.identity.size
-    return _open_unwrapped(source, threads, work_dir, archive)
+    if archive is None:
+        reader = file.open()
+        source.stack.callback(reader.close)
+        source.counted = source.add_layer(read_blocks(reader.read))
+    else:  # It stays open: other files of the dump are in it.
+        reader = archive.file
+    if file.is_file:
+        source.file, source.identity = file.path, storage.identify(file.path, reader)
+        source.total = source.identity.size
+    return _open_source(source, threads, work_dir, archive)
 
 
 def file_in_folder(path: str, table: Table) -> str:
@@ -221,24 +214,16 @@ def names_in_folder(path: str) -> list[str]:
     return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
 
 
-def _open_unwrapped(
+def _open_source(
     source: Source, threads: int, work_dir: str | None, archive: Archive | None = None
 ) -> StreamDump:
     # A plain file needs none of what decompresses: it takes 40 ms to import.
     from so2docs.dump.unwrapping import unwrap
 
     try:
-        reader = unwrap(source, threads, work_dir, archive)
-        encoding = detect_encoding(source.name, reader.peek(HEAD_BYTES))
-        source.reader = reader
-        if encoding is not None:
-            decoded = Decoded(reader, encoding)
-            source.reader, source.repaired = decoded, lambda: decoded.repaired
-            source.encoding = encoding
-            if source.expected is not None:
-                source.expected //= len("<".encode(encoding))
-        ahead = ReadAhead(source.reader, source.closers)
-        source.reader, source.closers = ahead, [ahead.close]
+        unwrap(source, threads, work_dir, archive)
+        source.decode()
+        source.read_ahead()
     except BaseException:
         source.close()
         raise

@@ -1,116 +1,169 @@
 """What every kind of source comes down to: a name, and bytes of UTF-8 to read from start to end.
 
-Dumps in other encodings are decoded as they are read. What an encoding does not allow becomes
-U+FFFD and is counted, as in a dump of UTF-8.
+A source is read through layers: the file, then what decompresses it, then what decodes it. Each is
+a generator of parts, made a file by `Stream`. Dumps in other encodings are decoded as they are
+read. What an encoding does not allow becomes U+FFFD and is counted, as in a dump of UTF-8.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 import queue
 import re
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, BinaryIO
 
 from so2docs.dump import storage
-from so2docs.errors import ChangedDumpError, DumpError, flag
+from so2docs.errors import (
+    ArchiveError,
+    ChangedDumpError,
+    DumpError,
+    So2docsError,
+    TruncatedDumpError,
+    flag,
+)
 from so2docs.schema import POSTS, Table
 
 BLOCK_BYTES = 1024 * 1024
 """Streams are handed on in blocks of about this size."""
 
+HEAD_BYTES = 1024
+"""The start of a file tells what it is; a declaration is within it."""
+
 _BLOCKS = 8
 _PATIENCE = 0.2
 _LONGEST_WAIT = 0.5
 
+Read = Callable[[int], bytes]
+"""Reads at most n bytes, none at the end."""
 
-class Reader(Protocol):
-    """A source of bytes."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end."""
-
-
-class Peekable:
-    """A reader whose next bytes can be looked at before they are read."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._held = b""
-
-    def peek(self, size: int) -> bytes:
-        """The next `size` bytes, fewer only at the end."""
-        while len(self._held) < size and (more := self._reader.read(size - len(self._held))):
-            self._held += more
-        return self._held[:size]
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end."""
-        if self._held:
-            data, self._held = self._held[:size], self._held[size:]
-            return data
-        return self._reader.read(size)
+Parts = Generator[bytes, None, None]
+"""The bytes of a stream, in parts of any size."""
 
 
-class Counted:
-    """A reader that counts bytes, for streams that do not know their position.
+def read_blocks(read: Read) -> Parts:
+    """The bytes of a file, in the blocks that it gives."""
+    while data := read(BLOCK_BYTES):
+        yield data
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error that a decompressor raised means that its data is damaged.
+
+    Every library has errors of its own, and no list of them is complete: `gzip` and `bz2` raise
+    `OSError`, `EOFError` and `zlib.error`, `lzma` and zstandard their own, and isal has a class
+    that its modules share in some builds only. So what is not damage is listed.
+
+    Args:
+        error: Anything that reading raised; nothing else may have run.
+    """
+    if isinstance(error, OSError):
+        return error.errno is None  # With a number, the system could not read the file.
+    return not isinstance(error, So2docsError | MemoryError)
+
+
+class Stream(io.RawIOBase):
+    """Parts of bytes as a file, which counts them and raises the errors of decompressors as ours.
+
+    Args:
+        parts: The bytes; they are closed with the stream.
+        name: Name of the dump, for messages.
+        kind: What is decompressed, with an article; empty if other errors than ours are none of
+            decompression.
 
     Attributes:
         count: Bytes read so far.
     """
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+    def __init__(self, parts: Parts, name: str = "", kind: str = "") -> None:
+        super().__init__()
+        self._parts = parts
+        self._name = name
+        self._kind = kind
+        self._held = memoryview(b"")
         self.count = 0
 
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end."""
-        data = self._reader.read(size)
-        self.count += len(data)
+    def readable(self) -> bool:
+        """Whether it can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read at most as many bytes as there is room for; none at the end.
+
+        Raises:
+            TruncatedDumpError: The data ends too early.
+            ArchiveError: It is damaged.
+        """
+        if not self._held:
+            self._held = memoryview(self._read_part())
+        size = min(len(buffer), len(self._held))
+        buffer[:size] = self._held[:size]
+        self._held = self._held[size:]
+        self.count += size
+        return size
+
+    def _read_part(self) -> bytes:
+        """The next bytes; the first time as many as are peeked at, since pipes may give few."""
+        needed = 1 if self.count else HEAD_BYTES
+        data = b""
+        try:
+            for part in self._parts:
+                data += part
+                if len(data) >= needed:
+                    break
+        except Exception as error:
+            if self._kind and isinstance(error, EOFError):
+                raise TruncatedDumpError(
+                    self._name,
+                    f"is {self._kind} that is cut off",
+                    advice="download it again, or the missing part",
+                ) from None
+            if self._kind and is_damage(error):
+                raise ArchiveError(
+                    self._name,
+                    f"is {self._kind} that is damaged ({error})",
+                    advice="download it again",
+                ) from error
+            raise
         return data
+
+    def close(self) -> None:
+        """Close the parts; a thread that is reading them closes them itself when they end."""
+        super().close()
+        with suppress(ValueError):
+            self._parts.close()
 
 
 class ReadAhead:
-    """A reader that reads another in a thread, some blocks ahead.
+    """Reads a file in a thread, some blocks ahead.
 
     The decompressors give up the interpreter's lock. A bounded queue makes a stream that outruns
     the workers wait.
 
     Args:
-        reader: What to read.
-        closers: Close what the reader reads, the last one first. Nothing is closed while the thread
-            is reading it: after `close`, the thread itself closes what it was reading.
+        read: Reads the file.
+        close: Closes it, which does not happen while the thread is reading it: after `close`, the
+            thread itself closes what it was reading.
     """
 
-    def __init__(self, reader: Reader, closers: list[Callable[[], object]]) -> None:
-        self._reader = reader
-        self._closers = closers
+    def __init__(self, read: Read, close: Callable[[], object]) -> None:
+        self._read = read
+        self._close = close
         self._blocks: queue.Queue[bytes | BaseException] = queue.Queue(_BLOCKS)
         self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._held = b""
-        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="so2docs-stream", daemon=True)
 
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end; raises what the other reader raises."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="so2docs-stream", daemon=True)
-            self._thread.start()
-        if not self._held and not self._ended:
-            block = self._next_block()
+    def blocks(self) -> Parts:
+        """The blocks of the file; raises what reading it raises."""
+        self._thread.start()
+        while block := self._next_block():
             if isinstance(block, BaseException):
-                self._ended = True
                 raise block
-            self._ended = not block
-            self._held = block
-        if len(self._held) <= size:
-            data, self._held = self._held, b""
-            return data
-        data, self._held = self._held[:size], self._held[size:]
-        return data
+            yield block
 
     def _next_block(self) -> bytes | BaseException:
         """Wait for the thread.
@@ -126,7 +179,7 @@ class ReadAhead:
         block: bytes | BaseException = b"-"
         while block and not isinstance(block, BaseException) and not self._stopped.is_set():
             try:
-                block = self._reader.read(BLOCK_BYTES)
+                block = self._read(BLOCK_BYTES)
             except BaseException as error:
                 block = error
             while not self._stopped.is_set():
@@ -137,29 +190,15 @@ class ReadAhead:
                     continue
         if self._stopped.is_set():
             with suppress(OSError):  # Nobody waits for the news.
-                close_all(self._closers)
+                self._close()
 
     def close(self) -> None:
         """End the thread; one that waits for a pipe ends with the process."""
         self._stopped.set()
-        if self._thread is not None:
+        if self._thread.is_alive():
             self._thread.join(_LONGEST_WAIT)
-        if self._thread is None or not self._thread.is_alive():
-            close_all(self._closers)
-
-
-def close_all(closers: list[Callable[[], object]]) -> None:
-    """Close resources in reverse order of opening, each once."""
-    while closers:
-        try:
-            close = closers.pop()
-        except IndexError:  # Another thread has taken the last one.
-            return
-        close()
-
-
-def _nothing() -> int:
-    return 0
+        if not self._thread.is_alive():
+            self._close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,66 +213,118 @@ class End:
     chunks: int
 
 
+def check_unchanged(
+    name: str, path: str, identity: storage.FileIdentity, file: BinaryIO | None = None
+) -> None:
+    """Raise `ChangedDumpError` if a file (an open one, or the one of that path) is another by now.
+
+    Args:
+        name: Name of the dump, for messages.
+        path: The file.
+        identity: That of the file before.
+        file: The file, if it is open.
+    """
+    try:
+        current = storage.identify(path, file)
+    except OSError as error:
+        raise ChangedDumpError(
+            name,
+            f"disappeared while being read ({error.strerror})",
+            advice="make it available, then run again",
+        ) from None
+    if current != identity:
+        sizes = f"{identity.size:,} bytes before, {current.size:,} now"
+        raise changed_error(name, f"changed while being read ({sizes})")
+
+
+def changed_error(name: str, problem: str) -> ChangedDumpError:
+    """The error for a dump that is being written."""
+    advice = f"wait until it is complete, then run again with {flag('restart', True)}"
+    return ChangedDumpError(name, problem, advice=advice)
+
+
 @dataclass(slots=True)
 class Source:
     """A dump as a stream of UTF-8.
 
     Attributes:
         name: What the user called it, for messages.
-        reader: Reads the decompressed bytes.
         table: The table to read from an archive of several.
         file: Path of its file; None for a stream that can be read only once.
         identity: Identity of that file, to detect a change.
-        position: Returns the number of bytes read from the file or stream.
-        total: Their total; None if it is unknown.
+        total: Bytes that `counted` will have counted at the end; None if that is unknown.
         expected: Size of the decompressed dump, known or estimated; None if it is unknown.
         encoding: Encoding of the dump.
-        repaired: Returns the number of characters that were replaced.
-        closers: Functions to call at the end.
+        repaired: Number of characters that were replaced.
+        reader: The topmost layer.
+        counted: The layer that tells how far the source has been read.
+        stack: What to close at the end.
     """
 
     name: str
-    reader: Reader
     table: Table = POSTS
     file: str | None = None
     identity: storage.FileIdentity = storage.NO_FILE
-    position: Callable[[], int] = _nothing
     total: int | None = None
     expected: int | None = None
     encoding: str = "utf-8"
-    repaired: Callable[[], int] = _nothing
-    closers: list[Callable[[], object]] = field(default_factory=list)
+    repaired: int = 0
+    reader: io.BufferedReader = field(init=False)
+    counted: Stream = field(init=False)
+    stack: ExitStack = field(default_factory=ExitStack)
 
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end."""
-        return self.reader.read(size)
+    def add_layer(self, parts: Parts, kind: str = "") -> Stream:
+        """Read a generator that reads what was the topmost layer.
 
-    def check_unchanged(self) -> None:
-        """Raise `ChangedDumpError` if the file is another by now."""
-        if self.file is None:
-            return
-        try:
-            identity = storage.identify(self.file)
-        except OSError as error:
-            raise ChangedDumpError(
-                self.name,
-                f"disappeared while being read ({error.strerror})",
-                advice="make it available, then run again",
-            ) from None
-        if identity != self.identity:
-            raise ChangedDumpError(
-                self.name,
-                "changed while being read",
-                advice=f"wait until it is complete, then run again with {flag('restart', True)}",
-            )
+        Args:
+            parts: What comes out.
+            kind: What it decompresses, with an article; nothing for anything else.
+        """
+        stream = Stream(parts, self.name, kind)
+        self.stack.callback(stream.close)
+        self.reader = io.BufferedReader(stream, HEAD_BYTES)
+        return stream
+
+    def decode(self) -> None:
+        """Read the dump as UTF-8, whatever its encoding.
+
+        Raises:
+            DumpError: Its declaration names an encoding that Python does not know.
+        """
+        encoding = detect_encoding(self.name, self.reader.peek())
+        if encoding is not None:
+            self.encoding = encoding
+            self.add_layer(self._decode(self.reader.read1))
+            if self.expected is not None:
+                self.expected //= len("<".encode(encoding))
+
+    def _decode(self, read: Read) -> Parts:
+        decoder = codecs.getincrementaldecoder(self.encoding)
+        replacing, ignoring = decoder(errors="replace"), decoder(errors="ignore")
+        data = b"-"
+        while data:
+            data = read(BLOCK_BYTES)
+            state = replacing.getstate()
+            text = replacing.decode(data, not data)
+            if _REPLACEMENT in text:
+                # Those of the dump itself are left when errors are passed over.
+                ignoring.setstate(state)
+                original = ignoring.decode(data, not data).count(_REPLACEMENT)
+                self.repaired += text.count(_REPLACEMENT) - original
+            # Half a character of UTF-7 is replaced and counted with the row that it is in.
+            yield text.encode(errors="surrogatepass")
+
+    def read_ahead(self) -> None:
+        """Read the layers in a thread from now on."""
+        ahead = ReadAhead(self.reader.read1, self.stack.close)
+        self.reader = io.BufferedReader(Stream(ahead.blocks()), HEAD_BYTES)
+        self.stack = ExitStack()
+        self.stack.callback(ahead.close)
 
     def close(self) -> None:
         """Close resources in reverse order of opening."""
-        close_all(self.closers)
+        self.stack.close()
 
-
-HEAD_BYTES = 1024
-"""A declaration is within the first bytes of a dump."""
 
 # Longest first: the mark of UTF-32 starts with that of UTF-16.
 _MARKS = {
@@ -293,40 +384,3 @@ def detect_encoding(name: str, head: bytes) -> str | None:
     # A declaration that can be read byte by byte is wrong if it says UTF-16: .NET writes such.
     ascii_like = "<?xml".encode(encoding) == b"<?xml"
     return None if encoding in ("utf-8", "ascii") or not ascii_like else encoding
-
-
-class Decoded:
-    """A reader that decodes another reader to UTF-8.
-
-    Attributes:
-        repaired: Characters replaced so far.
-    """
-
-    def __init__(self, reader: Reader, encoding: str) -> None:
-        self._reader = reader
-        decoder = codecs.getincrementaldecoder(encoding)
-        self._decoder = decoder(errors="replace")
-        self._counter = decoder(errors="ignore")
-        self._held = b""
-        self._ended = False
-        self.repaired = 0
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end."""
-        while not self._held and not self._ended:
-            data = self._reader.read(min(size, BLOCK_BYTES))
-            self._ended = not data
-            # Half a character of UTF-7 is replaced and counted with the row that it is in.
-            self._held = self._decode(data).encode(errors="surrogatepass")
-        output, self._held = self._held[:size], self._held[size:]
-        return output
-
-    def _decode(self, data: bytes) -> str:
-        state = self._decoder.getstate()
-        text = self._decoder.decode(data, self._ended)
-        if _REPLACEMENT in text:
-            # Those of the dump itself are left when errors are passed over.
-            self._counter.setstate(state)
-            original = self._counter.decode(data, self._ended).count(_REPLACEMENT)
-            self.repaired += text.count(_REPLACEMENT) - original
-        return text

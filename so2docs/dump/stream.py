@@ -29,7 +29,7 @@ from so2docs.dump.dump import (
     last_good_row,
     read_prolog,
 )
-from so2docs.dump.source import BLOCK_BYTES, End, Source
+from so2docs.dump.source import BLOCK_BYTES, End, Source, check_unchanged
 from so2docs.errors import DumpError, Location, MalformedDumpError, TruncatedDumpError
 from so2docs.parse.rows import ROW_START
 from so2docs.schema import Table
@@ -172,7 +172,7 @@ class StreamDump:
         self.source = source
         self.path = source.name
         try:
-            prolog = read_prolog(self.path, source.read, source.table)
+            prolog = read_prolog(self.path, source.reader.read1, source.table)
         except BaseException:
             source.close()
             raise
@@ -181,7 +181,7 @@ class StreamDump:
         self.size = source.expected or 0
         self._end: End | None = None
         self._start = prolog.start
-        self._rows = StreamedRows(self.path, source.read, prolog, source.table)
+        self._rows = StreamedRows(self.path, source.reader.read1, prolog, source.table)
         self._error: DumpError | None = None
         self._positions: dict[int, int] = {}
         self._shown = 0
@@ -220,7 +220,7 @@ class StreamDump:
                 else:
                     piece = self._piece(self._folder / f"{number:06}{PIECE_END}", offset, target)
                     length = piece.size
-                    self._positions[number] = self.source.position()
+                    self._positions[number] = self.source.counted.count
                     if length:
                         yield Chunk(number, piece, 0, length)
                 offset += length
@@ -231,7 +231,7 @@ class StreamDump:
             self._error = error
             return
         self.size = offset + len(self.frame[1])
-        self._end = End(self.size, self.source.repaired(), number)
+        self._end = End(self.size, self.source.repaired, number)
 
     def _check_rest(self, offset: int) -> None:
         """Read what follows the rows, which end at `offset`."""
@@ -294,7 +294,8 @@ class StreamDump:
         """Raise the error that ended the stream early, after the chunks before it."""
         if self._error is not None:
             raise self._error
-        self.source.check_unchanged()
+        if self.file is not None:
+            check_unchanged(self.path, self.file, self.identity)
 
     def chunk_end(self, size: int) -> End:
         """The result of reading the stream to its end."""

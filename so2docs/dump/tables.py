@@ -25,8 +25,9 @@ from so2docs.dump.opening import (
     open_file,
     open_stream,
 )
+from so2docs.dump.source import changed_error
 from so2docs.dump.stream import AnyDump
-from so2docs.errors import ArchiveError, ChangedDumpError, DumpError, flag
+from so2docs.errors import ArchiveError, DumpError, flag
 from so2docs.options.table import Tables
 from so2docs.schema import POSTS, TABLES, Table
 
@@ -95,11 +96,7 @@ class TableFile:
         )
         if dump.identity != self.source.identity:
             dump.close()
-            raise ChangedDumpError(
-                self.name,
-                "changed before it was read",
-                advice=f"wait until it is complete, then run again with {flag('restart', True)}",
-            )
+            raise changed_error(self.name, "changed before it was read")
         self.dump, self.size = dump, dump.size
         return dump
 

@@ -18,25 +18,23 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, BinaryIO
-
-from isal.igzip_lib import DECOMP_DEFLATE, IgzipDecompressor
 
 from so2docs.dump.archives import Archive, Entry
 from so2docs.dump.compressed import (
-    Bzip2,
-    Range,
-    Streams,
-    is_damage,
-    open_bzip2,
-    open_gzip,
-    open_xz,
-    open_zstd,
+    decompress_bzip2,
+    decompress_deflate,
+    decompress_gzip,
+    decompress_streams,
+    decompress_xz,
+    decompress_zstd,
     raw_lzma,
+    read_range,
 )
 from so2docs.dump.kinds import Kind, detect_kind
-from so2docs.dump.source import BLOCK_BYTES, HEAD_BYTES, Counted, Peekable, Reader, Source
-from so2docs.errors import ArchiveError, DumpError, TruncatedDumpError
+from so2docs.dump.source import BLOCK_BYTES, Parts, Read, Source, read_blocks
+from so2docs.errors import ArchiveError, DumpError
 
 _COPY, _DEFLATE, _BZIP2 = b"\x00", b"\x04\x01\x08", b"\x04\x02\x02"
 _LZMA, _LZMA2 = b"\x03\x01\x01", b"\x21"
@@ -88,13 +86,13 @@ class SevenZip(Archive):
             )
         )
 
-    def open_block(self, entry: Entry, threads: int) -> Reader:
-        """A reader of the block that an entry is in."""
+    def open_block(self, entry: Entry, threads: int) -> Parts:
+        """Decompress the block that an entry is in."""
         with _translate_seven_zip_errors(self.name):
             return self._open_folder(self._archive.header.main_streams, entry.block, threads)
 
-    def _open_folder(self, streams: Any, number: int, threads: int) -> Reader:
-        """A reader of a folder, as 7z calls a block of solid data."""
+    def _open_folder(self, streams: Any, number: int, threads: int) -> Parts:
+        """Decompress a folder, as 7z calls a block of solid data."""
         name, folders, info = self.name, streams.unpackinfo.folders, streams.packinfo
         folder = folders[number]
         if _count_streams(folder) != 1:
@@ -107,25 +105,25 @@ class SevenZip(Archive):
         start = self._archive.afterheader + info.packpos + sum(info.packsizes[:first])
         size = info.packsizes[first]
         self.file.seek(start)
-        packed = Range(self.file, size)
+        packed = read_range(self.file, size)
         unpacked = folder.get_unpack_size()
         if len(folder.coders) == 1:
             coder = folder.coders[0]
             method, properties = coder["method"], coder["properties"]
             if method == _COPY:
-                return packed
+                return read_blocks(packed)
             if method == _BZIP2:
-                return Bzip2(packed, threads)
+                return decompress_bzip2(packed, threads)
             if method == _DEFLATE:
-                return Streams(packed, lambda: IgzipDecompressor(flag=DECOMP_DEFLATE), b"")
+                return decompress_deflate(packed)
             if method == _ZSTD:
-                return open_zstd(packed, threads)
+                return decompress_zstd(packed, threads)
             if method in (_LZMA, _LZMA2):
                 is_lzma2 = method == _LZMA2
                 new = raw_lzma(name, properties, unpacked, is_lzma2=is_lzma2)
-                return Streams(packed, new, b"")
+                return decompress_streams(packed, new)
         _check_chain(name, folder.coders)
-        return _Py7zr(packed, folder, size)
+        return _decompress_by_py7zr(packed, folder.get_decompressor(size))
 
 
 def _entries(archive: Any) -> Iterator[Entry]:
@@ -220,40 +218,27 @@ def _count_streams(folder: Any) -> int:
     return sum(int(coder["numinstreams"]) for coder in folder.coders) - len(folder.bindpairs)
 
 
-class _Feed:
-    """Packed bytes for py7zr.
+def _decompress_by_py7zr(read: Read, decompressor: Any) -> Parts:
+    decompressor.block_size = _FEED
+    first = decompressor.chain[0]
 
-    It reads some each time, whether its decompressors need them or not: the input of a bomb would
-    pile up.
-    """
+    def feed(size: int) -> bytes:
+        # It reads some each time, whether it needs them or not: the input of a bomb would pile up.
+        return read(size) if getattr(first, "needs_input", True) else b""
 
-    def __init__(self, packed: Range, decompressor: Any) -> None:
-        self._packed = packed
-        self._first = decompressor.chain[0]
-
-    def read(self, size: int) -> bytes:
-        return self._packed.read(size) if getattr(self._first, "needs_input", True) else b""
-
-
-class _Py7zr:
-    """The decompressors of py7zr."""
-
-    def __init__(self, packed: Range, folder: Any, size: int) -> None:
-        self._decompressor = folder.get_decompressor(size)
-        self._decompressor.block_size = _FEED
-        self._feed = _Feed(packed, self._decompressor)
-
-    def read(self, size: int, /) -> bytes:
+    patience = _PATIENCE
+    while patience:
         try:
-            for _ in range(_PATIENCE):
-                if data := self._decompressor.decompress(self._feed, size):
-                    return bytes(data)
+            data = decompressor.decompress(SimpleNamespace(read=feed), BLOCK_BYTES)
         except (OSError, EOFError):
             raise
         except Exception as error:
             # Every library has its own; that of PPMd calls damaged data a MemoryError.
             raise OSError(str(error) or type(error).__name__) from error
-        raise EOFError
+        patience = _PATIENCE if data else patience - 1
+        if data:
+            yield bytes(data)
+    raise EOFError
 
 
 # Zip archives: the files of a dump in them, read without unpacking.
@@ -294,8 +279,8 @@ class Zip(Archive):
         methods = (member.compress_type for member in self._members)
         return dict(Counter(_ZIP_NAMES.get(method, f"method {method}") for method in methods))
 
-    def open_block(self, entry: Entry, threads: int) -> Reader:
-        """A reader of the block that an entry is in."""
+    def open_block(self, entry: Entry, threads: int) -> Parts:
+        """Decompress the block that an entry is in."""
         member = self._members[entry.block]
         with _translate_zip_errors(self.name):
             if member.flag_bits & _ENCRYPTED:
@@ -303,22 +288,22 @@ class Zip(Archive):
                 raise ArchiveError(self.name, problem, advice="unpack it first")
             return self._open_member(member, threads)
 
-    def _open_member(self, member: zipfile.ZipInfo, threads: int) -> Reader:
-        """A reader of a member; zipfile does not bound what bzip2 and LZMA give at a time."""
+    def _open_member(self, member: zipfile.ZipInfo, threads: int) -> Parts:
+        """Decompress a member; zipfile does not bound what bzip2 and LZMA give at a time."""
         method = member.compress_type
         if method not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-            return self._archive.open(member)
+            return read_blocks(self._archive.open(member).read)
         entry = copy.copy(member)
         entry.compress_type, entry.file_size = zipfile.ZIP_STORED, member.compress_size
         del entry.CRC
-        packed = self._archive.open(entry)
+        packed = self._archive.open(entry).read
         if method == zipfile.ZIP_BZIP2:
-            return Bzip2(packed, threads)
-        if method == zipfile.ZIP_DEFLATED:  # ISA-L is three times as fast as zlib.
-            return Streams(packed, lambda: IgzipDecompressor(flag=DECOMP_DEFLATE), b"")
+            return decompress_bzip2(packed, threads)
+        if method == zipfile.ZIP_DEFLATED:
+            return decompress_deflate(packed)
         # APPNOTE.TXT, 5.8.8: the version, the size of the properties, and these.
-        _, size = struct.unpack("<HH", packed.read(4))
-        return Streams(packed, raw_lzma(self.name, packed.read(size), member.file_size), b"")
+        _, size = struct.unpack("<HH", packed(4))
+        return decompress_streams(packed, raw_lzma(self.name, packed(size), member.file_size))
 
 
 @contextmanager
@@ -341,62 +326,28 @@ def _translate_zip_errors(name: str) -> Iterator[None]:
 
 
 _MOST_LAYERS = 5
-_STREAMS: dict[str, Callable[[Reader, int], Reader]] = {
-    "a gzip file": open_gzip,
-    "a bzip2 file": open_bzip2,
-    "an xz file": open_xz,
-    "a zstd file": open_zstd,
+_DECOMPRESSORS: dict[str, Callable[[Read, int], Parts]] = {
+    "a gzip file": decompress_gzip,
+    "a bzip2 file": decompress_bzip2,
+    "an xz file": decompress_xz,
+    "a zstd file": decompress_zstd,
 }
 
 
-class ErrorTranslator:
-    """A reader that raises errors of decompressors as ours."""
-
-    def __init__(self, name: str, kind: str, reader: Reader) -> None:
-        self._name = name
-        self._kind = kind
-        self._reader = reader
-
-    def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end.
-
-        Raises:
-            TruncatedDumpError: The data ends too early.
-            ArchiveError: It is damaged.
-        """
-        try:
-            return self._reader.read(size)
-        except EOFError:
-            raise TruncatedDumpError(
-                self._name,
-                f"is {self._kind} that is cut off",
-                advice="download it again, or the missing part",
-            ) from None
-        except Exception as error:
-            if not is_damage(error):
-                raise
-            raise self._damage_error(error) from error
-
-    def _damage_error(self, error: Exception) -> ArchiveError:
-        return ArchiveError(
-            self._name,
-            f"is {self._kind} that is damaged ({error})",
-            advice="download it again",
-        )
-
-
 def open_archive(kind: Kind, name: str, file: BinaryIO) -> Archive:
-    """Read the list of members of an archive.
+    """Read the list of members of an archive; the file is closed with it, and after an error.
 
     Raises:
         ArchiveError: It is damaged or encrypted.
     """
-    return Zip(name, file) if kind.name == "a zip archive" else SevenZip(name, file)
+    try:
+        return Zip(name, file) if kind.name == "a zip archive" else SevenZip(name, file)
+    except BaseException:
+        file.close()
+        raise
 
 
-def unwrap(
-    source: Source, threads: int, work_dir: str | None, archive: Archive | None = None
-) -> Peekable:
+def unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive | None) -> None:
     """Unpack layer by layer, until there is XML.
 
     Args:
@@ -409,43 +360,54 @@ def unwrap(
         DumpError: A layer cannot be unpacked.
     """
     source.expected = source.total
-    stream = Peekable(source.reader) if archive is None else _open_member(source, archive, threads)
+    if archive is not None:
+        _read_member(source, archive, threads)
     for _ in range(_MOST_LAYERS if archive is None else _MOST_LAYERS - 1):
-        kind = detect_kind(stream.peek(HEAD_BYTES))
+        kind = detect_kind(source.reader.peek())
         if kind is None:
-            return stream
+            return
         if kind.refused:
             raise DumpError(source.name, f"is {kind.name}, not XML", advice=kind.refused)
-        if opener := kind.open or _STREAMS.get(kind.name):
-            unpacked = opener(stream, threads)
-            if close := getattr(unpacked, "close", None):
-                source.closers.append(close)
-            stream = Peekable(ErrorTranslator(source.name, kind.name, unpacked))
-            if source.expected is not None:
-                source.expected = int(source.expected * kind.ratio)
+        if kind.is_archive:
+            saved = open_archive(kind, source.name, _save(source.reader.read1, work_dir))
+            source.stack.callback(saved.close)
+            _read_member(source, saved, threads)
+            continue
+        if kind.open:
+            parts = _read_opened(kind.open(source.reader, threads))
         else:
-            saved = open_archive(kind, source.name, _save(source, stream, work_dir))
-            source.closers.append(saved.close)
-            stream = _open_member(source, saved, threads)
+            parts = _DECOMPRESSORS[kind.name](source.reader.read1, threads)
+        source.add_layer(parts, kind.name)
+        if source.expected is not None:
+            source.expected = int(source.expected * kind.ratio)
     raise DumpError(
         source.name, "is compressed more than five times over", advice="unpack it first"
     )
 
 
-def _save(source: Source, stream: Peekable, work_dir: str | None) -> BinaryIO:
+def _read_opened(reader: Any) -> Parts:
+    """Read what another package opened, and close it."""
+    try:
+        yield from read_blocks(reader.read)
+    finally:
+        if close := getattr(reader, "close", None):
+            close()
+
+
+def _save(read: Read, work_dir: str | None) -> BinaryIO:
     """Save an archive that comes as a stream to a temporary file."""
     saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
-    source.closers.append(saved.close)
-    while data := stream.read(BLOCK_BYTES):
-        saved.write(data)
-    saved.seek(0)
+    try:
+        saved.writelines(read_blocks(read))
+        saved.seek(0)
+    except BaseException:
+        saved.close()
+        raise
     return saved
 
 
-def _open_member(source: Source, archive: Archive, threads: int) -> Peekable:
-    """Open the member of the table; progress counts its bytes, not those of the archive."""
+def _read_member(source: Source, archive: Archive, threads: int) -> None:
+    """Read the member of the table; progress counts its bytes, not those of the archive."""
     entry = archive.find(source.table)
-    counter = Counted(archive.open(entry, threads))
+    source.counted = source.add_layer(archive.read(entry, threads), archive.kind)
     source.expected = source.total = entry.size
-    source.position = lambda: counter.count
-    return Peekable(ErrorTranslator(source.name, archive.kind, counter))

@@ -24,8 +24,8 @@ import orjson
 import zstandard
 from isal import isal_zlib
 
-from so2docs.dump.compressed import is_damage
 from so2docs.dump.kinds import ZSTD, detect_kind
+from so2docs.dump.source import is_damage
 from so2docs.dump.storage import unreadable_output
 from so2docs.errors import DocumentNotFoundError, OutputError, So2docsError, flag, resumable
 from so2docs.output import index

@@ -16,8 +16,8 @@ import orjson
 import zstandard
 from isal import igzip, isal_zlib
 
-from so2docs.dump.compressed import is_damage
 from so2docs.dump.kinds import PARQUET, SQLITE
+from so2docs.dump.source import is_damage
 from so2docs.dump.storage import FileIdentity, identify, unreadable_output
 from so2docs.errors import OutputError
 from so2docs.output.compression import LAST_BLOCK, detect_compression

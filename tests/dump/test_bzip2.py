@@ -8,17 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from so2docs.dump.compressed import Bzip2, find_numbers
+from so2docs.dump.compressed import decompress_bzip2, find_numbers
+from so2docs.dump.source import Stream
 
 BLOCK = 0x314159265359
 
 
 def decompress(data: bytes, threads: int = 2, size: int = 1 << 20) -> bytes:
-    reader = Bzip2(io.BytesIO(data), threads)
-    try:
+    with Stream(decompress_bzip2(io.BytesIO(data).read, threads)) as reader:
         return b"".join(iter(lambda: reader.read(size), b""))
-    finally:
-        reader.close()
 
 
 def looks_like_a_block(size: int) -> bytes:

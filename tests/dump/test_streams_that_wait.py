@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,8 @@ import zstandard
 from support.command import start
 from support.dumps import dump_of, some_rows
 
-from so2docs.dump.compressed import Bzip2, find_numbers
-from so2docs.dump.source import ReadAhead
+from so2docs.dump.compressed import decompress_bzip2, find_numbers
+from so2docs.dump.source import ReadAhead, Stream
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes need POSIX")
 
@@ -64,7 +65,7 @@ def waiting() -> Iterator[Waiting]:
 
 
 def test_bzip2_is_closed_while_a_thread_reads_it(waiting: Waiting) -> None:
-    reader = Bzip2(waiting, 2)
+    reader = Stream(decompress_bzip2(waiting.read, 2))
     read: list[object] = []
 
     def drain() -> None:
@@ -86,10 +87,13 @@ def test_bzip2_is_closed_while_a_thread_reads_it(waiting: Waiting) -> None:
 
 def test_nothing_is_closed_under_a_thread_that_reads_it(waiting: Waiting) -> None:
     closed: list[str] = []
-    unpacked = Bzip2(waiting, 2)
-    closers = [waiting.close, lambda: closed.append("file"), unpacked.close]
-    ahead = ReadAhead(unpacked, [*closers, lambda: closed.append("first")])
-    assert ahead.read(1)
+    unpacked = Stream(decompress_bzip2(waiting.read, 2))
+    closers = ExitStack()
+    for close in (waiting.close, lambda: closed.append("file"), unpacked.close):
+        closers.callback(close)
+    closers.callback(closed.append, "first")
+    ahead = ReadAhead(unpacked.read, closers.close)
+    assert next(ahead.blocks())
     waiting.is_waiting.wait()
     ahead.close()
     assert closed == []
@@ -101,8 +105,10 @@ def test_nothing_is_closed_under_a_thread_that_reads_it(waiting: Waiting) -> Non
 
 def test_closes_a_stream_once_at_its_end() -> None:
     closed: list[str] = []
-    ahead = ReadAhead(io.BytesIO(b"x"), [lambda: closed.append("x")])
-    assert (ahead.read(2), ahead.read(2)) == (b"x", b"")
+    closers = ExitStack()
+    closers.callback(closed.append, "x")
+    ahead = ReadAhead(io.BytesIO(b"x").read, closers.close)
+    assert list(ahead.blocks()) == [b"x"]
     assert closed == []
     ahead.close()
     ahead.close()
@@ -180,7 +186,7 @@ pipe, _ = os.pipe()
 main = Silent()
 threading.Thread(target=interrupt, daemon=True).start()
 try:
-    ReadAhead(main, []).read(1)
+    next(ReadAhead(main.read, list).blocks())
 except KeyboardInterrupt:
     os.write(1, b"interrupted")
     os._exit(0)
