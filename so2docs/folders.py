@@ -34,8 +34,8 @@ from so2docs.options.choices import ChangesFormat, Search
 from so2docs.options.output_form import output_suffix
 from so2docs.options.sites import checked_host
 from so2docs.output.new_files import clean_up, temporary_folder
+from so2docs.output.part_files import MANIFEST
 from so2docs.output.paths import OutputPaths, read_provenance
-from so2docs.output.targets import MANIFEST
 from so2docs.progress import Progress, about, log
 from so2docs.reader.folder import check_holds_outputs, outputs_in, readable
 from so2docs.sqlite.about import read_about

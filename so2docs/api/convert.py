@@ -40,9 +40,9 @@ from so2docs.options.sites import host, site_name
 from so2docs.options.table import OF_CONVERT, OF_ITERATOR, Options, OutputForm, RunOptions, Tables
 from so2docs.output import retrieval_set
 from so2docs.output.new_files import output_lock, temporary_folder, write_file
+from so2docs.output.part_files import REPORT, check_own, describe_missing_folder
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
-from so2docs.output.targets import REPORT, check_own, describe_missing_folder
 from so2docs.parse.core import choose_core
 from so2docs.pipeline.session import Session
 from so2docs.progress import log

@@ -45,7 +45,7 @@ def stats(output: str, as_json: bool, html_file: str | None, **options: Any) -> 
 
         return show_sites(stats_all, output, as_json=as_json, is_asked=True, **options)
     from so2docs.output.new_files import write_file
-    from so2docs.output.targets import PAGE, check_own
+    from so2docs.output.part_files import PAGE, check_own
     from so2docs.statistics.stats import stats as count
 
     if html_file is not None:

@@ -44,11 +44,18 @@ from so2docs.options.sites import published_host, site_from_name
 from so2docs.options.table import OPTIONS
 from so2docs.output.compression import GZIP_HEADER, compress, gzip_end
 from so2docs.output.new_files import NewFiles, temporary_folder
-from so2docs.output.part_files import PART, explain_errors, part_path, remove
+from so2docs.output.part_files import (
+    PART,
+    RECORD,
+    STRAYS,
+    explain_errors,
+    part_path,
+    remove,
+    side_file,
+)
 from so2docs.output.paths import ExistingOutputError, State
 from so2docs.output.provenance import Provenance, input_file, load
 from so2docs.output.segments import remove as remove_stored
-from so2docs.output.targets import RECORD, STRAYS, side_file
 from so2docs.parse.core import choose_core
 from so2docs.pipeline.first_pass import read_to_end
 from so2docs.pipeline.worker import peak_memory

@@ -19,9 +19,14 @@ from so2docs.options.choices import Compression, TableFormat
 from so2docs.output.compression import compress
 from so2docs.output.file import Output
 from so2docs.output.formats import footer
-from so2docs.output.part_files import FileState, explain_errors, finish_file, part_path
+from so2docs.output.part_files import (
+    FileState,
+    check_replaceable,
+    explain_errors,
+    finish_file,
+    part_path,
+)
 from so2docs.output.segments import Journal, Segment
-from so2docs.output.targets import check_replaceable
 from so2docs.schema import BOOLEAN, DATE, INTEGER, TEXT, TEXTS, Table, Type
 from so2docs.sqlite import file as sqlite_file
 

@@ -34,8 +34,8 @@ from so2docs.options.choices import split_compression
 from so2docs.options.request import Fingerprint
 from so2docs.options.table import OPTIONS, Options
 from so2docs.output import new_files
+from so2docs.output.part_files import MANIFEST, TargetKind, check_own, check_replaceable
 from so2docs.output.paths import OutputPaths
-from so2docs.output.targets import MANIFEST, TargetKind, check_own, check_replaceable
 from so2docs.recipes.finding import RECIPES
 from so2docs.report import Report
 from so2docs.schema import DATES

@@ -24,9 +24,9 @@ from so2docs.metadata.document_schema import build_schema
 from so2docs.options.request import Fingerprint, build_options
 from so2docs.options.table import Options, OutputForm
 from so2docs.output.new_files import write_file
+from so2docs.output.part_files import MANIFEST, side_file
 from so2docs.output.paths import OutputPaths, read_provenance
 from so2docs.output.provenance import CONTRACT, within_64_bits
-from so2docs.output.targets import MANIFEST, side_file
 from so2docs.progress import bar, log
 from so2docs.report import Report
 

@@ -8,7 +8,7 @@ whole, the index first, so that there is no output without one.
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from io import RawIOBase
 from typing import BinaryIO
@@ -18,7 +18,7 @@ from isal import isal_zlib
 from so2docs.errors import OutputError
 from so2docs.options.choices import Compression
 from so2docs.output import index
-from so2docs.output.compression import compress, stream_header, stream_trailer
+from so2docs.output.compression import stream_header, stream_trailer
 from so2docs.output.part_files import (
     FileState,
     begins_with,
@@ -27,6 +27,7 @@ from so2docs.output.part_files import (
     journal_path,
     part_path,
     remove,
+    write_part,
 )
 from so2docs.output.segments import Copy, Journal, Segment, copy_all, copy_by_reading
 from so2docs.store.disk import write_all
@@ -182,20 +183,3 @@ def matches_checkpoint(path: str, compression: Compression, state: FileState | N
         return False
     journal = Journal(part, stream_header(compression), state)
     return begins_with(part, journal.size, journal.crc)
-
-
-def write_part(path: str, data: bytes) -> FileState:
-    """Write a small file under its temporary name.
-
-    Raises:
-        OutputError: It cannot be written.
-        DiskFullError: The disk is full.
-    """
-    file = Output(path, "none")
-    try:
-        file.append(compress(data, "none", 0))
-        return file.seal()
-    except BaseException:
-        with suppress(OSError):
-            file.discard()
-        raise

@@ -31,8 +31,8 @@ from typing import BinaryIO
 from isal import isal_zlib
 
 from so2docs.errors import So2docsError
+from so2docs.output.part_files import INDEX, side_file
 from so2docs.output.segments import Entry
-from so2docs.output.targets import INDEX, side_file
 
 HEADER = b"so2docs index 2\n"
 _ANY_HEADER = b"so2docs index "

@@ -21,23 +21,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from so2docs.errors import OutputError, So2docsError, flag, resumable
-from so2docs.output.file import write_part
 from so2docs.output.part_files import (
+    INDEX,
+    LOCK,
     FileState,
+    check_folder,
+    check_replaceable,
+    describe_missing_folder,
     explain_errors,
     journal_path,
     part_path,
     publish,
-    remove,
-)
-from so2docs.output.targets import (
-    INDEX,
-    LOCK,
-    check_folder,
-    check_replaceable,
-    describe_missing_folder,
     refuse_existing,
+    remove,
     side_file,
+    write_part,
 )
 
 PATIENCE = 1.0

@@ -15,17 +15,18 @@ from so2docs.options.table import OutputForm
 from so2docs.output import index
 from so2docs.output.formats import footer
 from so2docs.output.new_files import write_file
-from so2docs.output.part_files import explain_errors, remove
-from so2docs.output.provenance import KEY, Provenance, load
-from so2docs.output.targets import (
+from so2docs.output.part_files import (
     MANIFEST,
     STRAYS,
     check_folder,
     check_replaceable,
+    explain_errors,
     is_same,
     refuse_existing,
+    remove,
     side_file,
 )
+from so2docs.output.provenance import KEY, Provenance, load
 
 State = Literal["up to date", "another dump", "other options", "unknown"]
 UP_TO_DATE: State = "up to date"

@@ -16,7 +16,7 @@ from support.command import run
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.output.targets import REPORT, check_own
+from so2docs.output.part_files import REPORT, check_own
 
 
 @pytest.mark.parametrize(
