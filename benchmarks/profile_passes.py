@@ -19,7 +19,7 @@ from so2docs import merge
 from so2docs.output import segments
 from so2docs.output.formats import base
 from so2docs.parse import core, posts, repeats, rows
-from so2docs.pipeline import bucket, first_pass, joined
+from so2docs.pipeline import bucket, first_pass
 from so2docs.store import blocks
 
 STEPS: list[tuple[Any, str, str]] = [
@@ -33,7 +33,7 @@ STEPS: list[tuple[Any, str, str]] = [
     (bucket, "merge_bucket", "second pass"),
     (blocks.BlockReader, "read", "  blocks: read, checksum, zstd"),
     (merge, "gather", "  keys and blocks, without the compiled core"),
-    (joined, "join_records", "  compiled core: documents joined"),
+    (bucket, "join_records", "  compiled core: documents joined"),
     (base, "compress", "  compress segments"),
     (segments, "store", "  write segments, by several jobs"),
 ]

@@ -203,7 +203,7 @@ def join_records(
         users: The JSON of each of these users, None for an unknown id; None if no users are nested.
 
     Returns:
-        What `joined.JoinedGroup` describes, for each question id. There is no document if there is
+        What `bucket.JoinedGroup` describes, for each question id. There is no document if there is
         no question, a repeated id, a row of another post, or anything else that only the reference
         can join. A run has one entry; it ends before a question without a document.
     """

@@ -30,6 +30,9 @@ except ModuleNotFoundError:  # No C compiler was there when the package was inst
 except ImportError as error:  # Damaged, or built for another system.
     _core, problem = None, str(error)  # type: ignore[assignment]
 
+compiled = _core
+"""The compiled core; None if it is not there, or cannot be used."""
+
 VARIABLE = "SO2DOCS_CORE"
 """Environment variable that says what `auto` means."""
 

@@ -1,29 +1,267 @@
 """What a worker of the second pass does: the blocks of a bucket -> segments of documents.
 
-One plain object in, one out, so that any engine can run it. `second_pass.divide` bounds its memory:
-no task holds more JSON than `PART_BYTES`, unless one document does.
+`second_pass.divide` bounds its memory: no task holds more JSON than `PART_BYTES`, unless one
+document does. The compiled core sorts and joins the records; the reference is `merge.gather`,
+`merge.DocumentBuilder` and `nest.Nest`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from struct import Struct
+from types import MappingProxyType
+from typing import NamedTuple
 
 import orjson
 
+from so2docs import merge
 from so2docs.counts import RowCounts
-from so2docs.merge import Document, DocumentBuilder, Records, gather
-from so2docs.nest import Buffer, Nest
+from so2docs.merge import Document, DocumentBuilder, Records, gather, merge_votes
+from so2docs.nest import Buffer, Nest, Post, Row
 from so2docs.options.choices import Compression
 from so2docs.options.table import Options
 from so2docs.output import formats
 from so2docs.output.compression import compress_lines
 from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Segment, store
-from so2docs.pipeline.joined import JoinedRecords, Run
+from so2docs.parse.core import compiled
+from so2docs.parse.keys import BUCKET_BITS
+from so2docs.schema import (
+    BOUNTY,
+    CLOSE_REASONS,
+    COMMENT,
+    HISTORY_TYPES,
+    MEMBERS,
+    OF_KIND,
+    VOTE_TYPES,
+)
 from so2docs.store.blocks import Block, BlockReader, check_blocks_match
 from so2docs.store.users import Users, UserTable
+
+_KINDS = 16
+"""A kind has four bits."""
+
+_VOTE_NAMES = tuple(orjson.dumps(VOTE_TYPES.get(kind, str(kind))) + b":" for kind in range(64))
+"""By type of votes, its name as a key; types beyond them are left to the reference."""
+
+_EVENT_NAMES = tuple(orjson.dumps(HISTORY_TYPES.get(kind, str(kind))) for kind in range(128))
+"""By type of events, its name; types beyond them are left to the reference."""
+
+_REASON_NAMES = tuple(
+    orjson.dumps(CLOSE_REASONS[number]) if number in CLOSE_REASONS else b"" for number in range(128)
+)
+"""By reason to close a post, its name, if it has one."""
+
+_NAMING = 1 << BOUNTY | sum(
+    1 << kind for kind, table in OF_KIND.items() if table.users == {"UserId": "User"}
+)
+
+
+class JoinedForm(NamedTuple):
+    """How documents are joined.
+
+    Attributes:
+        opening: Bytes between the fields of a question and its answers.
+        with_answers: Whether to write answers.
+        by_votes: Whether to sort answers by votes, not by id.
+        kinds: Those of the rows that are nested.
+        made: By kind, the members of a post without such rows, where more is made than a list.
+        repeated: Ids of posts under several questions, in ascending order.
+        user_ids: Ids of users, in ascending order.
+        users: The JSON of each of those, None where nobody has the id; or None, where no users are
+            nested.
+        closing: Bytes after each document, where those that follow each other are joined to a run.
+    """
+
+    opening: bytes
+    with_answers: bool
+    by_votes: bool
+    kinds: Sequence[int] = ()
+    made: Mapping[int, bytes] = MappingProxyType({})
+    repeated: array[int] = array("q")
+    user_ids: array[int] = array("q")
+    users: list[bytes | None] | None = None
+    closing: bytes = b""
+
+
+class JoinedGroup(NamedTuple):
+    """The result of the compiled core for the records of a question id, or of a run.
+
+    Attributes:
+        question_id: The question id; of a run, the first.
+        records: Their number.
+        posts: The number of posts in the document.
+        size: Bytes of those that are shown.
+        document: It, without the closing brace; None if that is for the reference to decide. Or the
+            documents of the run, each with what closes it.
+        counts: Number of rows and votes in it, by kind.
+        documents: Number of documents.
+    """
+
+    question_id: int
+    records: int
+    posts: int
+    size: int
+    document: bytes | None
+    counts: array[int]
+    documents: int
+
+
+def join_records(
+    blocks: list[merge.Block], records: bytearray, first: int, enough: int, form: JoinedForm
+) -> Iterator[JoinedGroup]:
+    """Join the records of some question ids into documents; see `_core.join_records`."""
+    joined = compiled.join_records(
+        blocks,
+        records,
+        first,
+        enough,
+        form.opening,
+        form.closing,
+        form.with_answers,
+        form.by_votes,
+        _as_bits(form.kinds),
+        _NAMING,
+        _as_bits(form.made),
+        tuple(_member(kind, form) for kind in range(_KINDS)),
+        _VOTE_NAMES,
+        _EVENT_NAMES,
+        _REASON_NAMES,
+        form.repeated,
+        form.user_ids,
+        form.users,
+    )
+    return (
+        JoinedGroup._make((*first, array("q", counts), documents))
+        for *first, counts, documents in joined
+    )
+
+
+def _as_bits(kinds: Iterable[int]) -> int:
+    return sum(1 << kind for kind in kinds)
+
+
+def _member(kind: int, form: JoinedForm) -> bytes:
+    """The bytes that the compiled core writes before the rows of a kind."""
+    if kind in form.made:
+        return form.made[kind]
+    return b'"%b":' % MEMBERS[kind][1].encode() if kind in form.kinds else b""
+
+
+ENOUGH_BYTES = 1 << 20
+"""Records and documents that are joined at a time."""
+
+_RECORD = Struct("=6q")
+"""Question id, post id, rank, size << 4 | kind, number of the block << 40 | offset, order."""
+_OFFSET = (1 << 40) - 1
+
+
+class Run(NamedTuple):
+    """How documents are joined to runs, where nobody looks at each of them.
+
+    Attributes:
+        closing: What ends each document in the file.
+        size: Bytes of documents after which another segment starts; no run goes beyond that.
+    """
+
+    closing: bytes
+    size: int
+
+
+class JoinedRecords:
+    """The records of one bucket, nested by the compiled core as `merge.GatheredRecords` are.
+
+    What the compiled core does not take is left to the reference, a question at a time.
+
+    Args:
+        blocks: All blocks of the bucket, in the order of the dump.
+        ids: The question ids to keep.
+        users: Where users are looked up, if they are nested.
+        run: How documents are joined to runs; None if each comes by itself.
+
+    Raises:
+        ValueError: Keys and JSON of a block do not belong together.
+    """
+
+    def __init__(
+        self,
+        blocks: Iterable[merge.Block],
+        ids: range,
+        *,
+        users: Users | None = None,
+        run: Run | None = None,
+    ) -> None:
+        if len(ids) < 1 << BUCKET_BITS:
+            blocks = (compiled.select_records(block, ids.start, ids.stop) for block in blocks)
+        self._blocks = list(merge_votes(blocks, compiled.count_votes))
+        self._sorted = compiled.sort_records(self._blocks)
+        self._users = users
+        self._run = run
+
+    def documents(self, nesting: DocumentBuilder) -> Iterator[Document]:
+        """Nest all records; groups that the compiled core does not take, by the reference."""
+        form = self._form(nesting)
+        at, end, enough = 0, len(self._sorted) // _RECORD.size, ENOUGH_BYTES
+        remaining = 0  # Of the segment.
+        while at < end:
+            if self._run is not None:
+                enough = remaining = remaining if remaining > 0 else self._run.size
+            for group in join_records(self._blocks, self._sorted, at, enough, form):
+                if group.document is None or nesting.is_full:
+                    document = self._by_reference(nesting, range(at, at + group.records))
+                else:
+                    _count(nesting.counts, group)
+                    run = 0 if self._run is None else group.documents
+                    document = Document(group.question_id, [group.document], group.size, run=run)
+                at += group.records
+                if document is not None:
+                    remaining -= document.size
+                    yield document
+
+    def _form(self, nesting: DocumentBuilder) -> JoinedForm:
+        nested = nesting.counts.tables
+        user_ids, users = array("q"), None
+        if self._users is not None:
+            user_ids = array("q", compiled.user_ids(self._blocks, self._sorted, _NAMING))
+            users = self._users.get_all(user_ids)
+        return JoinedForm(
+            nesting.opening,
+            nesting.with_answers,
+            nesting.by_votes,
+            kinds=[kind for kind, (table, _) in MEMBERS.items() if table in nested],
+            made={} if nesting.nest is None else nesting.nest.made,
+            repeated=array("q", sorted(nesting.first_question_of)),
+            user_ids=user_ids,
+            users=users,
+            closing=b"" if self._run is None else self._run.closing,
+        )
+
+    def _by_reference(self, nesting: DocumentBuilder, numbers: range) -> Document | None:
+        posts: list[Post] = []
+        rows: list[Row] = []
+        question_id = 0
+        for number in numbers:
+            question_id, post_id, rank, size_and_kind, place, order = _RECORD.unpack_from(
+                self._sorted, number * _RECORD.size
+            )
+            start, kind = place & _OFFSET, size_and_kind & 15
+            json = self._blocks[place >> 40][1][start : start + (size_and_kind >> 4)]
+            if kind >= COMMENT:
+                rows.append((kind, post_id, rank, order, json))
+            else:
+                posts.append((post_id, order, rank, kind, json))
+        return nesting.nest_group(question_id, posts, rows)
+
+
+def _count(counts: RowCounts, group: JoinedGroup) -> None:
+    counts.questions += group.documents
+    counts.answers += group.posts - group.documents
+    for kind, table in OF_KIND.items():
+        if rows := group.counts[kind]:
+            counts.tables[table.name].nested += rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +277,8 @@ class BucketTask:
         cuts: Question ids that start another file of the output, in ascending order.
         limit: Most documents.
         users: Where the users are, if they are to be nested.
+        temporary: File for the segments; None if they are to stay in memory.
+        strays: How the lines of the side file are compressed.
     """
 
     ids: range
@@ -49,35 +289,12 @@ class BucketTask:
     cuts: tuple[int, ...] = ()
     limit: int | None = None
     users: UserTable | None = None
+    temporary: str | None = None
+    strays: Compression = "none"
 
 
 @dataclass(slots=True)
 class BucketResult:
-    """Documents of a range of question ids, ready to be appended."""
-
-    ids: range
-    segments: list[Segment]
-    strays: list[bytes]
-    counts: RowCounts
-
-
-@dataclass(frozen=True, slots=True)
-class WriteTask:
-    """A range of question ids to nest, and to write where the main process finds it.
-
-    Attributes:
-        merge: The range.
-        temporary: File for the segments; None if they are to stay in memory.
-        strays: How the lines of the side file are compressed.
-    """
-
-    merge: BucketTask
-    temporary: str | None
-    strays: Compression
-
-
-@dataclass(slots=True)
-class WrittenBucket:
     """Documents and strays of a range of question ids, ready to be appended.
 
     Attributes:
@@ -137,36 +354,25 @@ def _extra(options: Options) -> bytes:
 
 
 def merge_bucket(task: BucketTask) -> BucketResult:
-    """Nest a range of question ids, and compress the documents.
+    """Nest a range of question ids, and compress documents and strays.
 
     Raises:
         SpillError: A block is damaged.
-    """
-    segments = _Segments(task)
-    with load_bucket(task, segments.run) as nested:
-        for document in count_and_prepare(nested, task.options):
-            segments.add(document)
-        segments.close()
-        return BucketResult(task.ids, segments.segments, nested.strays, nested.counts)
-
-
-def write_bucket(task: WriteTask) -> WrittenBucket:
-    """Nest a range of question ids, and write documents and strays to the temporary file.
-
-    Raises:
-        SpillError: A block is damaged.
-        OutputError: The file cannot be written.
+        OutputError: The temporary file cannot be written.
         DiskFullError: The disk is full.
     """
-    options = task.merge.options
-    result = merge_bucket(task.merge)
-    segments = result.segments
-    strays = list(compress_lines(result.strays, task.strays, options.level))
+    options = task.options
+    gathered = _Segments(task)
+    with load_bucket(task, gathered.run) as nested:
+        for document in count_and_prepare(nested, options):
+            gathered.add(document)
+        gathered.close()
+    segments, lines = gathered.segments, nested.strays
+    strays = list(compress_lines(lines, task.strays, options.level))
     if task.temporary and (segments or strays):
         segments, strays = store(task.temporary, segments, strays)
-    first_stray = result.strays[0] if options.strict and result.strays else b""
-    counts = result.counts
-    return WrittenBucket(result.ids, task.merge.size, segments, strays, first_stray, counts)
+    first_stray = lines[0] if options.strict and lines else b""
+    return BucketResult(task.ids, task.size, segments, strays, first_stray, nested.counts)
 
 
 @dataclass(slots=True)

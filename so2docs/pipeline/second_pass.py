@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,10 +32,11 @@ from so2docs.output.provenance import Provenance
 from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Copy, copy_all
 from so2docs.output.writer import Writer, publish_all
+from so2docs.parse.core import compiled
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.parse.table_rows import unpack_votes
-from so2docs.pipeline import bucket, joined, strict
-from so2docs.pipeline.bucket import BucketTask, WriteTask, WrittenBucket
+from so2docs.pipeline import bucket, strict
+from so2docs.pipeline.bucket import BucketResult, BucketTask
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress, log
 from so2docs.report import Report
@@ -193,7 +194,7 @@ def _question_sizes(
         The question ids in ascending order; 0, and the bytes of JSON up to each; the lowest and the
         highest of those in each block.
     """
-    add_sizes = joined.add_sizes if core == "compiled" else merge.add_sizes
+    add_sizes = compiled.add_sizes if core == "compiled" else merge.add_sizes
     sizes = array("q", [-1]) * (1 << BUCKET_BITS)
     with BlockReader() as reader, check_blocks_match(blocks):
         spans = [add_sizes(reader.read_keys(path, block), sizes) for path, block in blocks]
@@ -230,31 +231,6 @@ def cuts(spill: Spill, buckets: list[tuple[int, int]], options: Options) -> tupl
         before += size
     last = (buckets[-1][0] + 1) << BUCKET_BITS if buckets else 0
     return tuple(boundaries + [last] * (files - 1 - len(boundaries)))
-
-
-class Limit:
-    """How many documents may still be written.
-
-    Attributes:
-        left: Their number; None if there is no limit.
-    """
-
-    def __init__(self, most: int | None, documents_written: int = 0) -> None:
-        self.left = None if most is None else most - documents_written
-
-    @property
-    def is_reached(self) -> bool:
-        """Whether no other document may be written."""
-        return self.left == 0
-
-    def take(self, documents: int) -> None:
-        """Count documents that were written."""
-        if self.left is not None:
-            self.left -= documents
-
-    def is_exceeded_by(self, documents: int) -> bool:
-        """Whether this number of documents exceeds the limit."""
-        return self.left is not None and documents > self.left
 
 
 def left_out(spill: Spill, buckets: list[tuple[int, int]], next_id: int | None) -> RowCounts:
@@ -400,7 +376,6 @@ class SecondPass:
         names = self.names
         saved = self.checkpoint()
         state = saved or Checkpoint()
-        limit = Limit(self.options.filters.limit, state.counts.questions)
         self.cuts = cuts(self.spill, self.buckets, self.options)
         size, before = sum(size for _, size in self.buckets), self.bytes_before(state)
         copies = Copies(workers, lambda checkpoint: self.spill.put("checkpoint", checkpoint))
@@ -414,7 +389,7 @@ class SecondPass:
         ):
             if saved is None:
                 self.write_keyless_strays(strays)
-            for result in self.results(workers, state.next_id, limit):
+            for result in self.results(workers, state):
                 if result.first_stray:
                     strict.check_lines(report.dump, [result.first_stray])
                 for segment in result.segments:
@@ -432,26 +407,30 @@ class SecondPass:
             self.leave_out(state)
             return self.seal(state, report, output, strays)
 
-    def results(
-        self, workers: Workers, next_id: int | None, limit: Limit
-    ) -> Iterator[WrittenBucket]:
-        """Write the remaining ranges of question ids, as many as the limit allows."""
-        if limit.is_reached:
+    def results(self, workers: Workers, state: Checkpoint) -> Iterator[BucketResult]:
+        """Nest the remaining ranges of question ids, as many as the limit allows.
+
+        Args:
+            workers: Where it happens.
+            state: Counts each result before the next one is asked for.
+        """
+        if self.documents_left(state) == 0:
             return
-        tasks = self.write_tasks(self.bucket_tasks(next_id, limit.left), workers.jobs > 1)
-        for bucket_result in workers.run(bucket.write_bucket, tasks):
-            result = bucket_result
-            if limit.is_exceeded_by(bucket_result.counts.questions):
-                # The workers do not know how many documents come before theirs.
-                segments.remove(bucket_result.segments, bucket_result.strays)
-                again = self.write_tasks(
-                    self.bucket_tasks(bucket_result.ids.start, limit.left), False
-                )
-                result = bucket.write_bucket(next(again))
-            limit.take(result.counts.questions)
-            yield result
-            if limit.is_reached:
+        tasks = self.tasks(state, is_stored=workers.jobs > 1)
+        for result in workers.run(bucket.merge_bucket, tasks):
+            left = self.documents_left(state)
+            if left is None or result.counts.questions <= left:
+                yield result
+            else:  # The workers do not know how many documents come before theirs.
+                segments.remove(result.segments, result.strays)
+                yield bucket.merge_bucket(next(self.tasks(state)))
+            if self.documents_left(state) == 0:
                 return
+
+    def documents_left(self, state: Checkpoint) -> int | None:
+        """How many documents may still be written; None if there is no limit."""
+        limit = self.options.filters.limit
+        return None if limit is None else limit - state.counts.questions
 
     def checkpoint(self) -> Checkpoint | None:
         """How far an earlier session came, if what it wrote is there."""
@@ -475,9 +454,9 @@ class SecondPass:
     def documents(self, report: Report) -> Iterator[Iterator[tuple[int, bytes]]]:
         """Nest every bucket in this process: question id and JSON of each document of a range."""
         state = Checkpoint()
-        limit = Limit(self.options.filters.limit)
-        for task in self.bucket_tasks(None, limit.left):
-            with bucket.load_bucket(replace(task, limit=limit.left)) as nested:
+        for task in self.tasks(state):
+            limit = self.documents_left(state)
+            with bucket.load_bucket(replace(task, limit=limit)) as nested:
                 prepared = count_and_prepare(nested, self.options)
                 yield (
                     (document.question_id, b"".join((*document.parts, b"}")))
@@ -487,8 +466,7 @@ class SecondPass:
                 if self.options.strict:
                     strict.check_lines(report.dump, nested.strays)
             state.next_id = task.ids.stop
-            limit.take(nested.counts.questions)
-            if limit.is_reached:
+            if self.documents_left(state) == 0:
                 break
         self.leave_out(state)
         self.complete(state, report)
@@ -553,31 +531,29 @@ class SecondPass:
         self.spill.put("sealed", sealed.to_json())
         return sealed
 
-    def bucket_tasks(self, next_id: int | None, limit: int | None) -> Iterator[BucketTask]:
-        """The ranges of question ids that are left to do."""
+    def tasks(self, state: Checkpoint, *, is_stored: bool = False) -> Iterator[BucketTask]:
+        """The ranges of question ids that are left to do.
+
+        Args:
+            state: How far the pass has come.
+            is_stored: Whether results are handed over in temporary files, not in memory.
+        """
+        next_id, limit, numbers = state.next_id, self.documents_left(state), count()
         for number, json_bytes in self.buckets:
             if next_id is not None and (number + 1) << BUCKET_BITS <= next_id:
                 continue
-            for ids, size, blocks in divide(
-                number, json_bytes, self.spill.blocks(number), self.options
-            ):
-                if next_id is None or ids.start >= next_id:
+            for part in divide(number, json_bytes, self.spill.blocks(number), self.options):
+                if next_id is None or part.ids.start >= next_id:
                     yield BucketTask(
-                        ids,
-                        size,
-                        blocks,
+                        *part,
                         self.first_question_of,
                         self.options,
-                        tuple(cut for cut in self.cuts if ids.start <= cut < ids.stop),
+                        tuple(cut for cut in self.cuts if part.ids.start <= cut < part.ids.stop),
                         limit,
                         self.users,
+                        self.spill.temporary(next(numbers)) if is_stored else None,
+                        self.names.strays_compression,
                     )
-
-    def write_tasks(self, tasks: Iterator[BucketTask], in_workers: bool) -> Iterator[WriteTask]:
-        """Tasks that also write; in workers, to temporary files."""
-        for number, task in enumerate(tasks):
-            temporary = self.spill.temporary(number) if in_workers else None
-            yield WriteTask(task, temporary, self.names.strays_compression)
 
     def write_keyless_strays(self, strays: Output) -> None:
         """Write the strays that belong to no bucket, in the order of the dump."""

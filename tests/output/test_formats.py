@@ -189,7 +189,7 @@ class _Stopping(Workers):
         self, function: Any, tasks: Iterable[Any], ahead: int = 2
     ) -> Generator[Any, None, None]:
         for number, result in enumerate(super().run(function, tasks, ahead)):
-            if function.__name__ == "write_bucket" and number == self.results:
+            if function.__name__ == "merge_bucket" and number == self.results:
                 raise KeyboardInterrupt
             yield result
 

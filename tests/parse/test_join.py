@@ -16,6 +16,7 @@ from so2docs import merge
 from so2docs.counts import TableCounts
 from so2docs.nest import Nest
 from so2docs.parse import core
+from so2docs.parse.core import compiled
 from so2docs.parse.keys import (
     ANSWER,
     BUCKET_BITS,
@@ -25,7 +26,7 @@ from so2docs.parse.keys import (
     REJECTED_QUESTION,
 )
 from so2docs.parse.table_rows import count_votes, unpack_votes
-from so2docs.pipeline import joined
+from so2docs.pipeline import bucket
 from so2docs.schema import COMMENT, LINK, TABLES, VOTE
 
 pytestmark = pytest.mark.skipif(core.built() == "python", reason="no compiled core")
@@ -34,7 +35,7 @@ WHOLE = range(1 << BUCKET_BITS)
 IDS = st.integers(0, 6)
 KINDS = (QUESTION, ANSWER, ANSWER, REJECTED_QUESTION, REJECTED_ANSWER)
 QUESTIONS = (QUESTION, REJECTED_QUESTION)
-FORM = joined.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
+FORM = bucket.JoinedForm(b',"Answers":[', with_answers=True, by_votes=False)
 NAMES = tuple(name for name, table in TABLES.items() if table.is_in_all)
 
 VOTE_TYPES = st.sampled_from([2, 2, 2, 3, 3, 34, 63, 64, -1])
@@ -132,7 +133,7 @@ def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options:
     nests = [Nest(tables, users) if tables else None for _ in range(2)]
     reference = merge.DocumentBuilder(merge.gather(blocks, ids), *order, nest=nests[0], **options)
     compiled = merge.DocumentBuilder(
-        joined.JoinedRecords(blocks, ids, users=users), *order, nest=nests[1], **options
+        bucket.JoinedRecords(blocks, ids, users=users), *order, nest=nests[1], **options
     )
     return [outcome(reference), outcome(compiled)]
 
@@ -161,10 +162,10 @@ def test_runs_are_the_documents_of_a_segment(records: Any, tables: Any, size: in
     users: Any = SomeUsers() if tables else None
     segments: list[list[tuple[Any, ...]]] = []
     tallies = []
-    for run in (None, joined.Run(b"}\n", size)):
+    for run in (None, bucket.Run(b"}\n", size)):
         nest = Nest(tables, users) if tables else None
         nesting = merge.DocumentBuilder(
-            joined.JoinedRecords(blocks, WHOLE, users=users, run=run), nest=nest
+            bucket.JoinedRecords(blocks, WHOLE, users=users, run=run), nest=nest
         )
         segments.append([])
         run_bytes, first, documents, text = 0, 0, 0, b""
@@ -188,7 +189,7 @@ KEYS = st.tuples(st.integers(-9, 9), IDS, IDS, st.integers(-1, 99))
 @given(st.lists(st.lists(KEYS, max_size=5).map(lambda keys: b"".join(starmap(KEY.pack, keys)))))
 def test_sizes_of_questions_as_the_reference(blocks: list[bytes]) -> None:
     actual = []
-    for add_sizes in (merge.add_sizes, joined.add_sizes):
+    for add_sizes in (merge.add_sizes, compiled.add_sizes):
         sizes = array("q", [-1]) * 16
         spans: list[tuple[int, int] | None] = []
         for keys in blocks:
@@ -202,18 +203,18 @@ def test_sizes_of_questions_as_the_reference(blocks: list[bytes]) -> None:
 def test_sizes_that_are_cut_off_or_too_large() -> None:
     sizes = array("q", [-1]) * 16
     with pytest.raises(ValueError, match="do not belong together"):
-        joined.add_sizes(KEY.pack(1, 1, 0, 1)[:-1], sizes)
+        compiled.add_sizes(KEY.pack(1, 1, 0, 1)[:-1], sizes)
     with pytest.raises(ValueError, match="do not belong together"):
-        joined.add_sizes(KEY.pack(1, 1, 0, (1 << 63) - 1) * 20, sizes)
+        compiled.add_sizes(KEY.pack(1, 1, 0, (1 << 63) - 1) * 20, sizes)
     with pytest.raises(ValueError, match="a power of two"):
-        joined.add_sizes(KEY.pack(1, 1, 0, 1), sizes[:15])
+        compiled.add_sizes(KEY.pack(1, 1, 0, 1), sizes[:15])
 
 
 def test_joins_documents_in_runs() -> None:
     posts = [(n, n, 0, QUESTION, b'{"Id":%d}' % n) for n in range(1, 9)]
     stray = (4, 20, 0, REJECTED_ANSWER, b"")
     nesting = merge.DocumentBuilder(
-        joined.JoinedRecords([as_block([*posts, stray])], WHOLE, run=joined.Run(b"}\n", 35))
+        bucket.JoinedRecords([as_block([*posts, stray])], WHOLE, run=bucket.Run(b"}\n", 35))
     )
     assert [(result.question_id, result.run) for result in nesting] == [
         (1, 3),
@@ -241,7 +242,7 @@ def test_tables_as_the_reference(
 
 
 def test_nested_rows_are_joined_by_the_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joined.JoinedRecords, "_by_reference", None)
+    monkeypatch.setattr(bucket.JoinedRecords, "_by_reference", None)
     posts = [
         (1, 1, 3, QUESTION, b'{"Id":1,"OwnerUserId":2,"LastEditorUserId":-1}'),
         (1, 2, 0, ANSWER, b'{"Id":2,"OwnerUserId":4}'),
@@ -289,7 +290,7 @@ def test_odd_groups_are_left_to_the_reference(odd: str, monkeypatch: pytest.Monk
     expected, actual = outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
     assert actual == expected
     monkeypatch.setattr(
-        joined.JoinedRecords, "_by_reference", lambda *given: fallbacks.append(given[-1])
+        bucket.JoinedRecords, "_by_reference", lambda *given: fallbacks.append(given[-1])
     )
     fallbacks: list[range] = []
     outcomes(blocks, WHOLE, NAMES, "id", {7: 3})
@@ -445,7 +446,7 @@ def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.Mo
         }
         posts.append((1, 1, number, TABLES[level].kind, orjson.dumps(first | row)))
     expected, _ = outcomes([as_block(posts)], WHOLE, (level, "users"))
-    monkeypatch.setattr(joined.JoinedRecords, "_by_reference", None)
+    monkeypatch.setattr(bucket.JoinedRecords, "_by_reference", None)
     monkeypatch.setattr(merge, "gather", lambda *_: merge.GatheredRecords())
     _, actual = outcomes([as_block(posts)], WHOLE, (level, "users"))
     assert actual == expected
@@ -455,7 +456,7 @@ def test_events_that_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing beyond the end of a row is read, whatever the row is."""
     fallbacks: list[range] = []
     monkeypatch.setattr(
-        joined.JoinedRecords, "_by_reference", lambda *given: fallbacks.append(given[-1])
+        bucket.JoinedRecords, "_by_reference", lambda *given: fallbacks.append(given[-1])
     )
     voters = '{"OriginalQuestionIds":[2,-4],"Voters":[{"Id":3,"DisplayName":"x"}]}'
     first = {"Id": 7, "PostHistoryTypeId": 10, "RevisionGUID": "a", "CreationDate": "2020"}
@@ -466,7 +467,7 @@ def test_events_that_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     inside = [row for row in inside if not row.endswith(rb"\"}")]
     for row in cut + inside:
         blocks = [as_block([(1, 1, 0, QUESTION, b"{}"), (1, 1, 7, TABLES["closings"].kind, row)])]
-        list(merge.DocumentBuilder(joined.JoinedRecords(blocks, WHOLE), nest=Nest(["closings"])))
+        list(merge.DocumentBuilder(bucket.JoinedRecords(blocks, WHOLE), nest=Nest(["closings"])))
     assert len(fallbacks) == len(cut + inside)
 
 
@@ -487,7 +488,7 @@ def test_long_histories_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatc
         for number in range(count)
     ]
     monkeypatch.setattr(
-        joined.JoinedRecords, "_by_reference", lambda *given: fallbacks.append(given[-1])
+        bucket.JoinedRecords, "_by_reference", lambda *given: fallbacks.append(given[-1])
     )
     outcomes([as_block([*posts, *rows])], WHOLE, ("history",))
     assert fallbacks == [range(1025, 1025 + 1026)]
@@ -510,7 +511,7 @@ def test_no_object_is_left_in_memory() -> None:
 
 
 def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joined, "ENOUGH_BYTES", 1)
+    monkeypatch.setattr(bucket, "ENOUGH_BYTES", 1)
     kinds = {True: QUESTION, False: ANSWER}
     blocks = [
         as_block([(n, m, 0, kinds[n == m], b'{"Id":%d}' % m) for n in range(9) for m in range(9)])
@@ -529,9 +530,9 @@ def test_a_call_ends_between_two_questions(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_votes_are_added_up_as_by_the_reference(votes: list[tuple[int, int]], count: int) -> None:
     keys = b"".join(KEY.pack(1, post, kind * 2**32 + count, VOTE) for post, kind in votes)
-    counted = joined.count_votes(keys)
+    counted = compiled.count_votes(keys)
     assert counted == count_votes(keys)
-    assert joined.count_votes(counted) == counted
+    assert compiled.count_votes(counted) == counted
     ranks = [rank for _, _, rank, _ in KEY.iter_unpack(counted)]
     assert sum(unpack_votes(rank)[1] for rank in ranks) == count * len(votes)
     assert len(ranks) == len(set(votes))
@@ -539,7 +540,7 @@ def test_votes_are_added_up_as_by_the_reference(votes: list[tuple[int, int]], co
 
 def test_votes_that_are_cut_off() -> None:
     with pytest.raises(ValueError, match="cut off"):
-        joined.count_votes(KEY.pack(1, 1, 1, VOTE)[:-1])
+        compiled.count_votes(KEY.pack(1, 1, 1, VOTE)[:-1])
 
 
 @pytest.mark.parametrize(
@@ -555,35 +556,35 @@ def test_votes_that_are_cut_off() -> None:
 )
 def test_keys_that_are_not_of_their_json(block: tuple[bytes, bytes]) -> None:
     with pytest.raises(ValueError, match="do not belong together"):
-        joined.sort_records([(b"", b""), block])
+        compiled.sort_records([(b"", b""), block])
     with pytest.raises(ValueError, match="do not belong together"):
-        joined.select_records(block, WHOLE)
+        compiled.select_records(block, WHOLE.start, WHOLE.stop)
 
 
 def test_blocks_that_were_not_sorted() -> None:
     blocks = [as_block([(1, 1, 0, QUESTION, b'{"Id":1}'), (1, 2, 0, ANSWER, b'{"Id":2}')])]
-    records = joined.sort_records(blocks)
+    records = compiled.sort_records(blocks)
     shorter = [(blocks[0][0], blocks[0][1][:-1])]
     for others in ([], shorter, [(b"", b"")]):
         with pytest.raises(ValueError, match="not the blocks that were sorted"):
-            list(joined.join_records(others, records, 0, 1, FORM))
+            list(bucket.join_records(others, records, 0, 1, FORM))
         with pytest.raises(ValueError, match="not the blocks that were sorted"):
-            joined.collect_user_ids(others, records)
+            compiled.user_ids(others, records, 0)
     without_json = [(KEY.pack(1, 1, 0, QUESTION), b"")]
-    sorted_ = joined.sort_records(without_json)
-    [group] = joined.join_records(without_json, sorted_, 0, 1, FORM)
+    sorted_ = compiled.sort_records(without_json)
+    [group] = bucket.join_records(without_json, sorted_, 0, 1, FORM)
     assert (group.question_id, group.records, group.document) == (1, 1, None)
     for first in (-1, 3):
         with pytest.raises(ValueError, match="there are 2 records"):
-            joined.join_records(blocks, records, first, 1, FORM)
+            bucket.join_records(blocks, records, first, 1, FORM)
     for wrong in ([b"", b""], [(b"",)], [(b"", 1)], ["ab"]):
         with pytest.raises(TypeError):
-            joined.sort_records(wrong)  # type: ignore[arg-type]
+            compiled.sort_records(wrong)  # type: ignore[arg-type]
 
 
 def test_users_that_are_not_of_their_ids() -> None:
     blocks = [as_block([(1, 1, 0, QUESTION, b'{"OwnerUserId":1}')])]
-    records = joined.sort_records(blocks)
+    records = compiled.sort_records(blocks)
     wrong: list[dict[str, Any]] = [
         {"user_ids": array("q", [1]), "users": []},
         {"user_ids": array("q", [1]), "users": None},
@@ -593,8 +594,8 @@ def test_users_that_are_not_of_their_ids() -> None:
     ]
     for one in wrong:
         with pytest.raises(ValueError, match="do not belong together"):
-            joined.join_records(blocks, records, 0, 1, FORM._replace(**one))
+            bucket.join_records(blocks, records, 0, 1, FORM._replace(**one))
     for users in ([1], ["x"]):
         form = FORM._replace(user_ids=array("q", [1]), users=users)  # type: ignore[arg-type]
-        [group] = joined.join_records(blocks, records, 0, 1, form)
+        [group] = bucket.join_records(blocks, records, 0, 1, form)
         assert group.document is None

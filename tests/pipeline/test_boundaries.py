@@ -67,15 +67,15 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tasks(monkeypatch: pytest.MonkeyPatch) -> list[BucketTask]:
     """The tasks of conversions with small parts, in one process."""
     seen: list[BucketTask] = []
-    usual = bucket.merge_bucket
+    usual = bucket.load_bucket
 
-    def noticing(task: BucketTask) -> Any:
+    def noticing(task: BucketTask, run: Any) -> Any:
         seen.append(task)
-        return usual(task)
+        return usual(task, run)
 
     monkeypatch.setattr(second_pass, "PART_BYTES", LIMIT)
     monkeypatch.setattr(second_pass, "PART_BYTES_NESTED", LIMIT)
-    monkeypatch.setattr(bucket, "merge_bucket", noticing)
+    monkeypatch.setattr(bucket, "load_bucket", noticing)
     return seen
 
 
