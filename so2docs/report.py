@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from so2docs.counts import MOST, RowCounts, added_by, list_by_name
+from so2docs.counts import MOST, Counts, RowCounts, added_by, list_by_name
 from so2docs.errors import InternalError, flag, spell_options
 from so2docs.escape import for_html
 
 _ALARMING = 3
 
 
-class Printed:
-    """A report as text and, in a notebook, as a table: both of its `lines`."""
+class Printed(Counts):
+    """Counts as text and, in a notebook, as a table: both of its `lines`."""
 
     __slots__ = ()
 
@@ -101,17 +101,10 @@ class Report(Printed, RowCounts):
             + sum(self.other_types.values())
             + self.filtered
         )
-        self._check(self.dump, self.rows, placed)
+        check_placed(self.dump, self.rows, placed)
         for name, table in self.tables.items():
             placed = table.nested + table.filtered + sum(table.strays.values())
-            self._check(f"{self.dump} ({name})", table.rows, placed)
-
-    def _check(self, name: str, rows: int, placed: int) -> None:
-        if placed != rows:
-            raise InternalError(
-                f"{name}: {rows:,} rows were read but {placed:,} accounted for; "
-                "this is a defect of so2docs, please report it"
-            )
+            check_placed(f"{self.dump} ({name})", table.rows, placed)
 
     def warnings(self) -> Iterator[str]:
         """Tables that come from another dump than the posts, by their rows."""
@@ -165,9 +158,12 @@ class Report(Printed, RowCounts):
             yield "index", self.index_path
         compressed = as_size(self.spill_compressed_bytes)
         yield "spill", f"{as_size(self.spill_bytes)} ({compressed} compressed)"
-        yield "time", f"{self.seconds:.2f} s ({self._rate()}{self._jobs()}, {self.core} core)"
+        yield (
+            "time",
+            f"{self.seconds:.2f} s ({self._pace()}, {self.core} core)",
+        )
         if self.peak_memory_bytes:
-            yield "peak memory", f"{self.peak_memory_bytes / 2**20:.0f} MiB in all processes"
+            yield memory_line(self.peak_memory_bytes)
 
     @property
     def _is_packed(self) -> bool:
@@ -181,14 +177,31 @@ class Report(Printed, RowCounts):
             return self.first_file
         return f"{self.first_file} to {self.last_file}, {self.files:,} files"
 
-    def _rate(self) -> str:
+    def _pace(self) -> str:
         if self.resumed:
-            return "this session; resumed from an earlier one; "
+            return f"this session; resumed from an earlier one; {count_jobs(self.jobs)}"
         size = self.dump_bytes + sum(table.bytes for table in self.tables.values())
-        return f"{size / 1e6 / self.seconds if self.seconds else 0.0:.0f} MB/s, "
+        rate = size / 1e6 / self.seconds if self.seconds else 0.0
+        return f"{rate:.0f} MB/s, {count_jobs(self.jobs)}"
 
-    def _jobs(self) -> str:
-        return f"{self.jobs} job{'s'[: self.jobs > 1]}"
+
+def check_placed(name: str, rows: int, placed: int) -> None:
+    """Raise `InternalError` if rows were lost on the way."""
+    if placed != rows:
+        raise InternalError(
+            f"{name}: {rows:,} rows were read but {placed:,} accounted for; "
+            "this is a defect of so2docs, please report it"
+        )
+
+
+def count_jobs(jobs: int) -> str:
+    """The number of worker processes, as a summary has it."""
+    return f"{jobs} job{'s'[: jobs > 1]}"
+
+
+def memory_line(peak_bytes: int) -> tuple[str, str]:
+    """The line of a summary about memory."""
+    return "peak memory", f"{peak_bytes / 2**20:.0f} MiB in all processes"
 
 
 def as_size(size: float) -> str:

@@ -11,9 +11,10 @@ import importlib.util
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, get_args
@@ -21,20 +22,12 @@ from typing import Any, get_args
 import orjson
 
 from so2docs._version import __version__
-from so2docs.counts import ChunkTally, RowCounts
+from so2docs.counts import ChunkTally, Counts
 from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import STANDARD_INPUT, Catalog, names_in_folder
 from so2docs.dump.storage import sample_hash
 from so2docs.dump.tables import TableFile, table_file
-from so2docs.errors import (
-    ArchiveError,
-    DumpError,
-    InternalError,
-    OptionError,
-    did_you_mean,
-    flag,
-    resumable,
-)
+from so2docs.errors import ArchiveError, DumpError, OptionError, did_you_mean, flag, resumable
 from so2docs.flat.chunk import CHUNK_BYTES, TableResult, TableTask, read_chunk
 from so2docs.flat.columns import RowSelection, TableColumns, milliseconds
 from so2docs.flat.writing import EXTENSIONS, TableWriter, writer_for
@@ -61,7 +54,7 @@ from so2docs.pipeline.first_pass import read_to_end
 from so2docs.pipeline.worker import peak_memory
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
-from so2docs.report import as_size
+from so2docs.report import Printed, as_size, check_placed, count_jobs, memory_line
 from so2docs.schema import DUMP, Table
 from so2docs.store.disk import disk_errors
 
@@ -158,7 +151,7 @@ def _missing(dump: str, problem: str, catalog: Catalog, advice: str = "") -> Dum
 
 
 @dataclass(slots=True)
-class FlatTable:
+class FlatTable(Counts):
     """A table that was written, or is up to date: `rows = written + filtered + strays`.
 
     Attributes:
@@ -180,27 +173,17 @@ class FlatTable:
     rows: int = 0
     written: int = 0
     filtered: int = 0
-    strays: dict[str, int] = field(default_factory=dict)
+    strays: Counter[str] = field(default_factory=Counter)
     misfits: int = 0
     repaired_characters: int = 0
     files: int = 0
     bytes: int = 0
     is_new: bool = True
 
-    def add(self, counts: RowCounts, misfits: int, rows_written: int) -> None:
-        """Add the counts of a chunk."""
-        self.rows += counts.rows
-        self.filtered += counts.filtered
-        self.repaired_characters += counts.repaired_characters
-        self.misfits += misfits
-        self.written += rows_written
-        for reason, count in counts.strays.items():
-            self.strays[reason] = self.strays.get(reason, 0) + count
-
     @property
     def unaccounted(self) -> int:
         """Rows of which nobody knows what became of them: none."""
-        return self.rows - self.written - self.filtered - sum(self.strays.values())
+        return self.rows - self.written - self.filtered - self.strays.total()
 
     def __str__(self) -> str:
         parts = [f"{self.written:,} rows"]
@@ -214,8 +197,8 @@ class FlatTable:
         return f"{', '.join(parts)} -> {self.path}{files} ({as_size(self.bytes)}{state})"
 
 
-@dataclass(slots=True)
-class TablesReport(Mapping[str, FlatTable]):
+@dataclass(slots=True, repr=False)
+class TablesReport(Printed, Mapping[str, FlatTable]):
     """The tables of a dump by name, in the order in which they were read.
 
     Attributes:
@@ -235,21 +218,18 @@ class TablesReport(Mapping[str, FlatTable]):
     def __getitem__(self, name: str) -> FlatTable:
         return self.tables[name]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self.tables)
 
     def __len__(self) -> int:
         return len(self.tables)
 
-    def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        lines = [f"{name:<10} {table}" for name, table in self.tables.items()]
-        lines.append(f"{'time':<10} {self.seconds:.2f} s")
-        lines.append(f"{'memory':<10} {as_size(self.peak_memory_bytes)}")
-        return "\n".join(lines)
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Each table, seconds and memory."""
+        for name, table in self.tables.items():
+            yield name, str(table)
+        yield "time", f"{self.seconds:.2f} s ({count_jobs(self.jobs)})"
+        yield memory_line(self.peak_memory_bytes)
 
 
 _TABLES_VERSION = 1
@@ -547,7 +527,7 @@ def _read_record(path: str) -> tuple[Provenance, dict[str, list[Any]], list[Flat
     try:
         values = orjson.loads(Path(path).read_bytes())
         provenance = load(orjson.dumps(values["provenance"]))
-        results = [FlatTable(**(table | {"is_new": False})) for table in values["tables"]]
+        results = [FlatTable.from_dict(table | {"is_new": False}) for table in values["tables"]]
         return None if provenance is None else (provenance, values["files"], results)
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
         return None
@@ -611,7 +591,7 @@ class _Run:
         }
         for table in results:
             table.files, table.bytes = len(files_written), size
-        tables = [asdict(table) for table in results]
+        tables = [table.as_dict() for table in results]
         about = {"provenance": target.provenance.as_dict(), "files": fingerprints, "tables": tables}
         # Before the files: what is there when this process is killed is known by it.
         files.write(target.record, orjson.dumps(about, option=orjson.OPT_INDENT_2))
@@ -639,8 +619,7 @@ class _Run:
                     tallies.append(result.tally)
                     progress_bar.update(dump.progress(result.task.chunk))
             table.repaired_characters += dump.chunk_end(CHUNK_BYTES).repaired
-        if table.unaccounted:
-            raise InternalError(f"{file.name}: {table.unaccounted:,} rows are not accounted for")
+        check_placed(file.name, table.rows, table.rows - table.unaccounted)
         return table
 
     def _tasks(self, file: TableFile) -> Iterator[TableTask]:
@@ -661,8 +640,9 @@ class _Run:
         for segment in result.segments:
             writer.append(segment)
         remove_stored(result.segments)
-        rows_written = sum(segment.documents for segment in result.segments)
-        table.add(result.tally, result.misfits, rows_written)
+        table += result.tally
+        table.misfits += result.misfits
+        table.written += sum(segment.documents for segment in result.segments)
         if result.strays:
             self._strays.append(result.strays)
 

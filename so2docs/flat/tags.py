@@ -13,13 +13,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from so2docs.counts import ChunkTally
+from so2docs.counts import ChunkTally, list_by_name
 from so2docs.dump.dump import Chunk, slices
 from so2docs.dump.opening import STANDARD_INPUT, Catalog
 from so2docs.dump.tables import TableFile
@@ -36,6 +36,7 @@ from so2docs.pipeline.chunk import malformed_error
 from so2docs.pipeline.first_pass import read_to_end
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
+from so2docs.report import Printed
 from so2docs.schema import BOOLEAN, DUMP, POSTS, Table
 from so2docs.store.disk import disk_errors
 
@@ -56,8 +57,8 @@ _LEVELS: dict[Compression, int] = {"gzip": 2, "zstd": 3, "none": 0}
 Document = dict[str, Any]
 
 
-@dataclass(slots=True)
-class TagsReport:
+@dataclass(slots=True, repr=False)
+class TagsReport(Printed):
     """The result for the tags of a dump and the posts that describe them.
 
     Attributes:
@@ -73,28 +74,21 @@ class TagsReport:
 
     rows: int = 0
     tags: int = 0
-    strays: dict[str, int] = field(default_factory=dict)
+    strays: Counter[str] = field(default_factory=Counter)
     excerpts: int = 0
     wikis: int = 0
     posts: int = 0
     unused: int = 0
     missing: int = 0
 
-    def as_dict(self) -> dict[str, Any]:
-        """All fields in JSON types."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        strays = ", ".join(f"{name} {count:,}" for name, count in self.strays.items())
-        lines = {
-            "rows": f"{self.rows:,}",
-            "tags": f"{self.tags:,}",
-            "strays": strays or "0",
-            "with an excerpt": f"{self.excerpts:,}",
-            "with a wiki": f"{self.wikis:,}",
-            "tag posts": f"{self.posts:,}, {self.unused:,} of no tag, {self.missing:,} missing",
-        }
-        return "\n".join(f"{label:<20} {value}" for label, value in lines.items())
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Rows of the tags, and what describes them."""
+        yield "rows", f"{self.rows:,}"
+        yield "tags", f"{self.tags:,}"
+        yield "strays", list_by_name(self.strays)
+        yield "with an excerpt", f"{self.excerpts:,}"
+        yield "with a wiki", f"{self.wikis:,}"
+        yield "tag posts", f"{self.posts:,}, {self.unused:,} of no tag, {self.missing:,} missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +193,7 @@ class Tags:
                     if file.table == POSTS:
                         self.report.posts += len(result.records)
                     else:
-                        self.report.rows += result.tally.rows
-                        strays = Counter(self.report.strays) + result.tally.strays
-                        self.report.strays = dict(sorted(strays.items()))
+                        self.report += result.tally
                     progress_bar.update(dump.progress(result.task.chunk))
 
     def _join(self, database: sqlite3.Connection) -> Iterator[Document]:
