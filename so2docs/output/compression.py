@@ -5,7 +5,7 @@ Each segment can follow any other. A gzip stream (RFC 1952) is one member: raw d
 of all joined from those of the segments. Some readers stop after the first member of a file, so
 there is only one. A zstd stream is a frame (RFC 8878) for each segment and, at the end, a table of
 the frames as the zstd project's contrib/seekable_format describes it: a skippable frame, which
-every reader passes over, so that the stream is a normal one and each piece can still be found.
+every reader passes over, so that the stream is a normal one and each segment can still be found.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An output as a collection: any document by its id, without reading the rest.
 
-An output without an index gets one by one pass over the file. `index_cuts` finds the segments;
-since they are those of the conversion, so is the index, byte for byte.
+An output without an index gets one by one pass over the file, which finds its segments: since they
+are those of the conversion, so is the index, byte for byte.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from contextlib import contextmanager, suppress
 from datetime import date
 from itertools import chain
@@ -33,7 +33,6 @@ from so2docs.output.compression import (
     GZIP_HEADER,
     LAST_BLOCK,
     SEGMENT_BYTES,
-    detect_compression,
     is_seek_table,
     seek_table_bytes,
 )
@@ -65,11 +64,11 @@ _MARK = b"\x00\x00\xff\xff"
 _EMPTY_LAST_BLOCK = b"\x01\x00\x00\xff\xff"
 _TRAILER = struct.Struct("<II")
 _READ_BYTES = 1024 * 1024
-_LARGEST_PIECE = 16 * 1024 * 1024
+_LARGEST_SEGMENT = 16 * 1024 * 1024
 _HEADER_BYTES = 18  # of a zstd frame, at most
 
 
-class Cut(NamedTuple):
+class _Segment(NamedTuple):
     """A segment of the file: its place, and its bytes before compression."""
 
     offset: int
@@ -77,69 +76,40 @@ class Cut(NamedTuple):
     raw: bytes
 
 
-def start_of_segments(file: BinaryIO) -> int:
-    """Offset of the first segment."""
-    file.seek(0)
-    return len(GZIP_HEADER) if detect_compression(file.read(2)) == "gzip" else 0
-
-
-def cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
-    """The segments of an output, in order.
-
-    Args:
-        name: Of the output, for messages.
-        file: The output, open.
-        size: Its bytes.
-
-    Raises:
-        OutputError: It is damaged, or is a compressed file that so2docs did not write.
-    """
-    file.seek(0)
-    compression = detect_compression(file.read(2))
-    if compression == "gzip":
-        yield from _gzip_cuts(name, file, size)
-    elif compression == "zstd":
-        yield from _zstd_cuts(name, file, size)
-    else:
-        yield from _plain_cuts(file)
-
-
-def _plain_cuts(file: BinaryIO) -> Iterator[Cut]:
+def _plain_segments(file: BinaryIO) -> Iterator[_Segment]:
     """Whole lines, about a megabyte a time."""
     offset = 0
-    file.seek(0)
     while lines := file.readlines(SEGMENT_BYTES):
         raw = b"".join(lines)
-        yield Cut(offset, offset + len(raw), raw)
+        yield _Segment(offset, offset + len(raw), raw)
         offset += len(raw)
 
 
-def _gzip_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
+def _gzip_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
     """The segments of a gzip output."""
-    before: Cut | None = None
+    before: _Segment | None = None
     total = 0
-    for cut in _find_flushes(name, file, size):
-        total = isal_zlib.crc32_combine(total, isal_zlib.crc32(cut.raw), len(cut.raw))
-        if before is not None and not cut.raw:
+    for segment in _find_flushes(name, file, size):
+        total = isal_zlib.crc32_combine(total, isal_zlib.crc32(segment.raw), len(segment.raw))
+        if before is not None and not segment.raw:
             # Now and then ISA-L flushes twice; the second one still belongs to the segment.
-            before = before._replace(end=cut.end)
+            before = before._replace(end=segment.end)
             continue
         if before is not None:
             yield before
-        before = cut
+        before = segment
     if before is not None:
         yield before
     _check_trailer(name, file, size, total)
 
 
-def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
+def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
     """The bytes between the places where the compressor flushed."""
-    file.seek(0)
     if file.read(len(GZIP_HEADER)) != GZIP_HEADER:
         raise _foreign(name)
     offset, searched, buffer = len(GZIP_HEADER), 0, bytearray()
     remaining = size - len(LAST_BLOCK) - _TRAILER.size - offset
-    while len(buffer) <= _LARGEST_PIECE:
+    while len(buffer) <= _LARGEST_SEGMENT:
         at = buffer.find(_MARK, searched)
         if at < 0:
             searched = max(0, len(buffer) - len(_MARK) + 1)
@@ -154,20 +124,19 @@ def _find_flushes(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
         if raw is None:
             searched = at + 1
             continue
-        yield Cut(offset, offset + end, raw)
+        yield _Segment(offset, offset + end, raw)
         offset += end
         searched = 0
         del buffer[:end]
-    if len(buffer) > _LARGEST_PIECE and offset == len(GZIP_HEADER):
+    if len(buffer) > _LARGEST_SEGMENT and offset == len(GZIP_HEADER):
         raise _foreign(name)
     if buffer or remaining:
         raise _damage_error(name, f"after byte {offset:,}")
 
 
-def _zstd_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
+def _zstd_segments(name: str, file: BinaryIO, size: int) -> Iterator[_Segment]:
     """The frames of a zstd output, up to the table of them."""
     offset, frames, buffer = 0, 0, b""
-    file.seek(0)
     while True:
         buffer += file.read(_READ_BYTES) if len(buffer) < len(ZSTD) else b""
         if is_seek_table(buffer):
@@ -179,7 +148,7 @@ def _zstd_cuts(name: str, file: BinaryIO, size: int) -> Iterator[Cut]:
                 raise
             raise _damage_error(name, f"after byte {offset:,}") from None
         end = file.tell() - len(rest)
-        yield Cut(offset, end, raw)
+        yield _Segment(offset, end, raw)
         offset, frames, buffer = end, frames + 1, rest
     if size != offset + seek_table_bytes(frames):
         raise _damage_error(name, f"after byte {offset:,}")
@@ -194,7 +163,7 @@ def _frame(name: str, file: BinaryIO, buffer: bytes) -> tuple[bytes, bytes]:
     frame = zstandard.ZstdDecompressor().decompressobj()
     raw = frame.decompress(buffer)
     while not frame.eof:
-        if len(raw) > _LARGEST_PIECE:
+        if len(raw) > _LARGEST_SEGMENT:
             raise _foreign(name)
         if not (more := file.read(_READ_BYTES)):
             raise EOFError
@@ -240,12 +209,11 @@ def _damage_error(name: str, where: str) -> OutputError:
 NO_ID = f"if {flag('fields')} or {flag('without')} left it out, convert with it"
 
 
-def build(name: str, file: BinaryIO, reason: str, *, progress: bool = False) -> bytes:
+def build(reader: SegmentReader, reason: str, *, progress: bool = False) -> bytes:
     """Read a whole output and make its index.
 
     Args:
-        name: Of the output, for messages.
-        file: The output, open.
+        reader: The output.
         reason: Why it is made, for a message once the file has turned out to be an output.
         progress: Show a progress bar.
 
@@ -253,26 +221,39 @@ def build(name: str, file: BinaryIO, reason: str, *, progress: bool = False) -> 
         OutputError: It is damaged, is not in ascending order of `Id`, or is a compressed file that
             so2docs did not write.
     """
-    return index.build(_entries(name, file, reason, progress), start_of_segments(file), file)
-
-
-def _entries(name: str, file: BinaryIO, reason: str, progress: bool) -> Iterator[Entry]:
+    name, file, start = reader.path, reader.file, 0
     size = file.seek(0, os.SEEK_END)
-    last_id: int | None = None
+    file.seek(0)
+    if reader.compression == "gzip":
+        segments, start = _gzip_segments(name, file, size), len(GZIP_HEADER)
+    elif reader.compression == "zstd":
+        segments = _zstd_segments(name, file, size)
+    else:
+        segments = _plain_segments(file)
     with bar("indexing", size, shown=progress) as progress_bar:
-        for cut in cuts(name, file, size):
-            progress_bar.update(cut.end - cut.offset)
-            first_id = _id(name, cut.raw, 0, cut.offset)
-            if last_id is None:
-                log.warning("%s: %s; building an index in one pass over the file", name, reason)
-            elif first_id <= last_id:
-                raise _not_ascending(name, first_id, last_id)
-            last_id = _id(name, cut.raw, cut.raw.rfind(b"\n", 0, -1) + 1, cut.offset)
-            if last_id < first_id:
-                raise _not_ascending(name, last_id, first_id)
-            documents = cut.raw.count(b"\n") + (not cut.raw.endswith(b"\n"))
-            crc = isal_zlib.crc32(cut.raw)
-            yield Entry(first_id, cut.offset, cut.end - cut.offset, len(cut.raw), documents, crc)
+        entries = _entries(name, segments, reason, progress_bar.update)
+        return index.build(entries, start, file)
+
+
+def _entries(
+    name: str, segments: Iterator[_Segment], reason: str, update: Callable[[int], object]
+) -> Iterator[Entry]:
+    last_id: int | None = None
+    for segment in segments:
+        update(segment.end - segment.offset)
+        first_id = _id(name, segment.raw, 0, segment.offset)
+        if last_id is None:
+            log.warning("%s: %s; building an index in one pass over the file", name, reason)
+        elif first_id <= last_id:
+            raise _not_ascending(name, first_id, last_id)
+        last_id = _id(name, segment.raw, segment.raw.rfind(b"\n", 0, -1) + 1, segment.offset)
+        if last_id < first_id:
+            raise _not_ascending(name, last_id, first_id)
+        documents = segment.raw.count(b"\n") + (not segment.raw.endswith(b"\n"))
+        crc = isal_zlib.crc32(segment.raw)
+        yield Entry(
+            first_id, segment.offset, segment.end - segment.offset, len(segment.raw), documents, crc
+        )
 
 
 def _save_index(output: str, data: bytes) -> bool:
@@ -369,7 +350,7 @@ class Collection(Framed, Mapping[int, "Question"]):
             if isinstance(error, UnreadableIndexError):
                 self._unreadable = error
         try:
-            data = build(self.path, self.reader.file, reason, progress=progress)
+            data = build(self.reader, reason, progress=progress)
         except OSError as error:
             raise unreadable_output(self.path, error) from error
         if self.reader.is_replaced():

@@ -119,18 +119,14 @@ def read(path: str | os.PathLike[str] | BinaryIO, kind: Any = None) -> Iterator[
             JSON.
     """
     if isinstance(path, str | os.PathLike):
+        name = os.fspath(path)
         try:
             os.stat(path)  # Opened only to be read, once: it may be a pipe.
         except OSError as error:
-            name = os.fspath(path)
             raise unreadable_output(name, error) from error
-    return _documents(path)
-
-
-def _documents(path: str | os.PathLike[str] | BinaryIO) -> Iterator[dict[str, Any]]:
-    name = path if isinstance(path, str | os.PathLike) else getattr(path, "name", "the file")
-    for number, line in enumerate(read_lines(path), 1):
-        yield parse_document(line, str(name), number)
+    else:
+        name = str(getattr(path, "name", "the file"))
+    return (parse_document(line, name, n) for n, line in enumerate(read_lines(path), 1))
 
 
 def parse_document(line: bytes, name: str, number: int) -> Any:
