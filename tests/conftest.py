@@ -1,4 +1,4 @@
-"""Fixtures that many tests share: published dumps, made sites, both cores, a session of Spark."""
+"""Fixtures for many tests: published dumps, made-up sites, both cores, a Spark session."""
 
 import gzip
 import os
@@ -46,7 +46,7 @@ def nothing_is_left_in_the_checkout() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run each test where what it leaves behind goes with it: strays of standard output, say."""
+    """Run each test in a temporary folder, for files such as strays of standard output."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -66,7 +66,7 @@ def dumps() -> Path:
 
 @pytest.fixture(scope="session")
 def large_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
-    """A folder with a dump and its tables, and what it has to become."""
+    """A folder with a dump and its tables, and the expected result."""
     from support.table_sites import write_large_site
 
     return write_large_site(tmp_path_factory.mktemp("large"))
@@ -74,7 +74,7 @@ def large_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byt
 
 @pytest.fixture(scope="session", params=["compiled", "python"])
 def core(request: pytest.FixtureRequest) -> Iterator[cores.Core]:
-    """Run what asks for it with either core, in this process and in those it starts."""
+    """Run a test with both cores, in this process and in its children."""
     name: cores.Core = request.param
     if name == "compiled" and cores.built() == "python":
         pytest.skip("the compiled core is not built: no C compiler")
@@ -85,7 +85,7 @@ def core(request: pytest.FixtureRequest) -> Iterator[cores.Core]:
 
 @pytest.fixture(scope="session", params=real_dumps())
 def real_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A published ``Posts.xml``, unpacked; a test that asks for it runs once for each dump."""
+    """A published ``Posts.xml``, unpacked; a test with this fixture runs once for each dump."""
     source: Path = request.param
     posts = tmp_path_factory.mktemp("dump") / "Posts.xml"
     if source.suffix == ".7z":
@@ -100,7 +100,7 @@ def real_dump(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.hookimpl(tryfirst=True)  # Before xdist looks for groups.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs Spark where it cannot run; what shares a session stays in one process."""
+    """Skip tests on Spark where it cannot run; keep tests with one session in one process."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     available = {"PySpark": find_spec("pyspark"), "Java": java}
@@ -116,7 +116,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session of Spark on two cores of this machine."""
+    """A Spark session on two cores of this machine."""
     from support.spark_cluster import SHORT_LIVED
 
     from so2docs.commands.spark import start_session
@@ -136,7 +136,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def unpacked_dumps(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a folder for each published dump, with its tables."""
+    """A folder with a subfolder for each published dump and its tables."""
     folder = tmp_path_factory.mktemp("dumps")
     for packed in dumps.glob("*/*.xml.gz"):
         file = folder / packed.parent.name / packed.stem

@@ -1,4 +1,4 @@
-"""Who may import whom: imports run one way, and each outside library has its users."""
+"""Imports run in one direction, and each outside library is imported only where it is allowed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ ONLY_USERS = {
 
 
 def imports(name: str) -> Iterator[str]:
-    """Full names of what a module imports, anywhere: in functions and for types, too."""
+    """Full names of all imports of a module, including those in functions and for types."""
     tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -125,7 +125,7 @@ def of_package(name: str) -> set[str]:
 
 
 def floor(name: str) -> int:
-    """The line of `ORDER` that a module belongs to; what `python -m` runs is above all."""
+    """The line of `ORDER` with a module; modules that `python -m` runs are above all others."""
     if name.endswith(".__main__"):
         return 0
     (line_number,) = (
@@ -199,7 +199,7 @@ def test_no_drawer_of_things() -> None:
 
 
 def test_modules_that_windows_lacks_are_imported_where_used() -> None:
-    """Not by a module as such: on Windows, neither the package nor its tests could be imported."""
+    """On Windows, a module that imports them at its top could not be imported."""
     tests = Path(__file__).parent
     importers = {
         f"{path.relative_to(PACKAGE.parent)}: {name}"

@@ -1,4 +1,4 @@
-"""The rules of the sites: what they say, and that no other module says it again."""
+"""The rules of the sites, and that no other module repeats them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_rules_are_in_one_module() -> None:
 
 
 def _is_rule(node: ast.AST) -> bool:
-    """Whether code has a date of a licence, a pattern of dates, bins, or sorts by score."""
+    """Whether code has the date of a licence, a pattern for dates, bins, or a sort by score."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         dates = ("2011-04-08", "2018-05-02", r"\d{4}-\d\d-\d\d")
         return "licenses/by-sa/{" in node.value or any(date in node.value for date in dates)

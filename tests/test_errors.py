@@ -1,4 +1,4 @@
-"""What errors say, and that they survive the way from a worker."""
+"""Texts of errors, and that errors survive the transfer from a worker."""
 
 import ast
 import errno
@@ -110,7 +110,7 @@ def test_options_have_the_names_that_the_reader_gives_them(
 
 @pytest.mark.parametrize("path", sorted(Path(so2docs.__file__).parent.rglob("*.py")), ids=str)
 def test_messages_name_options_by_flag(path: Path) -> None:
-    """A flag that is written into a message is wrong for those who call the library."""
+    """A flag in a message would be wrong for callers of the library."""
     if "commands" in path.parts or path.name in ("cli.py", "errors.py"):
         return  # Who reads those gives flags.
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What a dump holds is shown, and neither a terminal nor a page obeys it."""
+"""Control characters and markup of a dump are shown, not obeyed, in terminals and pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def assert_harmless(text: str) -> None:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """An output with what nobody expects in every place."""
+    """An output with hostile text in every field."""
     question = {"Id": 1, "Title": BAD, "Tags": [BAD], "CreationDate": f"2024{BAD}", "Score": 1}
     question |= {"Body": "<p>question</p>", "Comments": [], "Links": [{"LinkType": BAD}]}
     question |= {"Votes": {BAD: 3}}

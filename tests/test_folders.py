@@ -1,4 +1,4 @@
-"""Folders of outputs in, folders out: what other commands do with one output, for each site."""
+"""Commands on folders of outputs: what they do with one output, for each site."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from so2docs.errors import OptionError, OutputError
 
 
 def posts(questions: int, score: int = 1) -> list[bytes]:
-    """Rows of a made-up site: questions with odd ids, each with an answer."""
+    """Rows of a made-up site: questions with odd ids, and an answer to each."""
     rows = []
     for number in range(1, 2 * questions, 2):
         rows.append(question(number, Title=f"Question {number}", Score=score * (number == 3)))
@@ -49,7 +49,7 @@ def quarter(folder: Path, sites: dict[str, list[bytes]], end: str = ".jsonl.gz")
 
 @pytest.fixture
 def quarters(tmp_path: Path) -> tuple[Path, Path]:
-    """Two folders: a site that changed, one that did not, one that is gone, one that is new."""
+    """Two folders with four sites: changed, unchanged, removed and added."""
     old = quarter(tmp_path / "2024-04", {"beer": posts(4), "coffee": posts(3), "gone": posts(2)})
     new = quarter(
         tmp_path / "2024-07", {"beer": posts(6, score=9), "coffee": posts(3), "new": posts(5)}
@@ -62,7 +62,7 @@ def states(results: list[so2docs.SiteResult]) -> dict[str, str]:
 
 
 def table(text: str) -> dict[str, list[str]]:
-    """The lines of the table that a command prints, by site."""
+    """The lines of a printed table, by site."""
     lines = text[text.index("site ") :].splitlines()
     return {line.split()[0]: line.split()[1:] for line in lines}
 
@@ -190,7 +190,7 @@ def test_totals_add_up(quarters: tuple[Path, Path]) -> None:
 
 @pytest.mark.long
 def test_formats_side_by_side(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    """Of an output in several formats, the one in JSON lines is read; Parquet alone is named."""
+    """Of an output in several formats, the JSON lines are read; Parquet alone is reported."""
     pytest.importorskip("pyarrow")
     old, new = quarters
     quarter(new, {"beer": posts(6), "tea": posts(2)}, ".parquet")
@@ -228,7 +228,7 @@ def test_dates_in_names(tmp_path: Path) -> None:
 
 
 def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    """From an empty folder, all is new."""
+    """Compared with an empty folder, all sites are new."""
     _, new = quarters
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -245,7 +245,7 @@ def test_the_first_quarter(quarters: tuple[Path, Path], tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_for_databases(quarters: tuple[Path, Path], tmp_path: Path) -> None:
-    """Other formats of changes, with folders for what was deleted."""
+    """Other formats of changes, with folders for deleted ids."""
     old, new = quarters
     ids = tmp_path / "ids"
     changes = tmp_path / "bulk"
@@ -398,7 +398,7 @@ def test_names_that_are_empty(quarters: tuple[Path, Path]) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_stopped(number: int, tmp_path: Path) -> None:
-    """The same command does the rest; Ctrl-C leaves nothing unfinished."""
+    """Ctrl-C leaves no partial files, and the same command completes the work."""
     rows = posts(6000)
     old = quarter(tmp_path / "old", {"site0": posts(3000)})
     new = quarter(tmp_path / "new", {"site0": rows})
@@ -429,7 +429,7 @@ def test_stopped(number: int, tmp_path: Path) -> None:
 
 
 def test_messages_name_their_site(quarters: tuple[Path, Path]) -> None:
-    """What is logged about one of several sites, in a worker, too."""
+    """Log messages name their site, also from a worker."""
     old, new = quarters
     for path in old.glob(".*.index"):
         path.unlink()

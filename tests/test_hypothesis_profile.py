@@ -1,4 +1,4 @@
-"""No property test depends on how busy the machine is."""
+"""Property tests do not depend on how busy the machine is."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""Nesting of posts in any order of their rows, against the oracle's."""
+"""Nesting of posts in any order of their rows, compared with the oracle."""
 
 import json
 import random
@@ -30,7 +30,7 @@ ROWS = st.lists(
 
 
 def as_posts(rows: list[bytes]) -> posts.Posts:
-    """The posts of a chunk that has these rows."""
+    """The posts of a chunk with these rows."""
     parsed = posts.Posts()
     attributes = [dict(re.findall(r'(\w+)="([^"]*)"', row.decode())) for row in rows]
     posts.add(parsed, attributes)
@@ -40,7 +40,7 @@ def as_posts(rows: list[bytes]) -> posts.Posts:
 def nested(
     rows: list[bytes], cuts: list[int], answers_by: AnswersBy, parts: int
 ) -> tuple[list[Any], list[Any], RowCounts]:
-    """Documents and strays of rows that came in several chunks, merged in several parts."""
+    """Nest rows from several chunks, in several parts; return documents and strays."""
     edges = [0, *sorted(cut % (len(rows) + 1) for cut in cuts), len(rows)]
     chunks = [as_posts(rows[a:b]) for a, b in pairwise(edges)]
     seen, within = repeats.SeenIds(), {}
@@ -89,7 +89,7 @@ def test_a_document_is_its_rows_joined() -> None:
 
 
 def test_sums_votes_while_reading_blocks() -> None:
-    """Votes in random order: every block has some of every post."""
+    """Votes in random order: every block has votes of every post."""
     rng = random.Random(1)
     others = [(KEY.pack(1, 1, 1, 2 << 4 | QUESTION), b"{}"), (KEY.pack(2, 2, 0, 3), b"")]
     blocks = [others[0]]

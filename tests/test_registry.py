@@ -1,4 +1,4 @@
-"""A package of somebody else's adds a format, a recipe and a source, and they are found by name."""
+"""Another package adds a format, a recipe and a source, which are found by name."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ turned = theirs:TURNED
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a package that is installed there."""
+    """A folder with an installed package."""
     folder = tmp_path_factory.mktemp("theirs")
     (folder / "theirs.py").write_text(MODULE)
     about = folder / "theirs-1.0.dist-info"

@@ -1,4 +1,4 @@
-"""The dump and a document are declared once: one more entry, and everything knows the table."""
+"""The dump and a document are declared once: one entry adds a table everywhere."""
 
 import json
 import os
@@ -86,7 +86,7 @@ OF_ANSWER = [
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package, its schema with one more entry, and a dump with such a table."""
+    """A copy of the package with one more table in its schema, and a dump with this table."""
     place = tmp_path_factory.mktemp("schema")
     package = Path(so2docs.__file__).parent
     shutil.copytree(package, place / "so2docs", ignore=shutil.ignore_patterns("__pycache__"))
@@ -103,7 +103,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(place: Path, *arguments: object) -> str:
-    """What a command prints, or a piece of Python with `-c`, where there is such a table."""
+    """Run a command of this copy, or Python code with `-c`; return what it prints."""
     program = [] if arguments[0] == "-c" else ["-m", "so2docs"]
     result = subprocess.run(
         [sys.executable, *program, *map(str, arguments)],
@@ -118,7 +118,7 @@ def run(place: Path, *arguments: object) -> str:
 
 
 def documents(place: Path, *arguments: object) -> list[dict[str, Any]]:
-    """The documents of a conversion with these options."""
+    """Convert with these options; return the documents."""
     lines = run(place, "convert", "dump", "-", *arguments)
     return [json.loads(line) for line in lines.splitlines()]
 
@@ -194,7 +194,7 @@ def test_a_database_has_a_table_of_it_and_gives_it_back(place: Path) -> None:
 
 
 def test_names_have_one_type_wherever_they_occur() -> None:
-    """Typed by name: in columns of databases, and as dates for MongoDB."""
+    """Types depend on names alone in columns of databases, and for dates of MongoDB."""
     for path, part in paths():
         for name, kind in part.attributes.items():
             assert TYPES[name] == kind, f"{path}.{name}"

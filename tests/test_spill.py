@@ -1,4 +1,4 @@
-"""Blocks by bucket on disk: committed or not there, checked when read."""
+"""Blocks by bucket on disk: committed or absent, and verified when read."""
 
 import os
 from pathlib import Path

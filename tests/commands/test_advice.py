@@ -1,4 +1,4 @@
-"""Advice fits what is wrong."""
+"""The advice in an error message fits the problem."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_an_unknown_field_is_an_error_of_one_line() -> None:
 @pytest.mark.parametrize("column", range(5))
 @pytest.mark.parametrize("value", [-1, 0, 1, 2**31, 2**62])
 def test_an_index_that_lies(column: int, value: int, tmp_path: Path) -> None:
-    """Its checksum is right and what it says is not, which only somebody can do on purpose."""
+    """The checksum is right but the content is wrong, which cannot happen by accident."""
     output = tmp_path / "q.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
     (index,) = tmp_path.glob(".*index*")
@@ -142,7 +142,7 @@ def test_a_path_that_leads_nowhere(arguments: str, words: str, somewhere: Path) 
 
 @pytest.fixture(scope="module")
 def somewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with files whose names are easily mistyped."""
+    """A folder with files whose names are easy to mistype."""
     folder = tmp_path_factory.mktemp("somewhere")
     (folder / "site").mkdir()
     (folder / "empty").mkdir()

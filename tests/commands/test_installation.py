@@ -1,4 +1,4 @@
-"""What packagers and those who report faults need: the self-test, versions, completion."""
+"""What packagers and reporters of bugs need: the self-test, versions, completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bars end at 100 % after success, and the summary tells all there is to tell."""
+"""Bars end at 100 % after success, and the summary is complete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from so2docs.progress import Progress, bar
 
 @pytest.fixture
 def bars(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every bar that is shown, as it was left."""
+    """Description, position and total of every bar, as it was at the end."""
     left: list[Any] = []
     closing = tqdm.auto.tqdm.close
 

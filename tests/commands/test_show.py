@@ -1,4 +1,4 @@
-"""`so2docs show`: JSON lines for a pipe, a page for people."""
+"""`so2docs show`: JSON lines for a pipe, a page for readers."""
 
 import gzip
 import json

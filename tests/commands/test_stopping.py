@@ -142,7 +142,7 @@ def test_while_it_imports(number: int, code: int, word: str) -> None:
 
 
 def test_ctrl_c_is_ignored_where_it_was() -> None:
-    """What a shell script runs in the background is not the terminal's to stop."""
+    """Ctrl-C in a terminal does not stop what a shell script runs in the background."""
     script = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "sys.addaudithook(lambda event, _: event == 'import' and signal.raise_signal(2))\n"

@@ -1,4 +1,4 @@
-"""The tools that measure, on samples: they look into the passes, and must keep up with them."""
+"""The benchmarks run on samples: they use inner functions, and must follow changes in these."""
 
 import bz2
 import json

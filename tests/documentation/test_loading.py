@@ -1,4 +1,4 @@
-"""The recipes of docs/loading.md: those run whose other side is here."""
+"""The recipes of docs/loading.md, as far as the programs are installed."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The made dumps hold what `Made` says, in the layout of published ones."""
+"""Generated dumps have the counts in `Made`, in the layout of published dumps."""
 
 import argparse
 import re
@@ -27,7 +27,7 @@ ATTRIBUTES = (
 
 @pytest.fixture(scope="module")
 def dumps(tmp_path_factory: pytest.TempPathFactory) -> Dumps:
-    """By order: the bytes of a dump, and what the generator says of it."""
+    """By order of rows: a dump, and the counts that the generator returned."""
     folder = tmp_path_factory.mktemp("dumps")
     made = {order: make_dump.make_dump(folder / order, SIZE, order=order) for order in ORDERS}
     assert sorted(path.name for path in folder.iterdir()) == sorted(ORDERS)

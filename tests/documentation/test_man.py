@@ -1,4 +1,4 @@
-"""The man pages: each command and option, as its help says it."""
+"""The man pages have the help of each command and option."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BY_NAME = {name: cli.get_command(click.Context(cli), name) for name in COMMANDS}
 
 @pytest.fixture
 def pages(tmp_path: Path) -> dict[str, Path]:
-    """A page for each command, by its name."""
+    """The man page of each command, by the name of the command."""
     runpy.run_path(str(CHECKOUT / "packaging" / "man.py"))["write"](tmp_path / "man")
     return {path.stem: path for path in (tmp_path / "man").iterdir()}
 
@@ -41,7 +41,7 @@ def test_every_command_and_option_has_its_place(pages: dict[str, Path]) -> None:
 
 @pytest.mark.skipif(not shutil.which("man"), reason="no man on this system")
 def test_nothing_of_the_help_is_lost(pages: dict[str, Path]) -> None:
-    """A line that begins with a point would be taken for a request to troff."""
+    """troff would interpret a line that begins with a dot."""
     for name, command in BY_NAME.items():
         result = subprocess.run(
             ["man", "--warnings", "-E", "ascii", "-l", pages[f"so2docs-{name}"]],

@@ -1,4 +1,4 @@
-"""The notebook runs from top to bottom, and what it shows can be shown."""
+"""The notebook runs from top to bottom, and its outputs can be displayed."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What is said about the package in several files is the same in all of them."""
+"""Facts about the package that several files repeat are the same in all of them."""
 
 from __future__ import annotations
 

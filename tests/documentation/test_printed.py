@@ -1,4 +1,4 @@
-"""What README and docs print runs as printed: every block in order, in one fresh folder a page."""
+"""The code blocks of README and docs run as printed: in order, in a new folder for each page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SITE = "beer.stackexchange.com"
 
 @pytest.fixture
 def folder(tmp_path: Path, samples: Path) -> Path:
-    """A folder with the dumps that the pages name."""
+    """A folder with the dumps that the pages use."""
     py7zr = pytest.importorskip("py7zr")
     shutil.copy(samples / "posts.xml", tmp_path / "Posts.xml")
     shutil.copytree(samples / "site", tmp_path / SITE, ignore=shutil.ignore_patterns("*.jsonl"))
@@ -67,7 +67,7 @@ def folder(tmp_path: Path, samples: Path) -> Path:
 
 
 def commands(block: str) -> list[str]:
-    """The lines after a prompt, those that go on over several lines joined."""
+    """The commands after prompts, with continued lines joined."""
     lines = block.replace("\\\n", " ").splitlines()
     return [line[2:] for line in lines if line.startswith("$ ")]
 
@@ -128,7 +128,7 @@ def test_pages_run_one_after_the_other_in_one_folder(folder: Path) -> None:
 
 
 def runnable(command: str) -> str:
-    """What of a command, or of a script, runs here."""
+    """The part of a command or script that can run on this machine."""
     if command.startswith(("datasette", "pip install")):
         return ""  # Datasette serves until it is stopped; test_datasette.py asks it.
     needed = [name for name in OTHERS if name in command.split()]
@@ -138,7 +138,7 @@ def runnable(command: str) -> str:
 
 
 def run_blocks(page: str, folder: Path) -> None:
-    """Run what a page prints, but for what needs a server or a program that is not here."""
+    """Run the blocks of a page, except what needs a server or a missing program."""
     blocks = BLOCKS.findall((CHECKOUT / page).read_text(encoding="utf-8"))
     count = 0
     for script, language, block in blocks:

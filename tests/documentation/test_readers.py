@@ -1,4 +1,4 @@
-"""Folders and globs of outputs in the programs that people read them with.
+"""Folders and globs of outputs, read by the programs that users read them with.
 
 Several sites, with strays and indexes next to them: each reader finds exactly the report's
 questions. Those that are not among the test dependencies run by `make test-datasets`.
@@ -27,7 +27,7 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A folder with the outputs of three sites for each kind of name."""
+    """By file extension, a folder with the outputs of three sites."""
     folder = tmp_path_factory.mktemp("sites")
     folders_by_end = {}
     # The same fields in all documents: Hugging Face takes them from the first.
@@ -48,7 +48,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def expected(folder: Path) -> list[int]:
-    """Ids of the questions of a folder, by the outputs themselves."""
+    """Ids of the questions in a folder, read without these programs."""
     ids: list[int] = []
     for path in folder.iterdir():
         if path.name.startswith("."):
@@ -64,7 +64,7 @@ def expected(folder: Path) -> list[int]:
 
 
 def _reader(name: str) -> Any:
-    """A program that reads outputs; where it is not, the test is skipped, unless all must be."""
+    """Import a reader; skip the test if it is missing, unless all readers are required."""
     if "SO2DOCS_READERS" in os.environ:
         return importlib.import_module(name)
     return pytest.importorskip(name, reason=f"{name} is installed by make test-datasets")

@@ -1,4 +1,4 @@
-"""The documentation as a site: `make site` refuses what would be broken there."""
+"""The documentation as a site: `make site` fails on broken links and pages."""
 
 import ast
 import shutil

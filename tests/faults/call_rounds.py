@@ -175,14 +175,14 @@ class CallRounds:
         return self._undisturbed[name]
 
     def _calls(self) -> list[bytes]:
-        """The calls of the command that ended last."""
+        """The system calls of the last command."""
         return [self._control.calls[number].value for number in range(self._control.count)]
 
     def _was_hit(self) -> bool:
         return bool(0 < self._control.target <= self._control.count)
 
     def _check(self, writer: Writer, result: Result, actual: Files, expected: Files) -> None:
-        """Check how a disturbed command ended, and what it left."""
+        """Check how a command with a fault ended, and which files it left."""
         if result.code == 0:
             self._check_done(writer, result, actual, expected, may_leave=LOCK_OR_FOLDER)
             return
@@ -212,7 +212,7 @@ class CallRounds:
         *,
         may_leave: re.Pattern[str] = LOCK,
     ) -> None:
-        """Check that a command did all there is to do, and left nothing else.
+        """Check that a command completed, and left no other files.
 
         Args:
             writer: The command.
@@ -278,13 +278,13 @@ class CallRounds:
 
 
 def without_notices(result: Result) -> Result:
-    """How a process ended, without the lines that are not errors."""
+    """The result of a process, without lines that are not errors."""
     lines = [line for line in result.messages.splitlines() if not NOTICES.search(line)]
     return Result(result.code, "\n".join(lines))
 
 
 def files_in(folder: Path) -> Files:
-    """All files below a folder."""
+    """The files below a folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -295,7 +295,7 @@ def files_in(folder: Path) -> Files:
 def _run_command(
     words: list[str], folder: Path, ends: tuple[int, int, int], control: Control
 ) -> None:
-    """In the forked process: be the command."""
+    """In the forked process: run the command."""
     become_command(folder, ends, folder / "tmp")
     os.environ["SQLITE_TMPDIR"] = os.environ["TMPDIR"]
     prepare()

@@ -1,7 +1,7 @@
-"""System calls that fail on purpose, by a library that is preloaded: `calls.c`.
+"""System calls that fail on purpose, by a preloaded library: `calls.c`.
 
-A structure in a file that every process maps says which call fails, and lists the calls. Python has
-to start with the library, which takes the place of functions of the C library.
+A structure in a file that every process maps selects the call to fail, and lists the calls. Python
+has to start with the library, which replaces functions of the C library.
 """
 
 import ctypes
@@ -42,9 +42,9 @@ def is_supported() -> bool:
 
 
 def rerun_preloaded() -> int | None:
-    """Run Python again with the library; the exit code, or None if it has the library already.
+    """Run Python again with the library; return its exit code, or None if it is loaded already.
 
-    Hashes of texts are fixed, too, since sets are walked in their order.
+    Hashes of texts are fixed, too, since they determine the order of sets.
     """
     if _VARIABLE in os.environ:
         return None
@@ -63,6 +63,6 @@ def rerun_preloaded() -> int | None:
 
 
 def open_control() -> Control:
-    """What this process and its children share with the library."""
+    """Map the structure that this process and its children share with the library."""
     with open(os.environ[_VARIABLE], "r+b") as file:
         return Control.from_buffer(mmap.mmap(file.fileno(), 0))

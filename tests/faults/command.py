@@ -1,4 +1,4 @@
-"""The command line of a scenario, and its files."""
+"""The command line of a scenario, and the files it leaves."""
 
 from pathlib import Path
 
@@ -15,9 +15,9 @@ class Command:
     """Runs scenarios in a folder of their own.
 
     Args:
-        place: That folder: `out` for the output, `work` and `other` for spills, `tmp`.
-        folder: For the dumps, and for what is read of the processes.
-        seconds: How long a conversion may take.
+        place: Its folder: `out` for the output, `work` and `other` for spills, `tmp`.
+        folder: Folder for the dumps, and for the messages of the processes.
+        seconds: Longest time of a conversion.
     """
 
     def __init__(self, place: Path, folder: Path, seconds: float) -> None:
@@ -33,14 +33,14 @@ class Command:
         stop_at: int | None = None,
         takes: int | None = None,
     ) -> Process:
-        """Start it; `stop_at` and `takes` are those of `Process`."""
+        """Start the command; `stop_at` and `takes` are those of `Process`."""
         words = self.words(scenario)
         if scenario.has_work_dir:
             words += ["--work-dir", "../work"]
         return self._start(scenario, [*words, *more], self.notes, stop_at, takes)
 
     def start_rival(self, scenario: Scenario, *more: str) -> Process:
-        """Start another one into the same output, with a spill elsewhere."""
+        """Start another conversion to the same output, with its spill elsewhere."""
         words = [*self.words(scenario), "--work-dir", "../other", *more]
         return self._start(scenario, words, self.notes / "rival")
 
@@ -65,7 +65,7 @@ class Command:
         )
 
     def words(self, scenario: Scenario) -> list[str]:
-        """The command line, but for where the spill goes."""
+        """The command line, without the option for the folder of the spill."""
         is_several = scenario.form == "several"
         inputs = sites.arguments(
             self.dumps, scenario.size, scenario.source, scenario.nest, several=is_several
@@ -77,7 +77,7 @@ class Command:
         return words
 
     def files(self) -> Files:
-        """What conversions left: files, and the standard output of the last one."""
+        """The files that conversions left, and the standard output of the last one."""
         contents = left_by(self.place / "out" / "all")
         for name, data in left_by(self.place / "work" / "all").items():
             # To standard output, each has a spill of its own, which one that was killed leaves.
@@ -86,6 +86,6 @@ class Command:
         return {**contents, "stdout": (self.notes / "stdout").read_bytes()}
 
     def remove(self, files: Files) -> None:
-        """Remove those of the files that are outputs."""
+        """Remove the outputs."""
         for name in files:
             (self.place / "out" / name).unlink(missing_ok=True)

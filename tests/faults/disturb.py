@@ -16,7 +16,7 @@ MOST_LEFT = 300_000
 
 @contextmanager
 def struck(process: Process, fault: Fault, folder: Path) -> Iterator[None]:
-    """Apply a fault to a paused conversion; a full disk is full within."""
+    """Apply a fault to a paused conversion; a full disk stays full during the block."""
     disk = folder.parent
     time.sleep(fault.delay)
     if fault.kind == "vanish":
@@ -47,7 +47,7 @@ def _send(process: Process, fault: Fault, number: signal.Signals) -> None:
 
 
 def provisional(folder: Path) -> list[Path]:
-    """The files of spills and unfinished outputs: the promise is about those."""
+    """The files of spills and unfinished outputs, whose damage must be detected."""
     return sorted(
         path
         for path in folder.rglob("*")
@@ -57,7 +57,7 @@ def provisional(folder: Path) -> list[Path]:
 
 
 def damage(folder: Path, what: Damage) -> Path | None:
-    """Change one of those files; returns its name, or None if there are no files."""
+    """Damage one of these files; return its name, or None if there are no files."""
     paths = [path for path in provisional(folder) if path.stat().st_size]
     if not paths:
         return None
@@ -75,7 +75,7 @@ def damage(folder: Path, what: Damage) -> Path | None:
 
 
 def kind_of(path: Path) -> str:
-    """Which of the provisional files it is."""
+    """The kind of a provisional file."""
     if ".part" in path.name:
         return path.name[path.name.index(".part") :]
     return "".join(path.suffixes) or path.name

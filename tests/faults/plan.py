@@ -1,4 +1,4 @@
-"""What happens in a round, all of it decided by a seed."""
+"""The plan of a round, which depends only on a seed."""
 
 import random
 import signal
@@ -33,7 +33,7 @@ DAMAGES = ("flip", "flip", "flip", "truncate", "remove")
 
 @dataclass(frozen=True)
 class Scenario:
-    """A conversion, as it would be asked for."""
+    """The options of a conversion."""
 
     source: str
     size: str
@@ -51,16 +51,16 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to a conversion at one of its steps.
+    """A fault of a conversion at one of its steps.
 
     Attributes:
         kind: One of `FAULTS`, or `close`.
-        moment: The step, as a share of all of an undisturbed conversion.
-        target: Whom a signal is for.
+        moment: The step, as a share of all steps of an undisturbed conversion.
+        target: The process that gets the signal.
         number: The signal.
-        delay: Seconds that the main process pauses before, while its workers continue.
-        share: Which worker, file, byte or options of a rival, as a share of all of them; of a disk,
-            what is left free.
+        delay: Seconds that the main process pauses beforehand, while its workers continue.
+        share: The worker, file, byte or options of a rival, as a share of all of them; for a disk,
+            the share that is left free.
     """
 
     kind: str
@@ -71,7 +71,7 @@ class Fault:
     share: float
 
     def rival_options(self, scenario: Scenario) -> tuple[str, ...]:
-        """What a rival is asked for beyond the scenario: another output under the same name."""
+        """Options of a rival in addition to the scenario: another output with the same name."""
         if self.kind != "rival" or scenario.is_stdout or scenario.form == "several":
             return ()
         return RIVALS[int(self.share * len(RIVALS))]
@@ -79,7 +79,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Damage:
-    """What happens to a file of the spill or of the unfinished output between two sessions."""
+    """Damage to a file of the spill or of the unfinished output between two sessions."""
 
     kind: str
     file: float
@@ -96,7 +96,7 @@ class Plan:
 
 
 def plan_of(seed: int) -> Plan:
-    """The round of a seed."""
+    """Make the plan of a seed."""
     rng = random.Random(seed)
     jobs = 2 if rng.random() < 1 / 8 else 1
     form = rng.choice(list(FORMS))

@@ -1,9 +1,9 @@
-"""The command in a process of its own, which pauses at a requested step.
+"""Run the command in a process of its own, which pauses at a requested step.
 
 A step is a call of a function in the main thread of the main process: thousands of moments, and the
-same ones each time. There the process stops itself (SIGSTOP), so that what happens to it then is
-done from outside, in as much time as it takes. Processes are forked with the package imported: to
-start Python takes longer than the conversions here.
+same ones each time. There the process stops itself (SIGSTOP), so that the fault can be applied
+from outside, however long that takes. Processes are forked with the package imported, since
+starting Python takes longer than these conversions.
 """
 
 import multiprocessing
@@ -36,21 +36,21 @@ FORK = multiprocessing.get_context("fork")
 
 
 class HangError(Exception):
-    """A process was not done in time."""
+    """A process did not end in time."""
 
 
 class Process:
-    """A conversion under way.
+    """A running conversion.
 
     Args:
         words: The command line after `so2docs convert`.
         folder: The current folder.
-        chunk_bytes: As of `so2docs.convert`; the command has no option for it.
+        chunk_bytes: The chunk size, as in `so2docs.convert`.
         source: A file that comes through a pipe as standard input.
-        takes: How many bytes of standard output are read before its reader leaves; None for all.
+        takes: Bytes of standard output that are read before its reader leaves; None for all.
         stop_at: The step to pause at.
-        seconds: When it hangs.
-        notes: The folder for what it says.
+        seconds: Longest time before it counts as hanging.
+        notes: The folder for its messages.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Process:
         return self.pipes[-1].stdin.fileno()
 
     def stands_still(self) -> bool:
-        """Wait until it does; False if it ended without."""
+        """Wait until the process pauses; return False if it ended instead."""
         flags = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
         while (state := os.waitid(os.P_PID, self.pid, flags)) is None:
             self._check()
@@ -112,17 +112,17 @@ class Process:
             os.kill(pid, number)
 
     def send_all(self, number: signal.Signals) -> None:
-        """To the main process, which may not have made the group yet, and to the workers."""
+        """Signal the main process, which may not have made the group yet, and the workers."""
         if self.process.exitcode is None:
             self.send(self.pid, number)
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
     def end(self) -> Result:
-        """Let everything run on to its end.
+        """Let all processes continue to their end.
 
         Raises:
-            HangError: It does not come, or processes are left.
+            HangError: It does not end, or processes are left.
         """
         try:
             self.send_all(signal.SIGCONT)
@@ -140,14 +140,14 @@ class Process:
         return Result(self.process.exitcode, (self.notes / "messages").read_text(errors="replace"))
 
     def is_left(self) -> bool:
-        """Whether any of its processes lives; asks the system first, which is quick."""
+        """Whether any of its processes is running."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, 0)
             return bool(members(self.pid))
         return False
 
     def kill(self) -> None:
-        """End everything at once."""
+        """Kill all processes."""
         self.send_all(signal.SIGKILL)
         self.process.join()
         for pipe in self.pipes:
@@ -160,7 +160,7 @@ class Process:
 
     @property
     def steps(self) -> int:
-        """How many there were."""
+        """The number of steps."""
         return int((self.notes / "steps").read_text())
 
     @property
@@ -189,7 +189,7 @@ def _convert(
     stop_at: int | None,
     notes: Path,
 ) -> None:
-    """In the forked process: be the command."""
+    """In the forked process: run the command."""
     become_command(folder, ends, folder.with_name("tmp"))
     _set_chunk_bytes(chunk_bytes)
     count = _count_steps(stop_at)
@@ -202,7 +202,7 @@ def _convert(
 
 
 def _set_chunk_bytes(chunk_bytes: int) -> None:
-    """For the functions that the command calls."""
+    """Set the chunk size in the functions that the command calls."""
     command = COMMAND.callback
     while hasattr(command, "__wrapped__"):
         command = command.__wrapped__
@@ -213,7 +213,7 @@ def _set_chunk_bytes(chunk_bytes: int) -> None:
 
 
 def _count_steps(stop_at: int | None) -> Callable[[], int]:
-    """Count calls, and stop this process at one of them; how many there were."""
+    """Count calls, and stop this process at one of them; return a function with the count."""
     calls = 0
 
     def step(frame: FrameType, event: str, argument: object) -> None:

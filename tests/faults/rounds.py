@@ -1,4 +1,4 @@
-"""A round: an undisturbed conversion, then under faults, then again to the end."""
+"""A round: a conversion without faults, then with faults, then again to the end."""
 
 import shutil
 from collections import Counter
@@ -22,16 +22,16 @@ MOST_TAKEN = 500_000
 
 
 class Rounds:
-    """Rounds one after the other.
+    """Runs rounds one after the other.
 
     Args:
-        folder: Where dumps are made.
-        disk: Where conversions run.
-        seconds: How long a conversion may take.
+        folder: Folder for dumps.
+        disk: Folder for conversions.
+        seconds: Longest time of a conversion.
 
     Attributes:
-        happened: What happened to conversions and what became of them, counted.
-        damaged: What was done to which files in this round.
+        happened: Counts of faults and of results.
+        damaged: The damage of this round, and its files.
     """
 
     def __init__(self, folder: Path, disk: Path, seconds: float) -> None:
@@ -43,10 +43,10 @@ class Rounds:
         self._is_damaged = False
 
     def run(self, plan: Plan) -> None:
-        """One round.
+        """Run one round.
 
         Raises:
-            BrokenPromiseError: What came of it is not as promised.
+            BrokenPromiseError: The result is not as promised.
         """
         try:
             expected, steps = self.undisturbed(plan.scenario)
@@ -59,7 +59,7 @@ class Rounds:
             raise BrokenPromiseError(f"hang: {error}") from error
 
     def undisturbed(self, scenario: Scenario, more: tuple[str, ...] = ()) -> tuple[Files, int]:
-        """What a conversion, with more options or not, leaves, and how many steps it takes."""
+        """The files that an undisturbed conversion leaves, and its number of steps."""
         if (scenario, more) not in self._undisturbed:
             self._clear()
             process = self.command.start(scenario, *more)
@@ -70,7 +70,7 @@ class Rounds:
         return self._undisturbed[scenario, more]
 
     def _disturb(self, plan: Plan, expected: Files, steps: int) -> bool:
-        """Sessions under faults; whether one of them did all there is to do."""
+        """Run sessions with faults; return whether one of them completed the conversion."""
         for fault in plan.faults:
             result, rival = self._session(plan.scenario, fault, 1 + int(fault.moment * steps))
             self._is_damaged |= fault.kind == "vanish"
@@ -97,13 +97,13 @@ class Rounds:
         return False
 
     def _take_away(self, theirs: Files) -> None:
-        """Remove what a rival wrote first: the spill of the other is kept for when that is gone."""
+        """Remove the output of a rival that was first, so that the spill can be resumed."""
         check_files(self.command.files(), theirs, but=".spill/")
         self.command.remove(theirs)
         self.happened["output of a rival removed"] += 1
 
     def _finish(self, plan: Plan, expected: Files) -> None:
-        """Run the command again; where it refuses what is damaged, as it advises."""
+        """Run the command again; if it refuses damaged files, follow its advice."""
         result = self._undisturbed_session(plan.scenario)
         if self._is_done(result, expected):
             self.happened["done by the next session"] += 1
@@ -121,7 +121,7 @@ class Rounds:
     def _session(
         self, scenario: Scenario, fault: Fault, stop_at: int
     ) -> tuple[Result, Result | None]:
-        """A session under a fault, and that of the rival if there was one."""
+        """Run a session with a fault, and that of a rival if there is one."""
         if fault.kind == "close":
             process = self.command.start(scenario, takes=int(fault.share * MOST_TAKEN))
             return self._ended(scenario, process.end()), None
@@ -150,7 +150,7 @@ class Rounds:
         return result
 
     def _is_done(self, result: Result, expected: Files) -> bool:
-        """Whether all is there; who says that it is, and is wrong, breaks a promise."""
+        """Whether the output is complete; if the exit code says so wrongly, a promise is broken."""
         actual = self.command.files()
         if result.code == 0:
             check_files(actual, expected, may_lack_index=self._is_damaged)

@@ -1,4 +1,4 @@
-"""The dumps of the rounds: sites with tables, packed in several ways."""
+"""The dumps of the rounds: sites with tables, compressed in several ways."""
 
 import gzip
 import random
@@ -22,7 +22,7 @@ SIZES = {"small": (400, 200), "large": (2500, 1200)}
 
 @cache
 def site(folder: Path, size: str, seed: int = 1) -> Path:
-    """A folder with a site: posts over several buckets, tables about them, strays of both."""
+    """Make the folder of a site: posts over several buckets, tables about them, strays of both."""
     path = folder / f"{size}-{seed}"
     path.mkdir()
     count, body_bytes = SIZES[size]
@@ -56,7 +56,7 @@ def site(folder: Path, size: str, seed: int = 1) -> Path:
 
 @cache
 def packed(folder: Path, size: str, how: str) -> Path:
-    """A site as a file, with its tables next to it or inside; or its folder."""
+    """Make a site as a file, with its tables next to it or inside, or as a folder."""
     unpacked = site(folder, size)
     if how == "folder":
         return unpacked
@@ -78,7 +78,7 @@ def packed(folder: Path, size: str, how: str) -> Path:
 def arguments(
     folder: Path, size: str, how: str, nest: tuple[str, ...], *, several: bool = False
 ) -> list[str]:
-    """What names a site and its tables on the command line."""
+    """The arguments for a site and its tables."""
     if how != "stdin":
         paths = (
             [site(folder, size), site(folder, size, 2)] if several else [packed(folder, size, how)]

@@ -1,4 +1,4 @@
-"""Rounds of faults that a seed decides, and whether they find what they look for.
+"""Rounds of faults from a seed, and whether they detect broken promises.
 
 `SO2DOCS_FAULT_SEED=…` is the seed of the first round; `make faults ROUNDS=… SEED=…` makes more.
 """
@@ -43,7 +43,7 @@ needs_gcc = pytest.mark.skipif(not calls.is_supported(), reason="needs gcc")
 
 
 def rounds(*options: str, before: str = "") -> subprocess.CompletedProcess[str]:
-    """Rounds in a process of their own, since they fork; something may be changed in it before."""
+    """Run rounds in a process of their own, since they fork; `before` is code to run first."""
     code = f"import sys; sys.path.insert(0, 'tests')\nimport faults.__main__ as run\n{before}\n"
     return subprocess.run(
         [sys.executable, "-c", code + "run.main()", *options],
@@ -66,7 +66,7 @@ def test_nothing_is_wrong_whatever_happens(jobs: str, count: str) -> None:
 
 @pytest.mark.long
 def test_a_package_without_checksums_is_found_out() -> None:
-    """A byte flips between two sessions; the round says so, and its seed."""
+    """A byte flips between two sessions; the round reports it with its seed."""
     keep = "import so2docs.dump.archives"  # Members of archives have checksums of their own.
     broken = f"{keep}\nfrom isal import isal_zlib as z; z.crc32 = z.crc32_combine = lambda *_: 0"
     wrong = "wrong: exit 0 and other bytes in q"
@@ -87,7 +87,7 @@ def test_a_rival_with_other_options_is_refused_or_wins(other: str) -> None:
 
 @pytest.mark.long
 def test_a_spill_is_kept_for_when_the_output_of_a_rival_is_gone() -> None:
-    """The second of several was left with a spill, and written by a rival; then it is removed."""
+    """A rival writes the second output while the spill of the first session exists."""
     happens = "output of a rival removed"
     result = rounds("--rounds", "20", "--until", happens, before=RIVAL_OF_A_RESUMED_SESSION)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -1,4 +1,4 @@
-"""What is wrong with how a conversion ended: exit code, messages and files."""
+"""Checks of how a conversion ended: exit code, messages and files."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Result:
-    """How a process ended: its exit code (minus the signal that ended it) and its messages."""
+    """The result of a process: its exit code (minus the signal that ended it) and its messages."""
 
     code: int
     messages: str
@@ -17,15 +17,15 @@ EXISTED = ": existed and stayed as before"
 
 
 class BrokenPromiseError(Exception):
-    """A promise that was broken; the first word says which."""
+    """A broken promise; the first word says which."""
 
 
 def check_messages(result: Result, *, lines: int = 1) -> None:
-    """An error is a line or none, and never a traceback.
+    """Check that each error is one line, and never a traceback.
 
     Args:
-        result: Of the command with `--quiet`.
-        lines: As many conversions as there are.
+        result: Result of the command with `--quiet`.
+        lines: Number of conversions.
     """
     messages = [line for line in result.messages.splitlines() if line]  # Click ends ^C with one.
     messages = [line for line in messages if EXISTED not in line]
@@ -42,13 +42,13 @@ def check_messages(result: Result, *, lines: int = 1) -> None:
 
 
 def check_left(result: Result) -> None:
-    """Whose reader left ends without a word; all may have been in the pipe by then."""
+    """Check that a command whose reader left ends without a message."""
     if result.messages or result.code not in (0, 1):
         raise BrokenPromiseError(f"reader left: exit {result.code}: {result.messages}")
 
 
 def check_refused(result: Result) -> None:
-    """What is refused is said, with what to do."""
+    """Check that a refusal says why, and what to do."""
     if not re.search(r"again|--restart|choose|start over|starts over", result.messages):
         raise BrokenPromiseError(
             f"no advice: {result.messages or f'exit {result.code}, not a word'}"
@@ -62,7 +62,7 @@ def check_files(
     may_lack_index: bool = False,
     but: str | None = None,
 ) -> None:
-    """All that is left is what an undisturbed conversion leaves, but for some names."""
+    """Check that the files are those of an undisturbed conversion, except some names."""
     for name in sorted(expected.keys() - actual.keys()):
         if not (may_lack_index and name.endswith(".index")):
             raise BrokenPromiseError(f"lost: exit 0 and no {name}")

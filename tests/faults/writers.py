@@ -1,4 +1,4 @@
-"""Every command that writes, as it is run when one of its system calls fails."""
+"""Every command that writes, to be run while one of its system calls fails."""
 
 import shutil
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from faults import sites
 
 @dataclass(frozen=True)
 class Writer:
-    """A command.
+    """A command that writes.
 
     Attributes:
-        words: After `so2docs`.
-        stdout: Whether its standard output is a file that it writes.
-        source: A file that it reads as standard input.
+        words: Its arguments after `so2docs`.
+        stdout: Whether its standard output is a file.
+        source: A file for its standard input.
         ignored: Files of which only the names are compared: their contents have times.
-        errors: How many lines its errors may have.
-        resumes: Whether it goes on with what is complete, as `convert` does.
-        has_two_files: Whether it gives two files their names: a kill in between leaves one, which
-            the same command replaces with `--force` alone.
+        errors: Most lines of its error messages.
+        resumes: Whether it resumes, as `convert` does.
+        has_two_files: Whether it writes two files: a kill between their renames leaves one, which
+            the same command replaces only with `--force`.
     """
 
     words: str
@@ -83,7 +83,7 @@ WRITERS = {
 
 
 def make_inputs(folder: Path) -> None:
-    """What the commands read, and what some of them replace."""
+    """Make the files that the commands read, and those that some of them replace."""
     for path in (folder, folder / "work", folder / "tmp"):
         path.mkdir()
     (folder.with_name("sites")).mkdir()
@@ -112,5 +112,5 @@ def make_inputs(folder: Path) -> None:
 
 
 def prepare() -> None:
-    """In the process of the command: let the server end as soon as it would serve."""
+    """In the process of the command: let the server end as soon as it would start to serve."""
     uvicorn.Server.run = lambda *given, **more: None

@@ -1,4 +1,4 @@
-"""`drop_users` and `drop_posts`: what a list names is in no output, and every row is counted."""
+"""`drop_users` and `drop_posts`: no output has what a list names, and every row is counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def some(values: list[str]) -> list[int]:
-    """Every third of the ids that there are."""
+    """Every third of the ids."""
     return sorted({int(value) for value in values})[::3]
 
 
@@ -34,7 +34,7 @@ POSTS = some([row["Id"] for row in rows("Posts.xml")])
 
 
 def packed(path: Path) -> Path:
-    """The site as it is published: comments come before the posts that they belong to."""
+    """The site as an archive in the order of published ones: comments precede their posts."""
     py7zr = pytest.importorskip("py7zr")
     with py7zr.SevenZipFile(path, "w") as archive:
         for table in sorted(SITE.glob("*.xml")):
@@ -154,7 +154,7 @@ def test_a_list_that_cannot_be_read(
 
 
 def test_another_list_is_another_conversion(lists: dict[str, Path], tmp_path: Path) -> None:
-    """By the ids, whatever the file is called; the output does not say which ids they are."""
+    """The ids decide, not the name of the file; the output does not reveal them."""
     output = tmp_path / "q.jsonl"
     so2docs.convert(SITE, output, drop_users=lists["drop_users"], card=True)
     other = tmp_path / "other.txt"

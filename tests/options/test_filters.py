@@ -1,4 +1,4 @@
-"""Filters leave what filtering the complete documents leaves, and account for the rest."""
+"""Filters give the same documents as filtering the complete output, and count the rest."""
 
 import gzip
 import json

@@ -34,7 +34,7 @@ def test_help_spells_every_keyword_out(door: Any) -> None:
 
 
 def test_docstrings_may_have_lost_the_indentation_of_the_code() -> None:
-    """As those of Python 3.13 have, where the package could not be imported."""
+    """Python 3.13 removes it, and the package could not be imported."""
 
     def api(**keywords: object) -> None:
         pass

@@ -1,4 +1,4 @@
-"""A choice of fields of what is nested: what choosing from the complete documents would leave."""
+"""Fields of nested rows: the same as selecting them from the complete documents."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An option is one entry of the table: everything else is made from it."""
+"""An option is one entry of the table; everything else is derived from it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ except TypeError as error:
 
 @pytest.fixture(scope="module")
 def with_another(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package with one more entry in its table, and what `make docs` makes of it."""
+    """A copy of the package with one more option in its table, after `make docs`."""
     folder = tmp_path_factory.mktemp("copy")
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(CHECKOUT / "so2docs", folder / "so2docs", ignore=ignored)
@@ -55,7 +55,7 @@ def with_another(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(folder: Path, *arguments: object, **variables: str) -> str:
-    """What Python prints in a folder, whose modules come first."""
+    """Run Python in a folder, whose modules take precedence, and return what it prints."""
     result = subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Recipes run by a conversion: every record of published dumps as the oracle has it."""
+"""Recipes in conversions: every record of published dumps is that of the oracle."""
 
 import json
 import os
@@ -45,7 +45,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Site:
-    """A published dump, unpacked, and what its documents are."""
+    """A published dump, unpacked, and its expected documents."""
 
     folder: Path
     given: str | None
@@ -70,7 +70,7 @@ class Site:
 
     @cached_property
     def with_comments(self) -> list[Row]:
-        """The documents that recipes without attribution get."""
+        """The documents for recipes without attribution."""
         tables = {"comments"} if (self.folder / "Comments.xml").exists() else set()
         return oracle_tables.nest(self.folder, tables).documents
 
@@ -84,7 +84,7 @@ def site(request: pytest.FixtureRequest, unpacked_dumps: Path) -> Site:
 
 
 def question_of(record: Row) -> Any:
-    """What tells of which question a record is."""
+    """The part of a record that identifies its question."""
     if "Answers" in record:
         return record["Id"]
     for about in (record, record.get("metadata", {})):
@@ -130,7 +130,7 @@ def test_every_record(name: str, site: Site, tmp_path: Path) -> None:
 def test_every_record_after_an_interruption(
     name: str, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In parts that are small enough for several, of which the first is written before it."""
+    """The output has several files, and the first is written before the interruption."""
     if not LONG and site.folder.name not in SOME:
         pytest.skip("with SO2DOCS_LONG=1")
     expected = site.expected(name, str)
@@ -182,7 +182,7 @@ def test_attribution(site: Site, tmp_path: Path) -> None:
 
 
 class Stop(BaseException):
-    """Ends a session from within, as a signal does."""
+    """Ends a session like a signal."""
 
 
 @pytest.mark.parametrize("kind", ["jsonl.gz", "jsonl.zst", "json.gz", "parquet"])

@@ -1,4 +1,4 @@
-"""Recipes as they are written, card included, in the programs that data sets are made for."""
+"""The outputs of recipes, card included, read by the programs that data sets are made for."""
 
 import importlib
 import os
@@ -23,14 +23,14 @@ CARDS: list[tuple[str, dict[str, Any]]] = [
 
 
 def _reader(name: str) -> Any:
-    """A package that `make test-datasets` installs, where it has to be there."""
+    """Import a package that `make test-datasets` installs; skip the test without it elsewhere."""
     if "SO2DOCS_READERS" in os.environ:
         return importlib.import_module(name)
     return pytest.importorskip(name, reason=f"{name} is installed by make test-datasets")
 
 
 def without_nulls(value: Any) -> Any:
-    """What has no value is null in a column, and not there in JSON."""
+    """Remove nulls of columns, which are missing keys in JSON."""
     if isinstance(value, dict):
         return {key: without_nulls(part) for key, part in value.items() if part is not None}
     return [without_nulls(part) for part in value] if isinstance(value, list) else value
@@ -50,7 +50,7 @@ def load_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def converted(dump: Path, folder: Path, name: str, **options: Any) -> list[dict[str, Any]]:
-    """A folder with the output, and the records that are in it."""
+    """A folder with the output, and its records."""
     folder.mkdir()
     so2docs.convert(dump, folder / f"data.{name}", card=True, **options)
     plain = {key: value for key, value in options.items() if not key.startswith("split_")}
@@ -82,7 +82,7 @@ def test_hugging_face_loads_what_goes_by_date(
 def test_the_card_says_the_columns(
     recipe: str, name: str, dump: Path, tmp_path: Path, load_dataset: Any
 ) -> None:
-    """What the card says is what the loader finds; it refuses other columns, and other counts."""
+    """The card has the columns of the data; the loader refuses other columns and counts."""
     datasets = _reader("datasets")
     folder = tmp_path / "set"
     records = converted(dump, folder, name, recipe=recipe, body="html", accepted=True)
@@ -171,7 +171,7 @@ def test_datatrove_reads_threads(dump: Path, tmp_path: Path) -> None:
 
 
 def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
-    """Its standard preference form: `unpair_preference_dataset` is what trainers run on it."""
+    """TRL's standard preference form, on which trainers run `unpair_preference_dataset`."""
     trl = _reader("trl")
     records = converted(dump, tmp_path / "set", "jsonl.gz", recipe="pairs", body="html")
     dataset = load_dataset(str(tmp_path / "set"), split="train")
@@ -188,7 +188,7 @@ def test_trl_takes_pairs(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
 
 
 def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
-    """Its standard prompt-completion form: two texts, and no messages."""
+    """TRL's standard prompt-completion form: two texts, no messages."""
     trl = _reader("trl")
     converted(dump, tmp_path / "set", "parquet", recipe="qa", body="html")
     dataset = load_dataset(str(tmp_path / "set"), split="train")
@@ -200,7 +200,7 @@ def test_trl_takes_questions_with_answers(dump: Path, tmp_path: Path, load_datas
 
 
 def test_trl_takes_conversations(dump: Path, tmp_path: Path, load_dataset: Any) -> None:
-    """Its conversational forms: of preferences, and of messages with one of the system."""
+    """TRL's conversational forms: preferences, and messages with a system message."""
     trl = _reader("trl")
     options = {"recipe": "pairs", "conversational": True}
     converted(dump, tmp_path / "pairs", "jsonl.gz", body="html", **options)

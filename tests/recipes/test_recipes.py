@@ -1,4 +1,4 @@
-"""Recipes, as functions: the records of documents that the oracle nested."""
+"""Recipes as functions: the records of documents that the oracle nested."""
 
 import copy
 import json
@@ -65,7 +65,7 @@ FENCE = re.compile(r"^(`{3,})[^`\n]*\n(?:.*\n)*?\1$", re.MULTILINE)
 def test_passages_hold_the_whole_thread(
     max_length: int, overlap: int, questions: list[dict[str, Any]]
 ) -> None:
-    """Each is short enough, code blocks that fit are whole, and only white space is left out."""
+    """Passages are short enough, code blocks that fit are whole, only white space is left out."""
     options = {"max_length": max_length, "overlap": overlap}
     recipes = (choose_recipe("thread").recipe, choose_recipe("chunks", **options).recipe)
     threads, passages = (made(RecordMaker(one, HOST, to_markdown), questions) for one in recipes)
@@ -94,7 +94,7 @@ def test_passages_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
-    """Whose content decides, so that a resume with another one is refused."""
+    """The content of the file decides, so a resume with another tokenizer is refused."""
     model = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
     tokenizer = tmp_path / "tokenizer.json"
     text = json.dumps({"version": "1.0", "model": model, "pre_tokenizer": {"type": "Whitespace"}})

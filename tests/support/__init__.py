@@ -1,1 +1,1 @@
-"""What the tests share: places, made dumps, independent oracles, ways to run and to disturb."""
+"""Shared by the tests: paths, generated dumps, independent oracles, processes and faults."""

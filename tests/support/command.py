@@ -1,4 +1,4 @@
-"""The command as users run it: in this process, or in one of its own where that is the point."""
+"""Run the command: in this process, or in a separate one where the test is about that."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def run(
     stdin: bytes = b"",
     env: dict[str, str] | None = None,
 ) -> Done:
-    """Run the command to its end without another interpreter, which takes twenty times as long.
+    """Run the command in this process, twenty times as fast as in another interpreter.
 
     Args:
-        arguments: Of the command, each made a string.
-        cwd: The folder it runs in, if another.
-        stdin: What it finds on standard input.
-        env: Added to the environment.
+        arguments: Arguments of the command, converted to strings.
+        cwd: Its current folder; by default that of this process.
+        stdin: Its standard input.
+        env: Variables to add to the environment.
     """
     words = [str(argument) for argument in arguments]
     with (
@@ -67,11 +67,11 @@ def _text(stream: io.TextIOWrapper) -> str:
 
 
 def run_process(*arguments: object, **settings: Any) -> subprocess.CompletedProcess[Any]:
-    """Run the command to its end in a process of its own.
+    """Run the command in a process of its own.
 
     Args:
-        arguments: Of the command, each made a string.
-        settings: As of `subprocess.run`; `env` is added to the environment.
+        arguments: Arguments of the command, converted to strings.
+        settings: Keywords of `subprocess.run`; `env` is added to the environment.
     """
     settings = {"capture_output": True, "encoding": "utf-8", "timeout": 120, **settings}
     settings["env"] = {**os.environ, **settings.get("env", {})}
@@ -79,7 +79,7 @@ def run_process(*arguments: object, **settings: Any) -> subprocess.CompletedProc
 
 
 def start(*arguments: object, **settings: Any) -> subprocess.Popen[Any]:
-    """Start the command in a process of its own; settings as of `subprocess.Popen`."""
+    """Start the command in a process of its own, with keywords of `subprocess.Popen`."""
     settings = {"env": unmeasured(), **settings}
     return subprocess.Popen([*COMMAND, *map(str, arguments)], **settings)
 
@@ -87,7 +87,7 @@ def start(*arguments: object, **settings: Any) -> subprocess.Popen[Any]:
 def unmeasured() -> dict[str, str]:
     """The environment for a process whose coverage is not measured.
 
-    It is for what gets signals, or may not write: coverage takes locks, which an exception in a
+    For processes that get signals, or may not write: coverage takes locks, which an exception in a
     signal's handler leaves locked, and writes a file at the end.
     """
     return {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}

@@ -1,4 +1,4 @@
-"""Small dumps made row by row, and what a conversion leaves of them."""
+"""Small dumps made row by row, and the files that a conversion leaves."""
 
 import gzip
 import random
@@ -15,7 +15,7 @@ TABLES = {"Comments", "PostHistory", "PostLinks", "Votes", "Users", "Badges", "T
 
 
 def row(**attributes: Any) -> bytes:
-    """A row as dumps have it, with its line end."""
+    """A row in the form of published dumps, with its line end."""
     written = "".join(f' {name}="{_escaped(str(value))}"' for name, value in attributes.items())
     return f"  <row{written} />\r\n".encode()
 
@@ -37,7 +37,7 @@ def dump_of(*rows: bytes) -> bytes:
 
 
 def write_dump(path: Path, *rows: bytes) -> Path:
-    """A table under its own name has its own root."""
+    """Write a dump; the file name determines the root element."""
     root = path.stem.lower().encode() if path.stem in TABLES else b"posts"
     path.write_bytes(dump_of(*rows).replace(b"posts>", root + b">"))
     return path
@@ -49,10 +49,10 @@ def some_rows(
     """Questions and answers far apart over several buckets, with strays.
 
     Args:
-        count: Questions and answers.
-        seed: For the same rows again.
+        count: Number of questions and answers.
+        seed: Seed of the random values.
         body_bytes: Bytes of each body.
-        dense: Bodies compress worse than any text does.
+        dense: Whether bodies compress worse than text does.
     """
     rng = random.Random(seed)
     ids = rng.sample(range(1, 40 * count), count)
@@ -68,7 +68,7 @@ def some_rows(
 
 
 def left_by(output: Path) -> dict[str, bytes]:
-    """All files in the folder of an output, but the dump and what is not the conversion's."""
+    """All files in the folder of an output that a conversion wrote."""
     return {
         str(path.relative_to(output.parent)): path.read_bytes()
         for path in sorted(output.parent.rglob("*"))
@@ -77,7 +77,7 @@ def left_by(output: Path) -> dict[str, bytes]:
 
 
 def unpacked(path: Path) -> bytes:
-    """What a file holds, however it is compressed; nothing if it is not there."""
+    """The decompressed content of a file; empty if it does not exist."""
     data = path.read_bytes() if path.exists() else b""
     if data.startswith(b"\x1f\x8b"):
         return gzip.decompress(data)
@@ -88,5 +88,5 @@ def unpacked(path: Path) -> bytes:
 
 
 def strays_of(output: Path) -> Path:
-    """The side file of an output."""
+    """The rows in the side file of an output."""
     return output.with_name(f".{output.name}.strays")

@@ -1,4 +1,4 @@
-"""What filters have to leave: complete documents, filtered one by one in plain Python."""
+"""The expected result of filters: complete documents, filtered one by one in plain Python."""
 
 import hashlib
 from typing import Any
@@ -7,7 +7,7 @@ Document = dict[str, Any]
 
 
 def filtered(documents: list[Document], **options: Any) -> list[Document]:
-    """The documents, complete and in order, that pass; with the fields that stay."""
+    """Filter complete documents, and select their fields."""
     passed = [document for document in documents if _passes(document, options)]
     passed = passed[: options.get("limit")]
     dropped = options.get("drop_users", ())
@@ -16,7 +16,7 @@ def filtered(documents: list[Document], **options: Any) -> list[Document]:
 
 
 def _without_people(document: Document, dropped: Any) -> Document:
-    """Without comments by some users, and without their names as editors."""
+    """Remove comments by some users, and their names as editors."""
     remaining = dict(document)
     if "Comments" in remaining:
         remaining["Comments"] = [
@@ -97,7 +97,7 @@ def _chosen(document: Document, options: dict[str, Any]) -> Document:
 
 
 def _parts(value: Any, path: str, names: set[str], *, keeps: bool) -> Any:
-    """What stays of a value whose parts have names that start with `path`, at any depth."""
+    """Select the fields of a value, at any depth; `path` is the start of their names."""
     if isinstance(value, list):
         return [_parts(part, path, names, keeps=keeps) for part in value]
     if not isinstance(value, dict):

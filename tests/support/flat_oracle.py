@@ -1,5 +1,6 @@
-"""Tables of a dump by the parser of the standard library, and files of tables read back: values in
-one form, which owes nothing to the project but the names and types of columns."""
+"""Tables of a dump by the parser of the standard library, and table files read back, in one form.
+
+Only the names and types of columns come from the project."""
 
 import gzip
 import json
@@ -79,7 +80,7 @@ _VALUES: dict[str, Callable[[str], Any]] = {
 
 
 def read_back(folder: Path, table: Table, form: str) -> list[Row]:
-    """The rows of a table as the readers of a format see them."""
+    """Read the rows of a table back with an independent reader of its format."""
     return [
         {name: _same_form(name, value, table) for name, value in row.items()}
         for row in _READERS[form](folder, table)
@@ -155,7 +156,7 @@ _READERS: dict[str, Callable[[Path, Table], list[Row]]] = {
 
 
 def summary(rows: list[Row], table: Table) -> dict[str, tuple[int, int]]:
-    """Of each column the nulls, and a sum: of numbers, of milliseconds, of lengths."""
+    """The number of nulls in each column, and the sum of its numbers, milliseconds or lengths."""
     return {
         name: (
             sum(row[name] is None for row in rows),
@@ -173,5 +174,5 @@ def _size(value: Any, kind: str) -> int:
 
 
 def tables_in(folder: Path) -> list[Table]:
-    """The tables whose plain files are in a folder."""
+    """The tables with an uncompressed file in a folder."""
     return [table for table in DUMP.values() if (folder / table.file).exists()]

@@ -59,7 +59,7 @@ def mongodb(path: Path) -> list[Document]:
 
 
 def _without_dates(value: Any) -> Any:
-    """Dates as the text that they are in the dumps, at any depth; each must be one."""
+    """Convert dates to the text of the dump, at any depth."""
     if isinstance(value, list):
         return [_without_dates(part) for part in value]
     if not isinstance(value, dict):
@@ -74,7 +74,7 @@ def _without_dates(value: Any) -> Any:
 
 
 def parquet(path: Path) -> list[Document]:
-    """What the columns hold, in the form of the JSON lines; keys may have another order."""
+    """Read the columns as documents; keys may have another order than in JSON lines."""
     return [_post(row) for row in pq.read_table(path).to_pylist()]
 
 
@@ -98,7 +98,7 @@ def _post(row: Document) -> Document:
 
 
 def without_second_fractions(documents: list[Document]) -> list[Document]:
-    """Documents whose dates all have milliseconds, as those from columns of them do."""
+    """Write milliseconds in all dates, as documents from columns have them."""
     for document in documents:
         for post in (document, *document["Answers"]):
             for name in DATES & post.keys():
@@ -119,7 +119,7 @@ READERS: dict[FormatName, tuple[str, Callable[[Path], list[Document]]]] = {
 
 
 def split_option(split: int | str | None) -> dict[str, Any]:
-    """Into a number of files, or files of a given size."""
+    """The keyword for a number of files, or for a size."""
     if split is None:
         return {}
     return {"split_files": split} if isinstance(split, int) else {"split_size": split}

@@ -1,4 +1,4 @@
-"""The help of the commands as docs/cli.md shows it; `make docs` writes it there."""
+"""The help of the commands, which `make docs` writes to docs/cli.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from so2docs.cli import COMMANDS, cli
 
 
 def commands() -> list[str]:
-    """Names of all commands."""
+    """The names of all commands."""
     return list(COMMANDS)
 
 
@@ -16,7 +16,7 @@ def block(*path: str) -> str:
     """The help of a command in a fenced block.
 
     Args:
-        path: Its name, and that of a command within it.
+        path: The name of the command, and of a subcommand.
     """
     command: click.Command = cli
     context = click.Context(cli, info_name="so2docs", max_content_width=80, terminal_width=80)

@@ -1,4 +1,4 @@
-"""What a conversion of any bytes may end in: the documents of the oracle, or an error in words.
+"""Check a conversion of any bytes: it gives the documents of the oracle, or an error message.
 
 For the tests of damage and for the fuzzer, which also share the ways to damage a dump.
 """
@@ -31,7 +31,7 @@ TOKENS += [b"<!DOCTYPE posts [", b'<!ENTITY a "b">', b"]>", b"&#x110000;", b"9" 
 
 
 def check(data: bytes, folder: Path) -> str:
-    """Convert `data` in one and in many pieces, and say what came out; anything odd raises."""
+    """Convert `data` in one chunk and in many; raise if the results are wrong."""
     dump, output = folder / "Posts.xml", folder / "questions.jsonl.gz"
     dump.write_bytes(data)
     outcomes = []
@@ -74,14 +74,14 @@ def check(data: bytes, folder: Path) -> str:
 
 
 def is_name_of_the_fifth_edition(data: bytes) -> bool:
-    """Whether expat may stumble over a name that XML 1.0 allows since 2008."""
+    """Whether expat may reject a name that XML 1.0 allows since 2008."""
     # Its positions are not reliable behind characters that were replaced.
     markup = re.sub(r"\"[^\"]*\"|'[^']*'", "", _repair(data)[0].split("?>", 1)[-1])
     return "\ufffd" in markup
 
 
 def mutated(rng: random.Random, seeds: list[bytes]) -> bytes:
-    """A sample with some of its bytes changed by chance."""
+    """A sample with some bytes changed at random."""
     data = bytearray(rng.choice(seeds))
     for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
         at = rng.randrange(len(data) + 1)

@@ -1,4 +1,4 @@
-"""The `TypedDict`s of `so2docs/options/keywords.py`, as cog writes them there from the table."""
+"""The `TypedDict`s that cog writes to `so2docs/options/keywords.py`, made from the table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLASSES: list[tuple[str, str, tuple[Any, ...], str]] = [
 
 
 def text() -> str:
-    """All classes."""
+    """The source of all classes."""
     return "\n\n\n".join(_class(*one) for one in CLASSES)
 
 
@@ -42,7 +42,7 @@ def _class(name: str, bases: str, where: tuple[Any, ...], about: str) -> str:
 
 
 def spelled(hint: Any) -> str:
-    """A type as source has it."""
+    """The source of a type."""
     if isinstance(hint, UnionType) or "Union" in str(get_origin(hint)):
         return " | ".join(map(spelled, get_args(hint)))
     if hint is type(None):

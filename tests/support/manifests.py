@@ -1,4 +1,4 @@
-"""Manifests that say something else than they did, and are whole."""
+"""Manifests with changed values and a valid checksum."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def resealed(manifest: dict[str, Any], **values: Any) -> dict[str, Any]:
-    """A manifest with other values, and the checksum of these."""
+    """Change values of a manifest, and update its checksum."""
     changed = {**manifest, **values}
     changed.pop("checksum", None)
     text = json.dumps(changed, sort_keys=True, separators=(",", ":"))

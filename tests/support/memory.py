@@ -1,4 +1,4 @@
-"""Memory that a call leaves behind."""
+"""Memory that a call does not free."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -7,7 +7,7 @@ _MOST_BYTES = 10_000
 
 
 def assert_nothing_is_kept(run: Callable[[], None]) -> None:
-    """A second run leaves no more memory allocated than there was before it."""
+    """Assert that a second call leaves no more memory allocated than before it."""
     run()
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""What the library tells people, through logging."""
+"""Log messages of the library."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from so2docs.progress import listen
 
 @contextmanager
 def heard(take: Callable[[str], object] | None = None) -> Iterator[list[str]]:
-    """The messages of a block.
+    """Collect the log messages of a block.
 
     Args:
-        take: Called with each of them.
+        take: Called with each message.
     """
     messages: list[str] = []
     with listen(take or messages.append):

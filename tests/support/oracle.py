@@ -1,6 +1,6 @@
-"""A second opinion: the same nesting with the standard library only, and all in memory.
+"""An independent nesting of posts, with the standard library only and all in memory.
 
-It shares no code with the package, so that a mistake would have to be made twice to go unseen. As
+It shares no code with the package, so a mistake would have to be made twice to go unnoticed. As
 a script it writes the expected files of a sample next to it:
 ``PYTHONPATH=tests python -m support.oracle samples/posts.xml``. (``NAME.by-votes.jsonl`` is written
 only where there is one.)
@@ -54,7 +54,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """What a dump has to become: its documents, its strays and its counts."""
+    """The expected result for a dump: documents, strays and counts."""
 
     documents: list[Row]
     strays: list[Row]
@@ -107,7 +107,7 @@ def nest(dump: Path | bytes, answers_by: AnswersBy = "id") -> Oracle:
 
 
 def _nest_posts(posts: list[Row]) -> tuple[list[Row], list[Row]]:
-    """Questions in the order of their Ids, with their answers; and the strays, in theirs."""
+    """Nest answers in questions, in order of `Id`; return the documents and the strays."""
     reasons: dict[int, str] = {}
     seen: set[int] = set()
     for place, post in enumerate(posts):
@@ -139,7 +139,7 @@ def _question_id(post: Row) -> int:
 
 
 def _reason_without_key(row: Row) -> str | None:
-    """Why a row has no place among the questions and answers, if it has none."""
+    """Why a row is a stray; None if it is not."""
     for name, words in (("PostTypeId", "post_type_id"), ("Id", "id")):
         if not isinstance(row.get(name), int):
             return f"invalid_{words}" if name in row else f"missing_{words}"
@@ -174,7 +174,7 @@ def _typed_value(name: str, text: str) -> int | str | list[str]:
 
 
 def _parse(data: bytes) -> tuple[list[dict[str, str]], int]:
-    """The attributes of the rows, and how many characters had to be replaced before it was XML."""
+    """The attributes of the rows, and the number of characters that had to be replaced."""
     try:
         return rows_below_the_root(data), 0
     except expat.ExpatError:
@@ -183,7 +183,7 @@ def _parse(data: bytes) -> tuple[list[dict[str, str]], int]:
 
 
 def rows_below_the_root(document: bytes | str) -> list[dict[str, str]]:
-    """The attributes of each `row` below the root, under the names that the document has."""
+    """The attributes of each `row` below the root, with the names in the document."""
     rows: list[dict[str, str]] = []
     opened: list[str] = []
 
@@ -204,7 +204,7 @@ def rows_below_the_root(document: bytes | str) -> list[dict[str, str]]:
 
 
 def _repair(data: bytes) -> tuple[str, int]:
-    """U+FFFD for bytes that are not UTF-8 and for characters and references XML forbids."""
+    """Replace bytes that are not UTF-8, and what XML forbids, by U+FFFD, and count that."""
     kept = data.decode("utf-8", errors="ignore").count("\ufffd")
     text = data.decode("utf-8", errors="replace")
     count = text.count("\ufffd") - kept

@@ -1,4 +1,4 @@
-"""An independent reading of `PostHistory.xml`: with the standard library, all in memory.
+"""An independent nesting of `PostHistory.xml`, with the standard library and all in memory.
 
 Each key is computed from all rows of a post by the rule that docs/history.md states for it. No code
 is shared with the package.
@@ -69,7 +69,7 @@ TEXTS = {1: "Title", 2: "Body", 3: "Tags"}
 
 @dataclass(slots=True)
 class Histories:
-    """What a dump with its history has to become."""
+    """The expected result for a dump with its history."""
 
     documents: list[Row]
     rows: Counter[str] = field(default_factory=Counter)
@@ -219,7 +219,7 @@ def _told(row: Row, level: str) -> Row:
 
 
 def _check(post: Row, rows: list[Row]) -> Counter[str]:
-    """What real sites keep to: how many posts do, and how many do not."""
+    """Count the posts that satisfy each rule of real sites, and those that do not."""
     counts: Counter[str] = Counter()
     texts = {name: [r["Text"] for r in rows if _text_of(r) == name] for name in TEXTS.values()}
     turns = [row["PostHistoryTypeId"] for row in rows if row["PostHistoryTypeId"] in (10, 11)]

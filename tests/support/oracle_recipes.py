@@ -1,7 +1,7 @@
-"""A second opinion on the recipes and on attribution: from complete documents, in plain Python.
+"""Independent recipes and attribution: from complete documents, in plain Python.
 
-It shares no code with the package, as ``oracle`` does not, whose documents it takes. A recipe's
-function takes the documents, the host of the site, and what makes a body what it has to be.
+It shares no code with the package; the documents come from ``oracle``. The function of a recipe
+takes the documents, the host of the site, and a function that converts a body.
 """
 
 import random
@@ -45,7 +45,7 @@ def credited(question: Row, host: str) -> tuple[list[str], list[tuple[str, str |
 
 
 def attributed(question: Row, host: str) -> Row:
-    """The document that ``attribution`` asks for, but for the order of its keys."""
+    """The expected document with ``attribution``, except for the order of its keys."""
     licenses, authors = credited(question, host)
     posts = [
         {
@@ -72,7 +72,7 @@ def with_url(user: Row, host: str) -> Row:
 
 
 def liked(answer: Row, question: Row) -> int:
-    """pm_score: by counting in place of rounding."""
+    """pm_score, by counting instead of rounding."""
     if answer.get("Score", 0) < 0:
         return -1
     exact = log(1 + answer.get("Score", 0)) / log(2)
@@ -128,7 +128,7 @@ def asked(question: Row, body: Body) -> str:
 
 
 def ranked(question: Row) -> list[Row]:
-    """The answers by votes."""
+    """The answers, ordered by votes."""
     rest = sorted(question["Answers"], key=lambda answer: (-answer["Score"], answer["Id"]))
     first = [answer for answer in rest if answer["Id"] == question.get("AcceptedAnswerId")]
     return first + [answer for answer in rest if answer not in first]
@@ -229,7 +229,7 @@ def thread(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 def beir(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
-    """Corpus, queries, and lines of the relevant ones."""
+    """Corpus, queries, and lines of relevant documents."""
     by_id = {question["Id"]: question for question in questions}
     corpus = [
         {"_id": str(number), "title": question["Title"], "text": body(question["Body"])}
@@ -249,7 +249,7 @@ def beir(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[s
 
 
 def beir_accepted(questions: list[Row], body: Body) -> tuple[list[Row], list[Row], list[str]]:
-    """The same with the accepted answers as what is relevant."""
+    """The same, with accepted answers as the relevant documents."""
     answers = [answer for question in questions for answer in question["Answers"]]
     corpus = [{"_id": str(a["Id"]), "title": "", "text": body(a["Body"])} for a in answers]
     ids = {
@@ -379,7 +379,7 @@ def chunks_tokens(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 class Blocks(HTMLParser):
-    """The code blocks of a body, by the parser of the standard library."""
+    """Reads the code blocks of a body with the parser of the standard library."""
 
     INLINE = frozenset(
         [
@@ -469,7 +469,7 @@ def blocks(questions: list[Row], host: str, body: Body) -> list[Row]:
 
 
 def edits(folder: Path, host: str) -> list[Row]:
-    """From the rows of the history, each text of a post compared with the one before it in time."""
+    """Compare each text of a post in its history with the previous one in time."""
     rows = [dict(row.attrib) for row in ElementTree.parse(folder / "PostHistory.xml").getroot()]
     rows.sort(key=lambda row: (row["CreationDate"], int(row["Id"])))
     texts: dict[tuple[int, int], str] = {}

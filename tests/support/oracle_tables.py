@@ -1,6 +1,6 @@
-"""An independent nesting of the other tables: with the standard library, all in memory.
+"""An independent nesting of the other tables, with the standard library and all in memory.
 
-It shares no code with the package, as ``oracle`` does not. As a script it writes the expected files
+Like ``oracle``, it shares no code with the package. As a script it writes the expected files
 of a sample folder: ``PYTHONPATH=tests python -m support.oracle_tables samples/site``.
 """
 
@@ -59,7 +59,7 @@ VOTES = {
 
 @dataclass(slots=True)
 class Tables:
-    """What a dump with its tables has to become."""
+    """The expected result for a dump with its tables."""
 
     documents: list[Row]
     strays: list[Row] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Tables:
 
 
 def nest(folder: Path, names: Collection[str], answers_by: AnswersBy = "id") -> Tables:
-    """Nest the posts of a folder, and those of its tables that are named."""
+    """Nest the posts of a folder, and the named tables."""
     posts = oracle.nest(folder / "Posts.xml", answers_by)
     nested = Tables(posts.documents)
     keyless = [stray for stray in posts.strays if not _has_place(stray)]
@@ -144,7 +144,7 @@ def _value(name: str, rows: list[Row]) -> Any:
 
 
 def _bounties(rows: list[Row]) -> Iterator[Row]:
-    """Offered on a question, or awarded to an answer; one without an award is left out."""
+    """Bounties offered on a question or awarded to an answer, without those never awarded."""
     for row in sorted(rows, key=lambda row: row.get("Id", 0)):
         if row["VoteTypeId"] in (8, 9) and isinstance(row.get("BountyAmount"), int):
             bounty = {name: row[name] for name in ("CreationDate", "UserId") if name in row}
@@ -161,7 +161,7 @@ def _name_users(post: Row, users: dict[int, Row]) -> None:
 
 
 def _strays(name: str, rows: list[Row]) -> Iterator[tuple[tuple[int, ...], Row, int]]:
-    """Place among those of a post, line, and number of rows."""
+    """Strays, each with its sort key, line and number of rows."""
     reason = f"{name[:-1]}_without_post"
     if name == "votes":
         for kind, count in Counter(row["VoteTypeId"] for row in rows).items():
@@ -183,7 +183,7 @@ def _question_id(row: Row) -> int:
 
 
 def _question_ids(posts: oracle.Oracle) -> dict[int, int]:
-    """The question, there or not, of each post that is in no document."""
+    """The question id of each post that is in no document."""
     return {
         stray["row"]["Id"]: _question_id(stray["row"])
         for stray in posts.strays

@@ -1,4 +1,4 @@
-"""Where the checkout, the samples and the published dumps are."""
+"""Paths of the checkout, the samples and the published dumps."""
 
 import os
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ NO_DUMPS = f"no published dumps in {DUMPS}: set SO2DOCS_DUMPS to a folder that h
 
 
 def is_small(source: Path) -> bool:
-    """Whether a published dump, or the folder of one, is among those that are read every time."""
+    """Whether a published dump, or its folder, is small enough to be read in every run."""
     files = [source] if source.is_file() else source.iterdir()
     return sum(file.stat().st_size for file in files) < SMALL
 
 
 def real_dumps() -> Iterator[Any]:
-    """Every published ``Posts.xml`` as a parameter, or one skipped parameter with the reason."""
+    """Every published ``Posts.xml`` as a parameter; without dumps, a skipped parameter."""
     sources = sorted([*DUMPS.glob("**/Posts.xml.gz"), *DUMPS.glob("**/*.7z")])
     for source in sources:
         name = source.stem if source.suffix == ".7z" else source.parent.name

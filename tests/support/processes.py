@@ -1,4 +1,4 @@
-"""The processes of a conversion, as the system sees them."""
+"""The processes of a conversion, as `ps` lists them."""
 
 import subprocess
 
@@ -6,12 +6,12 @@ from so2docs.pipeline.worker import COMMAND
 
 
 def members(group: int) -> list[int]:
-    """The living processes of a group."""
+    """The running processes of a group."""
     return [int(pid) for pid, _, of, state, _ in _processes() if int(of) == group and state != "Z"]
 
 
 def children(parent: int) -> list[int]:
-    """The living workers that a process started."""
+    """The running workers that a process started."""
     return [
         int(pid)
         for pid, of, _, state, args in _processes()

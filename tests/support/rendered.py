@@ -1,7 +1,7 @@
-"""What a reader sees of HTML, and of Markdown that GitHub's parser turns into HTML.
+"""What HTML shows to a reader, and Markdown, which GitHub's parser converts to HTML.
 
-Two streams of characters, each with the emphasis and the blocks that it is in, tell whether a text
-in Markdown lost something. Nothing here knows how the package makes it.
+Comparing two streams of characters, each with its emphasis and its blocks, shows whether a text in
+Markdown lost something. It shares no code with the package.
 """
 
 import re
@@ -32,9 +32,9 @@ def rendered(markdown: str) -> str:
 
 
 def seen(page: str) -> list[Seen]:
-    """Characters, images, rules and lines of code, with their emphasis and their blocks.
+    """The characters, images, rules and lines of code, with their emphasis and their blocks.
 
-    A run of white space between two characters of a block is one space, which is in nothing.
+    White space between two characters of a block is one space, without emphasis.
     """
     root = html.document_fromstring(
         f"<html><body><div>{page}</div>", parser=html.HTMLParser(huge_tree=True)
@@ -96,12 +96,12 @@ def _characters(text: str | None, inline: frozenset[str], blocks: tuple[str, ...
 
 
 def words(page: str) -> list[str]:
-    """The text alone."""
+    """The text without formatting."""
     return "".join(one[0] if len(one[0]) == 1 else " " for one in seen(page)).split()
 
 
 def is_sound(body: str) -> bool:
-    """Whether all parsers see the same in a body: tags balanced, in places allowed."""
+    """Whether all parsers agree on a body: its tags are balanced and correctly nested."""
     opened: list[str] = []
     for end, name in re.findall(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)", body):
         tag = SAME.get(name.lower(), name.lower())

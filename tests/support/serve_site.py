@@ -1,4 +1,4 @@
-"""A small site of this project's own to serve: posts, code, comments, users, links, an image."""
+"""A small made-up site to serve: posts, code, comments, users, links, an image."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FORMULAS_BODY = (
 
 @contextmanager
 def served(*paths: Path, formulas: bool | None = None) -> Iterator[str]:
-    """The address of a real server of some outputs or databases."""
+    """Serve outputs or databases, and yield the address of the server."""
     from so2docs.serve.app import bind, make_server, open_sites
 
     app = open_sites([str(path) for path in paths], formulas=formulas)
@@ -65,7 +65,7 @@ def served(*paths: Path, formulas: bool | None = None) -> Iterator[str]:
 
 
 def documents() -> list[dict[str, Any]]:
-    """The sample of eight questions, with more in it."""
+    """The sample of eight questions, with more content."""
     questions = list(so2docs.read(SAMPLES / "posts.jsonl"))
     for question in questions:
         for post in (question, *question["Answers"]):
@@ -135,7 +135,7 @@ def _entry(number: int, post_id: int, *events: str, **more: Any) -> dict[str, An
 
 
 def _add_history(questions: list[dict[str, Any]]) -> None:
-    """What `--with history-text` gives: revisions of a question and its answer, and states."""
+    """Add what `--with history-text` gives: revisions of a question and its answer, and states."""
     for question in questions:
         for post in (question, *question["Answers"]):
             post["History"], post["Revisions"], post["Editors"] = [], 0, []
@@ -209,7 +209,7 @@ def _add_history(questions: list[dict[str, Any]]) -> None:
 
 
 def make(folder: Path) -> Path:
-    """A database of it."""
+    """Make a database of it."""
     path = folder / f"{HOST}.db"
     so2docs.to_sqlite(documents(), path, site=HOST)
     return path
@@ -260,7 +260,7 @@ ATTACKS = [
 
 
 def hostile() -> list[dict[str, Any]]:
-    """Documents of which nothing may run: in bodies, titles, tags, names, comments, licences."""
+    """Documents with scripts that must not run: in bodies, titles, names, comments and more."""
     texts = []
     for number, attack in enumerate(ATTACKS, 1):
         owner = user(number, attack, number)

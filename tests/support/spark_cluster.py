@@ -21,7 +21,7 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def spark_home() -> Path:
-    """Where PySpark keeps what starts Spark."""
+    """The folder of the programs that start Spark."""
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
@@ -33,7 +33,7 @@ def standalone(folder: Path) -> Iterator[str]:
     """The address of a master with two workers of two cores each.
 
     Args:
-        folder: For their logs and files.
+        folder: Folder for their logs and files.
     """
     with ExitStack() as started:
         master = folder / "master.log"
@@ -49,7 +49,7 @@ def standalone(folder: Path) -> Iterator[str]:
 
 
 def said(log: Path, pattern: bytes) -> str:
-    """Wait until a log has what a pattern finds."""
+    """Wait until a log matches a pattern, and return the match."""
     deadline = time.monotonic() + _DEADLINE
     while time.monotonic() < deadline:
         if match := re.search(pattern, log.read_bytes()):
@@ -67,7 +67,7 @@ def _daemon(name: str, *options: str, log: Path) -> AbstractContextManager[None]
 
 @contextmanager
 def _started(command: list[str], log: Path, **variables: str) -> Iterator[None]:
-    """A process, and those that it starts, until the end of a block."""
+    """Run a process and its children until the end of a block."""
     environment = {
         **os.environ,
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -94,10 +94,10 @@ def _started(command: list[str], log: Path, **variables: str) -> Iterator[None]:
 
 @contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
-    """The address of a server of Spark Connect on loopback, by PySpark's own script.
+    """Start a server of Spark Connect on loopback by PySpark's own script; yield its address.
 
     Args:
-        folder: For its log.
+        folder: Folder for its log.
 
     Raises:
         TimeoutError: It does not start.

@@ -1,4 +1,4 @@
-"""What a client of Spark Connect does, in a process without a session of another kind.
+"""A client of Spark Connect, in a process without another session.
 
 Run by test_spark_cluster.py: `python -m support.spark_connected ADDRESS OUT SITE`.
 """
@@ -11,7 +11,7 @@ from so2docs.commands.spark import start_session
 
 
 def main() -> None:
-    """Convert a site with its tables, and say what its data frames hold."""
+    """Convert a site with its tables, and print what its data frames contain."""
     address, out, site = sys.argv[1:]
     session = start_session(address, quiet=True)
     assert type(session).__module__.startswith("pyspark.sql.connect")

@@ -1,4 +1,4 @@
-"""The `TypedDict`s of `so2docs/types.py`, as cog writes them there from the schema."""
+"""The `TypedDict`s that cog writes to `so2docs/types.py`, made from the schema."""
 
 from __future__ import annotations
 
