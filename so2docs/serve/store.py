@@ -277,7 +277,7 @@ class Store:
 
     def find_questions(self, post_ids: Iterable[int]) -> dict[int, int]:
         """The questions of those posts that are here, by their ids."""
-        ids = _placeholders(post_ids)
+        ids = _comma_separated(post_ids)
         rows = self._rows(
             f"SELECT Id, ParentId FROM answers WHERE Id IN ({ids}) UNION ALL "
             f"SELECT Id, Id FROM questions WHERE Id IN ({ids})"
@@ -333,7 +333,7 @@ class Store:
         events: dict[int, list[Row]] = {}
         if self.has_history:
             for row in self._rows(
-                f"SELECT {_EVENT} FROM history WHERE PostId IN ({_placeholders(post_ids)}) "
+                f"SELECT {_EVENT} FROM history WHERE PostId IN ({_comma_separated(post_ids)}) "
                 "ORDER BY CreationDate, Id"
             ):
                 events.setdefault(row["PostId"], []).append(_event(row))
@@ -380,19 +380,17 @@ class Store:
 
     def user_names(self, user_ids: Iterable[int]) -> dict[int, str]:
         """The names of those users that are here, by their ids."""
-        if not self.has_users:
-            return {}
-        ids = _placeholders(set(user_ids))
-        rows = self._rows(
-            f"SELECT Id, DisplayName FROM users WHERE Id IN ({ids}) AND DisplayName IS NOT NULL"
-        )
-        return {row["Id"]: row["DisplayName"] for row in rows}
+        names = self._column("users", "DisplayName", user_ids) if self.has_users else {}
+        return {user_id: name for user_id, name in names.items() if name is not None}
 
     def titles(self, question_ids: Iterable[int]) -> dict[int, str | None]:
         """The titles of those questions that are here, by their ids."""
-        ids = _placeholders(question_ids)
-        rows = self._rows(f"SELECT Id, Title FROM questions WHERE Id IN ({ids})")
-        return {row["Id"]: row["Title"] for row in rows}
+        return self._column("questions", "Title", question_ids)
+
+    def _column(self, table: str, column: str, ids: Iterable[int]) -> dict[int, Any]:
+        """The values of a column by id, of those rows that are here."""
+        rows = self._rows(f"SELECT Id, {column} FROM {table} WHERE Id IN ({_comma_separated(ids)})")
+        return {row["Id"]: row[column] for row in rows}
 
     # Lists.
 
@@ -447,11 +445,11 @@ class Store:
             "SELECT q.Id, q.Title, q.Score, q.ViewCount, q.CreationDate, q.Tags, "
             f"q.AcceptedAnswerId, q.OwnerUserId, {name} AS Owner, q.Answers, q.ClosedDate, "
             f"substr(q.Body, 1, {_LIST_EXCERPT}) AS Body FROM questions q {join} "
-            f"WHERE q.Id IN ({_placeholders(question_ids)})"
+            f"WHERE q.Id IN ({_comma_separated(question_ids)})"
         )
         for row in rows:
-            row["Excerpt"] = _excerpt(row.pop("Body"))
-        return _in_order(rows, question_ids)
+            row["Excerpt"] = snippet(_start_as_text(row.pop("Body")), [])
+        return sorted(rows, key=lambda row: question_ids.index(row["Id"]))
 
     def _owner(self, alias: str) -> tuple[str, str]:
         """The name of a post's owner in SQL, and the join that it needs."""
@@ -514,21 +512,15 @@ class Store:
     def user(self, user_id: int) -> Row | None:
         """A user with the number of their posts; None if nothing here is theirs."""
         names = ("DisplayName", "Reputation", "CreationDate", "Badges")
-        row: Row = {"Id": user_id, **dict.fromkeys(names)}
-        rows: list[Row] = []
-        if self.has_users:
-            rows = self._rows(
-                f"SELECT Id, {', '.join(names)} FROM users WHERE Id = :id",
-                id=user_id,
-            )
-            for user_row in rows:
-                user_row["Badges"] = orjson.loads(user_row["Badges"] or "null")
+        sql = f"SELECT {', '.join(names)} FROM users WHERE Id = :id"
+        rows = self._rows(sql, id=user_id) if self.has_users else []
+        user: Row = {"Id": user_id, **dict.fromkeys(names)}
         for kind in ("questions", "answers"):
             sql = f"SELECT count(*) FROM {kind} WHERE OwnerUserId = :id"
-            row[kind.title()] = self._value(sql, id=user_id)
-        if not rows and not row["Questions"] and not row["Answers"]:
-            return None
-        return {**row, **(rows[0] if rows else {})}
+            user[kind.title()] = self._value(sql, id=user_id)
+        for row in rows:
+            user |= row | {"Badges": orjson.loads(row["Badges"] or "null")}
+        return user if rows or user["Questions"] or user["Answers"] else None
 
     # Search.
 
@@ -663,12 +655,11 @@ class Store:
 
     def dates(self, hits: list[Hit]) -> list[str]:
         """When posts that were found were written."""
-        dates: dict[tuple[bool, int], str] = {}
-        for is_answer, table in ((False, "questions"), (True, "answers")):
-            ids = _placeholders(post_id for kind, post_id, _ in hits if kind == is_answer)
-            for row in self._rows(f"SELECT Id, CreationDate FROM {table} WHERE Id IN ({ids})"):
-                dates[is_answer, row["Id"]] = row["CreationDate"] or ""
-        return [dates.get(hit[:2], "") for hit in hits]
+        questions, answers = (
+            self._column(table, "CreationDate", [hit[1] for hit in hits if hit[0] == is_answer])
+            for is_answer, table in ((False, "questions"), (True, "answers"))
+        )
+        return [(answers if hit[0] else questions).get(hit[1]) or "" for hit in hits]
 
     def with_excerpts(self, query: Query, hits: list[Hit]) -> list[Row]:
         """Search hits as they are shown, with the words that were found marked."""
@@ -683,11 +674,11 @@ class Store:
                 f"SELECT s.Id, {p}.Id AS QuestionId, {p}.Title, {p}.Tags, s.Score, s.CreationDate, "
                 f"{p}.AcceptedAnswerId, {p}.Answers, s.OwnerUserId, {name} AS Owner, "
                 f"substr(s.Body, 1, {_EXCERPT}) AS Body FROM {table} s {question} {join} "
-                f"WHERE s.Id IN ({_placeholders(ids)})"
+                f"WHERE s.Id IN ({_comma_separated(ids)})"
             ):
                 row["IsAnswer"] = is_answer
                 row["IsAccepted"] = is_answer and row.pop("AcceptedAnswerId") == row["Id"]
-                row["Snippet"] = snippet(html_to_text(_whole_tags(row.pop("Body"))), terms)
+                row["Snippet"] = snippet(_start_as_text(row.pop("Body")), terms)
                 if row["Title"] is not None:
                     row["Title"] = mark(row["Title"], terms)
                 rows[is_answer, row["Id"]] = row
@@ -729,22 +720,12 @@ def _event(row: Row) -> Row:
     }
 
 
-def _placeholders(ids: Iterable[int]) -> str:
+def _comma_separated(ids: Iterable[int]) -> str:
     return ",".join(str(int(number)) for number in ids)
 
 
-def _in_order(rows: list[Row], ids: list[int]) -> list[Row]:
-    by_id = {row["Id"]: row for row in rows}
-    return [by_id[number] for number in ids if number in by_id]
-
-
-def _whole_tags(body: str | None) -> str:
-    """The start of a body without the tag that it was cut in."""
+def _start_as_text(body: str | None) -> str:
+    """The text of the start of a body, without the tag that it was cut in."""
     body = body or ""
     start = body.rfind("<")
-    return body[:start] if start > body.rfind(">") else body
-
-
-def _excerpt(body: str | None) -> str:
-    """The first words of a body."""
-    return snippet(html_to_text(_whole_tags(body)), [])
+    return html_to_text(body[:start] if start > body.rfind(">") else body)

@@ -452,19 +452,23 @@ class _Building:
         }
 
     def _batches(self, source: DocumentSource, documents: Iterable[Any]) -> Iterator[Batch]:
-        unit = "line" if source.is_output else "document"
+        make = partial(
+            Batch,
+            label=source.label,
+            unit="line" if source.is_output else "document",
+            site_field=self.site_field,
+            site=source.stem,
+            search=self.search,
+        )
         first, some, size = 1, list[Any](), 0
         for document in documents:
             some.append(document)
             size += len(document) if isinstance(document, bytes) else 0
             if len(some) >= _BATCH or size >= _BATCH_BYTES:
-                yield self._batch(source, unit, first, some)
+                yield make(some, first=first)
                 first, some, size = first + len(some), [], 0
         if some:
-            yield self._batch(source, unit, first, some)
-
-    def _batch(self, source: DocumentSource, unit: str, first: int, some: list[Any]) -> Batch:
-        return Batch(some, source.label, unit, first, self.site_field, source.stem, self.search)
+            yield make(some, first=first)
 
     def _insert(self, made: Made, batch: Batch) -> Texts:
         """Insert the rows of a batch of documents.

@@ -139,8 +139,10 @@ class Tally:
             name = path.removeprefix("-")
             total = self.objects[name[: name.rfind(".") + 1]]
             if count < total:
-                end = "left out of all" if name != path else "comes back empty where it is missing"
-                lines.append(f"{name}: in {_share(path, count, total)}; {end}")
+                is_lack = name != path
+                have = total - count if is_lack else count
+                end = "left out of all" if is_lack else "comes back empty where it is missing"
+                lines.append(f"{name}: in {have:,} of {total:,}; {end}")
         return lines
 
 
@@ -484,12 +486,6 @@ def _require_id(record: Document, path: str) -> int:
             "Answers.Id, Comments.Id and Links.Id when you convert"
         )
     return value
-
-
-def _share(path: str, count: int, total: int) -> str:
-    """How many of all have a key."""
-    have = total - count if path.startswith("-") else count
-    return f"{have:,} of {total:,}"
 
 
 _KEYS = tuple(dict.fromkeys(part.key for part in POST_PARTS))
