@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from so2docs.counts import ChunkTally
@@ -38,13 +38,11 @@ _STREAM_WORK = 2
 bar follows it."""
 
 
+@dataclass
 class FirstPass:
     """Reads one table into a spill.
 
     Attributes:
-        work: Share of reading the table in all work; 0 if that is not known.
-
-    Args:
         file: Which, and where it is.
         spill: Where its rows go.
         options: How to convert.
@@ -53,33 +51,24 @@ class FirstPass:
         work_dir: Folder for an archive that has to be unpacked from another.
         threads: How many may decompress.
         is_early: Whether it comes before the posts that its rows belong to.
+        seconds: Time spent so far.
+        work: Share of reading the table in all work; 0 if that is not known.
     """
 
-    def __init__(
-        self,
-        file: TableFile,
-        *,
-        spill: Spill,
-        options: Options,
-        chunk_bytes: int,
-        progress: Progress,
-        work_dir: str | None,
-        threads: int,
-        is_early: bool = False,
-    ) -> None:
-        self.file = file
-        self.table = file.table
-        self.name = file.name
-        self.spill = spill
-        self.options = options
-        self.chunk_bytes = chunk_bytes
-        self.progress = progress
-        self.work_dir = work_dir
-        self.threads = threads
-        self.work = file.size * (1 if file.is_plain else _STREAM_WORK)
+    file: TableFile
+    spill: Spill
+    options: Options
+    chunk_bytes: int
+    progress: Progress
+    work_dir: str | None
+    threads: int
+    is_early: bool = False
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.table, self.name = self.file.table, self.file.name
+        self.work = self.file.size * (1 if self.file.is_plain else _STREAM_WORK)
         self.first_chunk = self.table.sequence << SEQUENCE_BITS
-        self.is_early = is_early
-        self.seconds = 0.0
         self.label = "reading" if self.table == POSTS else f"reading {self.table.name}"
 
     @property

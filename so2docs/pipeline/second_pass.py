@@ -347,29 +347,32 @@ _ID = re.compile(rb'"Id":([0-9]{10,})')
 """Of a stray; inside a JSON string each quote has a backslash before it."""
 
 
+@dataclass
 class SecondPass:
-    """Writes a spill as documents."""
+    """Writes a spill as documents.
 
-    def __init__(
-        self,
-        spill: Spill,
-        options: Options,
-        names: OutputPaths,
-        first_question_of: dict[int, int],
-        *,
-        users: UserTable | None = None,
-        progress: Progress | None = None,
-        provenance: Provenance | None = None,
-    ) -> None:
-        self.spill = spill
-        self.provenance = provenance
-        self.options = options
-        self.names = names
-        self.first_question_of = first_question_of
-        self.users = users
-        self.progress = progress or Progress()
-        self.buckets = spill.buckets()
-        self.cuts: tuple[int, ...] = ()
+    Attributes:
+        spill: The spill, after the first pass.
+        options: How to convert.
+        names: Where the files go.
+        first_question_of: For post ids under several questions, the one that stays.
+        users: Where the users are, if they are to be nested.
+        progress: Told how far it is.
+        provenance: How the output is made.
+        cuts: Question ids that start another file of the output.
+    """
+
+    spill: Spill
+    options: Options
+    names: OutputPaths
+    first_question_of: dict[int, int]
+    users: UserTable | None = None
+    progress: Progress = field(default_factory=Progress)
+    provenance: Provenance | None = None
+    cuts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.buckets = self.spill.buckets()
 
     def run(self, workers: Workers, report: Report) -> FinalizedOutput:
         """Nest every bucket after the last checkpoint, in ascending order."""

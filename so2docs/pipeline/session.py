@@ -10,8 +10,8 @@ import os
 import time
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from shutil import disk_usage
 from typing import Any
 
@@ -47,13 +47,6 @@ from so2docs.store.id_map import IdMap, IdMapWriter
 from so2docs.store.users import CLASS_BITS, PLACE_BITS, Users, UserTable
 
 
-def within_chunks(tallies: Mapping[int, ChunkTally]) -> dict[int, dict[int, int]]:
-    """By chunk, what `repeats.of_chunk` says of ids under several questions of that chunk."""
-    return {
-        chunk: tally.first_questions for chunk, tally in tallies.items() if tally.first_questions
-    }
-
-
 def add_table(step: FirstPass, end: End, report: Report) -> None:
     """Add another table that was read to a report, as far as its chunks tell."""
     total = RowCounts.total(step.tallies().values())
@@ -69,51 +62,32 @@ def add_table(step: FirstPass, end: End, report: Report) -> None:
         counts.nested = counts.rows - counts.strays.total()
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """The dump that the blocks of a table were made from, and the size of its chunks.
+def _state_of(file: TableFile, chunk_bytes: int) -> dict[str, Any]:
+    """What the blocks of a table are made from, in JSON types.
 
-    Attributes:
-        format: Version of the spill.
-        size: Bytes of the file.
-        modified: Its modification time, in ns.
-        content: Hash of its bytes at 17 places.
+    Args:
+        file: The table.
         chunk_bytes: Bytes of a chunk; 0 for pieces that grow with the stream.
     """
+    state = {"format": FORMAT, "size": 0, "modified": 0, "chunk_bytes": chunk_bytes}
+    source = file.source
+    if source is None or not source.is_file:
+        return {**state, "content": os.urandom(16).hex()}  # Nothing else is like it.
+    identity = source.identity
+    file_state = {"size": identity.size, "modified": identity.modified, "content": source.digest}
+    return {**state, **file_state}
 
-    format: int
-    size: int
-    modified: int
-    content: str
-    chunk_bytes: int
 
-    @classmethod
-    def of(cls, file: TableFile, chunk_bytes: int) -> SourceState:
-        """Look at a file."""
-        source = file.source
-        if source is None or not source.is_file:
-            # What can be read only once is like nothing else.
-            return cls(FORMAT, 0, 0, os.urandom(16).hex(), chunk_bytes)
-        size, modified = source.identity.size, source.identity.modified
-        return cls(FORMAT, size, modified, source.digest, chunk_bytes)
+_LABELS = {
+    "size": "size of the dump",
+    "modified": "modification time of the dump",
+    "content": "content of the dump",
+}
 
-    def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
-        return asdict(self)
 
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> SourceState:
-        """Parse the result of `to_json`."""
-        return cls(**values)
-
-    def differences(self, other: SourceState) -> list[str]:
-        """In what another file differs, in words."""
-        labels = {
-            "size of the dump": self.size == other.size,
-            "modification time of the dump": self.modified == other.modified,
-            "content of the dump": self.content == other.content,
-        }
-        return [label for label, is_same in labels.items() if not is_same]
+def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """In what one file differs from another, in words."""
+    return [label for name, label in _LABELS.items() if before[name] != now[name]]
 
 
 def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) -> int:
@@ -132,26 +106,22 @@ def claim(spill: Spill, posts: TableFile, chunk_bytes: int, options: Options) ->
         SpillError: It was made from something else.
     """
     requested = Fingerprint.of(options)
-    now = SourceState.of(posts, chunk_bytes)
-    values = spill.get("source")
-    if values is None:
-        spill.put_all({"source": now.to_json(), "options": requested.to_json()})
+    now, before = _state_of(posts, chunk_bytes), spill.get("source")
+    if before is None:
+        spill.put_all({"source": now, "options": requested.to_json()})
         return chunk_bytes
     spill.check()
-    if values["format"] != FORMAT:
+    if before["format"] != FORMAT:
         raise _another(spill, ["format of the spill (another version of so2docs)"])
-    before, asked_before = (
-        SourceState.from_json(values),
-        Fingerprint.from_json(spill.get("options")),
-    )
     # Of a finished conversion, only the first pass is used again.
     is_finished = bool(spill.get("finished"))
-    differences = before.differences(now)
-    differences += asked_before.differences(requested, of_spill_only=is_finished)
+    requested_before = Fingerprint.from_json(spill.get("options"))
+    differences = _differences(before, now)
+    differences += requested_before.differences(requested, of_spill_only=is_finished)
     if differences:
         raise _another(spill, differences)
     spill.put_all({"options": requested.to_json(), "finished": False})
-    return before.chunk_bytes
+    return int(before["chunk_bytes"])
 
 
 def _another(spill: Spill, differences: list[str]) -> SpillError:
@@ -187,15 +157,13 @@ def claim_table(spill: Spill, file: TableFile, chunk_bytes: int) -> int:
     Raises:
         SpillError: It was made from another file.
     """
-    now = SourceState.of(file, chunk_bytes)
-    values = spill.get(file.table.name)
-    if values is None:
-        spill.put(file.table.name, now.to_json())
+    now, before = _state_of(file, chunk_bytes), spill.get(file.table.name)
+    if before is None:
+        spill.put(file.table.name, now)
         return chunk_bytes
-    before = SourceState.from_json(values)
-    if before.differences(now):
+    if _differences(before, now):
         raise _another(spill, [file.table.file])
-    return before.chunk_bytes
+    return int(before["chunk_bytes"])
 
 
 _FIELDS = 4
@@ -254,17 +222,8 @@ def map_users(spill: Spill, chunks: int, strict_about: str | None = None) -> Use
         repeated = sorted(users.finish())
     with Users(table) as known_users:
         rows = [orjson.loads(known_users.at(place)) for place in repeated]
-    lines = [stray_line("user_repeated_id", row) for row in rows]
-    if strict_about is not None:
-        strict.check_lines(strict_about, lines)
-    path = spill.new_file(last)
-    room = spill.budget.grant(last, sum(map(len, lines)))
-    with BlockWriter(path, room) as writer:
-        if lines:
-            writer.write(None, bytearray(), bytearray(b"".join(lines)))
-    spill.commit(
-        last, path, writer.blocks, ChunkTally(strays=+Counter(user_repeated_id=len(lines)))
-    )
+    lines = b"".join(stray_line("user_repeated_id", row) for row in rows)
+    _commit_strays(spill, last, "user_repeated_id", [(len(rows), lines)], strict_about)
     return table
 
 
@@ -295,15 +254,17 @@ def map_badges(
             fields = integers(keys)
             badges.add(fields[::_FIELDS], fields[1::_FIELDS])
         badges.finish()
-    path, total = spill.new_file(last), 0
-    with (
-        IdMap(table.badges) as counts_map,
-        IdMap(users.places) as users_map,
-        BlockWriter(path, spill.budget.grant(last, 0)) as writer,
-    ):
+    strays = _badges_without_user(table)
+    _commit_strays(spill, last, "badge_without_user", strays, strict_about)
+    return table
+
+
+def _badges_without_user(table: UserTable) -> Iterator[tuple[int, bytes]]:
+    """The badges of unknown users, in parts: their number, and a line for each user and class."""
+    with IdMap(table.badges) as counts_map, IdMap(table.places) as users_map:
         for badge_keys, counts in counts_map.items():
             user_ids = users_map.find({key >> CLASS_BITS for key in badge_keys})
-            lines = bytearray()
+            lines, total = bytearray(), 0
             for key, count in zip(badge_keys, counts, strict=True):
                 user_id = key >> CLASS_BITS
                 if user_id not in user_ids:
@@ -311,13 +272,26 @@ def map_badges(
                     stray = {"reason": "badge_without_user", "count": count, "row": row}
                     lines += orjson.dumps(stray) + b"\n"
                     total += count
+            yield total, bytes(lines)
+
+
+def _commit_strays(
+    spill: Spill,
+    chunk: int,
+    reason: str,
+    parts: Iterable[tuple[int, bytes]],
+    strict_about: str | None,
+) -> None:
+    """Commit strays as a chunk: in parts, the number of rows and their lines."""
+    path, total = spill.new_file(chunk), 0
+    with BlockWriter(path, spill.budget.grant(chunk, 0)) as writer:
+        for count, lines in parts:
             if lines and strict_about is not None:
-                strict.check_lines(strict_about, bytes(lines).splitlines())
+                strict.check_lines(strict_about, lines.splitlines())
             if lines:
-                writer.write(None, bytearray(), lines)
-    tally = ChunkTally(strays=+Counter(badge_without_user=total))
-    spill.commit(last, path, writer.blocks, tally)
-    return table
+                writer.write(None, bytearray(), bytearray(lines))
+            total += count
+    spill.commit(chunk, path, writer.blocks, ChunkTally(strays=+Counter({reason: total})))
 
 
 def _number(chunk: int) -> int:
@@ -385,12 +359,12 @@ class Session:
     def _step(self, file: TableFile, chunk_bytes: int, *, is_early: bool = False) -> FirstPass:
         return FirstPass(
             file,
-            spill=self.spill,
-            options=self.options,
-            chunk_bytes=chunk_bytes,
-            progress=self.progress,
-            work_dir=self.names.work_folder,
-            threads=self.run_options.threads,
+            self.spill,
+            self.options,
+            chunk_bytes,
+            self.progress,
+            self.names.work_folder,
+            self.run_options.threads,
             is_early=is_early and bool(file.table.kind),
         )
 
@@ -502,7 +476,11 @@ class Session:
         self.report.dump_bytes, self.report.repaired_characters = end.size, end.repaired
         tallies = self.posts.tallies()
         self.report += RowCounts.total(tallies.values())
-        within = within_chunks(tallies)
+        within = {
+            chunk: tally.first_questions
+            for chunk, tally in tallies.items()
+            if tally.first_questions
+        }
         return repeats.first_questions(self.spill.all_keys, seen_ids.repeated, within)
 
     def spilled_share(self, spilled: Collection[int]) -> str:
@@ -549,20 +527,19 @@ class Session:
             self.options,
             self.names,
             first_question_of,
-            users=users,
-            progress=self.progress,
-            provenance=self.provenance.having_read(self.report.dump_bytes),
+            users,
+            self.progress,
+            self.provenance.having_read(self.report.dump_bytes),
         )
 
     def map_users(self, ends: Mapping[str, End]) -> UserTable | None:
         """Make the maps of the users and their badges, as far as they were read."""
-        users: UserTable | None = None
-        chunks = {name: end.chunks for name, end in ends.items()}
+        if "users" not in ends:
+            return None
         about = {
             step.table.name: step.name if self.options.strict else None for step in self.tables
         }
-        if "users" in chunks:
-            users = map_users(self.spill, chunks["users"], about["users"])
-            if "badges" in chunks:
-                users = map_badges(self.spill, chunks["badges"], users, about["badges"])
+        users = map_users(self.spill, ends["users"].chunks, about["users"])
+        if "badges" in ends:
+            users = map_badges(self.spill, ends["badges"].chunks, users, about["badges"])
         return users
