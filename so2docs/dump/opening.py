@@ -12,7 +12,7 @@ import sys
 from typing import BinaryIO
 
 from so2docs.dump import storage
-from so2docs.dump.archives import Archive, Entry
+from so2docs.dump.archives import Archive
 from so2docs.dump.dump import open_dump
 from so2docs.dump.kinds import Kind, detect_kind, join_names, members_with
 from so2docs.dump.source import HEAD_BYTES, Source, detect_encoding, read_blocks
@@ -88,10 +88,10 @@ class SourceFile:
                 self._digest = storage.sample_hash(file, self.identity.size)
         return self._digest
 
-    def members(self) -> list[Entry]:
-        """The files in it, if it is an archive."""
+    def names(self) -> list[str]:
+        """Names of the files in it, if it is an archive."""
         archive = self.archive()
-        return [] if archive is None else list(archive.entries)
+        return [] if archive is None else [entry.name for entry in archive.entries]
 
     def open(self) -> BinaryIO:
         """Open it.

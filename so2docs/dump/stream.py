@@ -12,7 +12,7 @@ finds the same pieces and passes over those that are committed.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from so2docs.dump import storage
@@ -61,15 +61,15 @@ class StreamedRows:
         self._is_empty = prolog.is_empty
         self.at_end = prolog.is_empty
 
-    def copy(self, size: int, write: Callable[[bytes], object]) -> Iterator[int]:
+    def copy(self, size: int, write: Callable[[bytes], object]) -> int:
         """Write whole rows, at least `size` bytes unless the root closes before.
 
         Args:
             size: Bytes after which the next row start ends the piece.
             write: Writes bytes.
 
-        Yields:
-            The number of bytes of each write.
+        Returns:
+            The number of bytes written.
 
         Raises:
             TruncatedDumpError: The stream ends before the root closes.
@@ -80,9 +80,9 @@ class StreamedRows:
         while True:
             limit, _ = self._ending.find(self._data, is_all=False)
             cut = self._row_after(size - copied, limit)
-            copied += yield from self._hand_on(limit if cut is None else cut, write)
+            copied += self._hand_on(limit if cut is None else cut, write)
             if cut is not None:
-                return
+                return copied
             if copied > size + MOST_ROW_BYTES:
                 raise MalformedDumpError(
                     self._path,
@@ -91,8 +91,7 @@ class StreamedRows:
                 )
             more = self._read(BLOCK_BYTES) if len(self._data) <= MISC_LIMIT else b""
             if not more:
-                yield from self._finish(write)
-                return
+                return copied + self._finish(write)
             self._data += more
 
     def _row_after(self, position: int, limit: int) -> int | None:
@@ -102,22 +101,21 @@ class StreamedRows:
         match = ROW_START.search(self._data, max(0, position))
         return match.start() if match and match.start() <= limit else None
 
-    def _hand_on(self, size: int, write: Callable[[bytes], object]) -> Generator[int, None, int]:
-        if size:
-            write(self._data[:size])
-            self._data = self._data[size:]
-            yield size
+    def _hand_on(self, size: int, write: Callable[[bytes], object]) -> int:
+        write(self._data[:size])
+        self._data = self._data[size:]
         return size
 
-    def _finish(self, write: Callable[[bytes], object]) -> Iterator[int]:
+    def _finish(self, write: Callable[[bytes], object]) -> int:
         """Write the rest before the closing tag."""
         if len(self._data) > MISC_LIMIT:  # Only a closing tag makes so much wait.
             self.at_end = True
-            return
+            return 0
         limit, self.at_end = self._ending.find(self._data, is_all=True)
-        yield from self._hand_on(limit, write)
+        self._hand_on(limit, write)
         if not self.at_end:
             raise self._ending.cut_off()
+        return limit
 
     def check_rest(self) -> None:
         """Read the stream to its end, and raise unless only comments follow the root.
@@ -216,7 +214,7 @@ class StreamDump:
             while not self._rows.at_end:
                 target = (size and size - (offset - self._start) % size) or piece_bytes(offset)
                 if number in done_chunks:
-                    length = sum(self._rows.copy(target, len))
+                    length = self._rows.copy(target, len)
                 else:
                     piece = self._piece(self._folder / f"{number:06}{PIECE_END}", offset, target)
                     length = piece.size
@@ -246,7 +244,7 @@ class StreamDump:
         """Write a piece, and describe it as a dump of its own."""
         with open(path, "wb") as file:
             try:
-                length = sum(self._rows.copy(size, file.write))
+                length = self._rows.copy(size, file.write)
             except DumpError as error:
                 file.flush()
                 self._place(error, path, offset)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from so2docs.dump.archives import Entry
-from so2docs.dump.dump import Dump, open_dump
+from so2docs.dump.dump import Dump
 from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import (
     STANDARD_INPUT,
@@ -129,13 +129,10 @@ def find_posts(
     path = os.fspath(posts_source)
     path = file_in_folder(path, POSTS) if os.path.isdir(path) else path
     source = catalog.look(path)
+    posts = table_file(POSTS, source, path)
     if source.is_plain:
-        plain = open_dump(path)
-        return TableFile(POSTS, path, plain.size, source, dump=plain)
-    archive = source.archive()
-    entry = None if archive is None else archive.find(POSTS)
-    size = source.expected if entry is None else entry.size
-    return TableFile(POSTS, path, size, source, entry)
+        posts.open(threads=threads, work_dir=work_dir)
+    return posts
 
 
 def find_tables(
@@ -159,7 +156,7 @@ def find_tables(
         path = _locate(source, TABLES[name], catalog) if option is None else os.fspath(option)
         if os.path.isdir(path):
             path = file_in_folder(path, TABLES[name])
-        files[name] = table_file(TABLES[name], catalog.look(path))
+        files[name] = find_table(TABLES[name], catalog.look(path))
     return files
 
 
@@ -191,26 +188,37 @@ def _place(table: TableFile) -> tuple[str, int, int]:
     return table.place
 
 
-def table_file(table: Table, source: SourceFile) -> TableFile:
-    """A table in a file that was found.
+def table_file(table: Table, source: SourceFile, name: str) -> TableFile:
+    """Describe a table in a file that was found, and do not open it.
+
+    Args:
+        table: Which.
+        source: The file.
+        name: What to call it in messages.
+
+    Raises:
+        ArchiveError: The file is an archive without the table, or is damaged.
+    """
+    archive = source.archive()
+    entry = None if archive is None else archive.find(table)
+    size = source.expected if entry is None else entry.size
+    return TableFile(table, name, size, source, entry)
+
+
+def find_table(table: Table, source: SourceFile) -> TableFile:
+    """Describe a table in a file that was found; a plain file is opened.
 
     Raises:
         DumpError: The file holds something else.
     """
     path = source.path
+    if source.archive() is not None and not members_with(table, source.names()):
+        raise _missing(table, path, f"has no {table.file}", source.names())
+    is_clear = source.is_plain or table.stem.lower() in os.path.basename(path).lower()
+    file = table_file(table, source, path if is_clear else f"{path} ({table.file})")
     if source.is_plain:
-        dump = open_dump(path, table)
-        return TableFile(table, path, dump.size, source, dump=dump)
-    is_clear = table.stem.lower() in os.path.basename(path).lower()
-    name = path if is_clear else f"{path} ({table.file})"
-    archive = source.archive()
-    if archive is None:
-        return TableFile(table, name, source.expected, source)
-    names = [entry.name for entry in archive.entries]
-    if not members_with(table, names):
-        raise _missing(table, path, f"has no {table.file}", names)
-    entry = archive.find(table)
-    return TableFile(table, name, entry.size, source, entry)
+        file.open(threads=1, work_dir=None)
+    return file
 
 
 def _locate(source: DumpLike, table: Table, catalog: Catalog) -> str:
@@ -222,8 +230,8 @@ def _locate(source: DumpLike, table: Table, catalog: Catalog) -> str:
     path = os.fspath(source)
     is_folder = os.path.isdir(path)
     posts = file_in_folder(path, POSTS) if is_folder else path
-    archive = catalog.look(posts).archive()
-    members = None if archive is None else [entry.name for entry in archive.entries]
+    source_file = catalog.look(posts)
+    members = None if source_file.archive() is None else source_file.names()
     if members_with(table, members or []):
         return posts
     prefix = table_prefix(POSTS, os.path.basename(posts))

@@ -26,7 +26,7 @@ from so2docs.counts import ChunkTally, Counts
 from so2docs.dump.kinds import files_with, join_names, members_with, table_prefix
 from so2docs.dump.opening import STANDARD_INPUT, Catalog, names_in_folder
 from so2docs.dump.storage import sample_hash
-from so2docs.dump.tables import TableFile, table_file
+from so2docs.dump.tables import TableFile, find_table
 from so2docs.errors import ArchiveError, DumpError, OptionError, did_you_mean, flag, resumable
 from so2docs.flat.chunk import CHUNK_BYTES, TableResult, TableTask, read_chunk
 from so2docs.flat.columns import RowSelection, TableColumns, milliseconds
@@ -81,7 +81,7 @@ def find_dump_tables(
             continue
         path = _path(dump, table, catalog)
         if path is not None:
-            files.append(table_file(table, catalog.look(path)))
+            files.append(find_table(table, catalog.look(path)))
         elif only:
             raise _missing(dump, f"has no {table.file}, and none is next to it", catalog, advice)
     if not files:
@@ -93,9 +93,9 @@ def _path(dump: str, table: Table, catalog: Catalog) -> str | None:
     """The file that a table is in."""
     if os.path.isdir(dump):
         return _in_folder(dump, table, catalog)
-    archive = catalog.look(dump).archive()
-    if archive is not None:
-        if members_with(table, [entry.name for entry in archive.entries]):
+    source = catalog.look(dump)
+    if source.archive() is not None:
+        if members_with(table, source.names()):
             return dump
     elif table_prefix(table, os.path.basename(dump)) is not None or _has_root(dump, table, catalog):
         return dump
@@ -126,9 +126,8 @@ def _in_folder(folder: str, table: Table, catalog: Catalog) -> str | None:
     if not names:
         return None
     path = os.path.join(folder, names[0])
-    archive = catalog.look(path).archive()
-    is_there = archive is None or members_with(table, [entry.name for entry in archive.entries])
-    return path if is_there else None
+    source = catalog.look(path)
+    return path if source.archive() is None or members_with(table, source.names()) else None
 
 
 def _unclear(folder: str, table: Table, names: list[str]) -> DumpError:
@@ -145,7 +144,7 @@ def _missing(dump: str, problem: str, catalog: Catalog, advice: str = "") -> Dum
     elif catalog.look(dump).archive() is None:
         return DumpError(dump, problem, advice="give a file such as Posts.xml, or the folder of it")
     else:
-        names = [entry.name for entry in catalog.look(dump).members()]
+        names = catalog.look(dump).names()
     advice = advice or f"choose tables with {flag('only')}"
     return ArchiveError(dump, f"{problem}; it holds {join_names(names)}", advice=advice)
 

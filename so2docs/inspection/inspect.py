@@ -17,7 +17,7 @@ from so2docs.counts import Counts
 from so2docs.dump.kinds import files_with, members_with
 from so2docs.dump.opening import Catalog, SourceFile, file_in_folder, names_in_folder
 from so2docs.dump.storage import unreadable_output
-from so2docs.dump.tables import TableFile, in_reading_order
+from so2docs.dump.tables import TableFile, in_reading_order, table_file
 from so2docs.errors import DumpError, OptionError, OutputError
 from so2docs.inspection.audit import Audit, Check, ChunkFacts, RowFacts, look
 from so2docs.options.sites import site_from_name
@@ -226,7 +226,7 @@ def _find(path: str, catalog: Catalog) -> list[TableFile]:
         source = catalog.look(path)
         if source.archive() is None:
             return [_table(source, _POSTS)]
-        present = [table for table in _TABLES if members_with(table, _names(source))]
+        present = [table for table in _TABLES if members_with(table, source.names())]
         files = [_table(source, kind) for kind in present]
     else:
         there = names_in_folder(path)
@@ -239,16 +239,9 @@ def _find(path: str, catalog: Catalog) -> list[TableFile]:
     return files
 
 
-def _names(source: SourceFile) -> list[str]:
-    return [entry.name for entry in source.members()]
-
-
 def _table(source: SourceFile, table: Table) -> TableFile:
-    archive = source.archive()
-    entry = None if archive is None else archive.find(table)
-    size = source.identity.size if source.is_plain else source.expected
-    name = source.path if entry is None else f"{source.path} ({table.file})"
-    return TableFile(table, name, size if entry is None else entry.size, source, entry)
+    is_clear = source.archive() is None
+    return table_file(table, source, source.path if is_clear else f"{source.path} ({table.file})")
 
 
 def _files(tables: list[TableFile], sha256: bool) -> list[InspectedFile]:
@@ -264,7 +257,7 @@ def _files(tables: list[TableFile], sha256: bool) -> list[InspectedFile]:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
         form = source.kind.name if source.kind else "a plain file" if source.is_plain else "XML"
         codecs = {} if archive is None else archive.codecs()
-        members = {entry.name: entry.size for entry in source.members()}
+        members = {entry.name: entry.size for entry in archive.entries} if archive else {}
         size = source.identity.size
         files[source.path] = InspectedFile(source.path, form, size, codecs, members, digest)
     return list(files.values())
