@@ -1,4 +1,4 @@
-"""Several dumps in one go: one output each, going on where one fails."""
+"""Several dumps in one call: an output for each, also if some fail."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ PLAIN = (SAMPLES / "posts.xml").read_bytes()
 
 @pytest.fixture
 def dumps(tmp_path: Path) -> Path:
-    """A compressed dump, one that is cut off, and a folder."""
+    """A folder with a compressed dump, a truncated one, and a subfolder with one."""
     (tmp_path / "beer.stackexchange.com.xml.gz").write_bytes(gzip.compress(PLAIN))
     (tmp_path / "broken.gz").write_bytes(gzip.compress(PLAIN)[:2000])
     (tmp_path / "coffee").mkdir()
@@ -138,7 +138,7 @@ def test_a_damaged_earlier_report(text: str, dumps: Path) -> None:
 
 
 class Stop(BaseException):
-    """Ends a run from within, as a kill does."""
+    """Ends a run like a kill."""
 
 
 def test_a_report_of_what_was_interrupted(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_several_dumps_without_a_folder(names: tuple[str, ...]) -> None:
 
 @pytest.fixture
 def sites(tmp_path: Path) -> list[Path]:
-    """Small dumps, packed and not; one is damaged, one's output exists."""
+    """Small dumps, some compressed; one is damaged, and the output of one exists."""
     folders = []
     for number in range(6):
         folder = tmp_path / f"site{number}.stackexchange.com"
@@ -229,7 +229,7 @@ def sites(tmp_path: Path) -> list[Path]:
 
 
 def test_side_by_side_is_one_after_the_other(sites: list[Path], tmp_path: Path) -> None:
-    """Whether processes share the sites or not: the same outputs, states, reports and order."""
+    """One process or several: the same outputs, states, reports and order."""
     contents = []
     for jobs in (1, 2):
         folder = tmp_path / "out"
@@ -311,7 +311,7 @@ def test_a_killed_process_fails_its_site_only(
 def test_stopped_side_by_side(
     number: int, code: int, large_site: tuple[Path, list[bytes]], tmp_path: Path
 ) -> None:
-    """The same command does the rest, and makes the same outputs."""
+    """After an interruption, the same command makes the same outputs."""
     site, expected = large_site
     sites = [tmp_path / f"site{name}.stackexchange.com" for name in "abcdef"]
     for folder in sites:

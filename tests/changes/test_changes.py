@@ -1,4 +1,4 @@
-"""What changed between two outputs: against an independent comparison, and applied again."""
+"""`diff` compared with an independent comparison, and applied by `patch`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def site(questions: int, seed: int = 1) -> Posts:
 
 
 def later(posts: Posts, seed: int, share: float = 0.1) -> Posts:
-    """The same site some time after."""
+    """The same site at a later date."""
     chance = random.Random(seed)
     deleted = {post["Id"] for post in posts if chance.random() < share / 4}
     questions = [post["Id"] for post in posts if post["PostTypeId"] == 1]
@@ -107,7 +107,7 @@ def documents(path: Path) -> dict[int, dict[str, Any]]:
 
 
 def compared(old: Path, new: Path) -> list[dict[str, Any]]:
-    """The changes, found in memory."""
+    """The changes, computed in memory."""
     before, after = documents(old), documents(new)
     changes: list[dict[str, Any]] = []
     for number in sorted({*before, *after}):
@@ -456,7 +456,7 @@ def test_changes_of_another_output_are_refused(pair: tuple[Path, Path], tmp_path
 
 
 def ended(changes: list[str]) -> str:
-    """Changes of another program, with the line that ends a file of them."""
+    """Changes of another program, with the last line of a changes file."""
     lines = "".join(f"{change}\n" for change in changes)
     end = {"op": "end", "changes": len(changes), "crc32": zlib.crc32(lines.encode())}
     return lines + json.dumps(end) + "\n"
@@ -470,7 +470,7 @@ def packed(lines: list[bytes], extension: str) -> bytes:
 
 
 def damages(lines: list[bytes]) -> Iterator[list[bytes]]:
-    """Lines that were lost, repeated, exchanged or changed, one at a time."""
+    """Damaged changes: a line is missing, repeated, exchanged or changed."""
     chance = random.Random(7)
     for at in range(len(lines)):
         yield lines[:at] + lines[at + 1 :]
@@ -615,7 +615,7 @@ def test_the_commands(pair: tuple[Path, Path], tmp_path: Path) -> None:
 @pytest.mark.long
 def test_memory_does_not_grow_with_the_outputs(tmp_path: Path) -> None:
     def peak(questions: int) -> int:
-        """Of a comparison and a patch, in bytes."""
+        """Peak memory of a comparison and a patch, in bytes."""
         paths = [
             tmp_path / f"{name}{questions}.jsonl" for name in ("old", "new", "changes", "made")
         ]

@@ -1,4 +1,4 @@
-"""bzip2 block by block, against the standard library."""
+"""bzip2 block by block, compared with the standard library."""
 
 import bz2
 import io
@@ -20,10 +20,10 @@ def decompress(data: bytes, threads: int = 2, size: int = 1 << 20) -> bytes:
 
 
 def looks_like_a_block(size: int) -> bytes:
-    """Data whose compressed block has the number that starts a block in its middle.
+    """Data whose compressed block contains the number that starts a block.
 
-    The table of bytes in use is stored bit by bit: 16 bits for the sixteens of bytes that occur,
-    then 16 bits for each of those.
+    The set of bytes in use is stored as bits: 16 bits for groups of 16 byte values that occur,
+    then 16 bits for each of these groups.
     """
     maps = {2: 0x5926, 3: 0x5359, 7: 1, 9: 1, 15: 1}
     used = [

@@ -1,4 +1,4 @@
-"""A dump cut into chunks and slices of any size: every row once, none cut."""
+"""A dump cut into chunks and slices of any size: every row is in exactly one, and whole."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Dump:
 
 
 def starts_in(part: bytes) -> list[int]:
-    """Where rows start."""
+    """Offsets of the starts of rows."""
     return [match.start() for match in re.finditer(rb"<row[\s/>]", part)]
 
 

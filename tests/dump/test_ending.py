@@ -1,4 +1,4 @@
-"""Where a dump starts and ends: the same for a file and for a stream, and never slowly."""
+"""The start and end of a dump: the same for a file and a stream, in linear time."""
 
 import gzip
 import time

@@ -1,4 +1,4 @@
-"""Whatever a dump comes in, it becomes the same bytes as the plain file."""
+"""Every form of a dump gives the same bytes as the plain file."""
 
 import bz2
 import gzip
@@ -28,7 +28,7 @@ Pack = Callable[[bytes], bytes]
 
 
 def in_two(compress: Pack, padding: bytes = b"") -> Pack:
-    """Two streams one after the other, the first ending within a row."""
+    """Two streams in a row; the first ends within a row of the dump."""
     return lambda data: compress(data[:5000]) + padding + compress(data[5000:])
 
 
@@ -44,7 +44,7 @@ def zipped(method: int, name: str = "Posts.xml") -> Pack:
 
 
 def seven_zip(*filters: int, name: str = "Posts.xml", password: str | None = None) -> Pack:
-    """The posts between other tables, all in one solid block, as they are published."""
+    """An archive with the posts between other tables, all in one solid block, as published."""
 
     def pack(data: bytes) -> bytes:
         archive = io.BytesIO()
@@ -94,7 +94,7 @@ STREAMED = ["gzip", "bzip2", "xz", "zstd"]
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """All files that a conversion has left, by name; the index without the name of the dump."""
+    """All files that a conversion wrote, by name; the index without the name of the dump."""
     return {
         path.name: segments_of(path.read_bytes())
         if path.name.endswith(".index")
@@ -104,7 +104,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 
 def segments_of(index: bytes) -> bytes:
-    """An index without its record, which names the dump, and without the checksum of both."""
+    """An index without its provenance, which names the dump, and without its checksum."""
     footer = struct.Struct("<qqqqIII")
     *_, record_bytes, _ = footer.unpack(index[-footer.size :])
     assert b'"input":' in index[-footer.size - record_bytes : -footer.size]
@@ -113,7 +113,7 @@ def segments_of(index: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What the plain file becomes."""
+    """The files that the plain dump gives."""
     output = tmp_path_factory.mktemp("plain") / "questions.jsonl.gz"
     so2docs.convert(SAMPLES / "posts.xml", output, jobs=1)
     return everything(output.parent)
@@ -121,7 +121,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
-    """A name in an empty folder."""
+    """The path of an output in an empty folder."""
     folder = tmp_path / "out"
     folder.mkdir()
     return folder / "questions.jsonl.gz"
@@ -129,7 +129,7 @@ def output(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def write_file(tmp_path: Path) -> Callable[[bytes], Path]:
-    """Writes a dump whose name says nothing about what it is."""
+    """A function that writes a dump to a file without an extension."""
 
     def write(data: bytes) -> Path:
         path = tmp_path / "dump"
@@ -203,7 +203,7 @@ def utf_16(data: bytes) -> bytes:
 
 
 def declared(encoding: str) -> Pack:
-    """In another encoding, with references for what it does not have."""
+    """Encode a dump, with references for characters that the encoding lacks."""
 
     def pack(data: bytes) -> bytes:
         text = data.decode("utf-8-sig").replace('"utf-8"', f'"{encoding}"')
@@ -407,7 +407,7 @@ def test_published_archives(dumps: Path, tmp_path: Path, output: Path) -> None:
 
 @pytest.fixture
 def bad_row(output: Path) -> Path:
-    """An archive with a row near its end that is not XML, so that a conversion stops there."""
+    """An archive with a malformed row near its end, so that a conversion fails there."""
     rows = [
         b'<row Id="%d" PostTypeId="1" Body="%s"/>\n' % (number, os.urandom(200).hex().encode())
         for number in range(1, 2000)

@@ -1,4 +1,4 @@
-"""Streams that are asked to end while a thread is reading them, inside a decompressor or a pipe."""
+"""Streams that are closed while a thread reads them, inside a decompressor or a pipe."""
 
 import bz2
 import gzip
@@ -37,7 +37,7 @@ DUMP = dump_of(*some_rows(2_700, body_bytes=2_000, dense=True))
 
 
 class Waiting:
-    """A reader that gives some bytes, and then waits until it may give the end."""
+    """A reader that returns some bytes, then waits until it may return the end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = io.BytesIO(data)
@@ -130,9 +130,9 @@ def pipe_with(folder: Path) -> Path:
 
 
 def start_of(kind: str) -> bytes:
-    """So much that rows come out of it, and then the reading thread waits.
+    """The start of a stream: enough for some rows, after which the reading thread waits.
 
-    Two threads have four blocks of bzip2 at work, the last of which ends where the next one starts.
+    Two threads work on four blocks of bzip2; the last one ends where the next one starts.
     """
     packed = PACKERS[kind](DUMP)
     if kind != "bz2":
@@ -163,7 +163,7 @@ def test_a_signal_while_a_pipe_is_read(
 
 @PIPES
 def test_a_signal_that_another_thread_gets_while_a_pipe_is_read() -> None:
-    """As one that comes just before the wait, it does not wake the main thread."""
+    """Like a signal that comes just before the wait, it does not wake the main thread."""
     script = """
 import os, signal, threading, time
 from so2docs.dump.source import ReadAhead

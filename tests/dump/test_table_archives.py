@@ -1,4 +1,4 @@
-"""Tables out of archives, compressed files and pipes: the same bytes as from the plain folder."""
+"""Tables from archives, compressed files and pipes: the same bytes as from the plain folder."""
 
 import base64
 import bz2
@@ -45,12 +45,12 @@ Pack = Callable[[bytes], bytes]
 
 
 def seven_zip(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
-    """All in one solid block, in the order of their names, as sites are published."""
+    """An archive with one solid block, in the order of names, as sites are published."""
     return in_order(path, {name: files[name] for name in sorted(files)}, method)
 
 
 def in_order(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZIP2) -> Path:
-    """All in one solid block, in the order given."""
+    """An archive with one solid block, in this order."""
     with py7zr.SevenZipFile(path, "w", filters=[{"id": method}]) as archive:
         for name, data in files.items():
             archive.writestr(data, name)
@@ -58,7 +58,7 @@ def in_order(path: Path, files: dict[str, bytes], method: int = py7zr.FILTER_BZI
 
 
 def in_a_7z_backwards(folder: Path) -> Path:
-    """Every table comes before the posts, votes and users too."""
+    """An archive in which every table precedes the posts."""
     names = ["Votes.xml", "Users.xml", "PostLinks.xml", "Badges.xml", "Comments.xml", "Posts.xml"]
     return in_order(folder / "tea.7z", {name: site_files()[name] for name in names})
 
@@ -97,7 +97,7 @@ def in_a_folder_with_a_7z(folder: Path) -> Path:
 
 
 def in_a_7z_each(folder: Path) -> Path:
-    """As Stack Overflow is published, with another site next to it."""
+    """An archive for each table, as for Stack Overflow, with another site next to them."""
     for name, data in site_files().items():
         seven_zip(folder / f"tea.com-{name.removesuffix('.xml')}.7z", {name: data})
         seven_zip(folder / f"meta.tea.com-{name.removesuffix('.xml')}.7z", {name: b"<rows/>"})
@@ -122,7 +122,7 @@ def compressed(folder: Path) -> Path:
 
 
 def mixed(folder: Path) -> Path:
-    """Plain posts, and plain and packed tables next to them."""
+    """Plain posts, with plain and compressed tables next to them."""
     for name, data in site_files().items():
         (folder / name).write_bytes(data)
     seven_zip(folder / "Users.7z", {"Users.xml": (folder / "Users.xml").read_bytes()})
@@ -178,7 +178,7 @@ def test_same_bytes_from_either_core(
 
 
 class Counting(io.FileIO):
-    """A file that counts what is read of it and of others of its name."""
+    """A file that counts the bytes read from it and from others of its name."""
 
     counts: ClassVar[Counter[str]] = Counter()
 
@@ -191,7 +191,7 @@ class Counting(io.FileIO):
 def test_an_archive_is_read_once(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many tables are nested, and wherever they are: nothing is decompressed twice."""
+    """Nothing is decompressed twice, wherever the nested tables are."""
     files = dict.fromkeys(("Comments.xml", "Votes.xml", "Posts.xml", "Users.xml"), b"")
     for name in files:
         # Noise between the root's start and the first row, so that there is much to read.
@@ -346,7 +346,7 @@ def test_damaged_table(method: int, folder: Path, tmp_path: Path) -> None:
 
 
 class ChangesAtItsEnd(io.BytesIO):
-    """Posts; when they have been read, another file is replaced."""
+    """Posts that replace another file when they have been read."""
 
     def __init__(self, data: bytes, file: Path) -> None:
         super().__init__(data)
@@ -442,7 +442,7 @@ def test_killed_while_reading_an_archive(
 def test_killed_at_every_step_on_the_file_system(
     place: Callable[[Path], Path], folder: Path, tmp_path: Path
 ) -> None:
-    """The next run ends with the bytes of an undisturbed one, which are those of the folder."""
+    """The next run gives the bytes of an undisturbed one, which are those of the folder."""
     archive = place(folder)
     result = subprocess.run(
         [
@@ -469,7 +469,7 @@ def test_killed_at_every_step_on_the_file_system(
 def test_published_archives_killed_at_any_moment(
     seed: int, dumps: Path, unpacked_dumps: Path, tmp_path: Path
 ) -> None:
-    """However often they are killed and resumed: the bytes of the folder, and nothing else left."""
+    """After any number of kills: the bytes of the folder, and no other files."""
     chance = random.Random(seed)
     for archive in sorted((dumps / "archives").glob("*.7z")):
         plain = tmp_path / archive.stem / "plain" / "questions.jsonl.gz"

@@ -1,4 +1,4 @@
-"""Badges, counted in the object of their user."""
+"""Numbers of badges in the objects of users."""
 
 import json
 import shutil
@@ -56,7 +56,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def expected(folder: Path) -> list[dict[str, Any]]:
-    """The documents, with the badges of every user in them."""
+    """The expected documents, with the badges of every user."""
     counts: dict[int, Counter[int]] = defaultdict(Counter)
     for badge in ElementTree.parse(folder / "Badges.xml").getroot():
         user_id, of_class = badge.get("UserId", ""), badge.get("Class", "")

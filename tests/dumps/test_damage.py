@@ -1,6 +1,6 @@
-"""Dumps that were cut, bent or spliced: the documents of the oracle, or an error that says where.
+"""Damaged dumps give the documents of the oracle, or an error with a position.
 
-`SO2DOCS_LONG=1` tries thousands of flips where a few hundred are the habit.
+`SO2DOCS_LONG=1` tries thousands of flips instead of a few hundred.
 """
 
 import json
@@ -20,7 +20,7 @@ FINDINGS = sorted((Path(__file__).parent / "findings").glob("*"))
 
 
 def failure(dump: Path, tmp_path: Path, **options: object) -> so2docs.DumpError:
-    """The error of a conversion that must fail, and leave nothing under the output's name."""
+    """The error of a conversion that must fail, and leave no output."""
     output = tmp_path / "failed.jsonl.gz"
     with pytest.raises(so2docs.DumpError) as caught:
         so2docs.convert(dump, output, jobs=1, restart=True, **options)  # type: ignore[arg-type]
@@ -29,7 +29,7 @@ def failure(dump: Path, tmp_path: Path, **options: object) -> so2docs.DumpError:
 
 
 def check_excerpt(error: so2docs.DumpError, tmp_path: Path, **options: object) -> None:
-    """Converting the excerpt ends in the same error."""
+    """Check that converting the excerpt gives the same error."""
     assert error.excerpt_path is not None
     assert error.excerpt_path in str(error)
     excerpt = tmp_path / "excerpt.xml"

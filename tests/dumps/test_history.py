@@ -106,7 +106,7 @@ def test_every_kind_of_event(level: str, users: bool, jobs: int, site: Path) -> 
 
 
 def test_history_of_one_question_in_full(site: Path) -> None:
-    """A few keys in full, so that the rules are seen and not only computed twice."""
+    """A few keys in full, which show the rules instead of computing them twice."""
     [question, *_] = so2docs.documents(site, nest=["history-text"], jobs=1)
     by_guid = {entry["RevisionGUID"]: entry for entry in question["History"]}
     assert list(by_guid) == list("atmesrcoulndx".replace("ulnd", "dnul"))
@@ -252,7 +252,7 @@ def _dumps() -> list[Any]:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
-    """Folders of published dumps that were unpacked."""
+    """Folders of unpacked published dumps."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""Published dumps, whole: every document, every stray and every count as the oracle has them."""
+"""Whole published dumps: every document, stray and count is that of the oracle."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from so2docs.parse.core import built
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A dump that was converted, and what the oracle makes of it."""
+    """A converted dump, and the result of the oracle."""
 
     output: Path
     report: so2docs.Report
@@ -38,7 +38,7 @@ def converted(
 
 
 def assert_same_lines(actual: bytes, expected: list[bytes]) -> None:
-    """Line by line, as values first: their difference says more than that of two long lines."""
+    """Compare line by line, parsed first: the difference of values is easier to read."""
     for found_line, expected_line in zip_longest(
         actual.splitlines(True), expected, fillvalue=b"null\n"
     ):

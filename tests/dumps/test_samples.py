@@ -1,4 +1,4 @@
-"""Every sample becomes its expected documents, byte for byte, whichever way it is converted."""
+"""Every way to convert a sample gives the expected documents, byte for byte."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to convert a dump: library or command, and in how many pieces."""
+    """A way to convert a dump: library or command, jobs and chunks."""
 
     jobs: int
     chunk_bytes: int | None = None
@@ -77,7 +77,7 @@ LAYOUTS: dict[str, Callable[[str], bytes]] = {
 
 @pytest.fixture(params=WAYS, ids=str)
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
-    """Convert a sample in one of the ways; compare all that it leaves with the expected files."""
+    """Convert a sample in one of the ways; compare all files with the expected ones."""
     way: Way = request.param
 
     def check(name: str, answers_by: AnswersBy = "id") -> None:

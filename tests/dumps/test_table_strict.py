@@ -1,4 +1,4 @@
-"""What `strict` refuses in the tables, and that it says where."""
+"""Errors of `strict` in tables, and their positions."""
 
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ PLACES = [
 
 
 def write_site(folder: Path, file: str = "", more: str = "", encoding: str = "utf-8") -> Path:
-    """A sound site, with some more rows in one table."""
+    """A valid site, with some more rows in one table."""
     for name, rows in SOUND.items():
         added = f"\n  {more}" if name == file else ""
         root = name.removesuffix(".xml").lower()

@@ -1,4 +1,4 @@
-"""Comments, links, votes and users inside the posts: a sample, published dumps, and what fails."""
+"""Comments, links, votes and users inside posts: a sample, published dumps, and errors."""
 
 import gzip
 import json
@@ -29,7 +29,7 @@ SETS = [("comments",), ("links",), ("votes",), ("users",), ("comments", "users")
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A copy of the sample, to be changed."""
+    """A copy of the sample, for changes."""
     return Path(shutil.copytree(SITE, tmp_path / "site"))
 
 
@@ -112,7 +112,7 @@ def test_printed_numbers_account_for_every_row(options: dict[str, Any], tmp_path
 
 
 def test_a_table_of_another_site(site: Path, tmp_path: Path) -> None:
-    """Where ids overlap its rows are nested; a third without a post is more than any dump has."""
+    """Its rows are nested where ids coincide; no dump has a third of rows without a post."""
     rows = [row(Id=n, PostId=n + 1, Text="x") for n in range(1, 40)]
     write_dump(site / "Comments.xml", *rows)
     with heard() as messages:
@@ -252,7 +252,7 @@ def test_repaired_characters_of_tables_are_counted(site: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", FILES)
 def test_rows_without_attributes(name: str, site: Path, tmp_path: Path) -> None:
-    """In a slice that lxml parses as it is, which the first one of a published table is not."""
+    """In a slice that lxml can parse unchanged, unlike the first one of a published table."""
     file = site / FILES[name]
     root = FILES[name].removesuffix(".xml").lower()
     file.write_text(f"<{root}><row /><row /></{root}>", encoding="utf-8")
@@ -450,7 +450,7 @@ def test_strict_without_ids(tmp_path: Path) -> None:
 
 
 def test_a_link_without_a_post_has_its_own_attributes_alone(tmp_path: Path) -> None:
-    """Among them those with values that look like what a nested link gets."""
+    """Including attributes with values like those that a nested link gets."""
     attributes = 'Id="3" PostId="999" LinkTypeId="3" Note="x,&quot;LinkType&quot;:&quot;y"'
     for name in ("Posts", "PostLinks"):
         shutil.copy(SITE / f"{name}.xml", tmp_path)

@@ -1,4 +1,4 @@
-"""Columns of a slice: the compiled core against the reference, on the same bytes."""
+"""Columns of a slice: the compiled core compared with the reference, on the same bytes."""
 
 import pytest
 from hypothesis import given, settings
@@ -39,7 +39,7 @@ _TOO_MANY = 65
     "attributes", [one for one in (*LEFT, *COLUMNS_LEFT) if one.count("=") < _TOO_MANY - 2]
 )
 def test_left(attributes: str) -> None:
-    """What is not canonical changes nothing; reserved names are those of documents only."""
+    """Rows that are not canonical change nothing; only documents have reserved names."""
     data = (ROW % attributes).encode(errors="surrogatepass")
     taken = [is_taken_in_columns(table, data) for table in ("posts", "badges", "comments")]
     assert all(taken) == (attributes in _POSTS_ONLY)
@@ -66,7 +66,7 @@ def test_columns_that_some_rows_have() -> None:
 
 @pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.xml")), ids=lambda path: path.stem)
 def test_samples(sample: str) -> None:
-    """Row by row, so that a row that is left does not hide the others."""
+    """Row by row, so that one row for the reference does not hide the others."""
     for line in slice_of(sample).splitlines():  # type: ignore[arg-type]
         is_taken_in_columns("posts", line)
 

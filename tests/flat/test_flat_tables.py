@@ -43,7 +43,7 @@ def write_table(folder: Path, name: str, *rows: str) -> None:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """All eight tables, with values that formats may trip over."""
+    """All eight tables, with values that are hard for some formats."""
     folder = tmp_path / "tea.stackexchange.com"
     shutil.copytree(SITE, folder, ignore=shutil.ignore_patterns("questions*"))
     write_table(
@@ -232,7 +232,7 @@ def test_a_file_that_was_cut_is_written_again(site: Path, tmp_path: Path) -> Non
 
 
 def test_files_of_which_some_have_no_name_yet_are_written_again(site: Path, tmp_path: Path) -> None:
-    """A process that is killed while it gives them their names leaves the record and some files."""
+    """A process that is killed while it renames files leaves the record and some files."""
     out = tmp_path / "out"
     dates = [f"{year}-01-01T00:00:00.000" for year in (2030, 2031, 2032)]
     posts = [question(n, CreationDate=date) for n, date in enumerate(dates, 1)]
@@ -276,7 +276,7 @@ def test_a_damaged_table_leaves_nothing(
 
 @pytest.mark.long
 def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
-    """Whatever moment it dies at, the same command ends with the files of an undisturbed one."""
+    """Killed at any moment, the same command ends with the files of an undisturbed one."""
     write_dump(site / "Posts.xml", *some_rows(30_000, body_bytes=500))
     so2docs.tables(site, tmp_path / "calm", split_by="year")
     out = tmp_path / "out"
@@ -294,7 +294,7 @@ def test_killed_and_run_again(site: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="there are no limits of file sizes on Windows")
 @pytest.mark.parametrize("form", ["parquet", "sqlite", "duckdb"])
 def test_a_file_that_cannot_grow(form: str, site: Path, tmp_path: Path) -> None:
-    """Whichever library writes it: one line that says so, and nothing is left."""
+    """Every format: a one-line error, and no files are left."""
     import resource
 
     write_dump(site / "Posts.xml", *some_rows(100, body_bytes=1200, dense=True))
@@ -324,7 +324,7 @@ def test_one_table_file_brings_those_next_to_it(site: Path, tmp_path: Path) -> N
 
 
 def test_a_file_of_any_name(site: Path, tmp_path: Path) -> None:
-    """The root element tells which table a plain file is."""
+    """The root element determines the table of a plain file."""
     other = tmp_path / "some.xml"
     shutil.copy(site / "Votes.xml", other)
     assert set(so2docs.tables(other, tmp_path / "out")) == {"votes"}
@@ -399,7 +399,7 @@ def test_published_dumps(form: TableFormat, whole_dump: Path, core: Core, tmp_pa
 
 
 class Counting(io.FileIO):
-    """A file that counts what is read of it."""
+    """A file that counts the bytes read from it."""
 
     counts: ClassVar[Counter[str]] = Counter()
 
@@ -432,7 +432,7 @@ def test_an_archive_is_decompressed_once(
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_memory_of_a_long_table(form: TableFormat, tmp_path: Path) -> None:
-    """Of all processes together, at two jobs; a chunk is a fixed part of however long a table."""
+    """Memory of all processes at two jobs; chunks have a fixed size."""
     make_dump(tmp_path / "Posts.xml", 100_000_000)
     script = f"""
 import so2docs

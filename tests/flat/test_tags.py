@@ -53,7 +53,7 @@ EXPECTED = [
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A dump with posts that describe tags, and others that look as if they did."""
+    """A dump with posts that describe tags, and others that only seem to."""
     site = tmp_path / "site"
     site.mkdir()
     write_dump(site / "Posts.xml", *POSTS)

@@ -1,4 +1,4 @@
-"""What a dump is, without converting it: the same from every form; what does not fit is said."""
+"""`inspect`: the same report from every form of a dump, with remarks on contradictions."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_remarks_on_contradictions(tmp_path: Path) -> None:
 
 
 def test_a_large_site_in_chunks_is_the_same(large_site: tuple[Path, list[bytes]]) -> None:
-    """Several chunks and processes: as in one."""
+    """Several chunks and processes give the same as one."""
     site, _ = large_site
     one, many = (so2docs.inspect(site, jobs=jobs) for jobs in (1, 2))
     assert one == many
@@ -211,9 +211,9 @@ def test_reports_a_broken_table_and_reads_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_published_dumps(dumps: Path) -> None:
-    """Every equality holds in the whole sites, and not in the start of a large one.
+    """Every check holds in whole sites, but not in the start of a large one.
 
-    Words of a body can be such that its Markdown has others: tags of a site by their name alone.
+    Some bodies and their Markdown have different words: names of tags, for example.
     """
     for path in sorted([*(dumps / "archives").glob("*.7z"), *dumps.glob("*-20*")]):
         inspection = so2docs.inspect(path, jobs=2)

@@ -1,4 +1,4 @@
-"""`--card` and `so2docs verify`: side files describe the output as it is."""
+"""`--card` and `so2docs verify`: the side files describe the output correctly."""
 
 import gzip
 import hashlib
@@ -46,7 +46,7 @@ def sha256(path: Path) -> str:
 
 
 def front_matter(card: Path) -> tuple[list[str], str]:
-    """As Hugging Face finds it: between two lines of hyphens at the very start."""
+    """The front matter as Hugging Face reads it: between two lines of hyphens at the start."""
     match = re.match(r"---\n(.*?)\n---\n(.*)", card.read_text(encoding="utf-8"), re.DOTALL)
     assert match
     return match[1].split("\n"), match[2]
@@ -131,7 +131,7 @@ def test_croissant(name: str, keywords: dict[str, Any], kind: Any, tmp_path: Pat
     ],
 )
 def test_describes_an_existing_output(name: str, keywords: dict[str, Any], tmp_path: Path) -> None:
-    """As `--card` writes it, but for the hash of the dump, which only a manifest knows."""
+    """The same as `--card` writes, except the hash of the dump, which is only in a manifest."""
     output, report = tmp_path / name, tmp_path / "report.json"
     card, croissant = tmp_path / "README.md", tmp_path / "croissant.json"
     so2docs.convert(SITE, output, card=True, report=report, **keywords)
@@ -305,7 +305,7 @@ def test_a_damaged_manifest(tmp_path: Path) -> None:
 
 
 def test_any_other_value_in_a_manifest_is_noticed(tmp_path: Path) -> None:
-    """A byte flipped anywhere: what is still JSON, and says something else, is refused."""
+    """A byte flipped anywhere: a manifest that is still JSON, with other values, is refused."""
     output = convert(tmp_path)
     whole = manifest_of(output).read_bytes()
     manifest, rng, noticed = json.loads(whole), random.Random(3), 0
@@ -401,7 +401,7 @@ def test_several_outputs_share_a_card(tmp_path: Path) -> None:
 
 
 def test_outputs_that_end_at_the_same_time_share_a_card(tmp_path: Path) -> None:
-    """The manifests are read when the card is free, not before."""
+    """The manifests are read once the card is unlocked, not before."""
     convert(tmp_path, "a.jsonl")
     convert(tmp_path, "b.jsonl")
     whole = (tmp_path / "README.md").read_bytes()
@@ -418,7 +418,7 @@ def test_outputs_that_end_at_the_same_time_share_a_card(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_each_site_is_a_folder_and_a_configuration(tmp_path: Path) -> None:
-    """As on the hub: `--recipe hub` of several sites is one data set."""
+    """`--recipe hub` of several sites makes one data set, as on the hub."""
     for site in ("bread.stackexchange.com", "votes.stackexchange.com"):
         shutil.copytree(SITE, tmp_path / site)
     sites = ["bread.stackexchange.com", "votes.stackexchange.com"]

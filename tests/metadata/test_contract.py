@@ -1,4 +1,4 @@
-"""The published contract: every document and record of published dumps is as its schema says."""
+"""Every document and record of published dumps is valid by its JSON Schema."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`--report` and `so2docs verify`: an output is checked by the report of its conversion."""
+"""`--report` and `so2docs verify`: an output is checked against the report."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ POSTS, SITE = SAMPLES / "posts.xml", SAMPLES / "site"
 
 
 def convert(folder: Path, name: str = "q.jsonl.gz", **keywords: Any) -> tuple[Path, Path]:
-    """An output and the file with its report."""
+    """Convert; return the output and the file with its report."""
     output = folder / name
     so2docs.convert(POSTS, output, report=folder / "report.json", **keywords)
     return output, folder / "report.json"

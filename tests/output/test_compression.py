@@ -1,4 +1,4 @@
-"""Pieces of the output: the same bytes wherever they are made, and each readable on its own."""
+"""Segments of the output: the same bytes wherever they are made, each readable alone."""
 
 import platform
 import subprocess

@@ -1,4 +1,4 @@
-"""Every format, read back by readers of others, is what the JSON lines are."""
+"""Every format, read back by other programs, has the documents of the JSON lines."""
 
 import io
 import json
@@ -41,7 +41,7 @@ def expected_of(sample: str) -> list[Document]:
 
 
 def wide_dump(path: Path, questions: int = 40) -> Path:
-    """Questions far apart, so that each has a bucket of its own, with an answer each."""
+    """Questions far apart, each in a bucket of its own and with an answer."""
     rows = []
     for number in range(1, questions + 1):
         question_id = number * 20_000
@@ -352,7 +352,7 @@ def test_a_bucket_is_one_row_group(tmp_path: Path) -> None:
 
 
 def test_the_page_index_of_parquet_says_where_pages_are(tmp_path: Path) -> None:
-    """In each of several row groups of documents, and in a flat table."""
+    """In several row groups of documents, and in a flat table."""
     dump = wide_dump(tmp_path / "Posts.xml", 5)
     so2docs.convert(dump, tmp_path / "q.parquet", jobs=1)
     so2docs.tables(dump, tmp_path / "flat", jobs=1)
@@ -575,7 +575,7 @@ def test_the_site_is_a_column_of_parquet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("recipe", "order"), [(None, "Id"), ("hub", "Id"), ("qa", None)])
 def test_parquet_says_its_order(recipe: str | None, order: str | None, tmp_path: Path) -> None:
-    """Rows ascend by `Id` in documents and where a record is a question, not in others."""
+    """Rows ascend by `Id` in documents and in records that are questions, not in others."""
     output = tmp_path / "q.parquet"
     site = "a.com" if recipe == "qa" else None
     so2docs.convert(SAMPLES / "posts.xml", output, recipe=recipe, site=site)

@@ -1,4 +1,4 @@
-"""What a killed command leaves is removed by the next one, and nothing else is."""
+"""The next command removes the files of a killed one, and no others."""
 
 import os
 import signal
@@ -129,7 +129,7 @@ def fail_at_the_end(question: dict[str, object]) -> dict[str, object]:
 
 
 def test_keeps_a_locked_folder(tmp_path: Path) -> None:
-    """A folder whose lock is held by another process is in use."""
+    """A folder that another process has locked is in use."""
     script = (
         "import sys; from so2docs.output.new_files import temporary_folder\n"
         "with temporary_folder(sys.argv[1]) as made: print(made, flush=True); sys.stdin.read()"

@@ -1,4 +1,4 @@
-"""Comments, links, votes and users in the formats that know more than JSON does."""
+"""Comments, links, votes and users in formats with more types than JSON."""
 
 import json
 from collections.abc import Sequence
@@ -144,7 +144,7 @@ def test_dates_of_another_format_are_not_taken_from_a_kept_spill(tmp_path: Path)
 
 
 def test_texts_of_comments_stay_as_they_were_typed(tmp_path: Path) -> None:
-    """They are no HTML: `<i>` in a comment is what a reader saw."""
+    """Comments are not HTML: readers saw an `<i>` in a comment."""
     output = written(tmp_path / "q.jsonl", SITE, ["comments"], jobs=1, body="text")
     first = json.loads(unpacked(output).splitlines()[0])
     assert first["Body"].startswith("My kettle says")
@@ -153,7 +153,7 @@ def test_texts_of_comments_stay_as_they_were_typed(tmp_path: Path) -> None:
 
 
 def test_parquet_in_duckdb(dumps: Path, tmp_path: Path) -> None:
-    """Votes give the score of every post, by a query of someone who knows DuckDB only."""
+    """A DuckDB query computes the score of every post from its votes."""
     source = dumps / "archives" / "eosio.meta.stackexchange.com.7z"
     output = written(tmp_path / "all.parquet", source, ["all"], jobs=1)
     columns = (

@@ -1,4 +1,4 @@
-"""Every command makes its files in one way: one writer a name, all of them named or none."""
+"""Every command writes its files alike: one writer per name, and all files or none."""
 
 import os
 import sys
@@ -34,7 +34,7 @@ WRITERS = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the commands read."""
+    """A folder with the inputs of the commands."""
     folder = tmp_path_factory.mktemp("made")
     write_dump(folder / "Posts.xml", question(1), question(2))
     for name, titles in {"old": "abc", "new": "aXd"}.items():
@@ -46,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
-    """A copy of that."""
+    """A copy of this folder."""
     for path in made.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     return tmp_path

@@ -1,4 +1,4 @@
-"""Pieces -> one file: a gzip stream that every reader takes, whole under its name or not there."""
+"""Segments -> one file: a gzip stream that every reader accepts, complete or absent."""
 
 import gzip
 import io
@@ -178,7 +178,7 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
 
 
 class Slow(io.RawIOBase):
-    """Takes one byte a time, as a raw file may."""
+    """Writes one byte per call, as a raw file may."""
 
     def __init__(self) -> None:
         self.taken = bytearray()

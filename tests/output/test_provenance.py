@@ -1,4 +1,4 @@
-"""Outputs say how they were made, in every format, and `convert` compares it."""
+"""Outputs in every format record how they were made, and `convert` compares this."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_an_option_of_more_than_64_bits(site: Path, tmp_path: Path) -> None:
 
 
 def test_an_index_that_cannot_be_read(tmp_path: Path) -> None:
-    """Nothing is made without the record in it, and nothing replaces it."""
+    """An output without its record is refused, and not replaced."""
     output = tmp_path / "q.jsonl"
     convert(SAMPLES / "posts.xml", output)
     index = tmp_path / ".q.jsonl.index"

@@ -1,4 +1,4 @@
-"""`--split-by`: a file for each year or month, of documents that are the same as in one file."""
+"""`--split-by`: a file for each year or month, with the same documents as in one file."""
 
 import json
 import random
@@ -25,7 +25,7 @@ UNUSUAL = ("21-10-01", "yesterday", "", None)
 
 
 def dated_rows(questions: int = 160, months: int = 60) -> list[bytes]:
-    """Questions of many buckets, in no order of dates, some without any; with answers."""
+    """Questions in many buckets, not ordered by date, some without a date; with answers."""
     rng = random.Random(4)
     rows = []
     for number in range(1, questions + 1):
@@ -47,7 +47,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_date(documents: list[Document], by: str) -> dict[str, list[Document]]:
-    """What each file has to hold."""
+    """The expected documents of each file."""
     by_period = defaultdict(list)
     for document in documents:
         date = document.get("CreationDate") or ""
@@ -57,7 +57,7 @@ def by_date(documents: list[Document], by: str) -> dict[str, list[Document]]:
 
 
 def parts(folder: Path) -> dict[str, Path]:
-    """The files by what of their names is their own."""
+    """The files, by the part of their names that differs."""
     return {path.name.split(".")[0].partition("-")[2]: path for path in folder.glob("q*-*")}
 
 
@@ -97,7 +97,7 @@ def test_the_same_bytes_for_jobs_chunks_and_order_of_rows(dump: Path, tmp_path: 
 
 
 class Stop(BaseException):
-    """Ends a session from within, as a signal does."""
+    """Ends a session like a signal."""
 
 
 @pytest.mark.parametrize("name", ["q.jsonl.gz", "q.jsonl.zst", "q.json", "q.parquet"])
@@ -133,7 +133,7 @@ def test_interrupted(
 
 
 def test_few_files_are_open_at_a_time(dump: Path, tmp_path: Path) -> None:
-    """61 files where 40 may be open, of which Python and SQLite have some."""
+    """61 files where a process may have 40 open, including those of Python and SQLite."""
     script = (
         "import resource, sys, so2docs; resource.setrlimit(resource.RLIMIT_NOFILE, (56, 56)); "
         "so2docs.convert(*sys.argv[1:], split_by='month', jobs=1)"
@@ -158,7 +158,7 @@ def test_more_files_than_there_may_be(
 
 @pytest.mark.parametrize("keywords", [{"nest": "all"}, {"recipe": "thread", "site": "a.example"}])
 def test_dates_of_the_question_alone(tmp_path: Path, keywords: dict[str, Any]) -> None:
-    """Of what is nested, and of answers, none counts; a record need not have one."""
+    """Dates of answers and nested rows do not count; a record need not have a date."""
     whole = tmp_path / "whole.jsonl"
     so2docs.convert(SAMPLES / "site", whole, jobs=1, **keywords)
     ids = {int(d["Id"] if "Id" in d else d["id"]): d for d in jsonl(whole)}

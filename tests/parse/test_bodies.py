@@ -1,4 +1,4 @@
-"""The text of a body: nothing of it is dropped, whatever its HTML looks like."""
+"""The text of a body is complete for any HTML."""
 
 import pytest
 

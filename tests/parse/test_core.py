@@ -1,4 +1,4 @@
-"""The compiled core against the reference: the same posts, or a fallback for the whole slice."""
+"""The compiled core compared with the reference: the same posts, or a fallback for a slice."""
 
 import itertools
 import os
@@ -376,7 +376,7 @@ def test_nothing_is_taken_that_the_reference_refuses(
 
 
 def test_no_object_is_left_in_memory() -> None:
-    """Numbers above 256 are objects of their own; those of buckets are, of ids like these."""
+    """Integers above 256 are separate objects; buckets of such ids have higher numbers."""
     data = re.sub(rb' (ParentId|Id)="', rb' \1="1000000', slice_of(SAMPLES / "posts.xml"))
 
     def run() -> None:
@@ -402,7 +402,7 @@ for data in (good, good + b"<row/>"):
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc to ask for memory")
 def test_no_buffer_is_left_in_memory() -> None:
-    """Of 180 MB and more that 3,000 calls take."""
+    """3,000 calls would leak 180 MB or more."""
     command = [sys.executable, "-P", "-c", LOOP]
     result = subprocess.run(command, check=True, capture_output=True, text=True)
     pages = [int(line) for line in result.stdout.split()]
@@ -459,7 +459,7 @@ print(wheel.py_limited_api, distribution.ext_modules[0].py_limited_api)
 
 
 def test_free_threaded_python_has_no_stable_abi() -> None:
-    """Where setuptools refuses to build for it."""
+    """setuptools refuses to build for it."""
     command = [sys.executable, "-c", FREE_THREADED]
     result = subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, text=True)
     assert result.stdout.split() == ["False", "False"]

@@ -1,4 +1,4 @@
-"""Which core runs, and who says so."""
+"""Which core runs, and how it is chosen."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Sorting and joining by the compiled core: as the reference does, and no byte beyond a block."""
+"""Sorting and joining by the compiled core: as the reference, and within blocks."""
 
 from array import array
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ JSON = st.lists(TEXT | USER, max_size=3).map(
 
 
 def as_record(question_id: int, post_id: int, rank: int, kind: int, json: str) -> Record:
-    """A post; one that a filter has rejected has no JSON."""
+    """The record of a post; one that a filter rejected has no JSON."""
     is_question = kind in QUESTIONS
     text = "" if kind in (REJECTED_QUESTION, REJECTED_ANSWER) else json
     return (post_id if is_question else question_id, post_id, rank, kind, text.encode())
@@ -66,7 +66,7 @@ POST = st.builds(as_record, IDS, IDS, st.integers(-2, 6), st.sampled_from(KINDS)
 
 
 def rows_of(question_ids: st.SearchStrategy[int], post_ids: st.SearchStrategy[int]) -> Any:
-    """Comments, links and votes of such posts."""
+    """Comments, links and votes of these posts."""
     kinds = st.sampled_from([COMMENT, COMMENT, LINK])
     json = JSON.filter(lambda json: len(json) > 2).map(str.encode)
     votes = st.builds(lambda kind, count: kind << 32 | count, VOTE_TYPES, st.integers(1, 3))
@@ -78,7 +78,7 @@ def rows_of(question_ids: st.SearchStrategy[int], post_ids: st.SearchStrategy[in
 
 @st.composite
 def thread(draw: Any, question_id: int) -> list[Record]:
-    """A question with answers and rows of both; sometimes with something that does not fit."""
+    """A question with answers and rows of both, sometimes with an odd record."""
     ids = [question_id, *draw(st.lists(st.integers(10, 13), unique=True, max_size=3))]
     kinds = [QUESTION, *[ANSWER] * (len(ids) - 1)]
     posts = [
@@ -100,7 +100,7 @@ def threads(draw: Any) -> list[list[Record]]:
 
 
 def blocks_of(record: Any) -> Any:
-    """Some blocks of such records."""
+    """Some blocks of these records."""
     return st.lists(st.lists(record, max_size=12), max_size=4)
 
 
@@ -122,13 +122,13 @@ def as_block(records: list[Record]) -> tuple[bytes, bytes]:
 
 
 def outcome(nesting: merge.DocumentBuilder) -> Any:
-    """What comes of it, in the end."""
+    """The documents, strays and counts of a nesting."""
     documents = [(result.question_id, b"".join(result.parts), result.size) for result in nesting]
     return documents, nesting.strays, nesting.counts
 
 
 def outcomes(blocks: list[Any], ids: range, tables: Any, *order: Any, **options: Any) -> list[Any]:
-    """What comes of it by the reference, and by the compiled core."""
+    """The results of the reference and of the compiled core."""
     users: Any = SomeUsers() if "users" in tables else None
     nests = [Nest(tables, users) if tables else None for _ in range(2)]
     reference = merge.DocumentBuilder(merge.gather(blocks, ids), *order, nest=nests[0], **options)
@@ -381,7 +381,7 @@ ODD_EVENTS = st.sampled_from(
 
 @st.composite
 def history(draw: Any, kind: int) -> list[Record]:
-    """A question and an answer, and what happened to them."""
+    """A question and an answer with their history."""
     posts = [(1, 1, 0, QUESTION, b'{"Id":1,"OwnerUserId":2}'), (1, 2, 0, ANSWER, b"{}")]
     events = []
     for number in draw(
@@ -421,7 +421,7 @@ def test_history_as_the_reference(data: Any, level: str, users: Any) -> None:
 
 @pytest.mark.parametrize("level", HISTORY)
 def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every form of a row that dumps have, those of a migration out of the order of time."""
+    """Every form of rows in dumps, including those of a migration out of order."""
     rows: list[dict[str, Any]] = [
         {"PostHistoryTypeId": 5, "Comment": "better", "Text": 'a \\ "b"', "day": 4, "guid": "e"},
         {"PostHistoryTypeId": 2, "Text": "body\n", "ContentLicense": "CC BY-SA 3.0"},
@@ -453,7 +453,7 @@ def test_history_is_made_by_the_compiled_core(level: str, monkeypatch: pytest.Mo
 
 
 def test_events_that_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing beyond the end of a row is read, whatever the row is."""
+    """No byte after the end of a row is read."""
     fallbacks: list[range] = []
     monkeypatch.setattr(
         bucket.JoinedRecords, "_by_reference", lambda *given: fallbacks.append(given[-1])
@@ -472,7 +472,7 @@ def test_events_that_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_long_histories_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some steps take the square of the rows of a post."""
+    """Some steps take quadratic time."""
     fallbacks: list[range] = []
     row = {"PostHistoryTypeId": 5, "RevisionGUID": "a", "CreationDate": "2020"}
     posts = [(n, n, 0, QUESTION, b"{}") for n in (1, 2)]

@@ -1,4 +1,4 @@
-"""What sees the text of a dump takes linear time, whatever a post holds."""
+"""Code that reads text of a dump takes linear time for any post."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies as Markdown: what each becomes, and that another parser makes the same of it again."""
+"""Bodies as Markdown: the text of each, and that another parser reads the same content."""
 
 import os
 import re
@@ -156,7 +156,7 @@ def test_no_tags_lose_text(parts: list[str]) -> None:
     ],
 )
 def test_time_is_in_proportion_to_the_length(piece: str) -> None:
-    """100 kB of it: what takes the square of that does not end while somebody waits."""
+    """100 kB of text: quadratic time would take too long to wait for."""
     to_markdown(piece * (100_000 // len(piece)))
 
 

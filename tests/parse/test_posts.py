@@ -1,4 +1,4 @@
-"""Rows -> posts, against the oracle's typing, one row at a time."""
+"""Rows -> posts, compared with the types of the oracle, one row at a time."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Slices of a dump -> rows, against the standard library's parser; and what is repaired."""
+"""Slices of a dump -> rows, compared with the standard library's parser; and repairs."""
 
 import itertools
 import re
@@ -81,7 +81,7 @@ ODD = [
 
 
 def whole(data: bytes) -> list[dict[str, str]] | None:
-    """The rows of a slice by expat, which keeps names unchanged; None if anything else is there."""
+    """The rows of a slice by expat, which keeps names unchanged; None if there is anything else."""
     rows_found: list[dict[str, str]] = []
     depth = 0
 
@@ -121,7 +121,7 @@ def whole(data: bytes) -> list[dict[str, str]] | None:
 
 
 def outcome(parsed: Iterable[rows.Rows | rows.Malformed]) -> list[object]:
-    """Each row and each malformed one, in turn."""
+    """The rows and malformed rows, in order."""
     return [
         item
         for part in parsed
@@ -143,7 +143,7 @@ def outcome(parsed: Iterable[rows.Rows | rows.Malformed]) -> list[object]:
 @example([b"<row A='>' />", b"<row xmlns:a='u' />"])
 @example([b"<!--", b"<row />", b"-->"])
 def test_each_row_is_a_row_or_malformed(parts: list[bytes]) -> None:
-    """Whatever is between rows is white space, a comment or an instruction, or it is refused."""
+    """Anything between rows but white space, comments and instructions is refused."""
     data = b"".join(parts)
     actual = list(rows.parse(data))
     malformed = [part for part in actual if isinstance(part, rows.Malformed)]
@@ -183,7 +183,7 @@ def test_repair_agrees_with_the_oracle(data: bytes) -> None:
 
 
 def test_only_what_needs_it_is_repaired() -> None:
-    """A slice that parses is not looked at again; of one that does not, each row alone."""
+    """A valid slice is not changed; of an invalid one, only the invalid rows are."""
     good = b'<row Id="1" A="&amp;#0;" />\n'
     assert list(rows.parse(good)) == [rows.Rows([{"Id": "1", "A": "&#0;"}], 0)]
     bad = good + b'<row Id="2" A="&#0;" />\n' + b"<row Id=3/>\n" + good
@@ -210,7 +210,7 @@ ROW = b'<row A="1" />'
 
 
 def test_names_are_those_of_the_dump() -> None:
-    """Also where a name has the character that escapes begin with, which expat does not know."""
+    """Also for a name with the character that starts our escapes."""
     written = "Title a:Title xmlns xmlns:a :b c: d:e:f xml:space xmlnsx xmlns:xmlx"
     names = [*written.split(), "\U000effff0", "a\U000effff:xmlns", "\U000effff"]
     row = "<row" + "".join(f' {name}="{name}"' for name in names) + "/>"

@@ -1,4 +1,4 @@
-"""Rows of tables as records, with nothing around them; and what a parse leaves in memory."""
+"""Rows of tables as records, and the memory that parsing leaves."""
 
 import gc
 import tracemalloc

@@ -42,7 +42,7 @@ def test_halves_fit_or_hold_one_id(sizes: dict[int, int], limit: int) -> None:
 
 
 def clustered_rows() -> list[bytes]:
-    """Most of a bucket under a few neighbouring ids, answers and strays of them anywhere."""
+    """Most of a bucket has a few neighbouring ids; their answers and strays are anywhere."""
     rng = random.Random(5)
     rows = [question(n, Body=rng.randbytes(6_000).hex()) for n in range(100, 130)]
     rows += [question(2_000, Body="x"), question(9_000), question(40_000, Body="y" * 60_000)]

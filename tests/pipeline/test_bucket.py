@@ -30,7 +30,7 @@ BLOCKS = {
 @pytest.mark.parametrize("core", ["python", "compiled"])
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_a_block_that_checksums_let_pass(kind: str, core: Any, tmp_path: Path) -> None:
-    """Four billion to one against: two flips of the same sum."""
+    """Two changes with the same checksum, a chance of one in four billion."""
     if core == "compiled" and cores.built() == "python":
         pytest.skip("no compiled core")
     path = tmp_path / "q.spill" / "000000-1.blocks"

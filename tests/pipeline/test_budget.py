@@ -1,4 +1,4 @@
-"""How much of the spill is not compressed: found out, asked for, changed on the way; never seen."""
+"""The budget for uncompressed spill: default, requested, changed; it never changes the output."""
 
 from pathlib import Path
 

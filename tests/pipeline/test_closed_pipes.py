@@ -1,7 +1,7 @@
-"""Commands whose reader leaves, whose workers die, that are asked to stop: none of them hangs.
+"""Commands whose reader leaves, whose workers die, or that get a signal do not hang.
 
-Results of megabytes are under way at those moments, in every form of output that one process writes
-for all.
+At these moments, results of megabytes are on their way to the main process, in every form of output
+that one process writes.
 """
 
 import os
@@ -41,7 +41,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def seconds(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> float:
-    """How long an undisturbed conversion takes."""
+    """The duration of an undisturbed conversion."""
     started = time.monotonic()
     folder = tmp_path_factory.mktemp("undisturbed")
     converting(dump, ["-"], folder).communicate(timeout=SECONDS)

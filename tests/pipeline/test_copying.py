@@ -1,4 +1,4 @@
-"""Workers copy the data of segments into the output, and remove what was copied."""
+"""Workers copy the data of segments into the output, and remove the copied files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks that are full, files that cannot be written, dumps that change: said, and gone on from."""
+"""Full disks, files that cannot be written, dumps that change: errors, and resuming."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Mounts small file systems; a second call changes the size of the first."""
+    """Mount a small file system; a second call changes its size."""
     folder = tmp_path / "tmpfs"
 
     def mount(size: int) -> Path:
@@ -120,7 +120,7 @@ except so2docs.So2docsError as error:
 
 
 def test_full_while_a_map_is_made(tmp_path: Path, tmpfs: Callable[[int], Path]) -> None:
-    """In a process of its own: what is mapped into memory and has no room ends by a signal."""
+    """In a process of its own: a memory-mapped file on a full disk ends it by a signal."""
     site = tmp_path / "site"
     site.mkdir()
     write_dump(site / "Posts.xml", *(question(number, OwnerUserId="1") for number in range(1, 50)))
@@ -160,7 +160,7 @@ except so2docs.So2docsError as error:
 @pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="needs setrlimit")
 def test_files_that_may_not_grow(dump: Path, tmp_path: Path) -> None:
-    """Every write fails at some limit: of blocks, index and output, each with its own words."""
+    """Each limit lets another write fail, of blocks, index or output, with its own message."""
     (tmp_path / "expected").mkdir()
     (tmp_path / "out").mkdir()
     output = tmp_path / "out" / "questions.jsonl.gz"
@@ -399,7 +399,7 @@ def test_a_dump_without_write_permission(tmp_path: Path) -> None:
 
 
 def test_nothing_else_is_overwritten(small: Path, tmp_path: Path) -> None:
-    """Links to the dump under each name that a conversion writes, and what is no file."""
+    """Links to the dump, and other than files, under each name that a conversion writes."""
     before = small.read_bytes()
     names = {
         "q.jsonl.gz": ["q.jsonl.gz", "q.jsonl.gz.part", ".q.jsonl.gz.strays", ".q.jsonl.gz.index"],

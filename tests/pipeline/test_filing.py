@@ -1,4 +1,4 @@
-"""Rows of tables under the questions of their posts: looked up for many slices at once."""
+"""Rows of tables get the question ids of their posts, looked up for many slices at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ODD = "<row Id='{}' PostId='{}' Score='0' Text='{}' />\n"
 
 
 def write_site(folder: Path) -> None:
-    """Posts, and comments of any of them; a slice of these is left to the reference."""
+    """Write posts, and comments on any of them; the reference parses one slice of these."""
     rng = random.Random(0)
     posts = "".join(map(_POST.format, range(1, POSTS + 1)))
     comments = [

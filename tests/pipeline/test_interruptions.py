@@ -1,6 +1,6 @@
-"""Conversions that are killed, stopped, frozen: the same call again ends with the same bytes.
+"""Conversions that are killed, stopped, frozen: the same call then gives the same bytes.
 
-`SO2DOCS_LONG=1` makes dozens of rounds of what is otherwise tried a few times.
+`SO2DOCS_LONG=1` runs dozens of rounds instead of a few.
 """
 
 import os
@@ -57,7 +57,7 @@ def undisturbed(
 
 @pytest.fixture(autouse=True)
 def _none_left() -> Iterator[None]:
-    """Whatever a failed test leaves behind."""
+    """Kill the processes that a failed test leaves."""
     yield
     while STARTED:
         running = STARTED.pop()
@@ -67,7 +67,7 @@ def _none_left() -> Iterator[None]:
 
 
 def start(dump: Path, output: Path, *, command: bool = False) -> subprocess.Popen[str]:
-    """A conversion in a process group of its own: by the library in many chunks, or the command."""
+    """Start a conversion in a process group of its own, by the library or the command."""
     running = _start(dump, output, command)
     STARTED.append(running)
     return running
@@ -97,7 +97,7 @@ def wait_for_chunks(output: Path, running: subprocess.Popen[str]) -> None:
 
 
 def finish(dump: Path, output: Path, undisturbed: tuple[dict[str, bytes], float]) -> str:
-    """Go on until all is done: the messages. Nothing else may be left than without a kill."""
+    """Resume until the end; return the messages. No other files may be left than without a kill."""
     running = start(dump, output)
     _, messages = running.communicate(timeout=300)
     assert running.returncode == 0, messages

@@ -1,4 +1,4 @@
-"""Resident memory does not grow with the dump: a process of its own for each size."""
+"""Resident memory does not grow with the dump, measured in a process for each size."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_eight_times_the_rows_need_no_more_memory(dumps: list[Path], jobs: int) 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell")
 def test_large_posts_under_neighbouring_ids_need_no_more_memory(tmp_path: Path) -> None:
-    """Whatever the dump holds, one bucket has it all: ids say nothing of sizes."""
+    """All posts are in one bucket, whose size does not follow from its ids."""
     body = random.Random(1).randbytes(1 << 14).hex() * 64
     peaks = []
     for rows in (30, 120):
@@ -78,7 +78,7 @@ def test_large_posts_under_neighbouring_ids_need_no_more_memory(tmp_path: Path) 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell")
 def test_votes_in_any_order_need_no_more_memory(tmp_path: Path) -> None:
-    """Every chunk has votes of every post: what is kept of them is a number for each type."""
+    """Every chunk has votes of every post; only their number by type is kept."""
     rng = random.Random(1)
     row = '<row Id="{}" PostId="{}" VoteTypeId="{}" CreationDate="2019-01-01T00:00:00.000" />\n'
     peaks = []

@@ -1,4 +1,4 @@
-"""Where a process may have few files open."""
+"""Conversions in which a process may open few files."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def convert(dump: Path, output: Path, jobs: int) -> subprocess.CompletedProcess[
 
 @pytest.fixture(scope="module")
 def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of more chunks than files may be open."""
+    """A dump with more chunks than files may be open."""
     path = write_dump(tmp_path_factory.mktemp("dump") / "Posts.xml", *some_rows(900))
     assert path.stat().st_size > 2 * MOST * 1000
     return path

@@ -1,4 +1,4 @@
-"""Going on after an interruption: what is found is said, and nothing foreign or damaged is used."""
+"""Resuming after an interruption: messages, and no foreign or damaged files are used."""
 
 import json
 import os
@@ -32,7 +32,7 @@ ROWS = some_rows(150)
 
 
 class Stop(BaseException):
-    """Ends a session from within, as a signal does."""
+    """Ends a session like a signal."""
 
 
 @pytest.fixture
@@ -519,7 +519,7 @@ def test_an_output_is_written_by_one_conversion(dump: Path, output: Path, tmp_pa
 
 
 def test_restart_over_a_damaged_spill_whatever_its_name(tmp_path: Path) -> None:
-    """What an error is, its class says: a name in its text decides nothing."""
+    """The class of an error decides, not a name in its text."""
     folder = tmp_path / "no spill of another so2docs"
     folder.mkdir()
     output = folder / "q.jsonl"

@@ -1,4 +1,4 @@
-"""Segments by way of a temporary file: the output is the one that they make in memory."""
+"""Segments in a temporary file give the same output as in memory."""
 
 import os
 from pathlib import Path

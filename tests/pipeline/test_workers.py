@@ -1,4 +1,4 @@
-"""Tasks in, results in order out, in this process or in several; errors and deaths come through."""
+"""Workers return results in order, in one process or several, and report errors and deaths."""
 
 import gc
 import importlib
@@ -26,7 +26,7 @@ from so2docs.pipeline.workers import Workers
 
 
 def late(task: int) -> tuple[int, int]:
-    """Later tasks are done sooner."""
+    """A task that takes longer, the earlier it is."""
     time.sleep(0.002 * (10 - task))
     return task, os.getpid()
 
@@ -46,7 +46,7 @@ def dying(task: int) -> int:
 
 
 def importing(number: int) -> tuple[int, int]:
-    """This process, and the objects that are looked at when it collects what tasks left."""
+    """This process, and the objects that its garbage collector visits."""
     importlib.import_module("so2docs.cli")
     return os.getpid(), len(gc.get_objects())
 
@@ -134,7 +134,7 @@ def test_peak_memory() -> None:
 
 
 def dying_within_its_result(task: int) -> bytes:
-    """A result of which the reader sees the start only."""
+    """A result of which the reader gets only the start."""
     if task == 1:
         threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGKILL]).start()
         return bytes(512 * 1024 * 1024)
@@ -225,7 +225,7 @@ except ModuleNotFoundError as error:
 
 
 def test_a_task_that_cannot_be_imported_is_an_error() -> None:
-    """As when the package is replaced while it works; and nobody waits for an answer."""
+    """For example because the package was replaced; nothing waits for its result."""
     result = subprocess.run(
         [sys.executable, "-c", THAT_WORKERS_CANNOT_IMPORT],
         capture_output=True,

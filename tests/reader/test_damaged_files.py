@@ -1,4 +1,4 @@
-"""Damaged files are errors of so2docs, whichever library decompresses them and whoever reads."""
+"""Damaged files give errors of so2docs, whichever library decompresses them."""
 
 import bz2
 import gzip
@@ -36,12 +36,12 @@ EXIT_CODES = {0, 1, 2, 3, 4, 5}
 
 @pytest.fixture(autouse=True)
 def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index that does not fit is read again after a while, which takes most of the time here."""
+    """Skip the pause before an invalid index is read again, which would take most of the time."""
     monkeypatch.setattr("so2docs.reader.collection._BEFORE_AGAIN", (0, 0))
 
 
 def flipped(data: bytes, rng: random.Random) -> bytes:
-    """With a bit turned over, or eight bytes replaced."""
+    """Flip a bit, or replace eight bytes."""
     at = rng.randrange(4, len(data))
     if rng.random() < 0.5:
         return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
@@ -79,7 +79,7 @@ def test_read_and_open(output: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands(command: str, output: Path, tmp_path: Path) -> None:
-    """Any exception that is not a So2docsError would fail the test."""
+    """Any exception other than a So2docsError fails the test."""
     with so2docs.open(output) as documents:
         number = next(iter(documents))
     whole, rng, damaged = output.read_bytes(), random.Random(12), tmp_path / output.name

@@ -21,7 +21,7 @@ NESTED = {"Answers", *(part.key for part in POST_PARTS)}
 
 
 def flat(documents: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Rows of each frame, taken out of the documents by hand."""
+    """The expected rows of each frame, extracted from the documents."""
     posts = [post for one in documents for post in (one, *one["Answers"])]
     comments = [row for post in posts for row in post.get("Comments", ())]
     links = [row for post in posts for row in post.get("Links", ())]
@@ -39,7 +39,7 @@ def flat(documents: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 def as_read(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of a frame as the documents have it, dates as texts, misfits in their places."""
+    """Convert a row of a frame to the form of documents: dates as texts, `Other` merged."""
     other = json.loads(row.pop("Other", None) or "{}")
     values = {name: value for name, value in row.items() if value is not None}
     for name, value in values.items():
@@ -113,7 +113,7 @@ def test_polars_or_what_to_install(output: Path) -> None:
 
 
 def test_nothing_is_read_before_it_is_asked_for(output: Path, tmp_path: Path) -> None:
-    """What happens to the file after a frame was made is seen when its rows are taken."""
+    """A change of the file after a frame was made shows once its rows are read."""
     copy = tmp_path / output.name
     for name in (output.name, f".{output.name}.index"):
         (tmp_path / name).write_bytes((output.parent / name).read_bytes())

@@ -1,4 +1,4 @@
-"""Looking documents up: every one as a full scan has it, whatever became of the index."""
+"""Looking documents up: the same as in a full scan, whatever happened to the index."""
 
 import gzip
 import json
@@ -42,7 +42,7 @@ def name_files(output: Output, *, but: str | None = None) -> None:
 
 
 def scanned(output: Path) -> dict[int, dict[str, object]]:
-    """The documents, by no reader of this package."""
+    """The documents, read without the package."""
     data = output.read_bytes()
     if output.suffix == ".zst":
         data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
@@ -51,7 +51,7 @@ def scanned(output: Path) -> dict[int, dict[str, object]]:
 
 
 def assert_same(output: Path) -> None:
-    """Every id, those between them, and those far away, looked up in no order."""
+    """Look up every id, ids between them, and ids far away, in random order."""
     expected = scanned(output)
     near = {other for question_id in expected for other in (question_id - 1, question_id + 1)}
     answers = {answer["Id"] for document in expected.values() for answer in document["Answers"]}  # type: ignore[attr-defined]
@@ -95,7 +95,7 @@ def write_dump(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The outputs of a dump that makes several pieces."""
+    """The outputs of a dump with several segments."""
     folder = tmp_path_factory.mktemp("large")
     write_dump(folder / "Posts.xml")
     for name in NAMES:
@@ -105,7 +105,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=NAMES)
 def output(request: pytest.FixtureRequest, large: Path, tmp_path: Path) -> Path:
-    """An output with its index, to do anything with."""
+    """An output with its index, for changes."""
     for name in (request.param, f".{request.param}.index"):
         shutil.copyfile(large / name, tmp_path / name)
     return tmp_path / str(request.param)
@@ -119,7 +119,7 @@ def test_samples(sample: str, name: str, tmp_path: Path) -> None:
 
 
 def places(path: Path) -> tuple[object, ...]:
-    """What the index of an output says of it, but for how it was made."""
+    """The entries of an index, without the provenance."""
     index = Index(index_of(path).read_bytes())
     entries = [index[segment] for segment in range(index.segments)]
     return entries, index.documents, index.size, index.tail
@@ -385,7 +385,7 @@ def test_copy_in_another_process(output: Path) -> None:
 
 
 def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: Path) -> None:
-    """Interrupted after every range of question ids, with more written than was noted."""
+    """Interrupted after every range of question ids, with more written than recorded."""
     output = tmp_path / NAMES[0]
     part, journal = Path(f"{output}.part"), Path(f"{output}.part.journal")
 
@@ -420,7 +420,7 @@ def test_interrupted_conversion_ends_with_the_same_index(large: Path, tmp_path: 
 
 
 def test_index_is_there_whenever_the_output_is(tmp_path: Path) -> None:
-    """Killed between the two renames, the index under its name is written again."""
+    """After a kill between the two renames, the index is written again."""
     whole = tmp_path / "whole.jsonl.gz"
     segments = [compress(b'{"Id":%d,"Answers":[]}\n' % n, "gzip", 2, n, 1) for n in range(1, 9)]
     with Output(str(whole), "gzip", indexed=True) as output:

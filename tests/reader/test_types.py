@@ -1,4 +1,4 @@
-"""The types of documents: what type checkers accept and reject, and whether documents have them."""
+"""Types of documents: what type checkers accept, and whether documents match."""
 
 import json
 import re
@@ -101,7 +101,7 @@ def test_every_key_is_declared() -> None:
 
 
 def test_documents_have_these_types(tmp_path: Path) -> None:
-    """Those of the sample without its oddities: attributes of another type stay texts."""
+    """Without odd rows of the sample: values of another type stay texts."""
     output = tmp_path / "questions.jsonl"
     so2docs.convert(SITE, output, nest="all", attribution=True, site="tea.stackexchange.com")
     odd = re.compile(rb'"(Score|ViewCount|LinkTypeId)":"')

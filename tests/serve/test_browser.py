@@ -1,4 +1,4 @@
-"""The offline reader in a real browser: what is seen, what is loaded, what never runs."""
+"""The offline reader in a browser: what it shows, what it loads, what never runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGES = ("/", "/questions", "/questions?tag=bread&sort=score", "/tags", "/search
 
 @dataclass
 class Seen:
-    """A page, and what happened on it."""
+    """A page, and its requests, errors and dialogs."""
 
     page: Any
     asked: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def seen(launched: Any, **context: Any) -> Iterator[Seen]:
-    """A fresh page that notes every request, error and dialog."""
+    """A new page that records every request, error and dialog."""
     opened = launched.new_context(**({"viewport": DESKTOP} | context))
     page = Seen(opened.new_page())
     page.page.on("request", lambda request: page.asked.append(request.url))
@@ -127,7 +127,7 @@ def test_axe_finds_nothing(
 
 
 def violations(page: Any) -> list[Any]:
-    """What axe finds on a page."""
+    """The violations that axe reports on a page."""
     page.evaluate(axe())
     results = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     assert results["passes"]
@@ -281,7 +281,7 @@ def test_tags_are_filtered_while_typing(launched: Any, address: str) -> None:
 def test_touch_targets_are_large_enough(
     launched: Any, address: str, viewport: dict[str, int]
 ) -> None:
-    """24 pixels at least, but for links in a line of text."""
+    """At least 24 pixels, except links in a line of text."""
     with seen(launched, viewport=viewport) as it:
         for path in PAGES:
             it.page.goto(f"{address}{path}")
@@ -328,7 +328,7 @@ def test_hostile_links_lead_nowhere_when_clicked(launched: Any, tmp_path: Path) 
 
 
 def test_the_test_would_notice(launched: Any, tmp_path: Path) -> None:
-    """The same attacks do run where nobody holds them off."""
+    """The same attacks run on a page without protection."""
     attacked = tmp_path / "raw.html"
     attacked.write_text("".join(f"<div>{attack}</div>" for attack in ATTACKS[:3]), "utf-8")
     with seen(launched) as it:

@@ -1,4 +1,4 @@
-"""Formulas: where they are in a text, what is made of them, and that hostile ones cost little."""
+"""Formulas: their positions in a text, their MathML, and the cost of hostile ones."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("part", HOSTILE)
 def test_hostile_formulas_cost_little(part: str) -> None:
-    """Of the greatest length: less than a tenth of a second of CPU, whatever they are."""
+    """The longest formulas take less than a tenth of a second of CPU."""
     tex = (part * MOST_CHARACTERS)[:MOST_CHARACTERS]
     times = []
     for end in ("", "x"):  # Two that no cache knows.

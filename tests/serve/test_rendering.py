@@ -1,4 +1,4 @@
-"""Texts as HTML: what is shown of them, that it takes linear time, and what stops what does not."""
+"""Texts as HTML: the result, linear time, and what ends a text that takes too long."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_changes_are_marked_word_by_word() -> None:
 
 @pytest.mark.parametrize("end", ["\n", " "])
 def test_texts_that_take_too_long_to_compare_are_not_compared(end: str) -> None:
-    """Every one of these is equal to half of the others, so that their pairs are many."""
+    """Each of these texts equals half of the others, which makes many pairs."""
     few, many = (
         SITE.render("diff", f"{f'x{end}' * n}\0{''.join(f'x{end}y{k}{end}' for k in range(n))}")
         for n in (10, 2_000)
@@ -96,7 +96,7 @@ LINEAR: list[tuple[Kind, str]] = [
 
 @pytest.mark.parametrize(("kind", "part"), LINEAR)
 def test_time_grows_with_the_text(kind: Kind, part: str) -> None:
-    """Four times the text takes about four times as long, where squares would take 16 times."""
+    """Four times the text takes about four times as long; quadratic time would be 16 times."""
     ratios = []
     for size in (3_000, 12_000, 48_000):
         ratios.append(_seconds(kind, part, size * 4) / _seconds(kind, part, size))
@@ -106,7 +106,7 @@ def test_time_grows_with_the_text(kind: Kind, part: str) -> None:
 
 
 def _seconds(kind: Kind, part: str, count: int) -> float:
-    """Seconds of this thread, at least of three attempts; a start that all attempts share."""
+    """CPU seconds of this thread: the least of three attempts, with a common start."""
     text = part.replace("@", "a" * count) if "@" in part else part * count
     times = []
     for _ in range(3):
@@ -141,7 +141,7 @@ for line in sys.stdin.buffer:
 
 @pytest.fixture
 def stubborn() -> Iterator[Renderings]:
-    """Workers that never come back from one text, and end at another."""
+    """Workers that never finish one text, and die at another."""
     renderings = Renderings([sys.executable, "-c", STUBBORN])
     yield renderings
     renderings.close()
@@ -184,7 +184,7 @@ def test_a_text_that_takes_forever_does_not_hold_up_others(stubborn: Renderings)
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the system")
 def test_the_system_ends_what_takes_too_long() -> None:
-    """Elements that a parser repeats in each paragraph: gigabytes of 700 kB."""
+    """Elements that a parser repeats in each paragraph: 700 kB become gigabytes."""
     bold = "".join(f"<b class=x{number}>" for number in range(199))
     harmful = f"<p>{bold}x</p>" + "<p>x</p>" * 80_000
     renderings = Renderings()

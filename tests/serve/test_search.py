@@ -1,4 +1,4 @@
-"""Searching: words of code, stems, counts, orders, filters from the indexes, several sites."""
+"""Search: words of code, stems, counts, orders, filters by indexes, several sites."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CODE = {
 
 
 def site(count: int = 300) -> list[dict[str, Any]]:
-    """Questions with one to four answers, or none, whose scores and tags differ."""
+    """Questions with up to four answers, with different scores and tags."""
     documents = []
     for number in range(1, count + 1):
         question_id = number * 10
@@ -103,7 +103,7 @@ def test_stems_are_found_and_marked(tmp_path: Path) -> None:
 
 
 def passes(post: dict[str, Any], question: dict[str, Any], text: str) -> bool:
-    """Whether a post passes filters, by a second opinion."""
+    """Whether a post passes filters, computed independently."""
     is_answer = "ParentId" in post
     checks = {
         "is:answer": is_answer,
@@ -190,7 +190,7 @@ def test_lists(sort: str, tag: str | None, unanswered: bool, store: Store) -> No
     "text", ["score:99", "answers:3", "is:unanswered score:2", "[odd] score:3"]
 )
 def test_filters_alone_read_no_rows_of_posts(text: str, store: Store) -> None:
-    """Bodies are long: a look at 250,000 of them takes seconds, one at an index milliseconds."""
+    """Reading 250,000 bodies takes seconds, reading an index milliseconds."""
     for sort in ("newest", "score"):
         plan = _plan_of(store, lambda sort=sort: store.hits(parse(f"{text} answers:0"), sort))
         reads = [line for line in plan if line.startswith(("SCAN", "SEARCH")) and " t " not in line]
@@ -206,7 +206,7 @@ def test_lists_of_a_tag_by_date_sort_nothing(store: Store) -> None:
 
 
 def _plan_of(store: Store, ask: Any) -> list[str]:
-    """The plans of the questions that are asked, from the connection that asks them."""
+    """The query plans of the statements that a call executes."""
     statements: list[str] = []
     with store._connection() as connection:
         connection.set_trace_callback(statements.append)

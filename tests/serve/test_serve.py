@@ -1,4 +1,4 @@
-"""`so2docs serve` without a browser: what is at each address, what is safe, what is refused."""
+"""`so2docs serve` without a browser: pages, safety, refusals."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_a_long_history_has_pages(tmp_path: Path) -> None:
 
 
 def text_of_page(page: str) -> str:
-    """What a reader sees of a page, with single spaces."""
+    """The text of a page, with single spaces."""
     return " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
 
 
@@ -435,7 +435,7 @@ def test_several_sites(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_outputs_and_databases(tmp_path: Path) -> None:
-    """All of it is served; what cannot be is named; a database of an output is no other site."""
+    """All are served, others are named; the database of an output is not another site."""
     for name in ("posts", "grouped"):
         site = f"{name}.stackexchange.com"
         so2docs.convert(SAMPLES / f"{name}.xml", tmp_path / f"{site}.jsonl.gz")
@@ -524,7 +524,7 @@ def test_refuses_files_that_are_not_databases(
 
 
 def test_no_name_leads_to_a_page_that_is_not_there(tmp_path: Path) -> None:
-    """Who only commented has no page in a database without users."""
+    """A user who only commented has no page in a database without users."""
     path = tmp_path / "q.jsonl.gz"
     so2docs.convert(SAMPLES / "site", path, nest="comments", jobs=1)
     with so2docs.open(path) as output, client_of(path) as client:

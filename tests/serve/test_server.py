@@ -1,4 +1,4 @@
-"""The server: whom it answers, what every answer says, how it ends, what does not stop it."""
+"""The server: allowed hosts, headers of responses, its end, and robustness."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_the_page_of_an_error_keeps_site_navigation_and_search(tmp_path: Path) -
 
 
 def endless(folder: Path) -> Path:
-    """A database of which one page takes forever."""
+    """A database with a page that takes forever."""
     database = make(folder)
     with sqlite3.connect(database) as connection:
         connection.execute("ALTER TABLE tags RENAME TO tags_once")
@@ -232,7 +232,7 @@ def test_a_database_that_is_replaced_is_opened_again(tmp_path: Path) -> None:
 
 
 def test_a_database_that_is_overwritten_in_place(tmp_path: Path) -> None:
-    """As `cp` does it: the file is cut first, under those who read it."""
+    """`cp` truncates the file first, while others read it."""
     database = make(tmp_path)
     content = database.read_bytes()
     with served(database) as address, httpx.Client(base_url=address, timeout=60) as client:

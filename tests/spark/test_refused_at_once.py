@@ -1,4 +1,4 @@
-"""What is refused before Spark is started."""
+"""Errors before Spark is started."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The conversion on Spark: the same lines as the plain one, whatever the cluster does."""
+"""A conversion on Spark writes the same lines as the plain one, whatever the cluster does."""
 
 import json
 import os

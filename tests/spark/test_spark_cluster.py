@@ -1,4 +1,4 @@
-"""The conversion on clusters: executors that are killed, and Spark Connect."""
+"""Conversions on clusters: killed executors, and Spark Connect."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def run(script: str, *arguments: object) -> Any:
-    """The JSON that a script prints last."""
+    """Run a script; return the JSON that it prints last."""
     command = [sys.executable, "-m", f"support.{script}", *map(str, arguments)]
     result = subprocess.run(
         command, cwd=CHECKOUT / "tests", capture_output=True, text=True, timeout=600, check=False

@@ -1,4 +1,4 @@
-"""`spark.read.format("so2docs")`: found by its name, with the columns and rows of Parquet."""
+"""`spark.read.format("so2docs")`: the columns and rows of Parquet."""
 
 import shutil
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Every option of the plain command means the same on Spark."""
+"""Every option of the plain command has the same effect on Spark."""
 
 import json
 from pathlib import Path

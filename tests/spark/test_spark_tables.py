@@ -1,4 +1,4 @@
-"""Comments, links, votes and users find their posts on Spark as they do without."""
+"""Comments, links, votes and users are nested on Spark as they are without it."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Datasette, the real one, serves a database as it is, with its metadata."""
+"""Datasette serves a database unchanged, with its metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytest.importorskip("datasette", reason="datasette is not installed")
 
 
 def get(database: Path, *urls: str) -> list[Any]:
-    """What Datasette answers, as JSON or as a page."""
+    """A response of Datasette, as JSON or as a page."""
     from datasette.app import Datasette
 
     metadata = json.loads(database.with_suffix(".metadata.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""JSON lines of another make: they come back the same, are refused, or what is lost is said."""
+"""JSON lines of other programs are rebuilt, refused, or losses are reported."""
 
 from __future__ import annotations
 

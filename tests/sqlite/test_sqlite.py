@@ -1,4 +1,4 @@
-"""`so2docs sqlite`: every row against the documents, and the documents again from the rows."""
+"""`so2docs sqlite`: rows compared with the documents, and documents rebuilt from rows."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def values(path: Path, sql: str, *parameters: object) -> list[Any]:
 
 @pytest.fixture(scope="module", params=real_dumps())
 def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A published dump with all tables that it has, as an output and as a database."""
+    """A published dump with all of its tables, as an output and as a database."""
     source: Path = request.param
     folder = tmp_path_factory.mktemp("sqlite")
     tables = {"Comments": "comments", "PostLinks": "links", "Votes": "votes", "Users": "users"}

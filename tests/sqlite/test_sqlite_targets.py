@@ -1,4 +1,4 @@
-"""Where a database may go is what every other file is held against."""
+"""The path of a database is checked against every other file."""
 
 import os
 from pathlib import Path

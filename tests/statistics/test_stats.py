@@ -1,4 +1,4 @@
-"""`so2docs.stats` against the oracle's documents counted by the standard library, and its views."""
+"""`so2docs.stats` compared with counts of the oracle's documents, and its views."""
 
 import json
 import re
@@ -25,7 +25,7 @@ SAMPLE_NAMES = sorted(path.name for path in SAMPLES.glob("*.xml"))
 
 
 def counted(documents: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the statistics of some documents have to be."""
+    """The expected statistics of documents."""
     answers = [answer for document in documents for answer in document["Answers"]]
     tags = Counter(tag for document in documents for tag in document.get("Tags", []))
     ranked = sorted(tags, key=lambda tag: (-tags[tag], tag))
@@ -70,7 +70,7 @@ def counted(documents: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def counted_nested(documents: list[dict[str, Any]]) -> dict[str, Any]:
-    """What they have to be of comments, links and votes, where every post has them."""
+    """The expected counts of comments, links and votes, if every post has them."""
     posts = [post for document in documents for post in (document, *document["Answers"])]
     comments = [len(post["Comments"]) for post in posts]
     votes: Counter[str] = Counter()
@@ -269,7 +269,7 @@ def test_damaged_output_is_an_error(tmp_path: Path) -> None:
 
 
 class Checker(HTMLParser):
-    """Collects what a page refers to."""
+    """Collects the references of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -284,7 +284,7 @@ class Checker(HTMLParser):
 
 
 def check_views(stats: so2docs.Stats, sections: int = 0) -> None:
-    """Text, notebook view and page hold together, and the page needs nothing from elsewhere."""
+    """Text, notebook view and page agree, and the page loads nothing."""
     text, page = stats.as_text(), stats.as_page()
     assert str(stats) == text
     assert repr(stats) == f"<Stats\n{text}>"

@@ -1,4 +1,4 @@
-"""The map on disk: any ids, any values, and what is not there."""
+"""The map on disk: any ids, any values, and missing ids."""
 
 from array import array
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def write(path: Path, ids: Sequence[int], values: Sequence[int]) -> list[int]:
 
 
 def replaced(old_map: IdMap, ids: array) -> list[int]:  # type: ignore[type-arg]
-    """What the compiled core finds, and the lowest integer where there is nothing."""
+    """The values that the compiled core finds; the lowest integer for missing ids."""
     nothing = [-(2**63)]
     if core.built() == "python":
         values = old_map.find(ids)

@@ -1,4 +1,4 @@
-"""Repeated ids, against plain sets; and what memory they take."""
+"""Repeated ids, compared with plain sets, and their memory."""
 
 import struct
 import sys
@@ -50,7 +50,7 @@ def test_owners_are_the_first_questions(chunks: list[list[tuple[int, int]]], at_
 
 @pytest.mark.long
 def test_a_dump_that_repeats_all_its_ids_takes_bounded_memory() -> None:
-    """One bit an id, and of the questions only as many as are looked at in one run."""
+    """One bit per id, and in memory only the questions of one run."""
     count = 20_000
     pages, _ = repeats.of_chunk(packed([(post_id, post_id) for post_id in range(count)]))
     keys = keys_of([(post_id, post_id) for post_id in range(count)])

@@ -1,4 +1,4 @@
-"""Users on disk: many at once, as one by one."""
+"""Users on disk: reading many at once gives the same as one by one."""
 
 from array import array
 from pathlib import Path
@@ -20,7 +20,7 @@ FILES = [[(7, "a"), (-1, "b"), (3, LONG), (4, "c")], [(10**12, "\u00e9"), (5, ""
 
 
 def write(folder: Path) -> UserTable:
-    """Users in two files, in no order, one of them longer than what is read at once."""
+    """Write users to two files, unordered, one of them longer than a single read."""
     positions: dict[int, int] = {}
     for number, of_file in enumerate(FILES):
         with BlockWriter(str(folder / str(number)), room=1 << 20) as writer:
