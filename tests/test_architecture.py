@@ -75,7 +75,7 @@ ONLY_USERS = {
     "lxml": {"parse.rows", "parse.bodies", "reader.page"},
     "fsspec": {"dump.storage"},
     "pyarrow": {
-        "flat.chunk",
+        "flat.tables",
         "flat.columns",
         "flat.writing",
         "output.formats.parquet",

@@ -265,7 +265,6 @@ def write_empty(path: str, record: bytes) -> None:
 
 VERSION = 1
 
-_USUAL_LEVEL = 2
 _ADVICE = "compare the outputs again with so2docs diff"
 
 
@@ -394,31 +393,7 @@ class Header:
 
 def compression_level(output: Collection) -> int:
     """The level that an output was compressed with; the usual one if it does not say."""
-    return _USUAL_LEVEL if output.provenance is None else int(output.provenance.options["level"])
-
-
-class ChangeWriter:
-    """Counts what goes into a file of changes, for its last line."""
-
-    def __init__(self) -> None:
-        self._changes = self._crc = 0
-
-    def header(self, header: Header) -> bytes:
-        """The first line."""
-        return self._counted(header.line() + b"\n")
-
-    def change(self, record: bytes) -> bytes:
-        """The line of a change."""
-        self._changes += 1
-        return self._counted(record + b"\n")
-
-    def trailer(self) -> bytes:
-        """The last line."""
-        return b'{"op":"end","changes":%d,"crc32":%d}\n' % (self._changes, self._crc)
-
-    def _counted(self, line: bytes) -> bytes:
-        self._crc = isal_zlib.crc32(line, self._crc)
-        return line
+    return _LEVEL if output.provenance is None else int(output.provenance.options["level"])
 
 
 class ChangeRecord(NamedTuple):

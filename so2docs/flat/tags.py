@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import orjson
@@ -24,7 +24,7 @@ from so2docs.dump.dump import Chunk, slices
 from so2docs.dump.opening import STANDARD_INPUT, Catalog
 from so2docs.dump.tables import TableFile
 from so2docs.errors import DiskFullError, OptionError
-from so2docs.flat.tables import find_dump_tables
+from so2docs.flat.tables import TableReader, find_dump_tables
 from so2docs.options.choices import Compression, split_compression
 from so2docs.options.table import OPTIONS
 from so2docs.output.compression import compress_lines
@@ -33,7 +33,6 @@ from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.parse import core, rows
 from so2docs.parse.posts import number
 from so2docs.pipeline.chunk import malformed_error
-from so2docs.pipeline.first_pass import read_to_end
 from so2docs.pipeline.workers import Workers
 from so2docs.progress import Progress
 from so2docs.report import Printed
@@ -41,7 +40,6 @@ from so2docs.schema import BOOLEAN, DUMP, POSTS, Table
 from so2docs.store.disk import disk_errors
 
 _TAGS = DUMP["tags"]
-_CHUNK_BYTES = 16 * 1024 * 1024
 _WORTH_A_PROCESS = 64 * 1024 * 1024
 _TYPES = {4: "Excerpt", 5: "Wiki"}
 """Types of posts that describe tags, and the key of their text."""
@@ -161,40 +159,25 @@ class Tags:
             with closing(_open_database(os.path.join(folder, "tags.db"))) as database:
                 with Workers(count) as workers, progress:
                     for file in files:
-                        self._read_table(file, database, workers, progress, folder)
+                        self._read_table(file, database, TableReader(workers, progress, folder))
                 yield from self._join(database)
 
     def _read_table(
-        self,
-        file: TableFile,
-        database: sqlite3.Connection,
-        workers: Workers,
-        progress: Progress,
-        folder: str,
+        self, file: TableFile, database: sqlite3.Connection, reader: TableReader
     ) -> None:
-        tallies: list[ChunkTally] = []
+        is_of_posts = file.table == POSTS
         statement = (
             "INSERT OR IGNORE INTO posts (id, json) VALUES (?, ?)"
-            if file.table == POSTS
+            if is_of_posts
             else "INSERT INTO tags VALUES (?, ?)"
         )
-        with closing(file.open(threads=workers.jobs, work_dir=folder)) as dump:
-            total, before = dump.progress_total(_CHUNK_BYTES, ())
-            tasks = (
-                _Task(chunk, file.table) for chunk in dump.chunks(_CHUNK_BYTES, (), Path(folder))
-            )
-            with progress.step(
-                f"reading {file.table.name}", file.size, total, before
-            ) as progress_bar:
-                results = workers.run(_read_chunk, tasks)
-                for result in read_to_end(results, dump, file.table, lambda: tallies):
-                    database.executemany(statement, result.records)
-                    tallies.append(result.tally)
-                    if file.table == POSTS:
-                        self.report.posts += len(result.records)
-                    else:
-                        self.report += result.tally
-                    progress_bar.update(dump.progress(result.task.chunk))
+        with reader.open(file, _read_chunk, partial(_Task, table=file.table)) as (_, results):
+            for result in results:
+                database.executemany(statement, result.records)
+                if is_of_posts:
+                    self.report.posts += len(result.records)
+                else:
+                    self.report += result.tally
 
     def _join(self, database: sqlite3.Connection) -> Iterator[Document]:
         """Put the descriptions into the tags, in the order of the dump."""
