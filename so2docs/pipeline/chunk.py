@@ -10,9 +10,13 @@ question that the map of the posts knows; users are in lines of their own.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+
+import orjson
+from isal.isal_zlib import crc32
 
 from so2docs.counts import ChunkTally
 from so2docs.dump.dump import Chunk, Dump, closes_within, slices
@@ -24,17 +28,29 @@ from so2docs.parse.keys import KEY
 from so2docs.parse.posts import Posts
 from so2docs.parse.row_filter import RowFilter, ids_to_drop, make_projection, projection_of_table
 from so2docs.parse.rows import Malformed, parse
-from so2docs.parse.table_rows import Row
+from so2docs.parse.table_rows import MOST_USERS, Row
 from so2docs.pipeline import strict
-from so2docs.schema import COMMENT, LINK, POSTS, TYPE_NAMES, VOTE, Table
+from so2docs.schema import (
+    BADGE_CLASSES,
+    COMMENT,
+    LINK,
+    POSTS,
+    TABLES,
+    TYPE_NAMES,
+    USER_ATTRIBUTES,
+    VOTE,
+    Table,
+)
 from so2docs.spill import REJECTED
 from so2docs.store.blocks import Block, BlockReader, BlockWriter, check_blocks_match
 from so2docs.store.id_map import IdMap
-from so2docs.store.users import BadgeCounts, UserRecords
+from so2docs.store.users import CLASS_BITS
 
 _FULL_BLOCK = 512 * 1024
 _MOST_BUFFERED = 48 * 1024 * 1024
 _MOST_KEYS = 16 * 1024 * 1024
+_MOST_COUNTS = 1 << 17
+_BADGE_COLUMNS = (b"Id", b"UserId", b"Class", b"Other"), bytes([1, 1, 1, 5])
 
 
 class RowSink:
@@ -118,48 +134,90 @@ class _PostFiling(RowSink):
 
 
 class _UserFiling(RowSink):
+    """Users become lines of JSON, each with its checksum; keys after them say where each is."""
+
     malformed = "malformed_user"
 
-    def __init__(self, table: Table, options: Options, writer: BlockWriter) -> None:
+    def __init__(self, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, Posts(), writer)
-        projection = projection_of_table(options)
-        self._is_compiled = self._is_compiled and projection is None
-        self._users = UserRecords(self.posts, writer, projection)
+        self._projection = projection_of_table(options)
+        self._is_compiled &= self._projection is None
+        self._lines, self._keys, self._written = bytearray(), bytearray(), 0
 
     def add(self, rows: list[Row]) -> None:
-        self._users.add(rows)
-
-    def flush(self) -> None:
-        self._users.flush()
+        project = self._projection
+        for row in table_rows.reject(self.posts, TABLES["users"], rows):
+            attributes = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
+            json = orjson.dumps(attributes if project is None else project(attributes))
+            self._add(row["Id"], json)
 
     def add_compiled(self, data: bytes) -> Added | None:
         compiled = core.read_users(data) if self._is_compiled else None
         if compiled is None:
             return None
         added, keys, jsons = compiled
-        self._users.add_compiled(keys, jsons)
+        at = 0
+        for user_id, _, _, size_and_kind in KEY.iter_unpack(keys):
+            end = at + (size_and_kind >> 4)
+            self._add(user_id, jsons[at:end])
+            at = end
         return added
 
+    def _add(self, user_id: int, json: bytes) -> None:
+        self._keys += KEY.pack(user_id, self._written + len(self._lines), 0, 0)
+        self._lines += b"%08x%b\n" % (crc32(json), json)
+
+    def flush(self) -> None:
+        self._writer.append(self._lines)
+        self._written += len(self._lines)
+        self._lines = bytearray()
+
     def finish(self) -> None:
-        self._users.finish()
+        self.flush()
+        self._writer.write(None, self._keys, bytearray())
         super().finish()
 
 
 class _BadgeFiling(RowSink):
+    """Badges are counted by user and class, as keys."""
+
     malformed = "malformed_badge"
 
     def __init__(self, options: Options, writer: BlockWriter) -> None:
         super().__init__(options, Posts(), writer)
-        self._counts = BadgeCounts(self.posts, writer)
+        self._counts: Counter[tuple[int, int]] = Counter()
 
     def add(self, rows: list[Row]) -> None:
-        self._counts.add(rows)
+        usable = table_rows.reject(self.posts, TABLES["badges"], rows)
+        self._count((row["UserId"], row["Class"]) for row in usable)
 
     def add_compiled(self, data: bytes) -> Added | None:
-        return self._counts.add_compiled(data) if self._is_compiled else None
+        columns = core.read_columns(data, *_BADGE_COLUMNS) if self._is_compiled else None
+        if columns is None:
+            return None
+        rows, last_id, (_, of_users, of_classes, _) = columns
+        users, classes = array("q", of_users[2]), array("q", of_classes[2])
+        is_whole = not of_users[0] and not of_classes[0] and BADGE_CLASSES.keys() >= set(classes)
+        if not is_whole or any(abs(user_id) >= MOST_USERS for user_id in users):
+            return None
+        self._count(zip(users, classes, strict=True))
+        return Added(rows, last_id)
+
+    def _count(self, badges: Iterable[tuple[int, int]]) -> None:
+        self._counts.update(badges)
+        if len(self._counts) >= _MOST_COUNTS:
+            self._write_counts()
+
+    def _write_counts(self) -> None:
+        keys = bytearray()
+        for (user_id, of_class), count in self._counts.items():
+            keys += KEY.pack(user_id << CLASS_BITS | of_class, count, 0, 0)
+        self._counts.clear()
+        if keys:
+            self._writer.write(None, keys, bytearray())
 
     def finish(self) -> None:
-        self._counts.finish()
+        self._write_counts()
         super().finish()
 
 
@@ -293,7 +351,7 @@ def open_sink(
     elif table.name == "badges":
         yield (steps := _BadgeFiling(options, writer))
     elif not table.kind:
-        yield (steps := _UserFiling(table, options, writer))
+        yield (steps := _UserFiling(options, writer))
     else:
         with IdMap(posts_map) if posts_map else nullcontext(Unknown()) as id_map:
             yield (steps := _RowFiling(table, options, writer, id_map))

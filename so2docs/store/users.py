@@ -1,4 +1,4 @@
-"""Users on disk, read by id, and their badges: in the workers of both passes.
+"""Users on disk, read by id, and their badges: in the workers of the second pass.
 
 A range of `Users.xml` becomes a file of short JSON objects, one a line with its checksum, with a
 block of keys at its end that says where each is. From those keys a map is made, user id ->
@@ -10,20 +10,14 @@ only their number by user and class is kept, in a map of its own.
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import orjson
 from isal.isal_zlib import crc32
 
-from so2docs.parse import core
-from so2docs.parse.core import Added
-from so2docs.parse.keys import KEY
-from so2docs.parse.posts import Posts, Projection
-from so2docs.parse.table_rows import MOST_USERS, Row, reject
-from so2docs.schema import BADGE_CLASSES, BADGES, TABLES, USER_ATTRIBUTES
-from so2docs.store.blocks import BlockReader, BlockWriter, damage_error
+from so2docs.parse.table_rows import MOST_USERS
+from so2docs.schema import BADGE_CLASSES, BADGES
+from so2docs.store.blocks import BlockReader, damage_error
 from so2docs.store.id_map import IdMap
 
 PLACE_BITS = 40
@@ -35,127 +29,12 @@ CHECK_BYTES = 8
 CLASS_BITS = 2
 """Badges are counted by the id of their user << 2 | class."""
 
-_MOST_COUNTS = 1 << 17
-_BADGE_COLUMNS = (b"Id", b"UserId", b"Class", b"Other")
-_BADGE_KINDS = bytes([1, 1, 1, 5])
 _COUNTS = b",".join(b'"%b":%%d' % name.encode() for name in BADGE_CLASSES.values())
 _BADGES = b'"%b":{%b}}' % (BADGES.key.encode(), _COUNTS)
 
 _ENOUGH = 512
 _WINDOW = 16 * 1024
 _NOWHERE = -1
-_FULL = 1024 * 1024
-
-
-class UserRecords:
-    """Turns rows of `Users.xml` into the lines of a chunk's file.
-
-    Args:
-        found: Gets the strays.
-        writer: Gets the lines, and the keys in the end.
-        projection: What to make of each before it is JSON.
-    """
-
-    def __init__(
-        self, posts: Posts, writer: BlockWriter, projection: Projection | None = None
-    ) -> None:
-        self._projection = projection
-        self._posts = posts
-        self._writer = writer
-        self._lines = bytearray()
-        self._keys = bytearray()
-        self._written = 0
-
-    def add(self, rows: list[Row]) -> None:
-        """Add the users of some rows."""
-        for row in reject(self._posts, TABLES["users"], rows):
-            attributes = {name: value for name, value in row.items() if name in USER_ATTRIBUTES}
-            self._add(
-                row["Id"],
-                orjson.dumps(
-                    attributes if self._projection is None else self._projection(attributes)
-                ),
-            )
-        self._flush_if_full()
-
-    def add_compiled(self, keys: bytes, jsons: bytes) -> None:
-        """Add users that are JSON already.
-
-        Args:
-            keys: For each the `Id`, and the size of the JSON as in a key.
-            jsons: Their JSON, one after the other.
-        """
-        at = 0
-        for user_id, _, _, size_and_kind in KEY.iter_unpack(keys):
-            end = at + (size_and_kind >> 4)
-            self._add(user_id, jsons[at:end])
-            at = end
-        self._flush_if_full()
-
-    def _add(self, user_id: int, json: bytes) -> None:
-        self._keys += KEY.pack(user_id, self._written + len(self._lines), 0, 0)
-        self._lines += b"%08x%b\n" % (crc32(json), json)
-
-    def _flush_if_full(self) -> None:
-        if len(self._lines) >= _FULL:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the lines."""
-        self._writer.append(self._lines)
-        self._written += len(self._lines)
-        self._lines = bytearray()
-
-    def finish(self) -> None:
-        """Write the keys after them."""
-        self.flush()
-        self._writer.write(None, self._keys, bytearray())
-
-
-class BadgeCounts:
-    """Counts rows of `Badges.xml` by user and class, as keys in a chunk's file.
-
-    Args:
-        found: Gets the strays.
-        writer: Gets the keys.
-    """
-
-    def __init__(self, posts: Posts, writer: BlockWriter) -> None:
-        self._posts = posts
-        self._writer = writer
-        self._counts: Counter[tuple[int, int]] = Counter()
-
-    def add(self, rows: list[Row]) -> None:
-        """Count the badges of some rows."""
-        usable = reject(self._posts, TABLES["badges"], rows)
-        self._count((row["UserId"], row["Class"]) for row in usable)
-
-    def add_compiled(self, data: bytes) -> Added | None:
-        """Count those of a slice by the compiled core; None if that is for the reference."""
-        columns = core.read_columns(data, _BADGE_COLUMNS, _BADGE_KINDS)
-        if columns is None:
-            return None
-        rows, last_id, (_, of_users, of_classes, _) = columns
-        users, classes = array("q", of_users[2]), array("q", of_classes[2])
-        is_whole = not of_users[0] and not of_classes[0] and BADGE_CLASSES.keys() >= set(classes)
-        if not is_whole or any(abs(user_id) >= MOST_USERS for user_id in users):
-            return None
-        self._count(zip(users, classes, strict=True))
-        return Added(rows, last_id)
-
-    def _count(self, badges: Iterable[tuple[int, int]]) -> None:
-        self._counts.update(badges)
-        if len(self._counts) >= _MOST_COUNTS:
-            self.finish()
-
-    def finish(self) -> None:
-        """Write the counts."""
-        keys = bytearray()
-        for (user_id, of_class), count in self._counts.items():
-            keys += KEY.pack(user_id << CLASS_BITS | of_class, count, 0, 0)
-        self._counts.clear()
-        if keys:
-            self._writer.write(None, keys, bytearray())
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from so2docs.errors import SpillError
+from so2docs.options.table import Options
 from so2docs.parse import core
-from so2docs.parse.posts import Posts
+from so2docs.pipeline.chunk import open_sink
+from so2docs.schema import TABLES
 from so2docs.store import users
 from so2docs.store.blocks import BlockWriter
 from so2docs.store.id_map import IdMapWriter
-from so2docs.store.users import PLACE_BITS, UserRecords, Users, UserTable
+from so2docs.store.users import PLACE_BITS, Users, UserTable
 
 pytestmark = pytest.mark.skipif(core.built() == "python", reason="no compiled core")
 
@@ -23,10 +25,11 @@ def write(folder: Path) -> UserTable:
     """Write users to two files, unordered, one of them longer than a single read."""
     positions: dict[int, int] = {}
     for number, of_file in enumerate(FILES):
-        with BlockWriter(str(folder / str(number)), room=1 << 20) as writer:
-            records = UserRecords(Posts(), writer)
-            records.add([{"Id": str(user), "DisplayName": name} for user, name in of_file])
-            records.finish()
+        with (
+            BlockWriter(str(folder / str(number)), room=1 << 20) as writer,
+            open_sink(TABLES["users"], Options(), "", writer) as sink,
+        ):
+            sink.add([{"Id": str(user), "DisplayName": name} for user, name in of_file])
         for line_start, (user, _) in zip(line_starts(folder / str(number)), of_file, strict=False):
             positions[user] = (number << PLACE_BITS) + line_start
     with IdMapWriter(str(folder / "users.map")) as places:
