@@ -23,7 +23,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, get_args
 
 import orjson
@@ -32,7 +31,6 @@ from isal import isal_zlib
 from so2docs.changes.compare import DOCUMENT_KEY, OPERATIONS, Operation
 from so2docs.errors import OptionError, OutputError, flag
 from so2docs.options.choices import Compression, split_compression
-from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.index import tail_crc
 from so2docs.output.new_files import NewFiles
@@ -172,7 +170,7 @@ def _is_same_segment(left: Side, right: Side) -> bool:
 _LEVEL = 2
 
 
-class Target:
+class Target(Output):
     """One of a command's new files, written from start to end; a context manager ends it.
 
     Args:
@@ -205,51 +203,20 @@ class Target:
             raise OptionError(
                 "a name is empty, as an unset variable is; give the name of a file, or -"
             )
-        self.path = path
-        self.record = b""
-        self.compression: Compression = split_compression(path)[1] or "none"
         files.claim(path, read, force=force)
+        super().__init__(path, split_compression(path)[1] or "none", level=level, indexed=indexed)
+        self.record = b""
         self._files = files
-        self._level = level
-        self._output = Output(path, self.compression, indexed=indexed)
-        self._held: list[bytes] = []
-        self._size = 0
-
-    def write(self, data: bytes) -> None:
-        """Append some bytes, compressed with others when there are enough."""
-        self._held.append(data)
-        self._size += len(data)
-        if self._size >= SEGMENT_BYTES:
-            self.write_segment()
-
-    def write_segment(self, first_id: int = 0, documents: int = 0) -> int:
-        """Compress what is held as a segment; its CRC-32 before compression."""
-        if not self._size:
-            return 0
-        segment = compress(b"".join(self._held), self.compression, self._level, first_id, documents)
-        self._output.append(segment)
-        self._held, self._size = [], 0
-        return segment.crc
-
-    def hold(self, line: bytes) -> int:
-        """Keep a line for the next segment; bytes of it so far."""
-        self._held.append(line)
-        self._size += len(line)
-        return self._size
 
     def __enter__(self) -> Target:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._output:
-            if kind is None:
-                self.write_segment()
-                self._files.add(self.path, self._output.seal(self.record))
+    def __exit__(self, *exception: object) -> None:
+        try:
+            if exception[0] is None:
+                self._files.add(self.path, self.seal(self.record))
+        finally:
+            self.close()
 
 
 def write_empty(path: str, record: bytes) -> None:

@@ -185,7 +185,7 @@ class _PatchedSegments:
     def end(self) -> None:
         """End a segment."""
         identity = SegmentIdentity(
-            self._first_id, self._held, self._target.write_segment(self._first_id, self._held)
+            self._first_id, self._held, self._target.end_segment(self._first_id, self._held)
         )
         if self._expected is not None and self._expected.popleft() != identity:
             raise OutputError(

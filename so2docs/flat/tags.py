@@ -27,7 +27,6 @@ from so2docs.errors import DiskFullError, OptionError
 from so2docs.flat.tables import TableReader, find_dump_tables
 from so2docs.options.choices import Compression, split_compression
 from so2docs.options.table import OPTIONS
-from so2docs.output.compression import compress_lines
 from so2docs.output.file import Output
 from so2docs.output.new_files import NewFiles, temporary_folder
 from so2docs.parse import core, rows
@@ -266,11 +265,10 @@ def write_tags(documents: Tags, output: str, *, force: bool = False) -> TagsRepo
         raise OptionError(f"{output}: no format of tags; end the name in .jsonl, .jsonl.gz or .zst")
     with documents, NewFiles() as files:
         files.claim(output, force=force)
-        with Output(output, compression) as file:
+        with Output(output, compression, level=_LEVELS[compression]) as file:
             try:
-                lines = (orjson.dumps(document) + b"\n" for document in documents)
-                for segment in compress_lines(lines, compression, _LEVELS[compression]):
-                    file.append(segment)
+                for document in documents:
+                    file.write(orjson.dumps(document) + b"\n")
                 complete = file.seal()
             except BaseException:
                 file.discard()

@@ -18,7 +18,7 @@ from isal import isal_zlib
 from so2docs.errors import OutputError
 from so2docs.options.choices import Compression
 from so2docs.output import index
-from so2docs.output.compression import stream_header, stream_trailer
+from so2docs.output.compression import SEGMENT_BYTES, compress, stream_header, stream_trailer
 from so2docs.output.part_files import (
     FileState,
     begins_with,
@@ -40,11 +40,13 @@ class Output:
         path: The final name.
         compression: `gzip`, `zstd` or `none`.
         resume: A checkpoint of an earlier session that `matches_checkpoint` finds true.
+        level: Of the compression of what `write` gets.
         label: The part of its name that is its own, where an output has several files.
         indexed: Whether an index is written next to it; never for standard output.
 
     Attributes:
         part: The temporary name.
+        compression: As given.
         journal: The segments so far.
 
     Raises:
@@ -58,6 +60,7 @@ class Output:
         compression: Compression,
         resume: FileState | None = None,
         *,
+        level: int = 2,
         label: str = "",
         indexed: bool = False,
     ) -> None:
@@ -65,7 +68,10 @@ class Output:
         self.part = part_path(path)
         self.label = label
         self.journal = Journal(self.part, stream_header(compression), resume)
-        self._compression = compression
+        self.compression: Compression = compression
+        self._level = level
+        self._held: list[bytes] = []
+        self._held_bytes = 0
         self._is_indexed = indexed and path != "-"
         self._file: RawIOBase | BinaryIO | None = None
         if path == "-" and sys.stdout is None:  # It was closed before Python started.
@@ -87,8 +93,29 @@ class Output:
                 self._file.seek(self.journal.size)
                 self._file.truncate()
             if is_new:
-                write_all(self._file, stream_header(self._compression))
+                write_all(self._file, stream_header(self.compression))
         return self._file
+
+    def hold(self, data: bytes) -> int:
+        """Keep bytes for the next segment; the number of those so far."""
+        self._held.append(data)
+        self._held_bytes += len(data)
+        return self._held_bytes
+
+    def write(self, data: bytes) -> None:
+        """Append bytes, compressed with others when there are enough."""
+        if self.hold(data) >= SEGMENT_BYTES:
+            self.end_segment()
+
+    def end_segment(self, first_id: int = 0, documents: int = 0) -> int:
+        """Compress what is held as a segment; its CRC-32 before compression."""
+        if not self._held_bytes:
+            return 0
+        raw = b"".join(self._held)
+        self._held, self._held_bytes = [], 0
+        segment = compress(raw, self.compression, self._level, first_id, documents)
+        self.append(segment)
+        return segment.crc
 
     def append(self, segment: Segment) -> None:
         """Append a segment."""
@@ -127,8 +154,9 @@ class Output:
         Args:
             record: How it was made, for the index.
         """
+        self.end_segment()
         journal = self.journal
-        trailer = stream_trailer(self._compression, journal)
+        trailer = stream_trailer(self.compression, journal)
         with self._explain_errors():
             file = self._open()
             write_all(file, trailer)

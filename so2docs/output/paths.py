@@ -6,7 +6,6 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from so2docs.errors import DumpError, OutputError, OutputExistsError, So2docsError, flag
@@ -148,17 +147,12 @@ class OutputPaths:
         """Files that exist of a split output, or such with something after their names."""
         if not self.form.is_split:
             return []
-        folder = Path(os.path.dirname(self.output) or ".")
-        name = re.compile(
-            re.escape(os.path.basename(self.stem))
-            + f"-(?:{self.form.labels})"
-            + re.escape(self.extensions + end)
-        )
-        file_names = [path.name for path in folder.iterdir() if name.fullmatch(path.name)]
-        names = (os.path.join(os.path.dirname(self.output), name) for name in file_names)
-        return sorted(
-            (name.removesuffix(end) for name in names), key=lambda name: (len(name), name)
-        )
+        folder, stem = os.path.split(self.stem)
+        end_of_name = re.escape(self.extensions + end)
+        pattern = re.compile(f"{re.escape(stem)}-(?:{self.form.labels}){end_of_name}")
+        names = filter(pattern.fullmatch, os.listdir(folder or "."))
+        paths = (os.path.join(folder, name.removesuffix(end)) for name in names)
+        return sorted(paths, key=lambda path: (len(path), path))
 
     @property
     def strays(self) -> str:
@@ -189,11 +183,6 @@ class OutputPaths:
         return [index.index_path(path) for path in dict.fromkeys(files)]
 
     @property
-    def compression(self) -> Compression:
-        """How the output is compressed."""
-        return self.form.compression
-
-    @property
     def work_folder(self) -> str | None:
         """The folder for the spill; None for the system's temporary folder."""
         if self.output == "-":
@@ -213,7 +202,7 @@ class OutputPaths:
         if self.output == "-":
             return
         check_folder(self.output)
-        for path in self._writable_names():
+        for path in (*self._finals(), *self._temporaries(), self.excerpt):
             # A small dump that an earlier conversion left is converted as any other is.
             if (
                 path != self.excerpt
@@ -222,19 +211,15 @@ class OutputPaths:
             ):
                 check_replaceable(path, [file])
 
-    def _writable_names(self) -> list[str]:
-        """Every name that the conversion may write under, those of unfinished files included."""
-        return [*self._finals(), *self._temporaries(), self.excerpt]
-
     def _finals(self) -> list[str]:
         whole = [] if self.form.is_split else [self.output, *map(self.file, self.made_of_it)]
         return [*self.earlier_files(), *whole, self.strays, *self._indexes()]
 
     def _temporaries(self) -> list[str]:
-        of_files = [path + end for path in self._finals() for end in _TEMPORARY_ENDS]
         return [
-            *of_files,
-            *(path + end for end in _TEMPORARY_ENDS for path in self._split_files(end)),
+            path + end
+            for end in _TEMPORARY_ENDS
+            for path in (*self._finals(), *self._split_files(end))
         ]
 
     def remove_temporaries(self) -> None:

@@ -18,7 +18,6 @@ import orjson
 
 from so2docs.errors import OptionError, flag
 from so2docs.options.request import find_recipe
-from so2docs.output.compression import SEGMENT_BYTES, compress
 from so2docs.output.file import Output
 from so2docs.output.index import Index
 from so2docs.output.part_files import FileState, LostFileError, part_path
@@ -81,7 +80,7 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
     ids = _Ids()
     with ExitStack() as files:
         corpus, queries, qrels = (
-            files.enter_context(_Lines(names.file(name), name)) for name in FILES
+            files.enter_context(Output(names.file(name), "none", label=name)) for name in FILES
         )
         with open(part, "rb") as lines, open(f"{part}.rest", "wb") as others:
             for line in lines:
@@ -102,40 +101,13 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
                         qrels.write(f"{query['_id']}\t{document_id}\t1\n".encode())
                     counts[QUERIES] += 1
                     counts[QRELS] += len(judged)
-        complete = [file.finish(record) for file in (corpus, queries, qrels)]
+        complete = [file.seal(record) for file in (corpus, queries, qrels)]
     report.output, report.files = os.path.dirname(names.output), len(FILES)
     report.records, report.output_bytes = (
         sum(counts.values()),
         sum(file_.size for file_ in complete),
     )
     return complete
-
-
-class _Lines:
-    """A file that is written line by line."""
-
-    def __init__(self, path: str, label: str) -> None:
-        self._output = Output(path, "none", label=label)
-        self._held = bytearray()
-
-    def write(self, line: bytes) -> None:
-        self._held += line
-        if len(self._held) >= SEGMENT_BYTES:
-            self._append()
-
-    def _append(self) -> None:
-        self._output.append(compress(bytes(self._held), "none", 0))
-        self._held.clear()
-
-    def finish(self, record: bytes) -> FileState:
-        self._append()
-        return self._output.seal(record)
-
-    def __enter__(self) -> _Lines:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._output.close()
 
 
 def _queries(lines: BinaryIO) -> Iterator[tuple[dict[str, str], list[str]]]:

@@ -24,7 +24,6 @@ from so2docs.domain import FIRST_FABRICATED_ID
 from so2docs.options.choices import Core
 from so2docs.options.table import Options
 from so2docs.output import segments
-from so2docs.output.compression import compress_lines
 from so2docs.output.file import Output, matches_checkpoint
 from so2docs.output.part_files import FileState
 from so2docs.output.paths import OutputPaths
@@ -300,7 +299,7 @@ class Checkpoint:
     def changed_files(self, names: OutputPaths) -> Iterator[str]:
         """The files that are not as they were left."""
         for file in self.output:
-            if not matches_checkpoint(names.file(file.label), names.compression, file):
+            if not matches_checkpoint(names.file(file.label), names.form.compression, file):
                 yield names.file(file.label)
         if not matches_checkpoint(names.strays, names.strays_compression, self.strays):
             yield names.strays
@@ -387,7 +386,12 @@ class SecondPass:
             Writer(
                 names, self.options, self.cuts, state.output, provenance, settle=settle
             ) as output,
-            Output(names.strays, names.strays_compression, state.strays) as strays,
+            Output(
+                names.strays,
+                names.strays_compression,
+                state.strays,
+                level=self.options.level,
+            ) as strays,
             self.progress.step("writing", None, size, before) as progress_bar,
         ):
             if saved is None:
@@ -561,10 +565,7 @@ class SecondPass:
     def write_keyless_strays(self, strays: Output) -> None:
         """Write the strays that belong to no bucket, in the order of the dump."""
         with BlockReader() as reader:
-            lines = (
-                line
-                for path, block in self.spill.blocks(None)
-                for line in reader.read(path, block)[1].splitlines(keepends=True)
-            )
-            for segment in compress_lines(lines, self.names.strays_compression, self.options.level):
-                strays.append(segment)
+            for path, block in self.spill.blocks(None):
+                for line in reader.read(path, block)[1].splitlines(keepends=True):
+                    strays.write(line)
+        strays.end_segment()
