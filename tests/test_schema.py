@@ -63,9 +63,10 @@ REBUILD = """
 import json, sys
 from so2docs.sqlite.about import connect_to_site, read_about
 from so2docs.sqlite.rows import RebuiltDocuments
-[site] = read_about(sys.argv[1]).sites
-connection = connect_to_site(sys.argv[1], None, site.name)
-print(json.dumps(list(RebuiltDocuments(connection, site.shape, {}))))
+about = read_about(sys.argv[1])
+[site] = about.sites
+connection = connect_to_site(about, site)
+print(json.dumps(list(RebuiltDocuments(connection, about, site))))
 """
 
 ANN = {"Id": 3, "Reputation": 5, "DisplayName": "Ann"}

@@ -205,8 +205,7 @@ class Store:
         try:
             connection = state.free.get_nowait()
         except queue.Empty:
-            about = state.about
-            connection = connect_to_site(about.path, about.site_field, state.site.name)
+            connection = connect_to_site(state.about, state.site)
             connection.row_factory = sqlite3.Row
             # Not mapped into memory: a file that is cut while it is open would end the server.
             connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}").fetchall()
@@ -254,9 +253,7 @@ class Store:
     def document(self, question_id: int, answer_ids: list[int] | None = None) -> Row | None:
         """Read a question with its answers, or some of them; None if it does not exist."""
         with self._connection() as connection:
-            field_name = self.about.site_field
-            extra = {} if field_name is None else {field_name: self.site.name}
-            rebuilt = RebuiltDocuments(connection, self.site.shape, extra)
+            rebuilt = RebuiltDocuments(connection, self.about, self.site)
             # Pages show the history by itself: with its texts it is several times the rest.
             return rebuilt.get(question_id, answer_ids, () if answer_ids is None else ("History",))
 

@@ -127,24 +127,24 @@ def _sites(values: dict[str, Any]) -> list[SiteAbout]:
     return [sites[name] for name in sorted(sites, key=lambda name: name or "")]
 
 
-def connect_to_site(path: str, site_field: str | None, site: str | None) -> sqlite3.Connection:
+def connect_to_site(about: About, site: SiteAbout) -> sqlite3.Connection:
     """Open a database so that its tables hold one site, whose posts are identified by `Id` alone.
 
     In a database of several sites these are temporary views. Questions, answers and texts also have
     a `Row`, by which `search` finds them.
     """
-    connection = connect(path)
+    connection = connect(about.path)
     tables = [
         name
         for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         if name not in ("search", ABOUT) and not name.startswith(("search_", "sqlite_"))
     ]
     for table in tables:
-        if site_field is None:
+        if about.site_field is None:
             has_row = table in ("questions", "answers", "texts")
             where, more = "", ', "Id" AS "Row"' if has_row else ""
         else:
-            where, more = f" WHERE {quoted(site_field)} = {literal(str(site))}", ""
+            where, more = f" WHERE {quoted(about.site_field)} = {literal(str(site.name))}", ""
         if where or more:
             connection.execute(
                 f"CREATE TEMP VIEW {table} AS SELECT *{more} FROM main.{table}{where}"

@@ -23,6 +23,7 @@ from so2docs.schema import (
     VOTE_TYPES,
     Table,
 )
+from so2docs.sqlite.about import About, SiteAbout
 from so2docs.sqlite.layout import (
     ADDED,
     INTEGERS,
@@ -500,17 +501,9 @@ class RebuiltDocuments:
     temporary views of them.
     """
 
-    def __init__(
-        self, connection: sqlite3.Connection, shape: Iterable[str], site: Document
-    ) -> None:
-        """Read from a connection.
-
-        Args:
-            connection: To the database.
-            shape: What documents of this site hold, as the database tells.
-            site: What every document has besides, such as its site.
-        """
-        self._connection, self._shape, self._site = connection, frozenset(shape), site
+    def __init__(self, connection: sqlite3.Connection, about: About, site: SiteAbout) -> None:
+        self._connection, self._shape = connection, site.shape
+        self._site = {} if about.site_field is None else {about.site_field: site.name}
         self._columns = {
             name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
             for name in LAYOUTS

@@ -138,10 +138,11 @@ def test_formats_and_databases_hold_badges(site: Path, tmp_path: Path) -> None:
     so2docs.convert(site, tmp_path / "plain.jsonl", **nested)
     database = so2docs.to_sqlite(tmp_path / "plain.jsonl", tmp_path / "q.db")
     assert not any("users" in line for line in database.lost)
-    [site_about] = read_about(str(tmp_path / "q.db")).sites
-    connection = connect_to_site(str(tmp_path / "q.db"), None, site_about.name)
+    about = read_about(str(tmp_path / "q.db"))
+    [site_about] = about.sites
+    connection = connect_to_site(about, site_about)
     try:
-        assert list(RebuiltDocuments(connection, site_about.shape, {})) == expected_documents
+        assert list(RebuiltDocuments(connection, about, site_about)) == expected_documents
     finally:
         connection.close()
 

@@ -190,10 +190,11 @@ def test_a_database_gives_the_history_back(site: Path, tmp_path: Path) -> None:
     assert result.rows["history"] == sum(
         len(post["History"]) for q in so2docs.read(output) for post in (q, *q["Answers"])
     )
-    [site_about] = read_about(str(database)).sites
-    connection = connect_to_site(str(database), None, site_about.name)
+    about = read_about(str(database))
+    [site_about] = about.sites
+    connection = connect_to_site(about, site_about)
     try:
-        rebuilt = list(RebuiltDocuments(connection, site_about.shape, {}))
+        rebuilt = list(RebuiltDocuments(connection, about, site_about))
         events = connection.execute("SELECT Events FROM history WHERE Id = 20").fetchone()
     finally:
         connection.close()

@@ -46,9 +46,8 @@ def lines(path: Path, documents: list[Any]) -> Path:
 def rebuilt(path: Path) -> list[Document]:
     about = read_about(str(path))
     (site,) = about.sites
-    with closing(connect_to_site(str(path), about.site_field, site.name)) as connection:
-        extra = {} if about.site_field is None else {about.site_field: site.name}
-        return list(RebuiltDocuments(connection, site.shape, extra))
+    with closing(connect_to_site(about, site)) as connection:
+        return list(RebuiltDocuments(connection, about, site))
 
 
 KEPT: dict[str, list[Document]] = {

@@ -59,9 +59,8 @@ def rows_of(path: Path) -> Counter[str]:
 def rebuilt(path: Path, number: int = 0) -> Iterator[Document]:
     about = read_about(str(path))
     site = about.sites[number]
-    with closing(connect_to_site(str(path), about.site_field, site.name)) as connection:
-        extra = {} if about.site_field is None else {about.site_field: site.name}
-        yield from RebuiltDocuments(connection, site.shape, extra)
+    with closing(connect_to_site(about, site)) as connection:
+        yield from RebuiltDocuments(connection, about, site)
 
 
 def values(path: Path, sql: str, *parameters: object) -> list[Any]:
@@ -97,8 +96,8 @@ def test_documents_of_a_published_dump_come_back(real: tuple[list[Document], Pat
     documents, path = real
     chosen = random.Random(1).sample(documents, min(50, len(documents)))
     about = read_about(str(path))
-    with closing(connect_to_site(str(path), None, None)) as connection:
-        rebuilt_documents = RebuiltDocuments(connection, about.sites[0].shape, {})
+    with closing(connect_to_site(about, about.sites[0])) as connection:
+        rebuilt_documents = RebuiltDocuments(connection, about, about.sites[0])
         for document in chosen:
             assert rebuilt_documents.get(document["Id"]) == document
 
