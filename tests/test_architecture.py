@@ -99,7 +99,7 @@ ONLY_USERS = {
         "reader.page",
     },
     "tqdm": {"progress"},
-    "py7zr": {"selftest", "dump.unwrapping"},
+    "py7zr": {"selftest", "dump.archives"},
 }
 
 

@@ -9,18 +9,34 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from typing import BinaryIO
+import tempfile
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
 from so2docs.dump import storage
-from so2docs.dump.archives import Archive
+from so2docs.dump.archives import Archive, open_archive
+from so2docs.dump.compressed import (
+    decompress_bzip2,
+    decompress_gzip,
+    decompress_xz,
+    decompress_zstd,
+)
 from so2docs.dump.dump import open_dump
 from so2docs.dump.kinds import Kind, detect_kind, join_names, members_with
-from so2docs.dump.source import HEAD_BYTES, Source, detect_encoding, read_blocks
+from so2docs.dump.source import HEAD_BYTES, Parts, Read, Source, detect_encoding, read_blocks
 from so2docs.dump.stream import AnyDump, StreamDump
 from so2docs.errors import ArchiveError, DumpError
 from so2docs.schema import Table
 
 STANDARD_INPUT = "-"
+
+_MOST_LAYERS = 5
+_DECOMPRESSORS: dict[str, Callable[[Read, int], Parts]] = {
+    "a gzip file": decompress_gzip,
+    "a bzip2 file": decompress_bzip2,
+    "an xz file": decompress_xz,
+    "a zstd file": decompress_zstd,
+}
 
 DumpLike = str | os.PathLike[str] | BinaryIO
 """What a user may give: a path, `-` for standard input, or an open binary file."""
@@ -74,9 +90,6 @@ class SourceFile:
             ArchiveError: It is damaged or encrypted.
         """
         if self._archive is None and self.kind is not None and self.kind.is_archive:
-            # A plain file needs none of what reads archives: it takes 40 ms to import.
-            from so2docs.dump.unwrapping import open_archive
-
             self._archive = open_archive(self.kind, self.path, self.open())
         return self._archive
 
@@ -217,14 +230,77 @@ def names_in_folder(path: str) -> list[str]:
 def _open_source(
     source: Source, threads: int, work_dir: str | None, archive: Archive | None = None
 ) -> StreamDump:
-    # A plain file needs none of what decompresses: it takes 40 ms to import.
-    from so2docs.dump.unwrapping import unwrap
-
     try:
-        unwrap(source, threads, work_dir, archive)
+        _unwrap(source, threads, work_dir, archive)
         source.decode()
         source.read_ahead()
     except BaseException:
         source.close()
         raise
     return StreamDump(source)
+
+
+def _unwrap(source: Source, threads: int, work_dir: str | None, archive: Archive | None) -> None:
+    """Unpack layer by layer, until there is XML.
+
+    Args:
+        source: What was given; learns what its layers tell about the size of the dump.
+        threads: Number of threads that decompress.
+        work_dir: Folder for an archive that comes as a stream.
+        archive: The archive, if the dump is one.
+
+    Raises:
+        DumpError: A layer cannot be unpacked.
+    """
+    source.expected = source.total
+    if archive is not None:
+        _read_member(source, archive, threads)
+    for _ in range(_MOST_LAYERS if archive is None else _MOST_LAYERS - 1):
+        kind = detect_kind(source.reader.peek())
+        if kind is None:
+            return
+        if kind.refused:
+            raise DumpError(source.name, f"is {kind.name}, not XML", advice=kind.refused)
+        if kind.is_archive:
+            saved = open_archive(kind, source.name, _save(source.reader.read1, work_dir))
+            source.stack.callback(saved.close)
+            _read_member(source, saved, threads)
+            continue
+        if kind.open:
+            parts = _read_opened(kind.open(source.reader, threads))
+        else:
+            parts = _DECOMPRESSORS[kind.name](source.reader.read1, threads)
+        source.add_layer(parts, kind.name)
+        if source.expected is not None:
+            source.expected = int(source.expected * kind.ratio)
+    raise DumpError(
+        source.name, "is compressed more than five times over", advice="unpack it first"
+    )
+
+
+def _read_opened(reader: Any) -> Parts:
+    """Read what another package opened, and close it."""
+    try:
+        yield from read_blocks(reader.read)
+    finally:
+        if close := getattr(reader, "close", None):
+            close()
+
+
+def _save(read: Read, work_dir: str | None) -> BinaryIO:
+    """Save an archive that comes as a stream to a temporary file."""
+    saved = tempfile.TemporaryFile(dir=work_dir)  # noqa: SIM115
+    try:
+        saved.writelines(read_blocks(read))
+        saved.seek(0)
+    except BaseException:
+        saved.close()
+        raise
+    return saved
+
+
+def _read_member(source: Source, archive: Archive, threads: int) -> None:
+    """Read the member of the table; progress counts its bytes, not those of the archive."""
+    entry = archive.find(source.table)
+    source.counted = source.add_layer(archive.read(entry, threads), archive.kind)
+    source.expected = source.total = entry.size
