@@ -8,7 +8,6 @@ known. Memory: a bit for each id between the lowest and the highest of a page of
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +21,7 @@ from so2docs.output.file import Output
 from so2docs.output.index import Index
 from so2docs.output.part_files import FileState, LostFileError, part_path
 from so2docs.output.paths import OutputPaths
+from so2docs.parse.repeats import SeenIds
 from so2docs.recipes.beir import CORPUS, FILES, QRELS, QUERIES
 from so2docs.report import Report
 
@@ -29,7 +29,6 @@ RECORDS = "records.jsonl"
 _HEADER = b"query-id\tcorpus-id\tscore\n"
 _CORPUS = b'{"%b":' % CORPUS.encode()
 _ID = b'{"_id":"'
-_PAGE_BITS = 15
 
 
 def records_path(output: str | os.PathLike[str] | None, kwargs: Mapping[str, Any]) -> str | None:
@@ -77,7 +76,7 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
     if records.index is not None:
         record = Index(Path(part_path(names.index)).read_bytes()).record
     counts = dict.fromkeys(FILES, 0)
-    ids = _Ids()
+    ids = SeenIds()
     with ExitStack() as files:
         corpus, queries, qrels = (
             files.enter_context(Output(names.file(name), "none", label=name)) for name in FILES
@@ -86,7 +85,7 @@ def finish(names: OutputPaths, records: FileState, report: Report) -> list[FileS
             for line in lines:
                 if line.startswith(_CORPUS):
                     entry = line[len(_CORPUS) : -2]
-                    ids.add(int(entry[len(_ID) : entry.index(b'"', len(_ID))]))
+                    ids.add_one(int(entry[len(_ID) : entry.index(b'"', len(_ID))]))
                     corpus.write(entry + b"\n")
                     counts[CORPUS] += 1
                 else:
@@ -124,18 +123,3 @@ def _queries(lines: BinaryIO) -> Iterator[tuple[dict[str, str], list[str]]]:
             relevant.append(record["corpus-id"])
     if query:
         yield query, relevant
-
-
-class _Ids:
-    """A set of ids, a bit each."""
-
-    def __init__(self) -> None:
-        self._pages: dict[int, bytearray] = defaultdict(lambda: bytearray(1 << _PAGE_BITS - 3))
-
-    def add(self, number: int) -> None:
-        page = self._pages[number >> _PAGE_BITS]
-        page[(number >> 3) % len(page)] |= 1 << (number & 7)
-
-    def __contains__(self, number: int) -> bool:
-        page = self._pages.get(number >> _PAGE_BITS)
-        return page is not None and bool(page[(number >> 3) % len(page)] >> (number & 7) & 1)

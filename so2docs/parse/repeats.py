@@ -1,4 +1,4 @@
-"""Post ids that occur more than once in a dump, under different questions.
+"""Sets of post ids, and those that occur more than once in a dump, under different questions.
 
 Repeats under one question meet in their bucket, where the merge sees them. The others are found
 here: a set of all ids seen, one bit an id in pages of 4,096, which takes 13 MB for the 80 million
@@ -86,6 +86,13 @@ class SeenIds:
             if common := earlier & bits:
                 self.repeated[page] = self.repeated.get(page, 0) | common
             self._pages[page] = earlier | bits
+
+    def add_one(self, number: int) -> None:
+        """Add an id."""
+        self.add({number >> _PAGE_BITS: 1 << (number & (_PAGE - 1))})
+
+    def __contains__(self, number: int) -> bool:
+        return bool(self._pages.get(number >> _PAGE_BITS, 0) >> (number & (_PAGE - 1)) & 1)
 
 
 def ids_in_pages(pages: Pages) -> Iterator[int]:
