@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
+
+from so2docs.counts import Counts
 
 Operation = Literal["added", "changed", "deleted"]
 
@@ -103,7 +105,7 @@ _TEXT = {"Title", "Body"}
 
 
 @dataclass(slots=True)
-class PostCounts:
+class PostCounts(Counts):
     """How many posts of one kind changed, and how; a post may count in several of these.
 
     Attributes:
@@ -131,7 +133,7 @@ class PostCounts:
 
 
 @dataclass(slots=True)
-class Summary:
+class Summary(Counts):
     """The counts of a comparison of two outputs; complete after the last change.
 
     Attributes:
@@ -171,11 +173,11 @@ class Summary:
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers under the names of the attributes."""
-        return asdict(self) | {"fields": dict(self.fields.most_common())}
+        return Counts.as_dict(self) | {"fields": dict(self.fields.most_common())}
 
     def __str__(self) -> str:
         lines = [f"{'':22}{'questions':>12}{'answers':>12}"]
-        for name in PostCounts.__dataclass_fields__:
+        for name in self.questions.as_dict():
             numbers = getattr(self.questions, name), getattr(self.answers, name)
             label = {"rescored": "score changed", "retagged": "tags changed"}.get(name, name)
             lines.append(f"{label:22}{numbers[0]:>12,}{numbers[1]:>12,}")

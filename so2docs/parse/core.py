@@ -11,7 +11,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
@@ -44,16 +44,8 @@ _KNOWN = frozenset({"comments", "links", "votes", "closings", "history", "histor
 """Tables of which it knows the attributes."""
 
 
-class Added(NamedTuple):
-    """The result of the compiled core for a slice.
-
-    Attributes:
-        rows: Rows of the slice, whatever became of them.
-        last_id: `Id` of the last one; None if there are no rows.
-    """
-
-    rows: int
-    last_id: int | None
+Added = tuple[int, int | None]
+"""What the compiled core read of a slice: its number of rows, and the `Id` of the last one."""
 
 
 def choose_core(requested: Core) -> Core:
@@ -115,7 +107,7 @@ def add_fast(data: bytes, posts: Posts) -> Added | None:
         return None
     count, last_id, other_types = added
     posts.other_types.update(other_types)
-    return Added(count, last_id)
+    return count, last_id
 
 
 def count_lines(data: bytes) -> int:
@@ -210,7 +202,7 @@ def _read_table(data: bytes, kind: int) -> tuple[Added, bytes, bytes] | None:
     if table is None:
         return None
     count, last_id, keys, json = table
-    return Added(count, last_id), keys, json
+    return (count, last_id), keys, json
 
 
 @lru_cache(maxsize=4)

@@ -201,7 +201,7 @@ class _BadgeFiling(RowSink):
         if not is_whole or any(abs(user_id) >= MOST_USERS for user_id in users):
             return None
         self._count(zip(users, classes, strict=True))
-        return Added(rows, last_id)
+        return rows, last_id
 
     def _count(self, badges: Iterable[tuple[int, int]]) -> None:
         self._counts.update(badges)
@@ -279,7 +279,7 @@ class _RowFiling(RowSink):
                     self._add_bounties(self._drop(part.rows))
             json = b""
         else:  # A record each, but for rows that were not asked for.
-            self.posts.filtered += added.rows - len(keys) // KEY.size
+            self.posts.filtered += added[0] - len(keys) // KEY.size
         self._read.append((keys, json))
         return added
 
@@ -490,8 +490,9 @@ def _file_slice(
     """File a slice by the compiled core if it can be, and by the reference otherwise."""
     added = steps.add_compiled(data)
     if added is not None:
-        tally.rows += added.rows
-        tally.last_id = tally.last_id if added.last_id is None else added.last_id
+        count, last_id = added
+        tally.rows += count
+        tally.last_id = tally.last_id if last_id is None else last_id
         return
     for part in rows.parse(data):
         if isinstance(part, rows.Malformed):

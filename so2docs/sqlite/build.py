@@ -435,7 +435,7 @@ class _Building:
         with Workers(makers, is_apart=is_apart) as workers:
             for made in workers.run(make_rows, tasks()):
                 yield self._insert(made, under_way.popleft())
-                total.add(made.tally)
+                total += made.tally
         clashing, self._clashing = self._clashing, 0
         self.lost += [f"{source.label}: {line}" for line in total.lost()]
         if clashing:

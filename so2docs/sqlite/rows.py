@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from so2docs.counts import Counts, added_by
 from so2docs.errors import OutputError
 from so2docs.escape import strip_tags
 from so2docs.options.choices import Search
@@ -85,42 +86,36 @@ class DocumentError(OutputError):
     """A document holds what the tables cannot; the text names the key."""
 
 
+def _keep_first(one: dict[str, int], more: dict[str, int]) -> dict[str, int]:
+    return more | one
+
+
 @dataclass(slots=True)
-class Tally:
+class Tally(Counts):
     """What is counted of documents of one source, besides their rows.
 
     Attributes:
-        documents: How many there are.
         numbered: Posts that have got a number, in a database of several sites.
         sites: Names of the sites that documents are from.
-        losses: What does not come back the same: how often, and the number of the first document.
+        losses: What does not come back the same.
+        first_losses: For each of those, the number of the first document.
         holding: By path, how many objects hold it, or lack it where it starts with a hyphen.
         objects: By path with a dot at its end, how many objects are there.
         user_paths: Paths of the users that documents hold, and of their attributes.
     """
 
-    documents: int = 0
     numbered: int = 0
     sites: set[str] = field(default_factory=set)
-    losses: dict[str, list[int]] = field(default_factory=dict)
+    losses: Counter[str] = field(default_factory=Counter)
+    first_losses: dict[str, int] = field(default_factory=dict, metadata=added_by(_keep_first))
     holding: Counter[str] = field(default_factory=Counter)
     objects: Counter[str] = field(default_factory=Counter)
     user_paths: set[str] = field(default_factory=set)
 
-    def note(self, what: str) -> None:
-        """Count a loss in the last document."""
-        self.losses.setdefault(what, [0, self.documents])[0] += 1
-
-    def add(self, later: Tally) -> None:
-        """Add what is counted of the documents that follow."""
-        for what, (count, number) in later.losses.items():
-            self.losses.setdefault(what, [0, self.documents + number])[0] += count
-        self.documents += later.documents
-        self.numbered += later.numbered
-        self.sites |= later.sites
-        self.holding += later.holding
-        self.objects += later.objects
-        self.user_paths |= later.user_paths
+    def note(self, what: str, number: int) -> None:
+        """Count a loss in a document."""
+        self.losses[what] += 1
+        self.first_losses.setdefault(what, number)
 
     @property
     def shape(self) -> set[str]:
@@ -133,8 +128,8 @@ class Tally:
     def lost(self) -> list[str]:
         """A line for each kind of thing that does not come back the same, of all documents."""
         lines = [
-            f"{what} ({count:,} times, first in line {number:,})"
-            for what, (count, number) in self.losses.items()
+            f"{what} ({count:,} times, first in line {self.first_losses[what]:,})"
+            for what, count in self.losses.items()
         ]
         for path, count in sorted(self.holding.items()):
             name = path.removeprefix("-")
@@ -217,6 +212,7 @@ class TableRows:
             search: What words are to be found in.
         """
         self.tally = Tally()
+        self._number = 0
         self._site_field, self._site, self._search = site_field, site, search
         self._columns = {name: _Columns(layout) for name, layout in LAYOUTS.items()}
         self._rows: dict[str, list[Row]] = {}
@@ -232,13 +228,13 @@ class TableRows:
         self._users, self._user_shapes = {}, set()
         return rows, tally
 
-    def add(self, document: Document) -> None:
-        """Make rows of a document.
+    def add(self, document: Document, number: int) -> None:
+        """Make rows of a document, which messages call by its number.
 
         Raises:
             DocumentError: It holds what the tables cannot; what was added of it is to be discarded.
         """
-        self.tally.documents += 1
+        self._number = number
         question = _object(document, "a line")
         question_id = _require_id(question, "")
         site: Row = ()
@@ -267,7 +263,7 @@ class TableRows:
             return None
         value = record.pop(key)
         if value is None:
-            self.tally.note(f"{prefix}{key}: null comes back as if it were missing")
+            self.tally.note(f"{prefix}{key}: null comes back as if it were missing", self._number)
         elif isinstance(value, kind):
             self.tally.holding[prefix + key] += 1
             return value
@@ -352,7 +348,7 @@ class TableRows:
             _require_id(record, f"{path}.")
             place = [_in_order(record.get(name)) for name in table.order]
             if place < last:
-                self.tally.note(f"{path}: come back in ascending {table.order[0]}")
+                self.tally.note(f"{path}: come back in ascending {table.order[0]}", self._number)
             last = place
             self._take_users(record, users, f"{path}.", site)
             self._belong(record, f"{path}.", "PostId", post_id)
@@ -379,7 +375,7 @@ class TableRows:
             earlier = self._users.get((*site, user_id, names))
             if earlier is not None:
                 if earlier[0] != user:
-                    self.tally.note(USERS_DIFFER)
+                    self.tally.note(USERS_DIFFER, self._number)
                 continue
             values, other = self._columns["users"].values(user, f"{path}{key}.")
             # A row with only an id is a user that other rows refer to.
@@ -449,7 +445,7 @@ def make_rows(batch: Batch) -> Made:
     for place in range(len(batch.documents)):
         document = batch.document(place)
         try:
-            collection.add(document)
+            collection.add(document, batch.first + place)
         except DocumentError as error:
             raise OutputError(f"{batch.where(place)}: {error}") from None
     rows, tally = collection.take()

@@ -135,8 +135,9 @@ def by_compiled(outcome: Outcome, data: bytes) -> bool:
     added = core.add_fast(data, outcome.posts)
     if added is None:
         return False
-    outcome.rows += added.rows
-    outcome.last_id = outcome.last_id if added.last_id is None else added.last_id
+    count, last_id = added
+    outcome.rows += count
+    outcome.last_id = outcome.last_id if last_id is None else last_id
     return True
 
 
@@ -218,7 +219,7 @@ def is_taken_of(table: str, data: bytes) -> bool:
         bounties += [row for part in rows.parse(json) for row in _sound(part)] if json else []
         json = b""
     else:
-        compiled.filtered = added.rows - len(keys) // KEY.size
+        compiled.filtered = added[0] - len(keys) // KEY.size
     core.file_records([(keys, json)], compiled, replace_questions)
     count, last_id = 0, None
     for part in rows.parse(data):
@@ -232,7 +233,7 @@ def is_taken_of(table: str, data: bytes) -> bool:
             table_rows.add_votes(reference, part.rows, questions)
         else:
             table_rows.add_rows(reference, TABLES[table], part.rows, questions)
-    assert (compiled, added) == (reference, core.Added(count, last_id)), data
+    assert (compiled, added) == (reference, (count, last_id)), data
     assert not bounties, data
     return True
 
