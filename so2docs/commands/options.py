@@ -102,7 +102,7 @@ def table_option(name: str, help: str | None = None, **settings: Any) -> Decorat
     Args:
         name: Its name.
         help: What it means for this command, if that is not what the table says.
-        settings: Of `click.option`, in place of those of the table.
+        settings: Of `click.option`, which override those of the table.
     """
     entry = OPTIONS[name]
     has_default = entry.default not in (None, False, ())

@@ -55,16 +55,16 @@ class DocumentKeywords(TypedDict, total=False):
         fields: Keep these fields, such as Id,Title,Comments.Text,Answers.Body. `Answers` alone
             means all of the answers' attributes; without any of them, documents have no `Answers`.
         without: Leave these fields out, such as Body,Answers.Body,Comments.UserId.
-        recipe: Write the records of a data set in place of the documents: preferences, pairs (or
+        recipe: Write the records of a data set instead of the documents: preferences, pairs (or
             dpo), qa, messages (or sft), thread, chunks (or rag), blocks, edits, hub, beir, or
             package.module:function of your own. A `Recipe` or a function will do, too.
         best: Use only the best answer, with recipe='qa'.
-        conversational: Write messages in place of texts, with recipe='pairs'.
+        conversational: Write messages instead of texts, with recipe='pairs'.
         system: Start each conversation with this message of the system, with recipe='messages'.
         max_length: Longest passage in characters, or in tokens, with recipe='chunks'. If None, 2000
             characters or 512 tokens.
         overlap: Most that a passage repeats of the one before, with recipe='chunks'. If None, 0.
-        tokenizer: Count tokens in place of characters, with recipe='chunks': a tokenizer.json of
+        tokenizer: Count tokens instead of characters, with recipe='chunks': a tokenizer.json of
             Hugging Face, or a model of OpenAI such as gpt-4o.
         attribution: Add addresses, licences and authors to each document.
         body: Form of the bodies. If None, html, or what the recipe asks for.

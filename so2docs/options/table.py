@@ -344,7 +344,7 @@ class Options:
         usually="that of the archive or folder",
     )
     recipe: RecipeChoice | None = _document(
-        "Write the records of a data set in place of the documents: preferences, pairs (or dpo), "
+        "Write the records of a data set instead of the documents: preferences, pairs (or dpo), "
         "qa, messages (or sft), thread, chunks (or rag), blocks, edits, hub, beir, or "
         "package.module:function of your own.",
         accepts=RecipeLike | None,
@@ -355,7 +355,7 @@ class Options:
     )
     best: bool = _document(f"Use only the best answer, with {flag('recipe', 'qa')}.", False)
     conversational: bool = _document(
-        f"Write messages in place of texts, with {flag('recipe', 'pairs')}.", False
+        f"Write messages instead of texts, with {flag('recipe', 'pairs')}.", False
     )
     system: str | None = _document(
         f"Start each conversation with this message of the system, with "
@@ -373,7 +373,7 @@ class Options:
         usually="0",
     )
     tokenizer: str | None = _document(
-        f"Count tokens in place of characters, with {flag('recipe', 'chunks')}: a tokenizer.json "
+        f"Count tokens instead of characters, with {flag('recipe', 'chunks')}: a tokenizer.json "
         "of Hugging Face, or a model of OpenAI such as gpt-4o.",
         metavar="NAME",
         remember=identify_tokenizer,
