@@ -45,14 +45,14 @@ class Document:
         parts: Buffers that make its JSON object when joined, all but the closing brace; of a run,
             what is written.
         size: Their bytes, about.
-        period: Year or month of the question, where files are split by date; empty for none.
+        label: That of the file it goes to, where files are split by date or share; empty for none.
         run: Documents in the run; 0 for a document by itself.
     """
 
     question_id: int
     parts: list[Buffer]
     size: int
-    period: str = ""
+    label: str = ""
     run: int = 0
 
     @property

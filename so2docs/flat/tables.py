@@ -114,7 +114,7 @@ class TableResult:
 
     Attributes:
         task: The task.
-        segments: The segments, with the positions of their data; the label is the period.
+        segments: The segments, with the positions of their data.
         tally: Counts of rows, filtered rows, and strays by reason.
         misfits: Rows with a value in `Other`.
         strays: The lines of the strays file.

@@ -77,7 +77,7 @@ class ParquetEncoder(Encoder):
         from so2docs.output.formats.parquet import encode_parquet
 
         data, note = footer.split_row_group(encode_parquet(table, LEVEL))
-        return Segment(data, table.nbytes, 0, 0, table.num_rows, note, period=label)
+        return Segment(data, table.nbytes, 0, 0, table.num_rows, note, label=label)
 
     def footer(self, journal: Journal) -> bytes:
         """The footer."""
@@ -104,7 +104,7 @@ class _TextEncoder(Encoder):
 
         batches = table.to_batches()  # What is between columns and lines is several times as large.
         lines = b"".join(self.lines(pa.Table.from_batches([batch])) for batch in batches)
-        return replace(compress(lines, "gzip", LEVEL, 0, table.num_rows), period=label)
+        return replace(compress(lines, "gzip", LEVEL, 0, table.num_rows), label=label)
 
 
 class CsvEncoder(_TextEncoder):
@@ -144,7 +144,7 @@ class SqliteEncoder(Encoder):
         """The rows, pickled."""
         columns = as_texts(table).to_pydict().values()
         data = pickle.dumps(list(zip(*columns, strict=True)), pickle.HIGHEST_PROTOCOL)
-        return Segment(data, len(data), 0, 0, table.num_rows, period=label)
+        return Segment(data, len(data), 0, 0, table.num_rows, label=label)
 
 
 class DuckdbEncoder(Encoder):
@@ -158,7 +158,7 @@ class DuckdbEncoder(Encoder):
         with pa.ipc.new_stream(sink, self.schema) as stream:
             stream.write_table(table)
         data = sink.getvalue()
-        return Segment(data, len(data), 0, 0, table.num_rows, period=label)
+        return Segment(data, len(data), 0, 0, table.num_rows, label=label)
 
 
 ENCODERS: dict[TableFormat, type[Encoder]] = {
@@ -258,8 +258,8 @@ class FileWriter(TableWriter):
         self._encoder = ENCODERS[self._form](columns.schema)
 
     def append(self, segment: Segment) -> None:
-        """Copy a segment to the file of its period."""
-        file = self._file(segment.period)
+        """Copy a segment to the file of its label."""
+        file = self._file(segment.label)
         file.append(segment)
         if len(self._files) > _MOST_OPEN:
             file.close()

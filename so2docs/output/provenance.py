@@ -75,7 +75,7 @@ class Provenance:
         options: What decides the output, by the keywords of `convert`.
         input: The files that were read.
         site: Host name of the site; None if the name of the dump does not tell.
-        counts: Of the whole conversion; of a part of a split output, that part's documents.
+        counts: Of the whole conversion; of a file of a split output, its documents.
     """
 
     version: str
@@ -109,8 +109,8 @@ class Provenance:
         counts |= {name: sum(getattr(report, name).values()) for name in _SUMS}
         return replace(self, counts=counts)
 
-    def of_part(self, documents: int) -> Provenance:
-        """The record of a part of the output."""
+    def of_file(self, documents: int) -> Provenance:
+        """The record of one file of a split output."""
         return replace(self, counts={"documents": documents})
 
     def as_dict(self) -> dict[str, Any]:

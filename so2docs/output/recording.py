@@ -1,7 +1,8 @@
 """Documents on their way into the output: unchanged, changed, or as the records of a recipe.
 
 An unchanged document is not parsed: its bytes are joined only when they are written. Where
-files are split by date, each is told the period of its question, which a record need not have.
+files are split by date, each is told the label of its file by the date of its question, which a
+record need not have.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document
     for document in nested:
         match = _DATE.search(document.parts[0])
         if match and match[1]:
-            document.period = b"-".join(
+            document.label = b"-".join(
                 match.groups() if by == "month" else match.groups()[:1]
             ).decode()
         yield document
@@ -117,7 +118,7 @@ def _label_by_date(nested: Iterable[Document], by: SplitBy) -> Iterator[Document
 def _label_by_share(nested: Iterable[Document], ends: list[tuple[str, int]]) -> Iterator[Document]:
     for document in nested:
         place = split_place(document.question_id)
-        document.period = next(name for name, end in ends if place < end)
+        document.label = next(name for name, end in ends if place < end)
         yield document
 
 
@@ -132,4 +133,4 @@ def _records(nested: Iterable[Document], counts: RowCounts, options: Options) ->
             counts.records = (counts.records or 0) + len(records)
             counts.without_record = (counts.without_record or 0) + (not records)
         for json in records:
-            yield Document(number, [memoryview(json)[:-1]], len(json), document.period)
+            yield Document(number, [memoryview(json)[:-1]], len(json), document.label)

@@ -57,7 +57,7 @@ class Segment:
         documents: Number of documents.
         note: What the end of the file has to say about this segment, if anything.
         stored: Where the data is, if it is in a temporary file.
-        period: Year or month of all its questions, where files are split by date; empty for none.
+        label: That of its file, where files are split by date or share; empty for none.
     """
 
     data: bytes
@@ -67,7 +67,7 @@ class Segment:
     documents: int = 0
     note: bytes = b""
     stored: Stored | None = None
-    period: str = ""
+    label: str = ""
 
     @property
     def size(self) -> int:

@@ -86,7 +86,7 @@ class Writer:
             What is to be copied before a file ends.
         """
         if self._form.is_by_question:
-            file = self._file(segment.period or UNDATED)
+            file = self._file(segment.label or UNDATED)
         else:
             number = bisect_right(self._cuts, segment.first_id)
             while len(self._finished) < number or not self._has_room(self._next(), segment):
@@ -165,7 +165,7 @@ class Writer:
             self._add(file, self._format.header)
         provenance = self._provenance
         if provenance is not None and self._form.is_split:
-            provenance = provenance.of_part(file.journal.documents)
+            provenance = provenance.of_file(file.journal.documents)
         record = b"" if provenance is None else provenance.to_json()
         self._add(file, self._format.footer(file.journal, record))
         self._finished.append(file.seal(b"" if self._format.holds_record else record))

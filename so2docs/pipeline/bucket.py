@@ -396,7 +396,7 @@ class _Segments:
         self.segments: list[Segment] = []
         self._format = formats.of(task.options)
         self._cuts = list(reversed(task.cuts))
-        self._held: dict[str, _Held] = {}  # By period, where files are split by date.
+        self._held: dict[str, _Held] = {}  # By label.
         self.run = self._read_run(task)
 
     def add(self, document: Document) -> None:
@@ -404,16 +404,16 @@ class _Segments:
             self.close()
             while self._cuts and document.question_id >= self._cuts[-1]:
                 self._cuts.pop()
-        pending = self._held.get(document.period)
+        pending = self._held.get(document.label)
         if pending is None:
-            pending = self._held[document.period] = _Held(document.question_id)
+            pending = self._held[document.label] = _Held(document.question_id)
         elif self._format.between:
             pending.parts.append(self._format.between)
         pending.parts += document.parts if document.run else self._format.frame(document)
         pending.size += document.size
         pending.count += document.run or 1
         if pending.size >= self._format.segment_bytes:
-            self._end(document.period)
+            self._end(document.label)
 
     def _read_run(self, task: BucketTask) -> Run | None:
         options, form = task.options, self._format
@@ -424,12 +424,12 @@ class _Segments:
 
     def close(self) -> None:
         """End the segments that are begun."""
-        for period in sorted(self._held):
-            self._end(period)
+        for label in sorted(self._held):
+            self._end(label)
 
-    def _end(self, period: str) -> None:
-        pending = self._held.pop(period)
+    def _end(self, label: str) -> None:
+        pending = self._held.pop(label)
         raw = b"".join(pending.parts)
         pending.parts.clear()  # They would be there a second time while the segment is made.
         segment = self._format.segment(raw, pending.first_id, pending.count)
-        self.segments.append(replace(segment, period=period) if period else segment)
+        self.segments.append(replace(segment, label=label) if label else segment)
