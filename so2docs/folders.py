@@ -210,71 +210,81 @@ def diff_all(
     folder, ids = _made(changes_dir, old_dir, new_dir), _made(deleted, old_dir, new_dir)
     if folder is not None and ids is not None and os.path.samefile(folder, ids):
         raise OptionError(f"{ids}: is the folder of the changes; give another {flag('deleted')}")
-    settings = {
+    how: dict[str, Any] = {
         "format": format,
         "elasticsearch_index": elasticsearch_index,
         "site_field": site_field,
+        "counted": {"only": only, "ignore": ignore},
+        "update": update,
+        "force": force,
     }
     end = ".ravendbdump" if format == "ravendb" else ".jsonl.gz"
     tasks = []
     for site in sorted({*old, *new}):
         target = "" if folder is None else os.path.join(folder, site + end)
         removed = None if ids is None else os.path.join(ids, f"{site}.jsonl.gz")
-        work = _Diff(
-            old.get(site), new.get(site), target, {**settings, "deleted": removed},
-            {"only": only, "ignore": ignore}, update, force,
-        )  # fmt: skip
+        pair = old.get(site), new.get(site)
+        work = partial(_diff_site, *pair, target=target, deleted=removed, **how)
         size = _size([*old.get(site, ()), *new.get(site, ())])
         tasks.append(_Task(site, target or (old.get(site) or new[site])[0], size, work))
     return _run(tasks, jobs, progress=progress, when_done=when_done)
 
 
-@dataclass(frozen=True, slots=True)
-class _Diff:
-    """Compares the outputs of one site, as `diff_all` says."""
+def _diff_site(
+    old: list[str] | None, new: list[str] | None, **how: Any
+) -> tuple[str, str, Summary | None]:
+    """Compare the outputs of one site, as `diff_all` says."""
+    if new is None:
+        assert old is not None
+        return GONE, old[0], None
+    new_path = readable(new)
+    if old is not None:
+        return _compare(readable(old), new_path, **how)
+    with temporary_folder(None) as folder:
+        empty = os.path.join(folder, "empty.jsonl")
+        provenance = read_provenance(new_path)
+        write_empty(empty, b"" if provenance is None else provenance.to_json())
+        state, output, summary = _compare(empty, new_path, **how)
+    if summary is not None:
+        summary.old_path = ""
+    return state if summary is None else NEW, output, summary
 
-    old: list[str] | None
-    new: list[str] | None
-    target: str
-    settings: dict[str, Any]
-    counted: dict[str, Any]
-    update: bool
-    force: bool
 
-    def __call__(self) -> tuple[str, str, Summary | None]:
-        if self.new is None:
-            assert self.old is not None
-            return GONE, self.old[0], None
-        new = readable(self.new)
-        if self.old is not None:
-            return self._compare(readable(self.old), new)
-        with temporary_folder(None) as folder:
-            old = os.path.join(folder, "empty.jsonl")
-            provenance = read_provenance(new)
-            write_empty(old, b"" if provenance is None else provenance.to_json())
-            state, output, summary = self._compare(old, new)
-        if summary is not None:
-            summary.old_path = ""
-        return state if summary is None else NEW, output, summary
+def _compare(
+    old: str,
+    new: str,
+    *,
+    target: str,
+    counted: dict[str, Any],
+    update: bool,
+    force: bool,
+    **settings: Any,
+) -> tuple[str, str, Summary | None]:
+    what = f"is not of changes between {old} and {new}"
+    are_between = partial(_are_between, target, old, new)
+    if target and _is_current(target, are_between, what, update, force):
+        return UP_TO_DATE, target, None
+    changes = diff(old, new, **counted)
+    if not target:
+        summary = changes.count()
+    else:
+        summary = changes.write(target, force=force or update, **settings)
+    posts = summary.questions
+    state = "changed" if posts.added or posts.changed or posts.deleted else "unchanged"
+    return state, target or new, summary
 
-    def _compare(self, old: str, new: str) -> tuple[str, str, Summary | None]:
-        if self.target and not self.force and os.path.exists(self.target):
-            if _are_between(self.target, old, new):
-                return UP_TO_DATE, self.target, None
-            if not self.update:
-                raise OutputExistsError(
-                    f"{self.target}: exists, and is not of changes between {old} and {new}; "
-                    f"{_ADVICE}"
-                )
-        changes = diff(old, new, **self.counted)
-        if not self.target:
-            summary = changes.count()
-        else:
-            force = self.force or self.update
-            summary = changes.write(self.target, force=force, **self.settings)
-        posts = summary.questions
-        state = "changed" if posts.added or posts.changed or posts.deleted else "unchanged"
-        return state, self.target or new, summary
+
+def _is_current(
+    target: str, is_same: Callable[[], bool], what: str, update: bool, force: bool
+) -> bool:
+    """Whether a file is there already; an error says `what` it is if it is another one."""
+    if force or not os.path.exists(target):
+        return False
+    if is_same():
+        return True
+    if not update:
+        raise OutputExistsError(f"{target}: exists, and {what}; {_ADVICE}")
+    return False
 
 
 def patch_all(
@@ -318,59 +328,55 @@ def patch_all(
     tasks = []
     for site in sorted({*old, *changes}):
         paths = [*old.get(site, ()), *changes.get(site, ())]
-        work = _Patch(old.get(site), changes.get(site), os.path.join(folder, site), update, force)
-        tasks.append(_Task(site, os.path.join(folder, f"{site}.jsonl.gz"), _size(paths), work))
+        stem = os.path.join(folder, site)
+        work = partial(
+            _patch_site, old.get(site), changes.get(site), stem=stem, update=update, force=force
+        )
+        tasks.append(_Task(site, f"{stem}.jsonl.gz", _size(paths), work))
     return _run(tasks, jobs, progress=progress, when_done=when_done)
 
 
-@dataclass(frozen=True, slots=True)
-class _Patch:
-    """Applies the changes of one site, as `patch_all` says."""
+def _patch_site(
+    old: list[str] | None, changes: list[str] | None, **how: Any
+) -> tuple[str, str, Patched | None]:
+    """Apply the changes of one site, as `patch_all` says."""
+    if changes is None:
+        assert old is not None
+        log.warning("%s: has no changes, so it is not among the new outputs", old[0])
+        return GONE, old[0], None
+    path = readable(changes)
+    header = ChangeReader(path).header
+    if old is not None:
+        return _apply(readable(old), path, header, **how)
+    if header is None or header.old != _EMPTY:
+        raise OutputNotFoundError(
+            f"{path}: there is no output that these changes could be applied to; is it in "
+            "another folder?"
+        )
+    with temporary_folder(None) as folder:
+        empty = os.path.join(folder, "empty.jsonl")
+        write_empty(empty, b"")
+        state, output, patched = _apply(empty, path, header, **how)
+    return state if patched is None else NEW, output, patched
 
-    old: list[str] | None
-    changes: list[str] | None
-    stem: str
-    update: bool
-    force: bool
 
-    def __call__(self) -> tuple[str, str, Patched | None]:
-        if self.changes is None:
-            assert self.old is not None
-            log.warning("%s: has no changes, so it is not among the new outputs", self.old[0])
-            return GONE, self.old[0], None
-        changes = readable(self.changes)
-        header = ChangeReader(changes).header
-        if self.old is not None:
-            return self._apply(readable(self.old), changes, header)
-        if header is None or header.old != _EMPTY:
-            raise OutputNotFoundError(
-                f"{changes}: there is no output that these changes could be applied to; is it in "
-                "another folder?"
-            )
-        with temporary_folder(None) as folder:
-            old = os.path.join(folder, "empty.jsonl")
-            write_empty(old, b"")
-            state, output, patched = self._apply(old, changes, header)
-        return state if patched is None else NEW, output, patched
+def _apply(
+    old: str, changes: str, header: Header | None, *, stem: str, update: bool, force: bool
+) -> tuple[str, str, Patched | None]:
+    output = None if header is None else header.new
+    if output is None:
+        end = OutputPaths(old, None).extensions
+    else:
+        end = output_suffix({"compression": output.compression})
+    target = stem + end
 
-    def _apply(
-        self, old: str, changes: str, header: Header | None
-    ) -> tuple[str, str, Patched | None]:
-        output = None if header is None else header.new
-        if output is None:
-            end = OutputPaths(old, None).extensions
-        else:
-            end = output_suffix({"compression": output.compression})
-        target = self.stem + end
-        if not self.force and os.path.exists(target):
-            if output is not None and OutputIdentity.of_file(target) == (output.size, output.tail):
-                return UP_TO_DATE, target, None
-            if not self.update:
-                raise OutputExistsError(
-                    f"{target}: exists, and is not what {changes} makes; {_ADVICE}"
-                )
-        patched = patch(old, changes, target, force=self.force or self.update)
-        return "patched", target, patched
+    def is_same() -> bool:
+        return output is not None and OutputIdentity.of_file(target) == (output.size, output.tail)
+
+    what = f"is not what {changes} makes"
+    if _is_current(target, is_same, what, update, force):
+        return UP_TO_DATE, target, None
+    return "patched", target, patch(old, changes, target, force=force or update)
 
 
 def stats_all(
@@ -453,8 +459,7 @@ def verify_all(
     tasks = []
     for name, paths in sorted(files_by_output.items()):
         path = os.path.join(folder, name)
-        work = partial(_verify, path, report)
-        tasks.append(_Task(name, path, _size(paths), work))
+        tasks.append(_Task(name, path, _size(paths), partial(_verify, path, report)))
     return _run(tasks, jobs, progress=progress, when_done=when_done)
 
 
@@ -534,16 +539,17 @@ def _make_database(
     paths: list[str], target: str, settings: dict[str, Any], update: bool, force: bool
 ) -> tuple[str, str, Database | None]:
     path = readable(paths)
-    if not force and os.path.exists(target):
+
+    def is_same() -> bool:
         about = read_about(target)
         requested = settings["search"], settings["stemming"] and settings["search"] != "none"
-        is_same = (about.search, about.stemming) == requested
-        if is_same and about.sources == [open_source(path).identity()]:
-            return UP_TO_DATE, target, None
-        if not update:
-            raise OutputExistsError(
-                f"{target}: exists, and was made from another state of {path}; {_ADVICE}"
-            )
+        if (about.search, about.stemming) != requested:
+            return False
+        return about.sources == [open_source(path).identity()]
+
+    what = f"was made from another state of {path}"
+    if _is_current(target, is_same, what, update, force):
+        return UP_TO_DATE, target, None
     return "made", target, to_sqlite(path, target, force=force or update, **settings)
 
 
@@ -596,12 +602,7 @@ def _are_between(changes: str, old: str, new: str) -> bool:
 _COLUMNS: dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[int, ...]]]] = {
     Summary: (
         ("added", "changed", "deleted", "unchanged"),
-        lambda r: (
-            r.questions.added,
-            r.questions.changed,
-            r.questions.deleted,
-            r.unchanged,
-        ),
+        lambda r: (r.questions.added, r.questions.changed, r.questions.deleted, r.unchanged),
     ),
     Patched: (
         ("questions", "added", "changed", "deleted"),
@@ -629,12 +630,7 @@ def summary(results: Sequence[SiteResult]) -> str:
     kinds = [type(result.result) for result in results if result.result is not None]
     columns, numbers = _COLUMNS[kinds[0]] if kinds else ((), lambda result: ())
     rows: list[SiteRow] = [
-        (
-            r.site,
-            r.state,
-            None if r.result is None else numbers(r.result),
-        )
-        for r in results
+        (r.site, r.state, None if r.result is None else numbers(r.result)) for r in results
     ]
     states = Counter(r.state for r in results)
     text = ", ".join(f"{count:,} {state}" for state, count in states.items() if state != "failed")
