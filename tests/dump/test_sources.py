@@ -235,6 +235,21 @@ def test_same_bytes_from_any_encoding(
     assert everything(output.parent) == expected
 
 
+class Dripping(io.BytesIO):
+    """A file that gives a byte at a time, as a pipe may."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(min(1, 1 if size is None else size))
+
+
+@pytest.mark.parametrize("form", ["gzip", "bzip2", "zstd", "7z-in-gzip", "iso-8859-1"])
+def test_a_stream_that_gives_a_byte_at_a_time(
+    form: str, output: Path, expected: dict[str, bytes]
+) -> None:
+    so2docs.convert(Dripping((FORMS | ENCODINGS)[form](PLAIN)), output, jobs=1)
+    assert everything(output.parent) == expected
+
+
 def test_counts_characters_that_an_encoding_does_not_allow(
     write_file: Callable[[bytes], Path], output: Path
 ) -> None:

@@ -345,6 +345,18 @@ def test_damaged_table(method: int, folder: Path, tmp_path: Path) -> None:
     assert not output.exists()
 
 
+def test_every_table_of_a_damaged_block_is_damaged(folder: Path) -> None:
+    archive = in_one_7z(folder)
+    data = bytearray(archive.read_bytes())
+    data[len(data) // 2] ^= 0x55
+    archive.write_bytes(data)
+    tables = so2docs.inspect(archive, jobs=1).tables
+    assert len(tables) > 4
+    for table in tables.values():
+        assert table.problem is not None
+        assert "is a 7z archive that is damaged" in table.problem
+
+
 class ChangesAtItsEnd(io.BytesIO):
     """Posts that replace another file when they have been read."""
 
