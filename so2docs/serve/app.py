@@ -319,37 +319,19 @@ def _environment() -> Environment:
         loader=PackageLoader("so2docs.serve"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finalize,
+        # No text changes the direction of the text after it.
+        finalize=lambda value: for_terminal(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "day": _day, "breakable": _breakable}
-    environment.filters["day_of_file"] = _day_of_file
+    environment.filters |= {
+        "number": lambda value: f"{value:,}" if isinstance(value, int) else str(value),
+        "day": lambda value: str(value or "")[:10],
+        "day_of_file": lambda ns: datetime.fromtimestamp(ns / 1e9, UTC).date().isoformat(),
+        # A host name may be broken after its dots, and nowhere else.
+        "breakable": lambda name: Markup(".<wbr>").join(name.split(".")),
+    }
     return environment
-
-
-def _finalize(value: object) -> object:
-    """Finalize a value in a template: no text changes the direction of the text after it."""
-    return for_terminal(value) if type(value) is str else value
-
-
-def _number(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _day(value: object) -> str:
-    return str(value or "")[:10]
-
-
-def _day_of_file(nanoseconds: int) -> str:
-    return datetime.fromtimestamp(nanoseconds / 1e9, UTC).date().isoformat()
-
-
-def _breakable(name: str) -> Markup:
-    """A host name that may be broken after its dots, and nowhere else."""
-    return Markup("<wbr>").join(
-        Markup.escape(part + "." * (n < name.count("."))) for n, part in enumerate(name.split("."))
-    )
 
 
 def _describe_error(error: Exception) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import orjson
 from jinja2 import Environment
 from markupsafe import Markup
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -92,33 +92,22 @@ _NOT_INCLUDED = {
 Values = dict[str, Any]
 
 
-class _PostId(Convertor[int]):
+class _PostId(IntegerConvertor):
     """The id of a post in an address: one that fits into 63 bits."""
 
     regex = "[0-9]{1,18}"
 
-    def convert(self, value: str) -> int:
-        return int(value)
 
-    def to_string(self, value: int) -> str:
-        return str(value)
-
-
-class _UserId(_PostId):
+class _UserId(IntegerConvertor):
     """The id of a user, which may be -1."""
 
     regex = "-?[0-9]{1,18}"
 
 
-class _Json(Convertor[str]):
+class _Json(StringConvertor):
     """The end of an address that is also that of a page as JSON."""
 
     regex = r"(?:\.json)?"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    to_string = convert
 
 
 register_url_convertor("post", _PostId())
