@@ -1,4 +1,4 @@
-"""Counts of rows, and of what became of them: of a chunk, a bucket or a whole conversion."""
+"""Counts of rows by result: of a chunk, a bucket or a whole conversion."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ADD = "add"
 class Counts:
     """A dataclass whose fields add up, and survive JSON.
 
-    Numbers, dictionaries of numbers or counts, and sets add up; None is that nothing was counted,
-    which is not 0. Whatever else stays as it is, such as names. A field whose sum is another thing
-    has a function for it: `field(metadata=MOST)`.
+    Numbers, dictionaries of numbers or counts, and sets are added up; None means that nothing was
+    counted, which is not 0. Other values, such as names, stay unchanged. A field that is combined
+    in another way has a function for that: `field(metadata=MOST)`.
     """
 
     __slots__ = ()
@@ -46,7 +46,7 @@ class Counts:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Parse the result of `as_dict`, also after a way through JSON."""
+        """Parse the result of `as_dict`, also after it was converted to JSON and back."""
         kinds = _kinds(cls)  # type: ignore[arg-type]
         return cls(**{name: _from_json(kinds[name], value) for name, value in values.items()})
 
@@ -67,7 +67,7 @@ def _most(one: Any, more: Any) -> Any:
 _UNKNOWN = (None, "")
 
 LEAST, MOST = added_by(_least), added_by(_most)
-"""Of fields whose sum is the least or the greatest value that is known."""
+"""Metadata of fields that keep the least or the greatest known value."""
 
 
 def _sum(one: Any, more: Any) -> Any:
@@ -124,11 +124,11 @@ class TableCounts(Counts):
 
     Attributes:
         rows: Rows of the table.
-        nested: Rows inside the documents; of users, those that a document could name.
-        filtered: Rows of posts that were left out on purpose.
-        strays: Rows that no document holds, by reason.
+        nested: Rows in documents; for users, those that a document could have.
+        filtered: Rows of posts that filters left out.
+        strays: Strays, by reason.
         bytes: Size of its file.
-        spill_bytes: What it takes of the spill.
+        spill_bytes: Its bytes in the spill.
         seconds: Wall time of reading it, of this session only.
     """
 
@@ -142,7 +142,7 @@ class TableCounts(Counts):
 
     @property
     def without_post(self) -> int:
-        """Rows whose post is in no document, nor left out on purpose: some are in every dump."""
+        """Rows whose post is in no document and was not filtered; every dump has some."""
         return sum(self.strays[reason] for reason in self.strays if reason.endswith(_WITHOUT_POST))
 
     def __str__(self) -> str:
@@ -172,9 +172,9 @@ class RowCounts(Counts):
         dropped: Posts and comments that `drop_users` or `drop_posts` names, which are among the
             filtered ones of their tables.
         records: Records that the recipe made of the documents; None without a recipe.
-        without_record: Documents of which it made none.
+        without_record: Documents without any record.
         repaired_characters: Characters that XML forbids, replaced by U+FFFD.
-        tables: What became of the rows of the tables that were asked for, by table.
+        tables: Counts of the requested tables, by table.
     """
 
     rows: int = 0
@@ -206,7 +206,7 @@ class ChunkTally(RowCounts):
 
 
 def list_by_name(counts: dict[str, int]) -> str:
-    """A total and what it is made of, such as `3 (malformed_row 1, repeated_id 2)`."""
+    """A total and its parts, such as `3 (malformed_row 1, repeated_id 2)`."""
     total = sum(counts.values())
     if not total:
         return "0"

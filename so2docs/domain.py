@@ -1,4 +1,4 @@
-"""The rules of the sites that dumps do not spell out: licences, dates, order of answers. Pure."""
+"""Rules of the sites that are not in dumps: licences, dates, order of answers. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from hashlib import blake2b
 
 _LICENSES = (("2018-05-02", "4.0"), ("2011-04-08", "3.0"), ("", "2.5"))
-"""First day (UTC) of each version of CC BY-SA, for what was created from then on:
+"""First day (UTC) of each version of CC BY-SA, for content created from then on:
 https://stackoverflow.com/help/licensing."""
 
 _NAME = "CC BY-SA "
@@ -30,13 +30,13 @@ SCORE_BINS: tuple[tuple[str, int | None, int | None], ...] = (
 
 
 def license_at(date: object) -> str | None:
-    """The licence of what was created at a time, in the form of the dump.
+    """The licence of content, by its creation date, in the form of the dump.
 
     Args:
-        date: As in the dump; only its day matters.
+        date: Creation date in the form of the dump; only the day matters.
 
     Returns:
-        Such as `CC BY-SA 4.0`; None for what has no date.
+        A licence such as `CC BY-SA 4.0`; None without a date.
     """
     if not isinstance(date, str) or not _LICENSE_DAY.match(date):
         return None
@@ -44,7 +44,7 @@ def license_at(date: object) -> str | None:
 
 
 def license_url(name: str) -> str | None:
-    """The address of a licence that dumps name; None for any other."""
+    """The address of a licence in dumps; None for any other."""
     version = name.removeprefix(_NAME)
     if name == version or version not in {licence for _, licence in _LICENSES}:
         return None
@@ -52,7 +52,7 @@ def license_url(name: str) -> str | None:
 
 
 def licenses() -> list[tuple[str, str]]:
-    """Every licence, the latest first, with the first day of what is under it (empty: any)."""
+    """Every licence, the latest first, with its first day (empty for the oldest)."""
     return [(_NAME + version, start) for start, version in _LICENSES]
 
 
@@ -68,17 +68,17 @@ def rank_by_votes(answer_id: int, score: int, accepted_id: int | None) -> tuple[
 
 
 def is_date(text: str) -> bool:
-    """Whether an attribute is a point in time as dumps write it: UTC, without a zone."""
+    """Whether a value is a date in the form of dumps: UTC, without a zone."""
     return _DATE.fullmatch(text) is not None
 
 
 def is_typed_date(text: str) -> bool:
-    """Whether what a user typed is a day or a point in time in the form of the dump."""
+    """Whether a user's input is a day or a date in the form of the dump."""
     return _TYPED_DATE.fullmatch(text) is not None
 
 
 FIRST_FABRICATED_ID = 1_000_000_001
-"""Ids from here on belong to rows that the publisher made up.
+"""Lowest id of rows that the publisher made up.
 
 Two releases, of 2025-06-30 and after, have a question and an answer like that on every site; posts
 themselves are numbered by the site, and Stack Overflow, the largest, is far from here."""
@@ -96,9 +96,9 @@ def is_sampled(question_id: int, share: int) -> bool:
 
 
 def split_place(question_id: int) -> int:
-    """The place of a question between 0 and 2^64, which decides its split.
+    """The position of a question between 0 and 2^64, which decides its split.
 
-    Another hash than that of samples, or a sample of 10 % would be all of the first split.
+    The hash differs from that of samples; otherwise a sample of 10 % would be in the first split.
     """
     digest = blake2b(b"%d" % question_id, digest_size=8, person=b"split").digest()
     return int.from_bytes(digest, "big")

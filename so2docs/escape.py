@@ -1,7 +1,7 @@
 """Text from a dump, made safe to show on a terminal or in a page of HTML; the text inside of HTML.
 
-A post, a tag, a date, a file name in an archive may hold anything. Whatever shows them passes them
-through `for_terminal` or `for_html`.
+Posts, tags, dates and file names in archives may contain any character. All code that shows them
+passes them through `for_terminal` or `for_html`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def remove_bidi_controls(text: str) -> str:
-    """Text without the characters that turn the order of what follows around.
+    """Remove the characters that reverse the direction of the following text.
 
-    The marks that tell the direction of one place (U+061C, U+200E, U+200F) stay: Arabic and Hebrew
-    posts need them.
+    Marks for the direction at one position (U+061C, U+200E, U+200F) stay: Arabic and Hebrew posts
+    need them.
     """
     return _TURNING.sub("\ufffd", text)
 
 
 def for_terminal(text: object) -> str:
-    """Text without characters that a terminal obeys, or that turn the order of others around."""
+    """Remove the control characters of terminals, and those that reverse the direction of text."""
     return _CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n"))
 
 
 def for_html(text: object) -> str:
-    """Text that HTML shows unchanged, between tags and in attributes."""
+    """Escape text for HTML, between tags and in attributes."""
     return html.escape(for_terminal(text))
 
 

@@ -1,8 +1,8 @@
 """Posts of a bucket -> documents and strays. Pure functions over plain bytes and lists.
 
-The middle of the second pass: everything that belongs to a range of question ids is in memory, is
-gathered by question id, and each question is put before its answers. No JSON is parsed: a document
-is made by joining the bytes of its posts.
+This is the core of the second pass: all records of a range of question ids are in memory, are
+grouped by question id, and each question is followed by its answers. No JSON is parsed: a document
+is the concatenation of the bytes of its posts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Block = tuple[bytes, bytes]
 """Keys and JSON objects of some posts, in the order of the dump."""
 
 _MOST_VOTE_BYTES = 2 * 1024 * 1024
-"""Records of votes that are held before they are added up."""
+"""Most records of votes in memory before they are added up."""
 
 _LAST_FIELD = 8
 """Bytes of the last integer of a key, which is little-endian."""
@@ -172,12 +172,12 @@ class DocumentBuilder:
         first_question_of: For post ids under several questions, the question id of the first one in
             the dump: the only one that stays.
         extra: Fields to put before the answers of each document, `"Name":value`, or nothing.
-        limit: Most documents; all posts after them are filtered.
+        limit: Greatest number of documents; all later posts are filtered.
         with_answers: Whether documents have `Answers` at all.
-        nest: Puts the rows of other tables into the posts, if any were asked for.
+        nest: Nests the rows of other tables into posts, if any are nested.
 
     Attributes:
-        counts: What became of the records so far.
+        counts: Counts of the records so far, by result.
         strays: Lines for the side file.
         opening: Bytes between the fields of a question and its answers.
     """
@@ -211,7 +211,7 @@ class DocumentBuilder:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many documents as may be."""
+        """Whether the limit of documents is reached."""
         return self.counts.questions == self._limit
 
     def nest_group(
@@ -292,7 +292,7 @@ class DocumentBuilder:
         return question, answers, repeated
 
     def _reject(self, repeated: list[Post], orphans: list[Post]) -> None:
-        """Keep what no document holds, in the order of post id and dump."""
+        """Keep the strays, in the order of post id and dump."""
         reasons = [(post, "repeated_id") for post in repeated if post[3] in _KEPT]
         reasons += [(post, "question_not_in_dump") for post in orphans]
         for (_, _, _, _, json), reason in sorted(reasons):

@@ -65,16 +65,16 @@ class UserSource(Protocol):
 
 
 class Nest:
-    """Puts the rows of other tables into the posts of one bucket.
+    """Nests the rows of other tables into the posts of one bucket.
 
     Attributes:
-        counts: What became of the rows.
-        leaves_out: Whether something of complete posts is left out.
+        counts: Counts of the rows, by result.
+        leaves_out: Whether fields of complete posts are left out.
 
     Args:
-        tables: Names of the tables that were asked for.
-        users: Where to look users up, if they were.
-        fields: What stays of it all.
+        tables: Names of the requested tables.
+        users: Source of users, if they are nested.
+        fields: The selected fields.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Nest:
     def complete(
         self, question_id: int, posts: Iterable[Post], rows: Mapping[int, list[Row]]
     ) -> list[Buffer]:
-        """The posts of a document with all that belongs to them inside.
+        """Nest the rows of a document into its posts.
 
         Args:
             question_id: The id of the question.
@@ -176,13 +176,13 @@ class Nest:
         """Count the rows that belong to no post of a document.
 
         Args:
-            question_id: Where they were filed.
-            posts: What else was.
-            rows: Those rows.
-            filtered: Whether the question was left out on purpose, not only some of its answers.
+            question_id: The question id in their keys.
+            posts: The posts with this question id.
+            rows: The rows.
+            filtered: Whether a filter left out the question, and not only some of its answers.
 
         Returns:
-            Lines for the side file; none for what was filtered out.
+            Lines for the side file; none for filtered rows.
         """
         post_ids = {post_id for post_id, *_ in posts}
         rejected = {post_id for post_id, _, _, kind, _ in posts if kind == REJECTED_ANSWER}

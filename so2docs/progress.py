@@ -1,4 +1,4 @@
-"""What a user may see while it works: tqdm's bars, and messages, only where they were asked for."""
+"""Progress bars of tqdm, and messages, where they are requested."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 log = logging.getLogger("so2docs")
-"""Takes messages to people; the command line shows them on stderr."""
+"""The logger of messages to users; the command line shows them on stderr."""
 
 _subject = ContextVar("_subject", default="")
 
@@ -52,7 +52,7 @@ class Bar(Protocol):
     """The receiver of progress."""
 
     def update(self, n: int) -> object:
-        """Go on by `n` bytes or other units."""
+        """Advance by `n` bytes or other units."""
 
 
 class _NoBar:
@@ -73,7 +73,7 @@ class _Tqdm:
 
 @contextmanager
 def about(subject: str) -> Iterator[None]:
-    """Let bars say what they are about, such as which of several dumps."""
+    """Prefix the descriptions of bars, such as with the name of the dump."""
     token = _subject.set(f"{subject}: ")
     try:
         yield
@@ -85,14 +85,14 @@ def about(subject: str) -> Iterator[None]:
 def bar(
     description: str, total: int | None, done: int = 0, *, unit: str = "B", shown: bool = True
 ) -> Iterator[Bar]:
-    """A bar, with rate and time left; at exactly 100 % when all went well.
+    """Show a bar with rate and time left; it ends at exactly 100 % after success.
 
     Args:
         description: What is being done.
         total: Bytes, or other units, in all; None or 0 if that is not known.
         done: What an earlier session did of them.
         unit: Of what there is a total.
-        shown: Without it, a bar that nobody sees.
+        shown: Whether the bar is visible.
     """
     if not shown:
         yield _NoBar()
@@ -199,7 +199,7 @@ class _Share:
         tqdm_bar.n += before
 
     def _to(self, done: int) -> int:
-        """How far the bar has to go until so much is done."""
+        """The position of the bar when this much is done."""
         self.done = min(done, self.total)
         reached = self.start + int(self.share * self.done / self.total)
         remaining: int = min(reached, self.tqdm_bar.total) - self.tqdm_bar.n
@@ -213,7 +213,7 @@ _outer: ContextVar[_Share | None] = ContextVar("_outer", default=None)
 
 
 class _Part:
-    """In place of a bar of tqdm: a step of other work, shown in that bar."""
+    """A step of other work, shown in its bar instead of in a bar of tqdm."""
 
     def __init__(self, share: _Share, total: int) -> None:
         self.total = share.total = total

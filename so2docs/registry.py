@@ -1,4 +1,4 @@
-"""Things that are found by name: those of this package, and those that other packages offer."""
+"""Formats, recipes and sources by name: those of this package and of other packages."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Thing = TypeVar("Thing")
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
-    """Things by name; other packages offer theirs as entry points of a group.
+    """Objects by name; other packages add theirs as entry points of a group.
 
-    Entry points are looked at when a name is not of this package, or all names are asked for: that
-    takes some milliseconds. A name of this package cannot be taken over.
+    Entry points are read only for a name that this package does not have, or for all names, since
+    that takes some milliseconds. Other packages cannot replace a name of this package.
 
     Args:
-        group: Of the entry points, such as `so2docs.recipes`.
-        own: Those of this package.
-        read: From the name and the object of an entry point to the thing; it raises `TypeError` for
-            an object of another kind.
+        group: Group of the entry points, such as `so2docs.recipes`.
+        own: Objects of this package.
+        read: Converts the name and the object of an entry point; raises `TypeError` for an object
+            of another kind.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a conversion did: one object, and its views as text, JSON and HTML."""
+"""The result of a conversion: counts and files, as text, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ class Report(Printed, RowCounts):
         strays_path: Side file with the strays; None without strays.
         index_path: The index next to the output, or None.
         dump_bytes: Size of the dump, decompressed.
-        file_bytes: Size of the file that it is in; 0 if it is in none.
-        output_bytes: Size of the output, of all files together.
+        file_bytes: Size of the file of the dump; 0 without a file.
+        output_bytes: Size of all files of the output.
         files: Number of files.
-        first_file: Name of the first of them, where the output is split; None otherwise.
+        first_file: Name of the first file of a split output; None otherwise.
         last_file: Name of the last one.
         spill_bytes: Size of the spill at its largest.
-        spill_compressed_bytes: Of that, blocks that are compressed.
+        spill_compressed_bytes: Size of the compressed blocks in it.
         seconds: Wall time, of this session only if an earlier one was interrupted.
-        first_pass_seconds: Of that, reading the dump and the tables.
-        second_pass_seconds: Of that, nesting and writing.
+        first_pass_seconds: Wall time of reading the dump and the tables.
+        second_pass_seconds: Wall time of nesting and writing.
         peak_memory_bytes: Most resident memory, summed over all processes; 0 if not known.
         jobs: Worker processes.
         resumed: Whether an interrupted conversion was continued.
-        core: Which core turned rows into posts, `compiled` or `python`.
-        manifest: What `so2docs.verify` needs; None unless it was asked for.
+        core: The core that made posts of rows, `compiled` or `python`.
+        manifest: The manifest for `so2docs.verify`; None unless it was requested.
     """
 
     dump: str
@@ -93,7 +93,7 @@ class Report(Printed, RowCounts):
     manifest: dict[str, Any] | None = field(default=None, metadata=_OF_ONE)
 
     def check(self) -> None:
-        """Raise `InternalError` unless every row of the dump went somewhere."""
+        """Raise `InternalError` unless every row of the dump is accounted for."""
         placed = (
             self.questions
             + self.answers
@@ -107,7 +107,7 @@ class Report(Printed, RowCounts):
             check_placed(f"{self.dump} ({name})", table.rows, placed)
 
     def warnings(self) -> Iterator[str]:
-        """Tables that come from another dump than the posts, by their rows."""
+        """Warnings about tables that seem to belong to another dump than the posts."""
         for name, table in self.tables.items():
             if table.without_post * _ALARMING > table.rows:
                 yield (
@@ -116,13 +116,13 @@ class Report(Printed, RowCounts):
                 )
 
     def has_strays(self) -> bool:
-        """Whether there is any row, of any table, that no document holds."""
+        """Whether any row of any table is a stray."""
         return any(self.strays.values()) or any(
             any(table.strays.values()) for table in self.tables.values()
         )
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Rows and what became of them, files, bytes and seconds."""
+        """The summary: counts of rows, files, bytes and seconds."""
         yield "rows", f"{self.rows:,}"
         hint = "" if self.questions or not self.filtered else "; the filters left none of them"
         yield "questions", f"{self.questions:,}{hint}"
@@ -195,7 +195,7 @@ def check_placed(name: str, rows: int, placed: int) -> None:
 
 
 def count_jobs(jobs: int) -> str:
-    """The number of worker processes, as a summary has it."""
+    """The number of worker processes, for a summary."""
     return f"{jobs} job{'s'[: jobs > 1]}"
 
 
@@ -205,7 +205,7 @@ def memory_line(peak_bytes: int) -> tuple[str, str]:
 
 
 def as_size(size: float) -> str:
-    """A number of bytes for people, such as 1.02 MB."""
+    """A number of bytes in readable form, such as 1.02 MB."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:.2f} {unit}"

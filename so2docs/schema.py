@@ -1,8 +1,8 @@
 """The dump and a document, declared once: tables, attributes, types, nesting. Nothing else.
 
 Everything that depends on the shape of a document is derived from here: columns of Parquet, the
-JSON Schema, the tables of a database and the way back, the paths of `--fields`, dates for MongoDB,
-reserved names. What the compiled core has compiled in, the tests compare with this.
+JSON Schema, the tables of a database and documents made from them, the paths of `--fields`, dates
+for MongoDB, reserved names. Tests compare it with the constants of the compiled core.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Part:
 
     Attributes:
         key: The key.
-        shape: What it is.
-        attributes: Of a record, or the names that are counted; of a value, its type by the key.
-        table: Name of the table that is nested for it.
-        parts: What each record holds after its attributes.
-        columns: Names that have a column, where not all of them do.
-        by: The attribute of the holder by which it is found, if it is a user.
-        is_optional: Whether it is left out where there is nothing to tell.
-        is_open: Whether its records may hold objects that nobody knows.
+        shape: The shape of the value.
+        attributes: Attributes of a record, or the counted names; for a value, its type by the key.
+        table: Name of the table that has to be nested.
+        parts: Parts of each record, after its attributes.
+        columns: Names that have a column, if not all of them do.
+        by: For a user, the attribute with the id of the user.
+        is_optional: Whether the key is absent if there is no value.
+        is_open: Whether its records may have unknown members.
     """
 
     key: str
@@ -59,37 +59,37 @@ class Part:
 
     @property
     def is_always_there(self) -> bool:
-        """Whether every post holds it, or a list of none; not every user is known."""
+        """Whether every post has the key, with an empty list if there are no rows."""
         return not self.by and not self.is_optional
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a dump, and what documents hold of it.
+    """A table of a dump, and its form in documents.
 
     Attributes:
-        name: What users ask for.
+        name: Name of the table for users.
         file: Its file in a dump.
-        row: What one row of it is called.
-        attributes: All that were ever published, in the order of the dump.
-        required: Those without which a row has no place.
-        sequence: Where its chunks come in the spill, after those of the posts; 0 for the posts, and
-            for tables that no document holds.
-        key: Under which a post holds its rows; empty if it does not.
-        shape: How.
-        shown: Attributes that documents have of it; None for all.
-        given: Attributes that documents add to a row.
-        users: Attributes of a row by which users are found, and the keys of those.
-        sought: Attributes that a database has an index for.
-        order: Attributes by which rows of a post are ordered.
-        holds: What a row holds besides.
-        entry: Attributes of what documents make of its rows, where that is not the row.
-        adds: What else a post holds where the table is nested.
-        option: The option that says which file it is; by default that of its name.
-        is_in_all: Whether it is nested where all tables are asked for.
-        needs: The table whose rows hold what is made of it, which is nested with it.
-        counted: Names that are counted, in place of attributes.
-        columns: Those among them that have a column in formats that need to know beforehand.
+        row: Name of a row in messages.
+        attributes: All attributes that were ever published, in the order of the dump.
+        required: Attributes without which a row is a stray.
+        sequence: Order of its chunks in the spill, after the posts; 0 for the posts, and for tables
+            that are not nested.
+        key: Key of its rows in a post; empty if posts do not have them.
+        shape: Shape of the value under this key.
+        shown: Attributes in documents; None for all.
+        given: Attributes that so2docs adds to a row.
+        users: Attributes of a row with user ids, and the keys of these users.
+        sought: Attributes with an index in databases.
+        order: Attributes by which the rows of a post are sorted.
+        holds: Other parts of a row.
+        entry: Attributes of the entries that documents have instead of its rows.
+        adds: Other parts of a post with this table.
+        option: The option for its file; by default the name of the table.
+        is_in_all: Whether `all` includes it.
+        needs: The table that holds its rows, which is nested with it.
+        counted: Names that are counted, instead of attributes.
+        columns: The counted names with a column, in formats with fixed columns.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Table:
 
     @property
     def file_option(self) -> str:
-        """The option that says which file it is."""
+        """The option for its file."""
         return self.option or self.name
 
     @property
@@ -126,12 +126,12 @@ class Table:
 
     @property
     def root(self) -> str:
-        """The name of its root element, which tells one table from another."""
+        """The name of its root element, which identifies the table."""
         return self.stem.lower()
 
     @cached_property
     def kind(self) -> int:
-        """Kind of its records in a key; 0 if no post holds them."""
+        """Kind of its records in a key; 0 if posts do not have them."""
         return _FIRST_KIND + self.sequence if self.key else 0
 
     @cached_property
@@ -150,12 +150,12 @@ class Table:
 
     @cached_property
     def reserved(self) -> frozenset[str]:
-        """Keys that documents give a row, which no attribute may have."""
+        """Keys that so2docs adds to a row, which no attribute may have."""
         return frozenset({*self.given, *self.users.values()})
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """The parts of a post that the table fills."""
+        """The parts of a post that come from the table."""
         if not self.key:
             return ()
         users = tuple(_user(key, by) for by, key in self.users.items())
@@ -173,7 +173,7 @@ class Table:
 _FIRST_KIND = 4
 
 BOUNTY = 8
-"""Kind of the records that are made of votes with a bounty; no table has it."""
+"""Kind of the records of bounties, which are made from votes."""
 
 
 _OF_USERS: Attributes = {
@@ -182,15 +182,15 @@ _OF_USERS: Attributes = {
     "CreationDate": DATE,
     "DisplayName": TEXT,
 }
-"""Who it is, for the credit that the licence asks for, and their standing and time on the site. The
-rest is rare, long, or the site's own business."""
+"""The attributes for the credit that the licence requires, and the user's standing on the site. The
+others are rare, long, or internal to the site."""
 
 
 BADGE_CLASSES = {1: "Gold", 2: "Silver", 3: "Bronze"}
 """Classes of badges, by their numbers in the dump."""
 
 BADGES = Part("Badges", "record", dict.fromkeys(BADGE_CLASSES.values(), INTEGER), "badges")
-"""How many badges of each class a user has."""
+"""Number of badges of a user, by class."""
 
 
 def _user(key: str, by: str) -> Part:
@@ -259,10 +259,10 @@ VOTE_TYPES = {
 """Types of votes: table VoteTypes of the Stack Exchange Data Explorer."""
 
 BOUNTY_TYPES = frozenset({8, 9})
-"""Votes that tell of a bounty: what is offered on a question, and what an answer was awarded."""
+"""Types of votes that make bounties: offered on a question, or awarded to an answer."""
 
 VOTE_COLUMNS = tuple(VOTE_TYPES[number] for number in range(1, 17))
-"""Those that dumps are published with, for formats that need to know beforehand."""
+"""Types of votes in published dumps, for formats with fixed columns."""
 
 HISTORY_TYPES = {
     1: "InitialTitle",
@@ -308,8 +308,8 @@ CONTENT = TITLES | BODIES | TAGS
 """Types of events with a text of the post."""
 
 STATES = frozenset({*range(10, 23), *range(33, 39)})
-"""Types of events after which a post is in another state: closed, deleted, locked, protected,
-owned by the community, with a notice, migrated or merged; or no longer so."""
+"""Types of events that change the state of a post: closed, deleted, locked, protected, owned by the
+community, with a notice, migrated or merged; and the reverse."""
 
 CLOSE_REASONS = {
     1: "Exact duplicate",
@@ -357,7 +357,7 @@ POSTS = Table(
     },
     users={"OwnerUserId": "Owner", "LastEditorUserId": "LastEditor"},
 )
-"""The table that every other one belongs to."""
+"""The table of posts, to which rows of the others belong."""
 
 _OF_QUESTIONS = frozenset(
     (
@@ -372,9 +372,9 @@ _OF_QUESTIONS = frozenset(
 )
 _OF_ANSWERS = frozenset({"ParentId"})
 QUESTION_ATTRIBUTES = tuple(name for name in POSTS.attributes if name not in _OF_ANSWERS)
-"""Of a question."""
+"""Attributes of a question."""
 ANSWER_ATTRIBUTES = tuple(name for name in POSTS.attributes if name not in _OF_QUESTIONS)
-"""Of an answer."""
+"""Attributes of an answer."""
 
 _TEXTS: Attributes = {"Title": TEXT, "Body": TEXT, "Tags": TEXTS}
 _EDITORS = (
@@ -390,7 +390,7 @@ _MARKDOWN = Part("BodyMarkdown", "value", {"BodyMarkdown": TEXT}, is_optional=Tr
 
 
 def _history(name: str, sequence: int, texts: Attributes, adds: tuple[Part, ...]) -> Table:
-    """The history of posts, more or less of it: an entry for each revision, not for each row."""
+    """The history of posts at one of its levels: an entry for each revision, not for each row."""
     return Table(
         name,
         "PostHistory.xml",
@@ -465,7 +465,7 @@ BOUNTIES = Part(
     parts=(_user("User", "UserId"),),
     is_optional=True,
 )
-"""What was offered for answers to a question, and what an answer was awarded of it."""
+"""Bounties that were offered on a question, or awarded to an answer."""
 
 
 _NESTED = (
@@ -600,13 +600,13 @@ NUMBERS = POSTS.numbers
 """Attributes of posts that are JSON numbers."""
 
 OF_KIND = {table.kind: table for table in TABLES.values() if table.kind}
-"""The tables whose rows posts hold, by the kind of their records."""
+"""The tables with rows in posts, by the kind of their records."""
 
 MEMBERS = {
     **{kind: (table.name, table.key) for kind, table in OF_KIND.items()},
     BOUNTY: ("votes", BOUNTIES.key),
 }
-"""Table and key of the records of each kind that posts hold."""
+"""Table and key of the rows in posts, by the kind of their records."""
 
 COMMENT, LINK, VOTE = (TABLES[name].kind for name in ("comments", "links", "votes"))
 USER_ATTRIBUTES = tuple(TABLES["users"].documented)
@@ -615,11 +615,11 @@ POST_PARTS = (
     *(part for table in TABLES.values() for part in table.parts),
     *(_user(key, by) for by, key in POSTS.users.items()),
 )
-"""What is nested in a post, in the order of the JSON object."""
+"""The parts of a post, in the order of the JSON object."""
 
 
 def paths(parts: Iterable[Part] = POST_PARTS, prefix: str = "") -> Iterator[tuple[str, Part]]:
-    """Everything that is nested in a post, by its path: `Comments`, `Comments.User`, `Owner`."""
+    """The parts of a post at any depth, by path: `Comments`, `Comments.User`, `Owner`."""
     for part in parts:
         yield prefix + part.key, part
         yield from paths(part.parts, f"{prefix}{part.key}.")
@@ -631,12 +631,12 @@ def select_parts(
     """Select the parts of posts in a document, in the order of the JSON object.
 
     Args:
-        tables: Those that are nested.
-        has: Whether documents have anything at a path; without it, they have all.
-        prefix: Path of such posts: nothing for questions, or `Answers.`.
+        tables: Names of the nested tables.
+        has: Whether documents have a path; by default all paths.
+        prefix: Path of the posts: empty for questions, or `Answers.`.
 
     Returns:
-        The parts, with the attributes that stay.
+        The parts, with the selected attributes.
     """
     return tuple(_chosen(POST_PARTS, tables, has, prefix))
 
@@ -657,13 +657,13 @@ def _chosen(
 
 ANSWERS = "Answers"
 RESERVED = frozenset({ANSWERS, *(part.key for part in POST_PARTS)})
-"""Keys that documents give a post, nested or not: no attribute may have these names."""
+"""Keys that so2docs adds to a post, nested or not: no attribute may have these names."""
 
 TYPES: Attributes = {
     **{name: kind for _, part in paths() for name, kind in part.attributes.items()},
     **POSTS.attributes,
 }
-"""Of every attribute in a document: those of one name have one type wherever they occur."""
+"""Type of every attribute in a document; a name has the same type wherever it occurs."""
 
 DATES = frozenset(name for name, kind in TYPES.items() if kind == DATE)
-"""Attributes in a document that are points in time."""
+"""Attributes in a document that are dates."""

@@ -3,9 +3,9 @@
 A worker writes its own file from front to back and reads any file; nothing here knows the index.
 Every block is checked when it is read, so that a damaged disk never becomes a wrong document.
 
-A budget says how much of a spill may be on disk uncompressed: what the system's cache can hold
-anyway. Compressing takes a quarter of the CPU of a conversion, and saves disk that most of them do
-not need.
+A budget limits the part of a spill that is uncompressed on disk: as much as the system's cache can
+hold anyway. Compressing takes a quarter of the CPU of a conversion, and saves disk that most of
+them do not need.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Block(NamedTuple):
         keys_size: Bytes of its keys in the file.
         json_size: Bytes of its JSON in the file, which follow.
         raw_size: Bytes of the JSON.
-        crc: CRC-32 of the JSON as it is in the file.
-        keys_crc: The same of the keys, which are also read alone.
+        crc: CRC-32 of the JSON in the file.
+        keys_crc: CRC-32 of the keys, which can be read alone.
         packed: 1 if both are compressed, 0 if they are not.
     """
 
@@ -99,7 +99,7 @@ class BlockWriter:
         """Append bytes unchanged, which belong to no block.
 
         Returns:
-            Where they start in the file.
+            Their offset in the file.
         """
         return self._file.write(data)
 
@@ -174,10 +174,10 @@ def damage_error(path: str, offset: int) -> SpillError:
 
 @contextmanager
 def check_blocks_match(blocks: list[tuple[str, Block]]) -> Iterator[None]:
-    """Say that the spill is damaged where keys and JSON of a block do not belong together.
+    """Raise the error for a damaged spill where keys and JSON of a block do not match.
 
     Args:
-        blocks: Those that are looked into, each with its file.
+        blocks: The blocks that are read, each with its file.
     """
     try:
         yield
@@ -193,26 +193,26 @@ More fills the cache of the system, which also holds dump and output, and waits 
 on 24 GiB of memory took 224 s with half of it, and 176 s with an eighth (3 GB)."""
 
 _SMALL = 64 * 1024
-"""Bytes more than those of the dump that a chunk may take, if it is a small one."""
+"""Most bytes by which a small chunk may exceed its part of the dump."""
 
 _UNKNOWN = 512 * 1024 * 1024
 
 
 def default_budget(spare_disk: int) -> int:
-    """Bytes that may be on disk uncompressed, where nobody says otherwise.
+    """Default for the bytes that may be uncompressed on disk.
 
     Args:
-        spare_disk: Free bytes that are left if all of the spill is compressed.
+        spare_disk: Bytes of the disk that stay free if all of the spill is compressed.
     """
     return max(0, min(available_memory() // _MEMORY_SHARE, spare_disk // _DISK_SHARE))
 
 
 def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory that processes and the system's cache could still take.
+    """Bytes of memory that are available to processes and the system's cache.
 
     Args:
-        proc: Where Linux tells about its memory, and about this process.
-        cgroups: Where the limits of control groups are.
+        proc: The folder with Linux's information on memory and this process.
+        cgroups: The folder with the limits of control groups.
     """
     limits = [_of_the_system(proc), *_of_control_groups(proc, cgroups)]
     return min((size for size in limits if size is not None), default=_UNKNOWN)
@@ -263,7 +263,7 @@ def _remaining(folder: Path, limit: str, used: str, cache: str) -> int:
 
 
 class Budget:
-    """Shares the budget out among the chunks."""
+    """Distributes the budget among the chunks."""
 
     def __init__(self) -> None:
         self._left = 0
@@ -286,12 +286,12 @@ class Budget:
         return granted
 
     def settle(self, chunk: int, blocks: Iterable[Block]) -> None:
-        """Give others what a chunk, with these blocks, has left of what it was granted."""
+        """Return the unused budget of a chunk with these blocks."""
         used = _uncompressed_bytes(blocks)
         self._left += self._granted.pop(chunk, used) - used
 
     def give_back(self, blocks: Iterable[Block]) -> None:
-        """Give others what blocks took that are removed."""
+        """Return the budget of blocks that are removed."""
         self._left += _uncompressed_bytes(blocks)
 
 

@@ -1,4 +1,4 @@
-"""Room on disks: estimated before a conversion, explained when it runs out."""
+"""Disk space: estimated before a conversion, explained when it runs out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def open_files_limit() -> int:
-    """How many files this process may have open."""
+    """Number of files that this process may have open."""
     try:
         import resource
     except ImportError:  # Windows
@@ -45,18 +45,18 @@ def check_room(
     uncompressed: int = 0,
     budget: int = 0,
 ) -> int:
-    """Raise `DiskFullError` if spill and output will not fit where they go.
+    """Raise `DiskFullError` if spill and output will not fit on their disks.
 
     Args:
         dump_bytes: Bytes of the dump.
-        spill: Folder of the spill; what an earlier session left there needs no more room.
-        output: Path of the output; `-` takes no room.
-        compression: Of the output.
-        uncompressed: Bytes of the spill, of an earlier session, that are not compressed.
-        budget: Bytes of it that will not be.
+        spill: Folder of the spill; files of an earlier session there need no more space.
+        output: Path of the output; `-` takes no space.
+        compression: Compression of the output.
+        uncompressed: Uncompressed bytes in the spill of an earlier session.
+        budget: Bytes of the spill that will be uncompressed.
 
     Returns:
-        Free bytes that are left then on the disk of the spill.
+        Bytes that stay free on the disk of the spill.
     """
     saved = 1 - _SPILL_SHARE
     spilled = sum(path.stat().st_size for path in spill.iterdir()) - uncompressed * saved
@@ -89,7 +89,7 @@ def _readable(size: float) -> str:
 
 
 def write_all(file: RawIOBase | BinaryIO, data: bytes | bytearray) -> None:
-    """Write to a raw file, which may take less at a time, such as when the disk is full."""
+    """Write all bytes to a raw file, which may accept fewer per call, such as on a full disk."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) or 0 :]
@@ -135,7 +135,7 @@ def read_at(file: int, size: int, offset: int) -> bytes:
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Turn what the system says of any file into an error of this package, with what to do next."""
+    """Convert errors of the system about files into errors of this package, with advice."""
     try:
         yield
     except (BrokenPipeError, So2docsError):

@@ -1,12 +1,12 @@
-"""A map on disk from ids to 64-bit values: post id -> question id, user id -> place of the user.
+"""A map on disk from ids to 64-bit values: post id -> question id, user id -> position of the user.
 
-Sorted pairs, 16 bytes each, in blocks of 256 with a checksum for each: what it takes depends on how
-many ids there are and not on how far apart they are. First ids and checksums of the blocks are at
-the end, with a checksum of their own and the size that the file must have.
+Sorted pairs, 16 bytes each, in blocks of 256 with a checksum for each: the size depends on the
+number of ids, not on how far apart they are. The end of the file has the first ids and checksums of
+the blocks, with a checksum of their own and the expected size of the file.
 
-Written by one process, in bounded memory: pairs are sorted in runs, which are merged in the end.
-The ids of a dump come nearly in order, so that most runs are copied unchanged. Read by many
-processes, a block at a time. A reader holds the first ids in memory: 4 MB for 80 million.
+One process writes it, in bounded memory: pairs are sorted in runs, which are merged at the end. The
+ids of a dump are nearly in order, so most runs are copied unchanged. Many processes read it, a
+block at a time. A reader holds the first ids in memory: 4 MB for 80 million.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class MapFile:
         del self._ids[:count], self._values[:count]
 
     def finish(self) -> None:
-        """Write the last block and what a reader has to know."""
+        """Write the last block and the end of the file."""
         self._write(len(self._ids))
         index = self._firsts.tobytes() + self._sums.tobytes()
         head = _END.pack(_MARK, self._count, len(self._firsts), 0)[: -struct.calcsize("=I")]
@@ -85,7 +85,7 @@ class IdMap:
         """Open it.
 
         Raises:
-            SpillError: It is not there, or not what was written.
+            SpillError: The file is missing or damaged.
         """
         self._path = path
         try:
@@ -127,7 +127,7 @@ class IdMap:
         )
 
     def get(self, key: int) -> int | None:
-        """The value of one id; None if it has none."""
+        """The value of an id; None for a missing id."""
         number = bisect_right(self._firsts, key) - 1
         if number < 0:
             return None
@@ -137,7 +137,7 @@ class IdMap:
         return words[count + place] if place < count and words[place] == key else None
 
     def find(self, ids: Iterable[int]) -> dict[int, int]:
-        """The values of those ids that have one."""
+        """The values of the ids that are in the map."""
         values: dict[int, int] = {}
         firsts = self._firsts
         for number, keys in groupby(sorted(ids), lambda key: bisect_right(firsts, key) - 1):
@@ -159,7 +159,7 @@ class IdMap:
             yield words[:count], words[count:]
 
     def replace(self, ids: array[int], values: array[int]) -> None:
-        """Put the values of those ids that have one in the places of the ids, compiled.
+        """Look up many ids by the compiled core, and store their values at the same indexes.
 
         Args:
             ids: The ids.
@@ -168,7 +168,7 @@ class IdMap:
         core.find_values(self._firsts, ids, values, self._block)
 
     def _block(self, number: int) -> array[int]:
-        """Ids of a block, and a value for each; those of late are not read again."""
+        """Ids and values of a block; recent blocks are not read again."""
         block = self._known.get(number)
         if block is None:
             start = number * _BLOCK
@@ -183,7 +183,7 @@ class IdMap:
 
 
 _RUN = 1 << 17
-"""Pairs that are sorted in memory: 20 MB."""
+"""Pairs that are sorted in memory at a time: 20 MB."""
 
 _SAMPLE = 1 << 10
 """One id of a run out of this many is kept in memory."""
@@ -229,7 +229,7 @@ class IdMapWriter:
             self._combine(pending, zip(ids, values, strict=True), self._repeated)
 
     def _sort(self) -> None:
-        """Write what was gathered as a run."""
+        """Write the pairs in memory as a run."""
         ids = array("q", sorted(self._pending))
         values = array("q", map(self._pending.__getitem__, ids))
         self._pending = {}
@@ -242,7 +242,7 @@ class IdMapWriter:
         """Merge the runs into the map.
 
         Returns:
-            The values that did not stay, in no order; none if values are added up.
+            The values of repeated ids, unordered; empty if values are added up.
         """
         self._sort()
         with MapFile(self._path) as blocks:

@@ -1,10 +1,10 @@
 """Users on disk, read by id, and their badges: in the workers of the second pass.
 
 A range of `Users.xml` becomes a file of short JSON objects, one a line with its checksum, with a
-block of keys at its end that says where each is. From those keys a map is made, user id ->
-place, and a user is two small reads away. Only what the documents show is kept, 120 bytes a
-user, so that the table of Stack Overflow's 22 million users fits in the system's cache. Of badges
-only their number by user and class is kept, in a map of its own.
+block of keys at its end, which gives the position of each. These keys make a map, user id ->
+position, so a user takes two small reads. Only what the documents show is kept, 120 bytes a user,
+so that the table of Stack Overflow's 22 million users fits in the system's cache. Only the numbers
+of badges by user and class are kept, in another map.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from so2docs.store.blocks import BlockReader, damage_error
 from so2docs.store.id_map import IdMap
 
 PLACE_BITS = 40
-"""A place is the number of a chunk << 40 | bytes from the start of its file."""
+"""A position is the number of a chunk << 40 | bytes from the start of its file."""
 
 CHECK_BYTES = 8
 """A line starts with the CRC-32 of its JSON, in hexadecimal."""
 
 CLASS_BITS = 2
-"""Badges are counted by the id of their user << 2 | class."""
+"""Badges are counted by user id << 2 | class."""
 
 _COUNTS = b",".join(b'"%b":%%d' % name.encode() for name in BADGE_CLASSES.values())
 _BADGES = b'"%b":{%b}}' % (BADGES.key.encode(), _COUNTS)
@@ -42,7 +42,7 @@ class UserTable:
     """The positions of the users.
 
     Attributes:
-        places: The map from user ids to places.
+        places: The map from user ids to positions.
         files: The chunks' files by number.
         badges: The map from user ids and classes to numbers of badges; empty if they are not
             nested.
@@ -81,9 +81,9 @@ class Users:
         return _with_badges(self.at(place), [counts.get(key, 0) for key in keys])
 
     def get_all(self, user_ids: array[int]) -> list[bytes | None]:
-        """The JSON objects of many users, by the compiled core; None for those there are not.
+        """The JSON objects of many users, by the compiled core; None for missing users.
 
-        Read in the order in which they are stored, those that are near each other at once.
+        They are read in the order in which they are stored, neighbours in one read.
         """
         places = array("q", [_NOWHERE]) * len(user_ids)
         self._places.replace(user_ids, places)
@@ -116,7 +116,7 @@ class Users:
         return self._files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
 
     def at(self, place: int) -> bytes:
-        """The JSON object that starts at a place.
+        """The JSON object at a position.
 
         Raises:
             SpillError: It is not what was written.
@@ -135,7 +135,7 @@ class Users:
 
 
 def _badge_keys(user_id: int) -> list[int]:
-    """Keys of the badges of a user, by class; those of nobody for an id that is too large."""
+    """Keys of the badges of a user, by class; unused keys for an id that is too large."""
     user_id = user_id if abs(user_id) < MOST_USERS else -MOST_USERS
     return [user_id << CLASS_BITS | of_class for of_class in BADGE_CLASSES]
 
