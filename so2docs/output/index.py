@@ -169,7 +169,7 @@ class Index:
         return None if segment < 0 else segment
 
 
-def load_any(output: str, file: BinaryIO) -> Index:
+def load(output: str, file: BinaryIO) -> Index:
     """The index of an output, or the record alone where nothing is looked up.
 
     Args:
@@ -190,18 +190,6 @@ def load_any(output: str, file: BinaryIO) -> Index:
     return index
 
 
-def load(output: str, file: BinaryIO) -> Index:
-    """The index of an output, to look documents up with.
-
-    Raises:
-        UnusableIndexError: It cannot be used; the text says why.
-    """
-    index = load_any(output, file)
-    if index.documents < 0:
-        raise UnusableIndexError("its index does not describe documents")
-    return index
-
-
 def read_record(output: str) -> bytes:
     """How an output was made, by the index next to it; empty if that is not known.
 
@@ -211,7 +199,7 @@ def read_record(output: str) -> bytes:
     """
     try:
         with open(output, "rb") as file:
-            return load_any(output, file).record
+            return load(output, file).record
     except UnreadableIndexError:
         raise
     except UnusableIndexError:

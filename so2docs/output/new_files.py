@@ -29,7 +29,6 @@ from so2docs.output.part_files import (
     check_replaceable,
     describe_missing_folder,
     explain_errors,
-    journal_path,
     part_path,
     publish,
     refuse_existing,
@@ -249,8 +248,7 @@ class NewFiles:
 
 
 def _remove_unfinished(path: str) -> None:
-    part = part_path(path)
-    for name in (part, journal_path(part), part_path(side_file(path, INDEX))):
+    for name in (part_path(path), part_path(side_file(path, INDEX))):
         with suppress(OSError):
             os.unlink(name)
 

@@ -344,7 +344,10 @@ class Collection(Framed, Mapping[int, "Question"]):
 
     def _load(self, *, progress: bool) -> Index:
         try:
-            return self._fitting()
+            fitting = self._fitting()
+            if fitting.documents < 0:
+                raise UnusableIndexError("its index does not describe documents")
+            return fitting
         except UnusableIndexError as error:
             reason = str(error)
             if isinstance(error, UnreadableIndexError):
