@@ -15,13 +15,13 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from so2docs.errors import OptionError, OutputError, flag
-from so2docs.metadata import inspected
+from so2docs.escape import for_html, for_terminal
 from so2docs.metadata.manifest import (
     DESCRIBED,
     File,
@@ -40,7 +40,111 @@ from so2docs.recipes.finding import RECIPES
 from so2docs.report import Report
 from so2docs.schema import DATES
 
-_PLAIN = {"string": "string", "integer": "int64", "number": "float64", "boolean": "bool"}
+_FILE_FACTS = ("form", "bytes", "codecs", "sha256")
+_TABLE_FACTS = (
+    *("rows", "first_date", "last_date", "is_ordered", "descents", "made_up", "with_licence"),
+    *("comments", "repaired", "malformed"),
+)
+_CHECK_FACTS = ("name", "checked", "differ", "examples")
+
+
+def choose_inspection(
+    inspections: Iterable[Mapping[str, Any]], read: Mapping[str, tuple[int, str | None]], name: str
+) -> dict[str, Any]:
+    """The inspection of the dump that an output was made of, as manifests have it.
+
+    Args:
+        inspections: What `so2docs inspect --json` prints.
+        read: The files that the output was made of: bytes, and SHA-256 if it is known, by name.
+        name: What the inspections are from, for messages.
+
+    Raises:
+        OutputError: No inspection matches these files, or the file is not an inspection.
+    """
+    try:
+        for values in inspections:
+            files = {
+                os.path.basename(file["path"]): {key: file[key] for key in _FILE_FACTS}
+                for file in values["files"]
+            }
+            if all(_is_same(files.get(file), *known) for file, known in read.items()):
+                return {
+                    "site": values["site"],
+                    "release": values["release"],
+                    "files": files,
+                    "tables": {
+                        table: {key: facts[key] for key in _TABLE_FACTS}
+                        for table, facts in values["tables"].items()
+                    },
+                    "checks": [
+                        {key: check[key] for key in _CHECK_FACTS} for check in values["checks"]
+                    ],
+                    "remarks": [_without_folder(text, files) for text in values["remarks"]],
+                }
+    except (KeyError, TypeError, AttributeError):
+        raise OutputError(f"{name}: is not the JSON report of so2docs inspect") from None
+    expected = ", ".join(f"{file} ({size:,} bytes)" for file, (size, _) in read.items())
+    raise OutputError(f"{name}: is not the dump that the output was made of: {expected}")
+
+
+def _without_folder(text: str, files: Iterable[str]) -> str:
+    """A remark without the folder that a dump was in."""
+    for name in files:
+        text = re.sub(rf"\S*[/\\]({re.escape(name)})", r"\1", text)
+    return text
+
+
+def _is_same(file: Mapping[str, Any] | None, size: int, sha256: str | None) -> bool:
+    if file is None or file["bytes"] != size:
+        return False
+    return None in (sha256, file["sha256"]) or sha256 == file["sha256"]
+
+
+def describe_dump(inspection: Mapping[str, Any]) -> list[str]:
+    """The lines of a card about a dump, from what `choose_inspection` returned."""
+    lines = []
+    for name, file in inspection["files"].items():
+        codecs = (f"{codec} in {n:,} block{'s'[: n > 1]}" for codec, n in file["codecs"].items())
+        lines.append(f"- `{name}`: {', '.join([file['form'], *codecs])}")
+    last_date = max((table["last_date"] for table in inspection["tables"].values()), default="")
+    if last_date:
+        lines.append(f"- last row of {last_date[:10]}, so probably the release of that month")
+    lines += ["", "| table | rows | first date | last date | rows with a licence |"]
+    lines.append("|---|---:|---|---|---:|")
+    for name, table in inspection["tables"].items():
+        dates = table["first_date"][:10], table["last_date"][:10]
+        cells = (f"{table['rows']:,}", *dates, f"{table['with_licence']:,}")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    checks = inspection["checks"]
+    differing = [check for check in checks if check["differ"]]
+    notes = [_describe_check(check) for check in differing] + inspection["remarks"]
+    if checks:
+        equal = f"{len(checks) - len(differing):,} of {len(checks):,}"
+        notes.insert(0, f"{equal} equalities between its counts and its rows hold")
+    lines += ["", *(f"- {' '.join(for_html(note).split())}" for note in notes)]
+    tables = inspection["tables"].values()
+    for comment in dict.fromkeys(text for table in tables for text in table["comments"]):
+        # As code, in which nothing is markup.
+        lines += ["", "A comment in it says:", ""]
+        lines += [f"    {line}" for line in for_terminal(comment).splitlines()]
+    return lines
+
+
+def _describe_check(check: Mapping[str, Any]) -> str:
+    examples = ", ".join(map(str, check["examples"]))
+    return (
+        f"{check['name']}: does not hold for {check['differ']:,} of {check['checked']:,} "
+        f"({examples})"
+    )
+
+
+_TYPES = {
+    "string": ("string", "sc:Text"),
+    "integer": ("int64", "sc:Integer"),
+    "number": ("float64", "sc:Float"),
+    "boolean": ("bool", "sc:Boolean"),
+}
+"""Types of JSON Schema: what `datasets` and Croissant call them."""
 
 
 def features(schema: Mapping[str, Any], indent: str = "  ") -> list[str] | None:
@@ -65,12 +169,12 @@ def _feature(schema: Mapping[str, Any], indent: str) -> list[str] | None:
         kind = kind[0]
     if kind == "array":
         items = schema.get("items", {})
-        if items.get("type") in _PLAIN:
-            return [f"{indent}sequence: {_PLAIN[items['type']]}"]
+        if items.get("type") in _TYPES:
+            return [f"{indent}sequence: {_TYPES[items['type']][0]}"]
         return _of_object("list", items, indent)
     if kind == "object":
         return _of_object("struct", schema, indent)
-    return [f"{indent}dtype: {_PLAIN[kind]}"] if kind in _PLAIN else None
+    return [f"{indent}dtype: {_TYPES[kind][0]}"] if kind in _TYPES else None
 
 
 def _of_object(word: str, schema: Mapping[str, Any], indent: str) -> list[str] | None:
@@ -125,99 +229,14 @@ _CONTEXT: dict[str, Any] = {
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
 }
-_TYPES = {
-    "string": "sc:Text",
-    "integer": "sc:Integer",
-    "number": "sc:Float",
-    "boolean": "sc:Boolean",
-}
 _FORMATS = {".parquet": "application/x-parquet", ".json": "application/json"}
 _LINES = "application/jsonlines"
-
-
-@dataclass(frozen=True, slots=True)
-class RecordSet:
-    """The records of an output.
-
-    Attributes:
-        name: Name of the configuration.
-        schema: JSON Schema of a record; None if it is not known.
-        files: Path, bytes and SHA-256 of each file.
-        dates: Names of members that are dates in the files, not texts.
-    """
-
-    name: str
-    schema: Mapping[str, Any] | None
-    files: Sequence[tuple[str, int, str | None]]
-    dates: frozenset[str] = frozenset()
-
-
-def catalog_text(name: str, description: str, record_sets: Sequence[RecordSet]) -> str:
-    """The file.
-
-    Args:
-        name: Name of the data set.
-        description: What it is, in a sentence.
-        record_sets: Its outputs.
-    """
-    described: dict[str, Any] = {
-        "@context": _CONTEXT,
-        "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.1",
-        "name": name,
-        "description": description,
-        "license": "https://creativecommons.org/licenses/by-sa/4.0/",
-        "distribution": [part for record_set in record_sets for part in _distribution(record_set)],
-        "recordSet": [
-            _record_set(record_set) for record_set in record_sets if record_set.schema is not None
-        ],
-    }
-    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
-
-
-def _distribution(record_set: RecordSet) -> Iterator[dict[str, Any]]:
-    for path, size, sha256 in record_set.files:
-        yield {
-            "@type": "cr:FileObject",
-            "@id": path,
-            "name": path.rpartition("/")[2],
-            "contentUrl": path,
-            "contentSize": f"{size} B",
-            "encodingFormat": _encoding(path),
-            "sha256": sha256,
-        }
-    if len(record_set.files) > 1:
-        yield {
-            "@type": "cr:FileSet",
-            "@id": f"{record_set.name}-files",
-            "name": f"{record_set.name}-files",
-            "containedIn": [{"@id": path} for path, _, _ in record_set.files],
-            "encodingFormat": _encoding(record_set.files[0][0]),
-            "includes": "*",
-        }
 
 
 def _encoding(path: str) -> str | list[str]:
     plain, compression = split_compression(path)
     kind = next((kind for end, kind in _FORMATS.items() if plain.endswith(end)), _LINES)
     return kind if compression is None else [kind, f"application/{compression}"]
-
-
-def _record_set(record_set: RecordSet) -> dict[str, Any]:
-    if len(record_set.files) > 1:
-        source = {"fileSet": {"@id": f"{record_set.name}-files"}}
-    else:
-        source = {"fileObject": {"@id": record_set.files[0][0]}}
-    members = (record_set.schema or {})["properties"].items()
-    return {
-        "@type": "cr:RecordSet",
-        "@id": record_set.name,
-        "name": record_set.name,
-        "field": [
-            _field(f"{record_set.name}/{name}", kind, source, (name,), record_set.dates)
-            for name, kind in members
-        ],
-    }
 
 
 def _field(
@@ -241,7 +260,7 @@ def _field(
     else:
         kinds = [kind] if isinstance(kind, str) else kind
         is_date = path[-1] in dates
-        field["dataType"] = "sc:DateTime" if is_date else _TYPES.get(kinds[0], "sc:Text")
+        field["dataType"] = "sc:DateTime" if is_date else _TYPES.get(kinds[0], _TYPES["string"])[1]
     column, *rest = path
     field["source"] = {**source, "extract": {"column": column}}
     if rest:
@@ -415,7 +434,7 @@ def describe_existing(
     if inspections is not None:
         name, values = inspections
         read = {file.name: (file.bytes, file.sha256) for file in manifest.input}
-        manifest = replace(manifest, inspection=inspected.choose(values, read, name))
+        manifest = replace(manifest, inspection=choose_inspection(values, read, name))
     is_by_site = manifest.counts["recipe"] in _RECIPES_BY_SITE
     place = _folder_of_card(OutputPaths(output, None, is_by_site=is_by_site))
     check_folder_of_card(place, force=force)
@@ -448,6 +467,11 @@ class Described:
     def path(self, name: str) -> str:
         """The path of a file of the output, from the folder of the card."""
         return f"{self.folder}/{name}" if self.folder else name
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of its files, from the folder of the card."""
+        return [self.path(file.name) for file in self.manifest.files]
 
 
 def _folder_of_card(names: OutputPaths) -> str:
@@ -482,8 +506,7 @@ def text(outputs: list[Described]) -> str:
     front += ["size_categories:", f"- {_size_category(sum(counts))}", "configs:"]
     for name, output in zip(names, outputs, strict=True):
         front += [f"- config_name: {json.dumps(name)}", "  data_files:", "  - split: train"]
-        paths = [output.path(file.name) for file in output.manifest.files]
-        front += ["    path:", *(f"    - {json.dumps(path)}" for path in paths)]
+        front += ["    path:", *(f"    - {json.dumps(path)}" for path in output.paths)]
     # Parquet says itself what its columns are, and those of documents are others.
     schemas = [None if _is_plain_parquet(m) else m.schema for m in manifests]
     sizes = [sum(file.bytes for file in manifest.files) for manifest in manifests]
@@ -522,7 +545,7 @@ def _dumps(outputs: list[Described]) -> str:
     for files, same in by_input.items():
         names = ", ".join(f"`{output.path(output.manifest.output)}`" for output in same)
         read = ", ".join(f"`{file.name}`" for file in files)
-        lines = inspected.section(same[0].manifest.inspection or {})
+        lines = describe_dump(same[0].manifest.inspection or {})
         parts.append("\n".join([f"{names}, from {read}:", "", *lines, ""]))
     return "\n".join(parts)
 
@@ -530,16 +553,65 @@ def _dumps(outputs: list[Described]) -> str:
 def croissant_text(outputs: list[Described]) -> str:
     """The `croissant.json` of a folder with these outputs."""
     names = _config_names(outputs)
-    record_sets = [
-        RecordSet(
-            name,
-            output.manifest.schema,
-            [(output.path(file.name), file.bytes, file.sha256) for file in output.manifest.files],
-            DATES if _is_plain_parquet(output.manifest) else frozenset(),
-        )
-        for name, output in zip(names, outputs, strict=True)
-    ]
-    return catalog_text(_title(names), _DESCRIPTION, record_sets)
+    described: dict[str, Any] = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.1",
+        "name": _title(names),
+        "description": _DESCRIPTION,
+        "license": "https://creativecommons.org/licenses/by-sa/4.0/",
+        "distribution": [
+            part
+            for name, output in zip(names, outputs, strict=True)
+            for part in _distribution(name, output)
+        ],
+        "recordSet": [
+            _record_set(name, output, output.manifest.schema)
+            for name, output in zip(names, outputs, strict=True)
+            if output.manifest.schema is not None
+        ],
+    }
+    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+
+def _distribution(name: str, output: Described) -> Iterator[dict[str, Any]]:
+    paths = output.paths
+    for path, file in zip(paths, output.manifest.files, strict=True):
+        yield {
+            "@type": "cr:FileObject",
+            "@id": path,
+            "name": path.rpartition("/")[2],
+            "contentUrl": path,
+            "contentSize": f"{file.bytes} B",
+            "encodingFormat": _encoding(path),
+            "sha256": file.sha256,
+        }
+    if len(paths) > 1:
+        yield {
+            "@type": "cr:FileSet",
+            "@id": f"{name}-files",
+            "name": f"{name}-files",
+            "containedIn": [{"@id": path} for path in paths],
+            "encodingFormat": _encoding(paths[0]),
+            "includes": "*",
+        }
+
+
+def _record_set(name: str, output: Described, schema: Mapping[str, Any]) -> dict[str, Any]:
+    if len(output.paths) > 1:
+        source = {"fileSet": {"@id": f"{name}-files"}}
+    else:
+        source = {"fileObject": {"@id": output.paths[0]}}
+    dates = DATES if _is_plain_parquet(output.manifest) else frozenset[str]()
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "field": [
+            _field(f"{name}/{member}", kind, source, (member,), dates)
+            for member, kind in schema["properties"].items()
+        ],
+    }
 
 
 def _title(names: list[str]) -> str:
