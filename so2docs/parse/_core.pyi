@@ -4,15 +4,15 @@ Ids and positions are 64-bit integers: little-endian in keys, in the order of th
 """
 
 from array import array
+from collections import defaultdict
 from collections.abc import Callable
 
 from so2docs.parse.posts import Bucket
 
 def add_rows(
     data: bytes,
-    buckets: dict[int, Bucket],
+    buckets: defaultdict[int, Bucket],
     pairs: bytearray,
-    new_bucket: Callable[[], Bucket],
     bucket_bits: int,
     reserved: tuple[bytes, ...],
 ) -> tuple[int, int | None, dict[int, int]] | None:
@@ -22,7 +22,6 @@ def add_rows(
         data: The slice.
         buckets: The buckets to append the posts to.
         pairs: The buffer to append the question id and post id of each post to.
-        new_bucket: Makes a missing bucket.
         bucket_bits: Binary logarithm of the number of question ids in a bucket.
         reserved: Reserved names of attributes.
 
@@ -68,8 +67,7 @@ def file_records(
     keys: bytes,
     json: bytes,
     questions: bytes,
-    buckets: dict[int, Bucket],
-    new_bucket: Callable[[], Bucket],
+    buckets: defaultdict[int, Bucket],
     bucket_bits: int,
 ) -> None:
     """Append records to the buckets of their questions.
@@ -79,7 +77,6 @@ def file_records(
         json: The JSON objects.
         questions: A question id for each record, little-endian.
         buckets: The buckets to append the records to.
-        new_bucket: Makes a missing bucket.
         bucket_bits: Binary logarithm of the number of question ids in a bucket.
     """
 

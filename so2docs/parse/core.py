@@ -17,7 +17,7 @@ from so2docs.errors import OptionError, flag
 from so2docs.options.choices import Core
 from so2docs.parse.keys import BUCKET_BITS, KEY, as_bytes, integers
 from so2docs.parse.markdown import to_markdown as reference_to_markdown
-from so2docs.parse.posts import Posts, new_bucket
+from so2docs.parse.posts import Posts
 from so2docs.schema import Table
 
 problem: str | None = None
@@ -100,9 +100,7 @@ def add_fast(data: bytes, posts: Posts) -> Added | None:
     Returns:
         What was added; or None, with nothing changed, if the slice is not canonical.
     """
-    added = _core.add_rows(
-        data, posts.buckets, posts.pairs, new_bucket, BUCKET_BITS, _encoded(posts.reserved)
-    )
+    added = _core.add_rows(data, posts.buckets, posts.pairs, BUCKET_BITS, _encoded(posts.reserved))
     if added is None:
         return None
     count, last_id, other_types = added
@@ -183,7 +181,7 @@ def file_records(
     for keys, json in slices:
         end = at + len(keys) // KEY.size
         questions = as_bytes(question_ids[at:end])
-        _core.file_records(keys, json, questions, posts.buckets, new_bucket, BUCKET_BITS)
+        _core.file_records(keys, json, questions, posts.buckets, BUCKET_BITS)
         at = end
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -48,7 +48,7 @@ class Posts:
     """The posts or records made of rows, in the order of the dump.
 
     Attributes:
-        buckets: Posts by `question id >> BUCKET_BITS`.
+        buckets: Posts by `question id >> BUCKET_BITS`; missing ones are made.
         pairs: Question id and post id of every post, as 64-bit integers, in the order of the dump.
         strays: Lines of rows that have no usable key.
         stray_reasons: Their number by reason.
@@ -59,7 +59,7 @@ class Posts:
         reserved: Names that no attribute may have, since documents have them for something else.
     """
 
-    buckets: dict[int, Bucket] = field(default_factory=dict)
+    buckets: defaultdict[int, Bucket] = field(default_factory=partial(defaultdict, new_bucket))
     pairs: bytearray = field(default_factory=bytearray)
     strays: bytearray = field(default_factory=bytearray)
     stray_reasons: Counter[str] = field(default_factory=Counter)
@@ -194,10 +194,7 @@ def add(posts: Posts, rows: list[dict[str, Any]], projection: Projection | None 
             continue
         number = question_id >> BUCKET_BITS
         if number != last_bucket:
-            bucket = buckets.get(number)
-            if bucket is None:
-                bucket = buckets[number] = new_bucket()
-            last_bucket, (keys, jsons) = number, bucket
+            last_bucket, (keys, jsons) = number, buckets[number]
         keys += key
         jsons += json
         pairs += key[:PAIR_BYTES]
@@ -218,7 +215,7 @@ def _add_carefully(posts: Posts, row: dict[str, Any], projection: Projection | N
     question_id, post_id, rank = key
     json = orjson.dumps(as_typed if projection is None else projection(as_typed))
     record = KEY.pack(question_id, post_id, rank, len(json) << 4 | as_typed["PostTypeId"])
-    bucket = posts.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
+    bucket = posts.buckets[question_id >> BUCKET_BITS]
     bucket.keys.extend(record)
     bucket.json.extend(json)
     posts.pairs += record[:PAIR_BYTES]

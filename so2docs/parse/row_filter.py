@@ -19,7 +19,7 @@ from so2docs.parse.keys import (
     REJECTED_ANSWER,
     REJECTED_QUESTION,
 )
-from so2docs.parse.posts import Posts, Projection, new_bucket, number, tags
+from so2docs.parse.posts import Posts, Projection, number, tags
 from so2docs.schema import ANSWERS, DATES
 
 Row = dict[str, Any]
@@ -113,7 +113,7 @@ def _reject(ids: _Ids, posts: Posts, *, in_bucket: bool) -> None:
     rejected = REJECTED_QUESTION if kind == QUESTION else REJECTED_ANSWER
     key = KEY.pack(question_id, post_id, 0, rejected)
     if in_bucket:
-        posts.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket()).keys.extend(key)
+        posts.buckets[question_id >> BUCKET_BITS].keys.extend(key)
     else:
         posts.rejected += key
     posts.pairs += key[:PAIR_BYTES]

@@ -22,7 +22,7 @@ from typing import Any
 import orjson
 
 from so2docs.parse.keys import BUCKET_BITS, KEY
-from so2docs.parse.posts import Posts, Projection, new_bucket, number, stray_line
+from so2docs.parse.posts import Posts, Projection, number, stray_line
 from so2docs.schema import (
     BADGE_CLASSES,
     BOUNTY,
@@ -138,9 +138,7 @@ def add_rows(
             posts.filtered += 1
             continue
         json = dumps(row if projection is None else projection(row))
-        bucket = buckets.get(question_id >> BUCKET_BITS)
-        if bucket is None:
-            bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()
+        bucket = buckets[question_id >> BUCKET_BITS]
         bucket.keys.extend(pack(question_id, post_id, rank, len(json) << 4 | kind))
         bucket.json.extend(json)
 
@@ -194,9 +192,7 @@ def add_votes(posts: Posts, rows: list[Row], questions: FindQuestions) -> None:
     buckets, pack = posts.buckets, KEY.pack
     for post_id, kind, count in sorted(counts):
         question_id = places.get(post_id, post_id)
-        bucket = buckets.get(question_id >> BUCKET_BITS)
-        if bucket is None:
-            bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()
+        bucket = buckets[question_id >> BUCKET_BITS]
         bucket.keys.extend(pack(question_id, post_id, kind << _COUNT_BITS | count, VOTE))
 
 
@@ -240,7 +236,7 @@ def add_bounties(
             bounty["UserId"] = row["UserId"]
         json = orjson.dumps(bounty if projection is None else projection(bounty))
         question_id = places.get(post_id, post_id)
-        bucket = posts.buckets.setdefault(question_id >> BUCKET_BITS, new_bucket())
+        bucket = posts.buckets[question_id >> BUCKET_BITS]
         key = (question_id, post_id, rank if type(rank) is int else 0, len(json) << 4 | BOUNTY)
         bucket.keys.extend(KEY.pack(*key))
         bucket.json.extend(json)
@@ -263,9 +259,7 @@ def add_records(posts: Posts, keys: bytes, json: bytes, questions: FindQuestions
     for _, post_id, rank, size_and_kind in KEY.iter_unpack(keys):
         question_id = places.get(post_id, post_id)
         end = at + (size_and_kind >> 4)
-        bucket = buckets.get(question_id >> BUCKET_BITS)
-        if bucket is None:
-            bucket = buckets[question_id >> BUCKET_BITS] = new_bucket()
+        bucket = buckets[question_id >> BUCKET_BITS]
         bucket.keys.extend(KEY.pack(question_id, post_id, rank, size_and_kind))
         bucket.json.extend(json[at:end])
         at = end

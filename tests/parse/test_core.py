@@ -5,9 +5,11 @@ import os
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -221,7 +223,7 @@ def test_records_that_do_not_belong_together_are_refused() -> None:
         (KEY.pack(1, 2, 3, -1), b"", b"8" * 8),
     ):
         with pytest.raises(ValueError, match="do not belong together"):
-            _core.file_records(keys, json, questions, {}, new_bucket, BUCKET_BITS)
+            _core.file_records(keys, json, questions, Posts().buckets, BUCKET_BITS)
     with pytest.raises(ValueError, match="table is 3"):
         _core.read_table(b"", 3)
 
@@ -395,7 +397,7 @@ good = b'<row Id="1" PostTypeId="1" Body="%s" Tags="%s" />' % (b"x" * 30_000, b"
 for data in (good, good + b"<row/>"):
     for times in (10, 3000):
         for _ in range(times):
-            _core.add_rows(data, {}, bytearray(), posts.new_bucket, keys.BUCKET_BITS, ())
+            _core.add_rows(data, posts.Posts().buckets, bytearray(), keys.BUCKET_BITS, ())
         print(open("/proc/self/statm").read().split()[1])
 """
 
@@ -412,13 +414,13 @@ def test_no_buffer_is_left_in_memory() -> None:
 def _add(
     data: bytes = b'<row Id="1" PostTypeId="1"/>',
     posts: Posts | None = None,
-    bucket: Callable[[], object] = new_bucket,
+    bucket: Callable[[], Any] = new_bucket,
     bits: int = BUCKET_BITS,
 ) -> object:
     from so2docs.parse import _core
 
-    posts = posts or Posts()
-    return _core.add_rows(data, posts.buckets, posts.pairs, bucket, bits, ())  # type: ignore[arg-type]
+    posts = posts or Posts(buckets=defaultdict(bucket))
+    return _core.add_rows(data, posts.buckets, posts.pairs, bits, ())
 
 
 def test_arguments_of_other_types_are_refused() -> None:

@@ -47,23 +47,12 @@ static int append_pairs(PyObject *pairs, const Buffer *keys)
     return 0;
 }
 
-/* Get or create the bucket of a number. Returns a new reference. */
-static PyObject *find_bucket(PyObject *buckets, int64_t number, PyObject *new_bucket)
+/* Get the bucket of a number, which the mapping makes if it is missing. Returns a new reference. */
+static PyObject *find_bucket(PyObject *buckets, int64_t number)
 {
     PyObject *key = PyLong_FromLongLong(number);
-    if (key == NULL) {
-        return NULL;
-    }
-    PyObject *bucket = PyDict_GetItemWithError(buckets, key);
-    if (bucket != NULL) {
-        Py_INCREF(bucket);
-    } else if (!PyErr_Occurred()) {
-        bucket = PyObject_CallNoArgs(new_bucket);
-        if (bucket != NULL && PyDict_SetItem(buckets, key, bucket) < 0) {
-            Py_CLEAR(bucket);
-        }
-    }
-    Py_DECREF(key);
+    PyObject *bucket = key == NULL ? NULL : PyObject_GetItem(buckets, key);
+    Py_XDECREF(key);
     return bucket;
 }
 
@@ -90,7 +79,7 @@ static int64_t bucket_number(const char *key, int bucket_bits)
 }
 
 /* Append posts to their buckets; consecutive posts of one bucket are copied at once. */
-static int append_posts(const Posts *posts, PyObject *buckets, PyObject *new_bucket, int bucket_bits)
+static int append_posts(const Posts *posts, PyObject *buckets, int bucket_bits)
 {
     const Buffer *keys = &posts->keys;
     size_t at = 0, json_at = 0;
@@ -101,7 +90,7 @@ static int append_posts(const Posts *posts, PyObject *buckets, PyObject *new_buc
             json_size += (size_t)(key_integer(keys->bytes + at + 24) >> 4);
             at += KEY_BYTES;
         } while (at < keys->size && bucket_number(keys->bytes + at, bucket_bits) == number);
-        PyObject *bucket = find_bucket(buckets, number, new_bucket);
+        PyObject *bucket = find_bucket(buckets, number);
         if (bucket == NULL) {
             return -1;
         }
@@ -171,12 +160,12 @@ static Status convert(PyObject *slice, Posts *posts)
 
 static PyObject *add_rows(PyObject *module, PyObject *args)
 {
-    PyObject *slice, *buckets, *pairs, *new_bucket, *reserved, *result = NULL;
+    PyObject *slice, *buckets, *pairs, *reserved, *result = NULL;
     Posts posts = {0};
     int bucket_bits;
     (void)module;
-    if (!PyArg_ParseTuple(args, "SO!O!OiO!:add_rows", &slice, &PyDict_Type, &buckets,
-                          &PyByteArray_Type, &pairs, &new_bucket, &bucket_bits, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "SO!O!iO!:add_rows", &slice, &PyDict_Type, &buckets,
+                          &PyByteArray_Type, &pairs, &bucket_bits, &PyTuple_Type,
                           &reserved)
         || reserve_names(&posts, reserved) < 0) {
         return NULL;
@@ -187,7 +176,7 @@ static PyObject *add_rows(PyObject *module, PyObject *args)
     Status status = convert(slice, &posts);
     if (status == FALLBACK) {
         result = Py_NewRef(Py_None);
-    } else if (status == OK && append_posts(&posts, buckets, new_bucket, bucket_bits) == 0
+    } else if (status == OK && append_posts(&posts, buckets, bucket_bits) == 0
                && append_pairs(pairs, &posts.keys) == 0) {
         /* If a part is NULL, so is the result, and the other parts are released. */
         result = Py_BuildValue("(nNN)", (Py_ssize_t)posts.rows, last_id(posts.rows, posts.last_id),
@@ -318,15 +307,15 @@ static int are_whole(const Posts *posts, Py_ssize_t questions_size)
 
 static PyObject *file_records(PyObject *module, PyObject *args)
 {
-    PyObject *keys, *buckets, *new_bucket, *result = NULL;
+    PyObject *keys, *buckets, *result = NULL;
     const char *json, *questions;
     char *bytes;
     Py_ssize_t keys_size, json_size, questions_size;
     Posts posts = {0};
     int bucket_bits;
     (void)module;
-    if (!PyArg_ParseTuple(args, "Sy#y#O!Oi:file_records", &keys, &json, &json_size, &questions,
-                          &questions_size, &PyDict_Type, &buckets, &new_bucket, &bucket_bits)
+    if (!PyArg_ParseTuple(args, "Sy#y#O!i:file_records", &keys, &json, &json_size, &questions,
+                          &questions_size, &PyDict_Type, &buckets, &bucket_bits)
         || PyBytes_AsStringAndSize(keys, &bytes, &keys_size) < 0) {
         return NULL;
     }
@@ -344,7 +333,7 @@ static PyObject *file_records(PyObject *module, PyObject *args)
     for (Py_ssize_t at = 0; at < keys_size; at += KEY_BYTES) {
         memcpy(posts.keys.bytes + at, questions + at / 4, 8);
     }
-    if (append_posts(&posts, buckets, new_bucket, bucket_bits) == 0) {
+    if (append_posts(&posts, buckets, bucket_bits) == 0) {
         result = Py_NewRef(Py_None);
     }
     PyMem_Free(posts.keys.bytes);
