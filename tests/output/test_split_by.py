@@ -16,7 +16,7 @@ from support.messages import heard
 from support.places import SAMPLES
 
 import so2docs
-from so2docs.options.choices import FORMATS, FormatName
+from so2docs.options.choices import FORMATS
 from so2docs.pipeline import bucket as bucket_side
 
 CHUNK_BYTES = 3000
@@ -71,7 +71,7 @@ def convert(dump: Path, output: Path, **keywords: Any) -> so2docs.Report:
     ("name", "by"), [*((name, "year") for name in FORMATS), ("jsonl", "month"), ("json", "month")]
 )
 def test_each_file_holds_what_is_of_its_date(
-    dump: Path, tmp_path: Path, name: FormatName, by: str
+    dump: Path, tmp_path: Path, name: str, by: str
 ) -> None:
     so2docs.convert(dump, tmp_path / "whole.jsonl", jobs=1)
     expected = by_date(jsonl(tmp_path / "whole.jsonl"), by)

@@ -19,7 +19,6 @@ from support.spark_runs import (
 
 import so2docs
 from so2docs import spark as on_spark
-from so2docs.options.choices import FormatName
 from so2docs.options.output_form import output_suffix
 from so2docs.spark import api
 
@@ -69,7 +68,7 @@ def test_every_part_file_is_whole(
     session: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    name: FormatName,
+    name: str,
     compression: Any,
 ) -> None:
     dump = noisy_dump(tmp_path / "wide" / "Posts.xml", range(50_000, 800_000, 9_001))

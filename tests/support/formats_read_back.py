@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from so2docs.options.choices import FormatName
 from support.dumps import unpacked
 
 Document = dict[str, Any]
@@ -107,7 +106,7 @@ def without_second_fractions(documents: list[Document]) -> list[Document]:
     return documents
 
 
-READERS: dict[FormatName, tuple[str, Callable[[Path], list[Document]]]] = {
+READERS: dict[str, tuple[str, Callable[[Path], list[Document]]]] = {
     "jsonl": ("questions.jsonl.zst", jsonl),
     "json": ("questions.json.gz", json_array),
     "elasticsearch": ("questions.jsonl.gz", elasticsearch),
