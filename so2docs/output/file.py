@@ -144,9 +144,8 @@ class Output:
         return copies
 
     def checkpoint(self) -> FileState:
-        """How far the file has come, once all is copied that has its place."""
-        saved = (0, 0) if self.path == "-" else self.journal.save()
-        return FileState(*saved, self.label, is_whole=False)
+        """How far the file has come, once all is copied that has its place; not standard output."""
+        return FileState(*self.journal.save(), self.label, is_whole=False)
 
     def seal(self, record: bytes = b"") -> FileState:
         """End the stream: what is left to do is to give file and index their names.

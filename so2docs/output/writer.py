@@ -187,12 +187,11 @@ def publish_all(
         OutputError: A name cannot be given.
     """
     named_files = [] if strays is None else [(names.strays, strays)]
-    if names.output == "-":
-        publish(named_files)
-        return
     named_files += [(names.file(file.label), file) for file in files]
-    paths = [path for name, file in named_files for path, _ in file.all_files(name)]
     publish(named_files)
+    if names.output == "-":
+        return
+    paths = [path for name, file in named_files for path, _ in file.all_files(name)]
     earlier = [path for path in names.earlier_files() if path not in paths]
     outdated = [*names.side_files, *earlier, *map(index_of, earlier)]
     for path in set(outdated) - set(paths):

@@ -30,7 +30,7 @@ from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
 from so2docs.output.recording import count_and_prepare
 from so2docs.output.segments import Copy, copy_all
-from so2docs.output.writer import Writer, publish_all
+from so2docs.output.writer import Writer
 from so2docs.parse.core import compiled
 from so2docs.parse.keys import ANSWER, BUCKET_BITS, KEY, QUESTION
 from so2docs.parse.table_rows import unpack_votes
@@ -332,15 +332,6 @@ class FinalizedOutput:
         strays = values["strays"] and FileState.from_json(values["strays"])
         return cls(Report.from_dict(values["report"]), files, strays)
 
-    def publish(self, names: OutputPaths) -> None:
-        """Give the files their names.
-
-        Raises:
-            LostFileError: One is lost; none of the others gets its name then.
-            OutputError: A name cannot be given.
-        """
-        publish_all(names, self.files, self.strays)
-
 
 _ID = re.compile(rb'"Id":([0-9]{10,})')
 """Of a stray; inside a JSON string each quote has a backslash before it."""
@@ -405,7 +396,8 @@ class SecondPass:
                     copies.add(strays.place(segment))
                 state.counts += result.counts
                 state.next_id = result.ids.stop
-                state.output, state.strays = output.checkpoint(), strays.checkpoint()
+                if names.output != "-":
+                    state.output, state.strays = output.checkpoint(), strays.checkpoint()
                 copies.send(
                     segments.temporary_files(result.segments, result.strays), state.to_json()
                 )

@@ -29,6 +29,7 @@ from so2docs.output import retrieval_set
 from so2docs.output.part_files import LostFileError
 from so2docs.output.paths import OutputPaths
 from so2docs.output.provenance import Provenance
+from so2docs.output.writer import publish_all
 from so2docs.parse import repeats
 from so2docs.parse.keys import integers
 from so2docs.parse.posts import stray_line
@@ -420,7 +421,7 @@ class Session:
         if self.names.made_of_it and not finalized.files[0].label:
             finalized.files = retrieval_set.finish(self.names, finalized.files[0], finalized.report)
             self.spill.put("sealed", finalized.to_json())
-        finalized.publish(self.names)
+        publish_all(self.names, finalized.files, finalized.strays)
 
     def check_room(self, budget: int) -> int:
         """Free bytes that are left on the disk of the spill if it takes what it will.
